@@ -1,0 +1,17 @@
+/** Builds dist/ for publishing, from src/ only. */
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
+
+rmSync(dist, { recursive: true, force: true })
+execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'], {
+  cwd: root,
+  stdio: 'inherit',
+})
+
+// bin/orc.js shows this where the Node that runs it is too old for the program.
+const help = execFileSync(process.execPath, [join(dist, 'cli/main.js'), '--help'], { encoding: 'utf8' })
+writeFileSync(join(dist, 'help.txt'), help)

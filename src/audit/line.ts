@@ -1,0 +1,63 @@
+import type { AuditEntry } from '../model/audit-entry.ts'
+
+/** The parts of an entry that its readable line shows. */
+export type AuditLine = Pick<AuditEntry, 'at' | 'type' | 'actor' | 'subject' | 'text' | 'confidence'>
+
+/**
+ * What could end the line, drive a terminal, or show text in another order than it has: control, format (with the
+ * bidirectional ones and invisible tags) and separator characters, lone surrogates. Joiners stay: emoji and
+ * several scripts need them. The backslash is escaped because it begins escapes.
+ */
+const UNSAFE = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\]--[\u200c\u200d]]/gv
+/** In a name, also what separates names. */
+const UNSAFE_IN_NAME = /[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\\\[\]→]--[\u200c\u200d]]/gv
+const NAMED_ESCAPES: Record<string, string> = { '\n': '\\n', '\r': '\\r', '\t': '\\t', '\\': '\\\\' }
+
+const CONFIDENCE = String.raw`\(confidence: (-?\d[\d.e+-]*)\)`
+const ENDS_LIKE_CONFIDENCE = new RegExp(`${CONFIDENCE}$`)
+const LINE = new RegExp(
+  String.raw`^\[([^\]]+)\] \[([^\]→]*)(?:→([^\]]*))?\] ([^\s:]+): (.*?)(?: ${CONFIDENCE})?$`,
+)
+
+/** `[ts] [from→to] KIND: text (confidence: n)` (S3.22), always one line, whatever the text holds. */
+export function formatLine(entry: AuditLine): string {
+  const from = escapeUnsafe(entry.actor, UNSAFE_IN_NAME)
+  const to = entry.subject === undefined ? '' : `→${escapeUnsafe(entry.subject, UNSAFE_IN_NAME)}`
+  const head = `[${entry.at}] [${from}${to}] ${entry.type.toUpperCase()}: `
+  const text = escapeUnsafe(entry.text, UNSAFE)
+  if (entry.confidence !== undefined) return `${head}${text} (confidence: ${entry.confidence})`
+  // A text must not lend itself the confidence that the entry does not have.
+  return head + text.replace(ENDS_LIKE_CONFIDENCE, '\\$&')
+}
+
+/** The parts of a line as `formatLine` wrote it, exactly; undefined for any other text. */
+export function parseLine(line: string): AuditLine | undefined {
+  const match = LINE.exec(line)
+  if (match === null) return undefined
+  const [, at, from, to, kind, text, confidence] = match
+  const parts: AuditLine = {
+    at: at!,
+    type: kind!.toLowerCase(),
+    actor: restore(from!),
+    text: restore(text!),
+  }
+  if (to !== undefined) parts.subject = restore(to)
+  if (confidence !== undefined) parts.confidence = Number(confidence)
+  return parts
+}
+
+function escapeUnsafe(text: string, unsafe: RegExp): string {
+  return text.replace(unsafe, (character) => {
+    return NAMED_ESCAPES[character] ?? `\\u{${character.codePointAt(0)!.toString(16)}}`
+  })
+}
+
+function restore(text: string): string {
+  return text.replace(
+    /\\(?:u\{((?:10)?[0-9a-f]{1,4}|[0-9a-f]{5})\}|(.))/gu,
+    (_, code: string | undefined, character: string) => {
+      if (code !== undefined) return String.fromCodePoint(Number.parseInt(code, 16))
+      return { n: '\n', r: '\r', t: '\t' }[character] ?? character
+    },
+  )
+}

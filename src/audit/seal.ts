@@ -1,0 +1,25 @@
+import type { Seal, SealedEntry } from '../store/store.ts'
+import { sealEntry, serializeData } from './chain.ts'
+import type { Redactor } from './redact.ts'
+
+/** The one way into the log: redacts, numbers and hashes, so that nothing is ever written unredacted (C12). */
+export function sealWith(redactor: Redactor): Seal {
+  const { redact, redactJson } = redactor
+  return (drafts, head, time) => {
+    const at = new Date(time).toISOString()
+    let { seq, hash } = head
+    const entries: SealedEntry[] = []
+    for (const draft of drafts) {
+      const json = serializeData(draft.data)
+      const dataJson = redactJson(json)
+      const clean = { ...draft, actor: redact(draft.actor), text: redact(draft.text) }
+      if (draft.subject !== undefined) clean.subject = redact(draft.subject)
+      if (dataJson !== json) clean.data = JSON.parse(dataJson) as Record<string, unknown>
+      seq++
+      const sealed = sealEntry(clean, { chain: head.chain, seq, at, prev: hash }, dataJson)
+      hash = sealed.entry.hash
+      entries.push(sealed)
+    }
+    return { entries, head: { chain: head.chain, seq, hash } }
+  }
+}

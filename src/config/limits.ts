@@ -1,0 +1,41 @@
+import type { PingPongPolicy, RatePolicy } from '../model/rule.ts'
+import { parseDuration } from './duration.ts'
+import { type ConfigInput, DEFAULTS, MAX_MESSAGE_BYTES } from './schema.ts'
+
+/** `undefined` where a brake is off. */
+export interface Limits {
+  readonly rate: RatePolicy | undefined
+  readonly pairRate: RatePolicy | undefined
+  readonly hops: number | undefined
+  readonly pingPong: PingPongPolicy | undefined
+  readonly messageBytes: number
+}
+
+type Written = NonNullable<ConfigInput['limits']>
+
+export function resolveLimits(written: Written): Limits {
+  const rate = rateOf(written.rate, DEFAULTS.rate)
+  return {
+    rate,
+    // Following `rate`, so that `rate: off` turns both off, and raising it is not undone by a limit nobody wrote.
+    pairRate: rateOf(written.pair_rate, rate),
+    hops: isOff(written.hops) ? undefined : (written.hops ?? DEFAULTS.hops),
+    pingPong: pingPongOf(written.ping_pong),
+    messageBytes: written.message_bytes ?? MAX_MESSAGE_BYTES,
+  }
+}
+
+function rateOf(written: Written['rate'], otherwise: RatePolicy | undefined): RatePolicy | undefined {
+  if (written === undefined) return otherwise
+  return isOff(written) ? undefined : { perMinute: written.per_minute, burst: written.burst }
+}
+
+function pingPongOf(written: Written['ping_pong']): PingPongPolicy | undefined {
+  if (written === undefined) return DEFAULTS.pingPong
+  return isOff(written) ? undefined : { turns: written.turns, withinMs: parseDuration(written.within) }
+}
+
+/** YAML 1.2 reads `off` as text, YAML 1.1 as false. */
+function isOff(value: unknown): value is 'off' | false {
+  return value === 'off' || value === false
+}

@@ -1,0 +1,26 @@
+import type { Locate, Path } from './problem.ts'
+import type { ConfigInput } from './schema.ts'
+
+/** Lines of all that can decide, by the path under which the rules know it, so that an explanation names the line. */
+export function decidingLines(input: ConfigInput, locate: Locate): Record<string, number> {
+  const lines: Record<string, number> = {}
+  function note(path: Path, key: string): void {
+    const { line } = locate(path, 'key')
+    if (line > 0) lines[key] = line
+  }
+  for (const list of ['allow', 'forbid', 'ask'] as const) {
+    for (const index of (input.rules?.[list] ?? []).keys())
+      note(['rules', list, index], `rules.${list}[${index}]`)
+  }
+  if (input.rules?.preset !== undefined) note(['rules', 'preset'], 'rules.preset')
+  for (const action of Object.keys(input.permissions ?? {}))
+    note(['permissions', action], `permissions.${action}`)
+  for (const [name, agent] of Object.entries(input.agents)) {
+    if (agent?.send !== undefined) note(['agents', name, 'send'], `agents.${name}.send`)
+    if (agent?.receive !== undefined) note(['agents', name, 'receive'], `agents.${name}.receive`)
+    for (const action of Object.keys(agent?.permissions ?? {})) {
+      note(['agents', name, 'permissions', action], `agents.${name}.permissions.${action}`)
+    }
+  }
+  return lines
+}

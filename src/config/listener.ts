@@ -1,0 +1,53 @@
+import { resolve } from 'node:path'
+import type { Report } from './problem.ts'
+import { type ConfigInput, DEFAULTS } from './schema.ts'
+
+export interface ServiceConfig {
+  readonly host: string
+  readonly port: number
+  /** Absolute; listened on instead of host and port. */
+  readonly unixSocket?: string
+  readonly allowedHosts: readonly string[]
+}
+
+/** What the kernel takes for the address of a Unix socket. */
+const SOCKET_PATH_BYTES = 107
+
+type Written = NonNullable<ConfigInput['service']>
+
+export function resolveService(
+  written: Written,
+  folder: string,
+  report: Report,
+  warn: Report,
+): ServiceConfig {
+  const { host = DEFAULTS.host, port = DEFAULTS.port, unix_socket, allowed_hosts } = written
+  if (!isLoopback(host)) {
+    const hint = 'Traffic is not encrypted: keep it in a trusted network or behind a proxy with TLS.'
+    warn(['service', 'host'], 'makes the service reachable from other machines', hint)
+  }
+  const common = { host, port, allowedHosts: allowed_hosts ?? [] }
+  if (unix_socket === undefined) return common
+  const path = ['service', 'unix_socket']
+  const unixSocket = resolve(folder, unix_socket)
+  if (written.host !== undefined || written.port !== undefined) {
+    report(
+      path,
+      'cannot go together with "host" or "port"',
+      'The service listens on one of the two: remove the other.',
+      'key',
+    )
+  }
+  if (Buffer.byteLength(unixSocket) > SOCKET_PATH_BYTES) {
+    report(
+      path,
+      `is longer than the ${SOCKET_PATH_BYTES} bytes a socket can have`,
+      'Choose a shorter absolute path.',
+    )
+  }
+  return { ...common, unixSocket }
+}
+
+function isLoopback(host: string): boolean {
+  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
+}

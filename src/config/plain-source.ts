@@ -1,0 +1,34 @@
+import type { Path, Report } from './problem.ts'
+
+/** orc.yaml needs six levels; `with` may need some more. Circles end here as well. */
+export const DEEPEST = 32
+
+/** Plain data, copied: what the caller does to its object later changes nothing, and nothing odd gets in. */
+export function copyPlain(value: unknown, report: Report, path: Path = []): unknown {
+  if (path.length > DEEPEST) {
+    report(path.slice(0, 6), 'is nested too deeply', `At most ${DEEPEST} levels; does it contain itself?`)
+    return null
+  }
+  if (Array.isArray(value)) return value.map((item, index) => copyPlain(item, report, [...path, index]))
+  if (typeof value !== 'object' || value === null) return copyScalar(value, report, path)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype !== null && prototype !== Object.prototype) {
+    report(path, 'must be a plain object', 'No class instances here, only what YAML could hold.')
+    return null
+  }
+  const copy: Record<string, unknown> = {}
+  for (const [key, item] of Object.entries(value)) {
+    if (key === '__proto__') report([...path, key], PROTO_MESSAGE, PROTO_HINT, 'key')
+    else if (item !== undefined) copy[key] = copyPlain(item, report, [...path, key])
+  }
+  return copy
+}
+
+export const PROTO_MESSAGE = 'The key "__proto__" is not allowed'
+export const PROTO_HINT = 'Remove it.'
+
+function copyScalar(value: unknown, report: Report, path: Path): unknown {
+  if (value === null || ['string', 'number', 'boolean'].includes(typeof value)) return value
+  report(path, `is a ${typeof value}, which a configuration cannot hold`, 'Use text, numbers, true or false.')
+  return null
+}

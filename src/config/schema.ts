@@ -1,0 +1,221 @@
+import { z } from 'zod'
+import { AGENT_NAME } from '../model/agent.ts'
+import { ACTIONS, type Action, PRESETS, VERDICTS } from '../model/rule.ts'
+import { DURATION } from './duration.ts'
+
+/** Runtimes an agent can be run by. Each checks its own settings under `with`. */
+export const RUNTIMES = ['none', 'scripted'] as const
+export type RuntimeName = (typeof RUNTIMES)[number]
+
+/** For hints. */
+export const SMALLEST = 'agents: { Master: {}, Worker: { parent: Master } }'
+
+/** C20. May be lowered, never raised. */
+export const MAX_MESSAGE_BYTES = 102_400
+
+export const DEFAULTS = {
+  rate: { perMinute: 30, burst: 10 },
+  hops: 64,
+  pingPong: { turns: 40, withinMs: 10 * 60_000 },
+  port: 7420,
+  host: '127.0.0.1',
+} as const
+
+/** Text that ends up in prompts, terminals and logs: control characters have no business in it. */
+const line = z
+  .string()
+  .min(1)
+  .max(500)
+  .regex(/^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$/, { error: 'must be one line without control characters' })
+const name = z.string().regex(AGENT_NAME, { error: 'is not a legal agent name' })
+const someone = z.string().min(1).describe('The name of an agent, or "*" for all.')
+const anyNumber = (list: z.ZodArray<typeof someone>, text: string) => z.union([someone, list]).describe(text)
+/** A name or address, with a port or without; no scheme, no path, no wildcard. */
+const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
+const off = z.union([z.literal('off'), z.literal(false)])
+const count = (most: number) => z.int().min(1).max(most)
+
+const Who = (text: string) => anyNumber(z.array(someone).min(1), text)
+const Narrowing = (text: string) => anyNumber(z.array(someone), text)
+
+const PermissionsSchema = z
+  .strictObject(
+    Object.fromEntries(
+      Object.entries(ACTIONS).map(([action, { silent, summary }]) => [
+        action,
+        z
+          .enum(VERDICTS)
+          .optional()
+          .describe(`May ${summary}: allow, deny, or ask a person. Default: ${silent}.`),
+      ]),
+    ) as Record<Action, z.ZodOptional<z.ZodEnum<{ allow: 'allow'; deny: 'deny'; ask: 'ask' }>>>,
+  )
+  .nullish()
+
+const AgentSchema = z
+  .strictObject({
+    parent: name
+      .optional()
+      .describe('The agent this one reports to. The preset "tree" and the oversight of logs go by it.'),
+    role: line
+      .optional()
+      .describe('What the agent is for, in one line. It is told to the agent and to the others.'),
+    send: Narrowing(
+      'Whom this agent may write to: a name, a list of names, or "*". It narrows what the rules allow and never widens it. An empty list: nobody.',
+    ).optional(),
+    receive: Narrowing(
+      'From whom this agent accepts messages: a name, a list of names, or "*". It narrows what the rules allow and never widens it. An empty list: nobody.',
+    ).optional(),
+    permissions: PermissionsSchema.describe(
+      'What this agent may do. It wins over the permissions for all agents.',
+    ),
+    runtime: z
+      .enum(RUNTIMES)
+      .optional()
+      .describe(
+        'What runs the agent. none (the default): any program that holds its token. scripted: plays the script under "with".',
+      ),
+    with: z
+      .record(z.string(), z.unknown())
+      .nullish()
+      .describe('Settings for the runtime, as that runtime defines them.'),
+    autostart: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether the runtime starts the agent together with the service (default: true), or only when asked with spawn_agent.',
+      ),
+  })
+  .nullable()
+  .describe('One agent. Nothing in it is required.')
+
+const RuleSchema = z
+  .strictObject({
+    from: Who('Who sends: a name, a list of names, or "*".'),
+    to: Who('Who receives: a name, a list of names, or "*".'),
+    reason: line.optional().describe('Told to the sender when a message is refused or held.'),
+  })
+  .describe(
+    'One rule: { from: Worker, to: Master, reason: "why" }. It concerns every message from one of these senders to one of these recipients.',
+  )
+
+const RulesSchema = z
+  .strictObject({
+    preset: z
+      .enum(PRESETS)
+      .optional()
+      .describe(
+        'Where no rule below applies. mesh (the default): everyone to everyone. tree: only parent and child. hub: only to and from the hub. isolated: nobody.',
+      ),
+    hub: name.optional().describe('The agent that all messages pass through; goes with "preset: hub".'),
+    allow: z.array(RuleSchema).nullish().describe('Messages allowed beyond the preset.'),
+    forbid: z.array(RuleSchema).nullish().describe('Messages refused. Beats everything else.'),
+    ask: z
+      .array(RuleSchema)
+      .nullish()
+      .describe('Messages held until a person has decided on each. Beats allow and the preset.'),
+  })
+  .nullish()
+
+const RateSchema = z.strictObject({
+  per_minute: count(1_000_000).describe('How many a minute in the long run.'),
+  burst: count(1_000_000).describe('How many at once.'),
+})
+
+const LimitsSchema = z
+  .strictObject({
+    rate: z
+      .union([off, RateSchema])
+      .optional()
+      .describe('Commands of one agent: { per_minute: 30, burst: 10 } unless said otherwise, or off.'),
+    pair_rate: z
+      .union([off, RateSchema])
+      .optional()
+      .describe(
+        'Messages from one agent to one other: { per_minute, burst }, or off. Default: the same as "rate", so lower it to keep one pair from using up the whole allowance of a sender.',
+      ),
+    hops: z
+      .union([off, count(1_000_000)])
+      .optional()
+      .describe(
+        'How long a chain of replies may get before it is parked and a person is asked. Default: 64, or off.',
+      ),
+    ping_pong: z
+      .union([
+        off,
+        z.strictObject({
+          turns: z.int().min(2).max(1000).describe('How many turns two agents may take with each other.'),
+          within: z
+            .string()
+            .regex(DURATION, { error: 'is not a duration' })
+            .describe('The window in which turns are counted, such as 90s, 10m or 1h.'),
+        }),
+      ])
+      .optional()
+      .describe(
+        'Two agents answering each other without end are parked and a person is asked. Default: { turns: 40, within: 10m }, or off.',
+      ),
+    message_bytes: count(MAX_MESSAGE_BYTES)
+      .optional()
+      .describe(`The largest message, in bytes of UTF-8. Default and maximum: ${MAX_MESSAGE_BYTES}.`),
+  })
+  .nullish()
+
+const ServiceSchema = z
+  .strictObject({
+    host: line
+      .optional()
+      .describe('The address to listen on. Default: 127.0.0.1, reachable from this machine only.'),
+    port: z
+      .int()
+      .min(0)
+      .max(65_535)
+      .optional()
+      .describe(`The port to listen on. Default: ${DEFAULTS.port}; 0 takes any free one.`),
+    unix_socket: line
+      .optional()
+      .describe('Listen on this Unix socket instead of a port. Relative to this file.'),
+    allowed_hosts: z
+      .array(z.string().regex(HOST, { error: 'is not a host name' }))
+      .nullish()
+      .describe(
+        'Host names, besides localhost and the address itself, under which browsers and clients may reach the service.',
+      ),
+  })
+  .nullish()
+
+const StoreSchema = z
+  .strictObject({
+    url: line
+      .optional()
+      .describe(
+        `Where messages are kept: "sqlite:FILE", relative to this file, or "postgres://USER:\${PASSWORD}@HOST/DATABASE". \${NAME} is read from the environment. Default: sqlite in the state folder, .orc/orc.db.`,
+      ),
+  })
+  .nullish()
+
+/** What orc.yaml may say. Meaning across keys (does the parent exist?) is checked when it is resolved. */
+export const ConfigSchema = z
+  .strictObject({
+    agents: z
+      .record(name, AgentSchema)
+      .describe(
+        'The team, by name: { Master: {}, Worker: { parent: Master } }. A name starts with a letter, then letters, digits, _ and -, at most 64.',
+      ),
+    rules: RulesSchema.describe('Who may write to whom. Without it, everyone may write to everyone.'),
+    permissions: PermissionsSchema.describe(
+      'What agents may do, for all that have no permissions of their own on it.',
+    ),
+    limits: LimitsSchema.describe('Brakes on floods and on agents that keep each other busy.'),
+    service: ServiceSchema.describe('Where the API listens.'),
+    store: StoreSchema.describe('Where state is kept.'),
+  })
+  .meta({ title: 'orc.yaml', description: 'A team of agents and the rules between them.' })
+
+/** orc.yaml as written; what `defineConfig` takes. */
+export type ConfigInput = z.input<typeof ConfigSchema>
+
+/** For editors. Draft 7 is what the YAML plugins of editors know best. */
+export function configJsonSchema(): Record<string, unknown> {
+  return z.toJSONSchema(ConfigSchema, { target: 'draft-7', io: 'input' })
+}

@@ -1,0 +1,52 @@
+import { isUtf8 } from 'node:buffer'
+import type { Problem } from './problem.ts'
+
+type Decoded =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly problem: Problem }
+
+/** Text is UTF-8 or it is refused: a guess at another encoding would put wrong names into rules. */
+export function decodeUtf8(source: string | Uint8Array): Decoded {
+  if (typeof source === 'string') return { ok: true, text: source.replace(/^\uFEFF/, '') }
+  if (isUtf8(source)) return { ok: true, text: new TextDecoder().decode(source) }
+  const [line, column] = firstBadByte(source)
+  const utf16 = (source[0] === 0xff && source[1] === 0xfe) || (source[0] === 0xfe && source[1] === 0xff)
+  const hint = utf16
+    ? 'It looks like UTF-16: save it as UTF-8.'
+    : 'Save the file as UTF-8, and check the letters here.'
+  return { ok: false, problem: { line, column, path: '', message: 'The file is not UTF-8', hint } }
+}
+
+/** A line feed is never part of another character, so lines can be judged one by one. */
+function firstBadByte(bytes: Uint8Array): [line: number, column: number] {
+  let start = 0
+  for (let line = 1; ; line++) {
+    const feed = bytes.indexOf(0x0a, start)
+    const end = feed === -1 ? bytes.length : feed
+    const piece = bytes.subarray(start, end)
+    if (!isUtf8(piece)) return [line, validPrefix(piece) + 1]
+    if (feed === -1) return [line, 1]
+    start = end + 1
+  }
+}
+
+/** Characters before the first byte that breaks the encoding. */
+function validPrefix(piece: Uint8Array): number {
+  let [low, high] = [0, piece.length]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (completeCharacters(piece.subarray(0, middle))) low = middle
+    else high = middle - 1
+  }
+  return new TextDecoder().decode(piece.subarray(0, low), { stream: true }).length
+}
+
+function completeCharacters(prefix: Uint8Array): boolean {
+  try {
+    // Streaming: a character cut off by the end of the prefix is no mistake.
+    new TextDecoder('utf-8', { fatal: true }).decode(prefix, { stream: true })
+    return true
+  } catch {
+    return false
+  }
+}

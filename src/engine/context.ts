@@ -1,0 +1,61 @@
+import type { Principal } from '../model/agent.ts'
+import type { AppError } from '../model/errors.ts'
+import type { Registry } from '../model/registry.ts'
+import type { Store, Tx } from '../store/store.ts'
+import type { Admission } from './admission.ts'
+import type { Conversations } from './conversations.ts'
+import type { Mailroom } from './mailroom.ts'
+import type { Sessions } from './sessions.ts'
+import type { Team } from './team.ts'
+import type { Timers } from './timers.ts'
+
+/** The parts of a running switchboard, passed to whoever needs several of them. */
+export interface Switch {
+  readonly store: Store
+  readonly registry: Registry
+  readonly admission: Admission
+  readonly conversations: Conversations
+  readonly mailroom: Mailroom
+  readonly timers: Timers
+  readonly sessions: Sessions
+  readonly clock: Clock
+  readonly log: Log
+  /** The current team; a reload replaces it. */
+  team(): Team
+}
+
+/** Passed in, so that the whole core runs under a simulated clock. */
+export interface Clock {
+  now(): number
+  /** Calls back after that long; the returned function cancels. */
+  after(ms: number, callback: () => void): () => void
+}
+
+export interface Log {
+  debug(fields: Record<string, unknown>, text: string): void
+  info(fields: Record<string, unknown>, text: string): void
+  warn(fields: Record<string, unknown>, text: string): void
+  error(fields: Record<string, unknown>, text: string): void
+}
+
+/** Whose word a command is, once identity is settled (C3). */
+export interface Speaker {
+  /** An agent's registered name, or `operator`. */
+  readonly name: string
+  readonly principal: Principal
+  /** The operator speaking for an agent: that agent's rules hold, and the audit tells who really spoke. */
+  readonly onBehalf: boolean
+}
+
+/** What a handler works with: one transaction, one speaker. */
+export interface HandlerContext {
+  readonly parts: Switch
+  readonly team: Team
+  readonly tx: Tx
+  readonly speaker: Speaker
+  /** A person has approved exactly this command, so that `ask` counts as `allow`. */
+  readonly approved: boolean
+}
+
+/** Thrown values would roll the batch back; an expected refusal is returned instead. */
+export type Outcome<T> = { ok: true; value: T } | { ok: false; error: AppError }

@@ -1,0 +1,189 @@
+import { hash } from 'node:crypto'
+import type { Principal } from '../model/agent.ts'
+import type { AuditDraft } from '../model/audit-entry.ts'
+import type { Command, CommandDefinition, SaidCommand } from '../model/command.ts'
+import { AppError } from '../model/errors.ts'
+import { errorReceipt, type Receipt } from '../model/receipt.ts'
+import type { Decision } from '../model/rule.ts'
+import { findReceipt, keepReceipt } from '../store/idempotency.ts'
+import type { Tx } from '../store/store.ts'
+import type { HandlerContext, Speaker, Switch } from './context.ts'
+import type { Handler, Handlers } from './handler.ts'
+import { behalf, identify } from './identity.ts'
+import { hold } from './people.ts'
+
+export interface Circumstances {
+  /** The same key from the same speaker acts once (C25). */
+  idempotencyKey?: string
+}
+
+/** The one door: HTTP, shell, text, files and people all end here. */
+export type Handle = (
+  principal: Principal,
+  said: SaidCommand,
+  circumstances?: Circumstances,
+) => Promise<Receipt>
+
+const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permission', reason: '' }
+
+/**
+ * identity (C3) → schema → permission and rules → rate → handler → one transaction → receipt.
+ * Everything before the handler is a pure decision on what is in memory; the handler's changes, the audit entry
+ * and the idempotency key are written together or not at all.
+ */
+export function createHandle(parts: Switch, handlers: Handlers): Handle {
+  return async (principal, said, circumstances = {}) => {
+    const team = parts.team()
+    const identified = identify(team, principal, said)
+    if (!identified.ok) return refuse(parts, principalName(principal), said.type, identified.error)
+    const speaker = identified.value
+    const decoded = parts.registry.decode(said)
+    if (!decoded.ok) return refuse(parts, speaker.name, said.type, decoded.error)
+    const { definition, command, ignored } = decoded
+    const handler = handlers[definition.type]
+    if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
+
+    // Taken once, though the work below may run again: a repetition is not a second command.
+    let wait: number | undefined | 'not asked' = 'not asked'
+    const admit = () => {
+      if (wait === 'not asked') {
+        wait =
+          principal.kind === 'operator'
+            ? undefined
+            : parts.admission.takeCommand(team, speaker.name, parts.clock.now())
+      }
+      return wait
+    }
+
+    const { idempotencyKey } = circumstances
+    const digest = idempotencyKey === undefined ? '' : digestOf(definition, command)
+    const answer = await parts.store.write(async (tx): Promise<Receipt | AppError> => {
+      if (idempotencyKey !== undefined) {
+        const earlier = await findReceipt(tx, speaker.name, idempotencyKey)
+        if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
+      }
+      const context: HandlerContext = { parts, team, tx, speaker, approved: false }
+      const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+      if (decision instanceof AppError) return decision
+      if (decision.verdict === 'deny') return block(context, command, decision)
+      const retryAfterMs = admit()
+      if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
+      const receipt =
+        decision.verdict === 'ask'
+          ? await hold(context, definition, command, decision)
+          : await handler.handle(context, command.fields, definition)
+      if (receipt instanceof AppError) return receipt
+      const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
+      if (idempotencyKey !== undefined) {
+        await keepReceipt(tx, speaker.name, idempotencyKey, { digest, receipt: JSON.stringify(noted) })
+      }
+      return noted
+    })
+    parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
+    return answer instanceof AppError ? refuse(parts, speaker.name, definition.type, answer) : answer
+  }
+}
+
+/** Carries out what a person approved: the rules may have changed since, so that a denial still stands. */
+export async function carryOut(
+  context: HandlerContext,
+  handler: Handler,
+  definition: CommandDefinition,
+  command: Command,
+): Promise<Receipt> {
+  const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+  if (decision instanceof AppError) return errorReceipt(decision)
+  if (decision.verdict === 'deny') return block(context, command, decision)
+  const receipt = await handler.handle(context, command.fields, definition)
+  return receipt instanceof AppError ? errorReceipt(receipt) : receipt
+}
+
+function digestOf(definition: CommandDefinition, command: Command): string {
+  return hash('sha256', JSON.stringify([definition.type, command.fields]))
+}
+
+function repeat(
+  earlier: { digest: string; receipt: string },
+  digest: string,
+  key: string,
+): Receipt | AppError {
+  if (earlier.digest === digest) return JSON.parse(earlier.receipt) as Receipt
+  return new AppError(
+    'IDEMPOTENCY_CONFLICT',
+    `The idempotency key "${key.slice(0, 100)}" came before with another command`,
+    {
+      hint: 'Use a new key for each command, and the same key only to repeat the same one.',
+    },
+  )
+}
+
+function rateLimited(retryAfterMs: number): AppError {
+  return new AppError('RATE_LIMITED', `Too many commands; try again in ${Math.ceil(retryAfterMs / 1000)} s`, {
+    hint: 'Wait that long, and say more in one message instead of many. The limit is limits.rate in orc.yaml.',
+    data: { retryAfterMs },
+  })
+}
+
+/** A denial by rule: the receipt says `blocked` and why (S1.12). */
+function block(context: HandlerContext, command: Command, decision: Decision): Receipt {
+  const { to, target } = command.fields as { to?: string; target?: string }
+  const subject = to ?? target
+  context.tx.audit({
+    type: 'command.blocked',
+    class: 'internal',
+    actor: context.speaker.name,
+    ...(subject === undefined ? {} : { subject }),
+    text: `${command.type} blocked: ${decision.reason}`,
+    data: { command: command.type, rule: decision.rule, ...behalf(context.speaker) },
+  })
+  return { status: 'blocked', reason: decision.reason }
+}
+
+/** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
+async function refuse(parts: Switch, speaker: string, type: string, error: AppError): Promise<Receipt> {
+  const note = parts.admission.noteRefusal(parts.team(), speaker, parts.clock.now())
+  if (note.write) {
+    await parts.store.write((tx) => tx.audit(refusalEntry(speaker, type, error, note.unwritten)))
+  }
+  return errorReceipt(error)
+}
+
+function refusalEntry(speaker: string, type: string, error: AppError, unwritten: number): AuditDraft {
+  const forged = error.code === 'SENDER_MISMATCH' || error.code === 'FORBIDDEN'
+  const more = unwritten === 0 ? '' : ` (and ${unwritten} more before it, not written down)`
+  return {
+    type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
+    class: forged ? 'private' : 'internal',
+    actor: speaker,
+    text: `${type.slice(0, 100)} refused: ${error.message}${more}`,
+    data: {
+      command: type.slice(0, 100),
+      code: error.code,
+      ...(unwritten === 0 ? {} : { unwritten }),
+      ...error.data,
+    },
+  }
+}
+
+/** Parameters the command has no use for are never silently dropped: the receipt and the audit name them. */
+function noteIgnored(
+  tx: Tx,
+  speaker: Speaker,
+  definition: CommandDefinition,
+  ignored: readonly string[],
+  receipt: Receipt,
+): Receipt {
+  if (ignored.length === 0) return receipt
+  tx.audit({
+    type: 'command.fields_ignored',
+    class: 'internal',
+    actor: speaker.name,
+    text: `${definition.type}: ignored ${ignored.join(', ')}`,
+    data: { command: definition.type, ignored },
+  })
+  return { ...receipt, ignored }
+}
+
+function principalName(principal: Principal): string {
+  return principal.kind === 'agent' ? principal.agent : 'operator'
+}

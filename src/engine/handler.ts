@@ -1,0 +1,28 @@
+import type { CommandDefinition, CommandType, FieldsOf } from '../model/command.ts'
+import type { AppError } from '../model/errors.ts'
+import type { Receipt } from '../model/receipt.ts'
+import type { Decision } from '../model/rule.ts'
+import type { HandlerContext } from './context.ts'
+
+/** What one command does. Refusals are returned, not thrown: a throw means a fault and rolls back. */
+export interface Handler<Fields = Record<string, unknown>> {
+  /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
+  decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
+  handle(
+    context: HandlerContext,
+    fields: Fields,
+    definition: CommandDefinition,
+  ): Promise<Receipt | AppError> | Receipt | AppError
+}
+
+/** One entry for every built-in command: the compiler finds a missing one. */
+export type BuiltInHandlers = { [T in CommandType]: Handler<FieldsOf<T>> }
+
+/** Looked up by type at run time, with those an application added. */
+export type Handlers = Readonly<Record<string, Handler>>
+
+/** A command type that an embedding application adds (S1.23). */
+export interface AddedCommand {
+  definition: CommandDefinition
+  handler: Handler
+}

@@ -1,0 +1,108 @@
+import { OPERATOR } from '../../model/agent.ts'
+import type { CommandDefinition, FieldsOf } from '../../model/command.ts'
+import { AppError } from '../../model/errors.ts'
+import { parseId } from '../../model/identifier.ts'
+import type { Action, Decision } from '../../model/rule.ts'
+import { decideAction } from '../../rules/decide.ts'
+import { countQueued } from '../../store/deliveries.ts'
+import { readMailbox } from '../../store/messages.ts'
+import type { HandlerContext } from '../context.ts'
+import type { Handler } from '../handler.ts'
+import { subjectOf } from '../identity.ts'
+import { wireMail } from '../mail.ts'
+
+const OWN: Decision = { verdict: 'allow', rule: 'built-in: its own', reason: '' }
+
+/** One's own is always allowed; another's needs the permission that the definition names (C14). */
+export function decideSubject(
+  { team, speaker }: HandlerContext,
+  fields: Record<string, unknown>,
+  definition: CommandDefinition,
+): Decision | AppError {
+  const subject = subjectOf(team, definition, speaker, fields)
+  if (!subject.ok) return subject.error
+  if (subject.value === speaker.name || speaker.name === OPERATOR) return OWN
+  return decideAction(team.rules, speaker.name, definition.subject!.permission as Action, subject.value)
+}
+
+/** After `decideSubject` said yes. */
+export function subjectAllowed(
+  { team, speaker }: HandlerContext,
+  fields: Record<string, unknown>,
+  definition: CommandDefinition,
+): string {
+  const subject = subjectOf(team, definition, speaker, fields)
+  if (!subject.ok) throw subject.error
+  return subject.value
+}
+
+export const mailboxCheckHandler: Handler<FieldsOf<'mailbox_check'>> = {
+  decide: decideSubject,
+  async handle(context, fields, definition) {
+    const { parts, tx, speaker } = context
+    const agent = subjectAllowed(context, fields, definition)
+    const { messages, remaining } = await parts.mailroom.handOut(
+      tx,
+      agent,
+      `handed out to ${speaker.name}'s mailbox_check`,
+    )
+    return {
+      status: 'ok',
+      result: summary(messages.length, remaining),
+      details: { messages: messages.map(wireMail), remaining },
+    }
+  },
+}
+
+function summary(count: number, remaining: number): string {
+  if (count === 0) return 'No new messages'
+  const more = remaining === 0 ? '' : `; ${remaining} more wait, check again`
+  return `${count === 1 ? '1 new message' : `${count} new messages`}${more}`
+}
+
+/** A look without consequences, so that a page is enough; `after` and `limit` of the HTTP route go further. */
+const PAGE = 1000
+
+export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
+  decide: decideSubject,
+  async handle(context, fields, definition) {
+    const { tx } = context
+    const agent = subjectAllowed(context, fields, definition)
+    const after = fields.after === undefined ? undefined : parseId('msg', fields.after)
+    const messages = await readMailbox(tx, agent, fields.filter, {
+      limit: PAGE,
+      ...(after === undefined ? {} : { after }),
+    })
+    const last = messages.at(-1)
+    const more = messages.length === PAGE && last !== undefined ? { next: `after="${last.id}"` } : {}
+    return {
+      status: 'ok',
+      result: `${messages.length} ${fields.filter === 'all' ? 'in all' : fields.filter}`,
+      details: { agent, filter: fields.filter, messages: messages.map(wireMail), ...more },
+    }
+  },
+}
+
+export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
+  decide: decideSubject,
+  async handle(context, fields, definition) {
+    const { parts, tx, speaker } = context
+    const agent = subjectAllowed(context, fields, definition)
+    const { acknowledged, unknown } = await parts.mailroom.acknowledge(
+      tx,
+      agent,
+      fields.ids,
+      `acknowledged by ${speaker.name}`,
+    )
+    if (acknowledged.length === 0 && unknown.some((id) => parseId('msg', id) === undefined)) {
+      return new AppError('INVALID_COMMAND', `Not message ids: ${unknown.join(', ').slice(0, 200)}`, {
+        hint: 'A message id looks like msg_12.',
+      })
+    }
+    return {
+      status: 'ok',
+      result: `${acknowledged.length} acknowledged`,
+      details: { acknowledged, unknown, unread: await countQueued(tx, agent) },
+    }
+  },
+}

@@ -1,0 +1,192 @@
+import { EVERYONE, OPERATOR } from '../../model/agent.ts'
+import type { FieldsOf } from '../../model/command.ts'
+import { sendMessage } from '../../model/command.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatId } from '../../model/identifier.ts'
+import type { Receipt, RecipientReceipt } from '../../model/receipt.ts'
+import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
+import { nextHop } from '../../rules/loop.ts'
+import { insertMessage } from '../../store/messages.ts'
+import type { HandlerContext } from '../context.ts'
+import type { Handler } from '../handler.ts'
+import { behalf } from '../identity.ts'
+import { askToGoOn, hold } from '../people.ts'
+
+type Fields = FieldsOf<'send_message'>
+
+/** What one recipient's copy came to. */
+type Sent = RecipientReceipt | AppError
+
+export const sendMessageHandler: Handler<Fields> = {
+  decide({ team, speaker }, fields) {
+    if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
+    const to = team.resolve(fields.to)
+    if (to === undefined) return unknownRecipient(team.names, fields.to)
+    const send = decideSend(team.rules, speaker.name, to)
+    return fields.priority === 'urgent'
+      ? strictest(send, decideAction(team.rules, speaker.name, 'urgent', to))
+      : send
+  },
+
+  async handle(context, fields) {
+    const { team } = context
+    const sized = checkSize(team.config.limits.messageBytes, fields)
+    if (sized !== undefined) return sized
+    if (fields.to === EVERYONE) return broadcast(context, fields)
+    const sent = await sendTo(context, fields, team.resolve(fields.to)!)
+    return sent instanceof AppError ? sent : asReceipt(sent)
+  },
+}
+
+async function broadcast(context: HandlerContext, fields: Fields): Promise<Receipt | AppError> {
+  const { team, speaker } = context
+  const recipients: RecipientReceipt[] = []
+  for (const to of team.names) {
+    if (to === speaker.name) continue
+    const copy = { ...fields, to }
+    const decision = sendMessageHandler.decide!(context, copy, sendMessage)
+    if (decision instanceof AppError) return decision
+    if (decision.verdict === 'deny') {
+      recipients.push({ to, status: 'blocked', reason: decision.reason })
+    } else if (decision.verdict === 'ask' && !context.approved) {
+      const held = await hold(context, sendMessage, { type: 'send_message', fields: copy }, decision)
+      recipients.push({ to, status: 'held', request_id: held.request_id, reason: held.reason })
+    } else {
+      const sent = await sendTo(context, copy, to)
+      recipients.push(sent instanceof AppError ? { to, status: 'blocked', reason: sent.message } : sent)
+    }
+  }
+  const first = recipients.find((recipient) => recipient.status === 'delivered')
+  if (first === undefined) {
+    const reasons = recipients.map(({ to, status, reason }) => `${to}: ${status}, ${reason}`)
+    const held = recipients.find((recipient) => recipient.status === 'held')
+    const reason = reasons.join('; ') || 'there is nobody else in the team'
+    return held === undefined
+      ? { status: 'blocked', reason }
+      : { status: 'held', request_id: held.request_id!, reason }
+  }
+  return { status: 'delivered', message_id: first.message_id!, delivery: 'queued', to: EVERYONE, recipients }
+}
+
+async function sendTo(context: HandlerContext, fields: Fields, to: string): Promise<Sent> {
+  const { parts, team, tx, speaker, approved } = context
+  const { conversations } = parts
+  const fromAgent = speaker.name !== OPERATOR
+  if (fromAgent && !approved) {
+    const request = conversations.parkedBy(speaker.name, to)
+    if (request !== undefined)
+      return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
+  }
+  const wait =
+    speaker.principal.kind === 'agent' && !approved
+      ? parts.admission.takePair(team, speaker.name, to, tx.now)
+      : undefined
+  if (wait !== undefined) return pairRateLimited(to, wait)
+
+  // A person's word starts a conversation anew; so does one that a person let go on.
+  const cause =
+    fromAgent && !approved
+      ? await conversations.causeOf(tx, speaker.name, fields.in_reply_to, tx.now)
+      : undefined
+  const hop = nextHop(cause)
+  if (fromAgent && !approved) {
+    const loop = conversations.observe(team, speaker.name, to, hop, tx.now)
+    if (loop !== undefined) {
+      const held = await askToGoOn(context, { ...fields, to }, loop)
+      return { to, status: 'held', request_id: held.request_id, reason: held.reason }
+    }
+  }
+
+  const content = storable(fields.content)
+  const title = storable(fields.title ?? titleOf(content))
+  const { key, digest } = await insertMessage(tx, {
+    from: speaker.name,
+    to,
+    title,
+    content,
+    priority: fields.priority,
+    hop,
+    ...(cause === undefined ? {} : { correlation: cause.correlation }),
+    ...(fields.in_reply_to === undefined || cause === undefined ? {} : { inReplyTo: cause.key }),
+  })
+  const id = formatId('msg', key)
+  tx.audit({
+    type: 'message.accepted',
+    class: 'internal',
+    actor: speaker.name,
+    subject: to,
+    text: title,
+    data: {
+      message_id: id,
+      priority: fields.priority,
+      excerpt: content.slice(0, EXCERPT),
+      digest,
+      ...behalf(speaker),
+    },
+  })
+  tx.afterCommit(() => parts.mailroom.announce(to))
+  return { to, status: 'delivered', message_id: id }
+}
+
+/** Of the content, in the audit; the digest there covers all of it. */
+const EXCERPT = 280
+const MAX_TITLE_BYTES = 1000
+
+function asReceipt(sent: RecipientReceipt): Receipt {
+  if (sent.status === 'delivered') {
+    return { status: 'delivered', message_id: sent.message_id!, delivery: 'queued', to: sent.to }
+  }
+  const reason = sent.reason ?? ''
+  return sent.status === 'held'
+    ? { status: 'held', request_id: sent.request_id!, reason }
+    : { status: 'blocked', reason }
+}
+
+/** The body's first line that says anything, 80 characters (C13). */
+export function titleOf(content: string): string {
+  const line = content.trimStart().split(/\r?\n/, 1)[0]!.trim()
+  const characters = [...line]
+  return characters.length <= 80 ? line : characters.slice(0, 80).join('')
+}
+
+/** What no store can keep as text becomes visible instead of being dropped or breaking the digest (S0.20). */
+function storable(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD')
+}
+
+function checkSize(limit: number, fields: Fields): AppError | undefined {
+  const bytes = Buffer.byteLength(fields.content)
+  if (bytes > limit) {
+    return new AppError('TOO_LARGE', `The content is ${bytes} bytes; a message holds at most ${limit}`, {
+      hint: 'Send it in parts, or put it into a file and send its path.',
+    })
+  }
+  if (fields.title !== undefined && Buffer.byteLength(fields.title) > MAX_TITLE_BYTES) {
+    return new AppError('TOO_LARGE', `The title is over ${MAX_TITLE_BYTES} bytes`, {
+      hint: 'Keep the title to a line, and put the rest into the content.',
+    })
+  }
+  return undefined
+}
+
+function unknownRecipient(names: readonly string[], to: string): AppError {
+  return new AppError('UNKNOWN_RECIPIENT', `Unknown recipient: ${to.slice(0, 100)}`, {
+    hint: `Valid agents: ${names.join(', ')}. Check the name and send again.`,
+    data: { recipient: to.slice(0, 100) },
+  })
+}
+
+function pairRateLimited(to: string, retryAfterMs: number): AppError {
+  return new AppError(
+    'RATE_LIMITED',
+    `Too many messages to ${to}; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+    {
+      hint: 'Say more in one message instead of many. The limit is limits.pair_rate in orc.yaml.',
+      data: { retryAfterMs },
+    },
+  )
+}
+
+function parkedReason(from: string, to: string, request: number): string {
+  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
+}

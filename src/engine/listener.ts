@@ -1,0 +1,63 @@
+import type { SaidCommand } from '../model/command.ts'
+import type { Receipt } from '../model/receipt.ts'
+import type { Registry } from '../model/registry.ts'
+import { renderResponse } from '../wire/response.ts'
+import { createScanner, type KnownCommands, type Scanned } from '../wire/scanner.ts'
+
+/** Listens to one agent's own text: commands are carried out in the order they are said, and each is answered. */
+export interface Listener {
+  hear(text: string): void
+}
+
+export function knownCommands(registry: Registry): KnownCommands {
+  return (type) => {
+    const definition = registry.find(type)
+    if (definition === undefined) return undefined
+    const fields = new Set(Object.keys(definition.fields.shape))
+    return {
+      type: definition.type,
+      fields,
+      ...(definition.body === undefined ? {} : { body: definition.body }),
+    }
+  }
+}
+
+export function createListener(
+  registry: Registry,
+  handle: (said: SaidCommand) => Promise<Receipt>,
+  answer: (block: string) => void,
+): Listener {
+  const scanner = createScanner(knownCommands(registry))
+  let last: Promise<void> = Promise.resolve()
+
+  async function act(found: Scanned) {
+    if (found.ok) {
+      const receipt = await handle({ type: found.type, fields: found.fields, ignored: found.ignored })
+      answer(renderResponse(found.type, receipt))
+      return
+    }
+    const { code, message, hint } = found
+    // Quoted code is no mistake: an agent may well explain the protocol to another.
+    if (QUOTED.has(code)) return
+    answer(
+      renderResponse('unknown', {
+        status: 'error',
+        code: 'NOT_EXTRACTED',
+        message: `${code}: ${message}`,
+        hint,
+      }),
+    )
+  }
+
+  return {
+    hear(text) {
+      const found = scanner.push(text)
+      if (found.length === 0) return
+      last = last.then(async () => {
+        for (const one of found) await act(one)
+      })
+    },
+  }
+}
+
+const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])

@@ -1,0 +1,32 @@
+import type { Mail } from '../store/messages.ts'
+
+/** A message as agents and clients see it; the seeds' words and ours (C10). */
+export interface WireMail {
+  id: string
+  from: string
+  to: string
+  title: string
+  content: string
+  priority: string
+  at: string
+  delivery: string
+  attempts: number
+  correlation_id: string
+  in_reply_to?: string
+}
+
+export function wireMail(mail: Mail): WireMail {
+  return {
+    id: mail.id,
+    from: mail.from,
+    to: mail.to,
+    title: mail.title,
+    content: mail.content,
+    priority: mail.priority,
+    at: mail.at,
+    delivery: mail.delivery,
+    attempts: mail.attempts,
+    correlation_id: mail.correlationId,
+    ...(mail.inReplyTo === undefined ? {} : { in_reply_to: mail.inReplyTo }),
+  }
+}

@@ -1,0 +1,206 @@
+import { formatId, parseId } from '../model/identifier.ts'
+import type { DeliveryState } from '../model/message.ts'
+import { claimDeliveries, countQueued, moveDeliveries, releaseExpired } from '../store/deliveries.ts'
+import type { Mail } from '../store/messages.ts'
+import type { Store, Tx } from '../store/store.ts'
+import { setTimer } from '../store/timers.ts'
+import type { Clock } from './context.ts'
+import type { Conversations } from './conversations.ts'
+import type { Timers } from './timers.ts'
+
+/** How long a receiver has to acknowledge what it was handed (C8). */
+export const ACKNOWLEDGE_MS = 30_000
+/** What one hand-out holds at most; the rest follows at the next one. */
+const HAND_OUT = { messages: 500, bytes: 4_000_000 }
+
+/** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
+export interface Mailroom {
+  /** In the caller's transaction. The messages are `written`, and come again unless acknowledged in time. */
+  handOut(tx: Tx, agent: string, evidence: string, options?: HandOutOptions): Promise<HandedOut>
+  /** Waits for something to hand out, at most that long; gives an empty list when the time is over. */
+  waitForMail(
+    agent: string,
+    options: { waitMs: number; evidence: string; signal: AbortSignal },
+  ): Promise<Mail[]>
+  acknowledge(tx: Tx, agent: string, ids: readonly string[], evidence: string): Promise<Acknowledged>
+  /** A runtime's word on how far messages came. */
+  moved(tx: Tx, agent: string, keys: readonly number[], state: DeliveryState, evidence: string): Promise<void>
+  /** Someone has mail: wakes whoever waits for it. Called after the commit. */
+  announce(agent: string): void
+  onMail(listener: (agent: string) => void): void
+}
+
+export interface HandOutOptions {
+  limit?: number
+  byPriority?: boolean
+  /** For runtimes that give their own evidence: how long before an unconfirmed one comes again. */
+  ackMs?: number
+}
+
+export interface HandedOut {
+  messages: Mail[]
+  remaining: number
+}
+
+export interface Acknowledged {
+  acknowledged: string[]
+  /** Acknowledged before, or never this agent's. */
+  unknown: string[]
+}
+
+export function createMailroom(
+  store: Store,
+  timers: Timers,
+  conversations: Conversations,
+  clock: Clock,
+): Mailroom {
+  const waiters = new Map<string, Set<() => void>>()
+  const listeners: ((agent: string) => void)[] = []
+
+  async function handOut(
+    tx: Tx,
+    agent: string,
+    evidence: string,
+    options: HandOutOptions = {},
+  ): Promise<HandedOut> {
+    const until = tx.now + (options.ackMs ?? ACKNOWLEDGE_MS)
+    const messages = await claimDeliveries(tx, {
+      agent,
+      until,
+      evidence,
+      limit: options.limit ?? HAND_OUT.messages,
+      maxBytes: HAND_OUT.bytes,
+      byPriority: options.byPriority ?? false,
+    })
+    if (messages.length === 0) return { messages, remaining: 0 }
+    await setTimer(tx, 'redeliver', agent, until)
+    for (const mail of messages) {
+      tx.audit(deliveryEntry(agent, mail.id, mail.from, 'written', evidence))
+    }
+    const last = messages.at(-1)!
+    tx.afterCommit(() => {
+      timers.setFor(until)
+      conversations.handedOut(agent, causeFrom(last), clock.now())
+    })
+    const remaining = await countQueued(tx, agent)
+    return { messages, remaining }
+  }
+
+  async function moved(
+    tx: Tx,
+    agent: string,
+    keys: readonly number[],
+    state: DeliveryState,
+    evidence: string,
+  ) {
+    for (const key of await moveDeliveries(tx, agent, keys, state, evidence)) {
+      tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, state, evidence))
+    }
+  }
+
+  timers.on('redeliver', async (tx, agent) => {
+    const { released, nextDue } = await releaseExpired(tx, agent)
+    if (nextDue !== undefined) await setTimer(tx, 'redeliver', agent, nextDue)
+    for (const key of released) {
+      tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'queued', 'no acknowledgement in time'))
+    }
+    tx.afterCommit(() => {
+      if (nextDue !== undefined) timers.setFor(nextDue)
+      if (released.length > 0) announce(agent)
+    })
+  })
+
+  function announce(agent: string) {
+    const waiting = waiters.get(agent)
+    if (waiting !== undefined) {
+      waiters.delete(agent)
+      for (const wake of waiting) wake()
+    }
+    for (const listener of listeners) listener(agent)
+  }
+
+  /** Resolves at the next mail, at the end of the time, or when the caller is gone. */
+  function nextMail(
+    agent: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): { arrived: Promise<void>; forget(): void } {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = waiters.get(agent) ?? new Set()
+    waiters.set(agent, waiting.add(resolve))
+    const cancel = clock.after(waitMs, resolve)
+    signal.addEventListener('abort', () => resolve(), { once: true })
+    return {
+      arrived: promise,
+      forget() {
+        cancel()
+        waiting.delete(resolve)
+        if (waiting.size === 0 && waiters.get(agent) === waiting) waiters.delete(agent)
+      },
+    }
+  }
+
+  return {
+    handOut,
+    moved,
+    announce,
+    onMail: (listener) => void listeners.push(listener),
+    async waitForMail(agent, { waitMs, evidence, signal }) {
+      const deadline = clock.now() + waitMs
+      while (!signal.aborted) {
+        // Listening first: mail that comes while we look is not missed.
+        const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
+        try {
+          if ((await countQueued(store, agent)) > 0) {
+            const { messages } = await store.write((tx) => handOut(tx, agent, evidence))
+            if (messages.length > 0) return messages
+          }
+          if (clock.now() >= deadline) return []
+          await next.arrived
+        } finally {
+          next.forget()
+        }
+      }
+      return []
+    },
+    async acknowledge(tx, agent, ids, evidence) {
+      const keys = new Map<number, string>()
+      const unknown: string[] = []
+      for (const id of ids) {
+        const key = parseId('msg', id)
+        if (key === undefined) unknown.push(id)
+        else keys.set(key, id)
+      }
+      const done = await moveDeliveries(tx, agent, [...keys.keys()], 'read', evidence)
+      for (const key of done) {
+        tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'read', evidence))
+        keys.delete(key)
+      }
+      return {
+        acknowledged: done.map((key) => formatId('msg', key)),
+        unknown: [...unknown, ...keys.values()],
+      }
+    },
+  }
+}
+
+function causeFrom(mail: Mail) {
+  return { key: parseId('msg', mail.id)!, hop: mail.hop, correlation: parseId('msg', mail.correlationId)! }
+}
+
+function deliveryEntry(
+  agent: string,
+  id: string,
+  from: string | undefined,
+  state: DeliveryState,
+  evidence: string,
+) {
+  return {
+    type: `delivery.${state}`,
+    class: 'internal' as const,
+    actor: agent,
+    ...(from === undefined ? {} : { subject: from }),
+    text: `${id} is ${state}: ${evidence}`,
+    data: { message_id: id, state, evidence },
+  }
+}

@@ -1,0 +1,103 @@
+import type { Config } from '../config.ts'
+import type { SaidCommand } from '../model/command.ts'
+import { createRegistry, type Registry } from '../model/registry.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
+import type { Store } from '../store/store.ts'
+import { createAdmission } from './admission.ts'
+import type { Clock, Log, Switch } from './context.ts'
+import { openConversations } from './conversations.ts'
+import { createHandle, type Handle } from './handle.ts'
+import type { AddedCommand } from './handler.ts'
+import { handlerTable } from './handlers/table.ts'
+import { createListener } from './listener.ts'
+import { createMailroom } from './mailroom.ts'
+import { renderPrompt } from './prompt.ts'
+import { createSessions } from './sessions.ts'
+import { createTeam, type Team } from './team.ts'
+import { createTimers } from './timers.ts'
+import { openTokens, type Tokens } from './tokens.ts'
+import { createVerdicts, type Verdicts } from './verdicts.ts'
+
+export interface SwitchboardOptions {
+  config: Config
+  store: Store
+  clock: Clock
+  log: Log
+  runtimes?: readonly Runtime[]
+  /** Command types of the embedding application. */
+  commands?: readonly AddedCommand[]
+}
+
+/** The whole core: one door, and what stands around it. */
+export interface Switchboard extends Switch {
+  readonly handle: Handle
+  readonly tokens: Tokens
+  readonly verdicts: Verdicts
+  readonly registry: Registry
+  /** Text of an agent's prompt, or undefined for an unknown agent. */
+  prompt(agent: string): string | undefined
+  /** Puts another configuration in force: rules, permissions, limits, agents. */
+  reload(config: Config): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openSwitchboard(options: SwitchboardOptions): Promise<Switchboard> {
+  const { store, clock, log } = options
+  const added = options.commands ?? []
+  const registry = createRegistry(added.map((one) => one.definition))
+  const handlers = handlerTable(added)
+  let team: Team = createTeam(options.config)
+
+  const conversations = await openConversations(store)
+  const timers = createTimers(store, clock, log)
+  const mailroom = createMailroom(store, timers, conversations, clock)
+  const tokens = await openTokens(store)
+  const sessions = createSessions({
+    store,
+    mailroom,
+    clock,
+    log,
+    runtimes: options.runtimes ?? [],
+    team: () => team,
+    prompt: (agent) => renderPrompt(agent, team, registry),
+    listen: (agent, answer) =>
+      createListener(registry, (said: SaidCommand) => handle({ kind: 'agent', agent }, said), answer),
+  })
+  const parts: Switch = {
+    store,
+    registry,
+    admission: createAdmission(),
+    conversations,
+    mailroom,
+    timers,
+    sessions,
+    clock,
+    log,
+    team: () => team,
+  }
+  const handle = createHandle(parts, handlers)
+  const verdicts = createVerdicts(parts, handlers)
+
+  await sessions.open()
+  await timers.start()
+
+  return {
+    ...parts,
+    handle,
+    tokens,
+    verdicts,
+    prompt(agent) {
+      const name = team.resolve(agent)
+      return name === undefined ? undefined : renderPrompt(name, team, registry)
+    },
+    async reload(config) {
+      team = createTeam(config)
+      await sessions.registerAll()
+    },
+    async close() {
+      timers.stop()
+      await sessions.close()
+      await store.close()
+    },
+  }
+}

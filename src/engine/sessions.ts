@@ -1,0 +1,212 @@
+import type { AgentConfig } from '../config.ts'
+import type { SessionState } from '../model/agent.ts'
+import type { Action } from '../model/command.ts'
+import { parseId } from '../model/identifier.ts'
+import type { Runtime, Session } from '../runtimes/runtime.ts'
+import { readAgents, registerAgent, setSession } from '../store/agents.ts'
+import type { Store } from '../store/store.ts'
+import { renderEnvelope } from '../wire/envelope.ts'
+import type { Clock, Log } from './context.ts'
+import type { Listener } from './listener.ts'
+import type { Mailroom } from './mailroom.ts'
+import type { Team } from './team.ts'
+
+/** The agents that a runtime of ours runs: starting them, hearing them, and putting their mail before them. */
+export interface Sessions {
+  /** Why an action cannot be done right now, if it cannot. */
+  impossible(agent: string, action: Action): { reason: string; hint: string } | undefined
+  start(agent: string): Promise<void>
+  stop(agent: string): Promise<void>
+  reset(agent: string): Promise<void>
+  setPaused(agent: string, paused: boolean): void
+  usage(agent: string): { lines: number; tokens: number } | undefined
+  /** Brings the team's rows up to date and starts what starts by itself. */
+  open(): Promise<void>
+  /** After a reload: new agents are registered. */
+  registerAll(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface SessionsOptions {
+  store: Store
+  mailroom: Mailroom
+  clock: Clock
+  log: Log
+  runtimes: readonly Runtime[]
+  team: () => Team
+  prompt: (agent: string) => string
+  /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
+  listen: (agent: string, answer: (block: string) => void) => Listener
+}
+
+interface Running {
+  session: Session
+  listener: Listener
+  /** Answers to the agent's own commands, waiting for its next turn. */
+  answers: string[]
+  delivering: boolean
+  usage: { lines: number; characters: number }
+}
+
+/** A runtime of ours gives its own evidence; this only covers a crash in between. */
+const RUNTIME_ACK_MS = 120_000
+/** Roughly, for English and code; the real figure comes with an agent program's own usage record. */
+const CHARACTERS_PER_TOKEN = 4
+
+export function createSessions(options: SessionsOptions): Sessions {
+  const { store, mailroom, log, team } = options
+  const running = new Map<string, Running>()
+  const paused = new Set<string>()
+  const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
+  let closing = false
+
+  const agentConfig = (name: string): AgentConfig | undefined =>
+    team().config.agents.find((one) => one.name === name)
+  const runtimeOf = (name: string): Runtime | undefined => runtimes.get(agentConfig(name)?.runtime ?? 'none')
+
+  async function start(name: string) {
+    const config = agentConfig(name)
+    const runtime = runtimeOf(name)
+    if (config === undefined || runtime === undefined || running.has(name) || closing) return
+    const state: Running = {
+      session: undefined as never,
+      listener: options.listen(name, (block) => {
+        state.answers.push(block)
+        void deliverNext(name)
+      }),
+      answers: [],
+      delivering: false,
+      usage: { lines: 0, characters: 0 },
+    }
+    try {
+      state.session = await runtime.start(
+        { name, prompt: options.prompt(name), settings: config.with },
+        {
+          said(text) {
+            count(state, text)
+            state.listener.hear(text)
+          },
+          changed: (session, evidence) => void record(name, session, evidence).then(() => deliverNext(name)),
+        },
+      )
+      running.set(name, state)
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'the agent could not be started')
+      await record(
+        name,
+        'error',
+        `could not be started: ${error instanceof Error ? error.message : String(error)}`,
+      )
+    }
+  }
+
+  async function stop(name: string) {
+    const state = running.get(name)
+    running.delete(name)
+    await state?.session.stop()
+  }
+
+  async function record(name: string, session: SessionState, evidence: string) {
+    if (closing) return
+    try {
+      await store.write(async (tx) => {
+        await setSession(tx, name, session)
+        tx.audit({
+          type: 'session.changed',
+          class: 'internal',
+          actor: name,
+          text: `${name} is ${session}: ${evidence}`,
+          data: { agent: name, session, evidence },
+        })
+      })
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'a change of state could not be stored')
+    }
+  }
+
+  /** One turn at a time: first the answers to its own commands, then the messages that wait. */
+  async function deliverNext(name: string) {
+    const state = running.get(name)
+    if (state === undefined || state.delivering || paused.has(name) || state.session.state !== 'idle') return
+    state.delivering = true
+    try {
+      const answers = state.answers.splice(0)
+      const { messages } = await store.write((tx) =>
+        mailroom.handOut(tx, name, `given to the ${runtimeOf(name)?.name} runtime`, {
+          byPriority: true,
+          ackMs: RUNTIME_ACK_MS,
+        }),
+      )
+      if (answers.length === 0 && messages.length === 0) return
+      const text = [...answers, ...messages.map(renderEnvelope)].join('\n\n')
+      const arrival = await state.session.deliver(text)
+      const keys = messages.map((mail) => parseId('msg', mail.id)!)
+      await store.write((tx) => mailroom.moved(tx, name, keys, arrival.state, arrival.evidence))
+      if (arrival.state === 'failed') state.answers.unshift(...answers)
+    } catch (error) {
+      if (!closing) log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
+    } finally {
+      state.delivering = false
+    }
+    // Something may have come in meanwhile.
+    if (state.session.state === 'idle' && state.answers.length > 0) void deliverNext(name)
+  }
+
+  async function registerAll() {
+    await store.write(async (tx) => {
+      for (const agent of team().config.agents) await registerAgent(tx, agent.name, 'unknown')
+    })
+  }
+
+  mailroom.onMail((agent) => void deliverNext(agent))
+
+  return {
+    impossible(name, action) {
+      if (action === 'pause_session' || action === 'resume_session') return undefined
+      if (runtimeOf(name) === undefined) {
+        return {
+          reason: `${name} is run by no runtime of ours, so that it cannot be started or stopped here`,
+          hint: 'Say `runtime:` for it in orc.yaml, or start and stop its program yourself.',
+        }
+      }
+      if (action === 'spawn_agent' && running.has(name)) {
+        return { reason: `${name} is running already`, hint: 'Use reset_session to start it afresh.' }
+      }
+      if (action !== 'spawn_agent' && !running.has(name)) {
+        return { reason: `${name} is not running`, hint: 'Use spawn_agent to start it.' }
+      }
+      return undefined
+    },
+    start,
+    stop,
+    async reset(name) {
+      await stop(name)
+      await start(name)
+    },
+    setPaused(name, hold) {
+      if (hold) paused.add(name)
+      else if (paused.delete(name)) void deliverNext(name)
+    },
+    usage(name) {
+      const state = running.get(name)
+      if (state === undefined) return undefined
+      return { lines: state.usage.lines, tokens: Math.ceil(state.usage.characters / CHARACTERS_PER_TOKEN) }
+    },
+    registerAll,
+    async open() {
+      await registerAll()
+      for (const row of await readAgents(store)) if (row.paused === 1) paused.add(row.name)
+      for (const agent of team().config.agents) if (agent.autostart) await start(agent.name)
+    },
+    async close() {
+      closing = true
+      await Promise.all([...running.values()].map((state) => state.session.stop()))
+      running.clear()
+    },
+  }
+}
+
+function count(state: Running, text: string) {
+  state.usage.characters += text.length
+  for (const character of text) if (character === '\n') state.usage.lines += 1
+}

@@ -1,0 +1,68 @@
+import type { Store, Tx } from '../store/store.ts'
+import { nextDue, takeDue } from '../store/timers.ts'
+import type { Clock, Log } from './context.ts'
+
+export type TimerKind = 'redeliver' | 'expire_request' | 'unpark'
+
+/** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
+export type OnDue = (tx: Tx, ref: string) => Promise<void>
+
+/**
+ * Timers are rows (C8): one alarm is set for the earliest of them, and nothing is polled. After a restart the
+ * overdue ones fire at once.
+ */
+export interface Timers {
+  on(kind: TimerKind, act: OnDue): void
+  /** Tells that a timer was set for that time; the alarm is moved forward if need be. */
+  setFor(dueAt: number): void
+  start(): Promise<void>
+  stop(): void
+}
+
+/** setTimeout's longest. A later alarm is set in several steps. */
+const LONGEST_ALARM = 2 ** 31 - 1
+const BATCH = 200
+
+export function createTimers(store: Store, clock: Clock, log: Log): Timers {
+  const acts = new Map<string, OnDue>()
+  let alarm: { at: number; cancel(): void } | undefined
+  let stopped = false
+
+  function setFor(dueAt: number) {
+    if (stopped || (alarm !== undefined && alarm.at <= dueAt)) return
+    alarm?.cancel()
+    const wait = Math.min(Math.max(0, dueAt - clock.now()), LONGEST_ALARM)
+    alarm = { at: dueAt, cancel: clock.after(wait, () => void ring()) }
+  }
+
+  async function ring() {
+    alarm = undefined
+    try {
+      const taken = await store.write(async (tx) => {
+        const due = await takeDue(tx, BATCH)
+        for (const timer of due) await acts.get(timer.kind)?.(tx, timer.ref)
+        return due.length
+      })
+      if (taken === BATCH) setFor(clock.now())
+      const next = await nextDue(store)
+      if (next !== undefined) setFor(next)
+    } catch (error) {
+      if (stopped) return
+      log.error({ err: error }, 'timers could not be taken; trying again in a second')
+      setFor(clock.now() + 1000)
+    }
+  }
+
+  return {
+    on: (kind, act) => void acts.set(kind, act),
+    setFor,
+    async start() {
+      const next = await nextDue(store)
+      if (next !== undefined) setFor(next)
+    },
+    stop() {
+      stopped = true
+      alarm?.cancel()
+    },
+  }
+}

@@ -1,0 +1,30 @@
+export const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
+export type Priority = (typeof PRIORITIES)[number]
+
+/** How far a message has truly come; each step is stored with its evidence (C27). */
+export const DELIVERY_STATES = ['queued', 'written', 'submitted', 'read', 'uncertain', 'failed'] as const
+export type DeliveryState = (typeof DELIVERY_STATES)[number]
+
+/** A message as it was accepted. Immutable: what happens to it afterwards is its delivery. */
+export interface Message {
+  id: string
+  from: string
+  to: string
+  title: string
+  content: string
+  priority: Priority
+  inReplyTo?: string
+  /** All messages that follow from one first message share it; the loop breaker counts along it. */
+  correlationId: string
+  hop: number
+  at: string
+}
+
+export interface Delivery {
+  messageId: string
+  agent: string
+  state: DeliveryState
+  attempts: number
+  updatedAt: string
+  evidence?: string
+}

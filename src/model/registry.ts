@@ -1,0 +1,81 @@
+import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidCommand } from './command.ts'
+import { AppError } from './errors.ts'
+
+/** The table of all commands: the built-in ones and those an embedding application adds. */
+export interface Registry {
+  find(type: string): CommandDefinition | undefined
+  all(): readonly CommandDefinition[]
+  decode(said: SaidCommand): Decoded
+}
+
+export type Decoded =
+  | { ok: true; definition: CommandDefinition; command: Command; ignored: readonly string[] }
+  | { ok: false; error: AppError }
+
+export function createRegistry(added: readonly CommandDefinition[] = []): Registry {
+  const definitions = new Map<string, CommandDefinition>()
+  for (const definition of [...Object.values(BUILT_IN_COMMANDS), ...added] as CommandDefinition[]) {
+    if (!/^[a-z][a-z0-9_]*$/.test(definition.type)) {
+      throw new AppError('INVALID_COMMAND', `"${definition.type}" is no name for a command type`, {
+        hint: 'Use lower-case letters, digits and underscores, as in `send_message`.',
+      })
+    }
+    if (definitions.has(definition.type)) {
+      throw new AppError('INVALID_COMMAND', `The command type "${definition.type}" is defined twice`)
+    }
+    definitions.set(definition.type, definition)
+  }
+  const ordered = [...definitions.values()]
+
+  return {
+    find: (type) => definitions.get(type.toLowerCase()),
+    all: () => ordered,
+    decode(said) {
+      const definition = definitions.get(said.type.trim().toLowerCase())
+      if (definition === undefined) return { ok: false, error: unknownCommand(said.type, ordered) }
+      const { known, ignored } = sortFields(definition, said)
+      const parsed = definition.fields.safeParse(known)
+      if (!parsed.success) return { ok: false, error: invalidCommand(definition, parsed.error.issues) }
+      return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
+    },
+  }
+}
+
+function unknownCommand(type: string, definitions: readonly CommandDefinition[]): AppError {
+  return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type.slice(0, 100)}`, {
+    hint: `Known types: ${definitions.map((definition) => definition.type).join(', ')}.`,
+  })
+}
+
+/** Field names are matched case-insensitively (S0.4); what the command has no use for is noted, never used. */
+function sortFields(definition: CommandDefinition, said: SaidCommand) {
+  const shape = definition.fields.shape
+  const known: Record<string, unknown> = {}
+  const ignored = said.ignored === undefined ? [] : [...said.ignored]
+  for (const key of Object.keys(said.fields)) {
+    if (Object.hasOwn(shape, key)) {
+      known[key] = said.fields[key]
+      continue
+    }
+    const lower = key.toLowerCase().replaceAll('-', '_')
+    if (Object.hasOwn(shape, lower)) known[lower] ??= said.fields[key]
+    else ignored.push(key.slice(0, 100))
+  }
+  return { known, ignored }
+}
+
+function invalidCommand(
+  definition: CommandDefinition,
+  issues: readonly { path: readonly PropertyKey[]; message: string }[],
+): AppError {
+  const shape = definition.fields.shape
+  const problems = issues.map((issue) => `${issue.path.join('.') || definition.type}: ${issue.message}`)
+  const names = [...new Set(issues.map((issue) => String(issue.path[0] ?? '')))].filter(
+    (field) => field in shape,
+  )
+  const hint = names.map((field) => `${field}: ${shape[field]?.description ?? 'see the protocol'}`).join('; ')
+  return new AppError('INVALID_COMMAND', `${definition.type}: ${problems.join('; ')}`, {
+    hint: hint === '' ? `For example: ${definition.example}` : `${hint}. For example: ${definition.example}`,
+    data: { problems },
+  })
+}

@@ -1,0 +1,387 @@
+import { z } from 'zod'
+import { AUDIT_CLASSES } from '../model/audit-entry.ts'
+import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
+import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
+import { DELIVERY_STATES, PRIORITIES } from '../model/message.ts'
+
+/**
+ * The HTTP API as one table: the server's routes, the OpenAPI document and the typed client are all read off it.
+ * `who`: `anyone` needs no token, `token` any valid one, `operator` the operator's.
+ */
+export interface Route<
+  Query extends z.ZodType = z.ZodType,
+  Body extends z.ZodType = z.ZodType,
+  Answer extends z.ZodType = z.ZodType,
+> {
+  method: 'get' | 'post' | 'delete'
+  path: string
+  who: 'anyone' | 'token' | 'operator'
+  summary: string
+  query?: Query
+  body?: Body
+  answer: Answer
+  /** Other forms of the answer, by media type. */
+  also?: Record<string, string>
+}
+
+function route<Query extends z.ZodType, Body extends z.ZodType, Answer extends z.ZodType>(
+  one: Route<Query, Body, Answer>,
+): Route<Query, Body, Answer> {
+  return one
+}
+
+const count = (most: number) => z.coerce.number().int().min(1).max(most)
+const time = z.string().describe('A time (ISO 8601) or a span back from now, such as 10m, 2h, 1d')
+const names = z.array(z.string())
+
+export const ErrorCodeSchema = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]])
+
+export const ErrorAnswer = z.object({
+  status: z.literal('error'),
+  code: ErrorCodeSchema,
+  message: z.string(),
+  hint: z.string().optional(),
+  retry_after_ms: z.number().optional(),
+})
+
+export const ReceiptSchema = z.discriminatedUnion('status', [
+  z.object({
+    status: z
+      .literal('delivered')
+      .describe("Stored in the recipient's mailbox; how far it came is its delivery"),
+    message_id: z.string(),
+    delivery: z.literal('queued'),
+    to: z.string(),
+    recipients: z
+      .array(
+        z.object({
+          to: z.string(),
+          status: z.enum(['delivered', 'blocked', 'held']),
+          message_id: z.string().optional(),
+          request_id: z.string().optional(),
+          reason: z.string().optional(),
+        }),
+      )
+      .optional(),
+    ignored: names.optional(),
+  }),
+  z.object({
+    status: z.literal('ok'),
+    result: z.string(),
+    details: z.record(z.string(), z.unknown()).optional(),
+    ignored: names.optional(),
+  }),
+  z.object({ status: z.literal('blocked'), reason: z.string(), ignored: names.optional() }),
+  z.object({
+    status: z.literal('held'),
+    request_id: z.string(),
+    reason: z.string(),
+    ignored: names.optional(),
+  }),
+  ErrorAnswer.extend({ ignored: names.optional() }),
+])
+
+export const MailSchema = z.object({
+  id: z.string(),
+  from: z.string(),
+  to: z.string(),
+  title: z.string(),
+  content: z.string(),
+  priority: z.enum(PRIORITIES),
+  at: z.string(),
+  delivery: z.enum(DELIVERY_STATES).describe('How far the message has truly come'),
+  attempts: z.number(),
+  correlation_id: z.string(),
+  in_reply_to: z.string().optional(),
+})
+
+export const AgentSchema = z.object({
+  name: z.string(),
+  parent: z.string().optional(),
+  role: z.string().optional(),
+  status: z.string().describe('What it says of itself, else the state of its session'),
+  session: z.string(),
+  current_task: z.string().optional(),
+  paused: z.boolean(),
+  updated_at: z.string(),
+})
+
+export const HumanRequestSchema = z.object({
+  id: z.string(),
+  kind: z.enum(HUMAN_REQUEST_KINDS),
+  state: z.enum(HUMAN_REQUEST_STATES),
+  asker: z.string(),
+  question: z.string(),
+  reason: z.string(),
+  action: z
+    .object({ type: z.string(), fields: z.record(z.string(), z.unknown()), hash: z.string() })
+    .optional()
+    .describe('The exact command that is held'),
+  created_at: z.string(),
+  expires_at: z.string(),
+  decided_at: z.string().optional(),
+  decided_by: z.string().optional(),
+  comment: z.string().optional(),
+})
+
+export const AuditEntrySchema = z.object({
+  seq: z.number(),
+  chain: z.string(),
+  at: z.string(),
+  type: z.string(),
+  class: z.enum(AUDIT_CLASSES),
+  actor: z.string(),
+  subject: z.string().optional(),
+  text: z.string(),
+  confidence: z.number().optional(),
+  data: z.record(z.string(), z.unknown()),
+  hash: z.string(),
+  line: z.string().describe('The entry as one readable line'),
+})
+
+export const CommandBody = z
+  .object({ type: z.string().describe('Such as send_message; GET /api/v1/commands lists them') })
+  .loose()
+
+const filter = z.enum(['unread', 'all', 'urgent'])
+
+export const AuditQuerySchema = z.object({
+  since: time.optional(),
+  until: time.optional(),
+  agent: z.string().optional().describe('Entries in which this agent acts or is concerned'),
+  with: z.string().optional().describe('Together with agent: entries between the two'),
+  type: z.string().optional().describe('Such as message.accepted, or message for all that begin so'),
+  class: z.enum(AUDIT_CLASSES).optional(),
+  text: z.string().optional(),
+  after: z.coerce.number().int().min(0).optional().describe('Only entries after this sequence number'),
+  limit: count(100_000).optional().describe('The newest so many; without it all'),
+})
+
+export const ROUTES = {
+  health: route({
+    method: 'get',
+    path: '/healthz',
+    who: 'anyone',
+    summary: 'Whether the service is up',
+    answer: z.object({ status: z.literal('ok') }),
+  }),
+  command: route({
+    method: 'post',
+    path: '/api/v1/commands',
+    who: 'token',
+    summary: 'Carry out one command, an array of commands, or the commands found in text/plain',
+    body: z.union([CommandBody, z.array(CommandBody).max(1000)]),
+    answer: z.union([ReceiptSchema, z.array(ReceiptSchema)]),
+  }),
+  commandTypes: route({
+    method: 'get',
+    path: '/api/v1/commands',
+    who: 'token',
+    summary: 'The command types with their parameters',
+    answer: z.object({
+      commands: z.array(
+        z.object({
+          type: z.string(),
+          summary: z.string(),
+          example: z.string(),
+          body: z.string().optional().describe('The parameter that the body fills'),
+          schema: z.record(z.string(), z.unknown()).describe('JSON Schema of the parameters'),
+        }),
+      ),
+    }),
+  }),
+  agents: route({
+    method: 'get',
+    path: '/api/v1/agents',
+    who: 'token',
+    summary: 'The agents and their status',
+    answer: z.object({ agents: z.array(AgentSchema) }),
+  }),
+  messages: route({
+    method: 'get',
+    path: '/api/v1/messages',
+    who: 'token',
+    summary: 'The newest messages that the caller may see, oldest first',
+    query: z.object({
+      agent: z.string().optional(),
+      since: time.optional(),
+      limit: count(10_000).default(200),
+    }),
+    answer: z.object({ messages: z.array(MailSchema) }),
+  }),
+  message: route({
+    method: 'get',
+    path: '/api/v1/messages/{id}',
+    who: 'token',
+    summary: 'One message, and every step of its delivery with the evidence',
+    answer: MailSchema.extend({
+      steps: z.array(z.object({ at: z.string(), state: z.string(), evidence: z.string() })),
+    }),
+  }),
+  mailbox: route({
+    method: 'get',
+    path: '/api/v1/mailbox',
+    who: 'token',
+    summary: "An agent's mailbox in order; nothing is marked read",
+    query: z.object({
+      agent: z.string().optional().describe('The caller itself, unless it was granted more'),
+      filter: filter.default('unread'),
+      after: z.string().optional().describe('Only messages after this id'),
+      limit: count(1_000_000).optional(),
+    }),
+    answer: z.object({ messages: z.array(MailSchema) }),
+  }),
+  deliveries: route({
+    method: 'get',
+    path: '/api/v1/deliveries',
+    who: 'token',
+    summary: 'Open deliveries by agent and state',
+    answer: z.object({
+      deliveries: z.array(z.object({ agent: z.string(), state: z.enum(DELIVERY_STATES), count: z.number() })),
+    }),
+  }),
+  nextDeliveries: route({
+    method: 'get',
+    path: '/api/v1/deliveries/next',
+    who: 'token',
+    summary: 'Wait for messages and take them; acknowledge them by id, or they come again',
+    query: z.object({
+      agent: z.string().optional().describe('The caller itself; the operator names the agent'),
+      wait: z.coerce.number().min(0).max(60).default(25).describe('Seconds to wait when there is nothing'),
+    }),
+    answer: z.object({ messages: z.array(MailSchema) }),
+    also: { 'text/event-stream': 'The same as a stream: one event `message` for each' },
+  }),
+  humanRequests: route({
+    method: 'get',
+    path: '/api/v1/human-requests',
+    who: 'token',
+    summary: 'What people are asked; an agent sees its own',
+    query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
+    answer: z.object({ requests: z.array(HumanRequestSchema) }),
+  }),
+  decide: route({
+    method: 'post',
+    path: '/api/v1/human-requests/{id}/verdict',
+    who: 'operator',
+    summary: 'Approve, reject or answer; the asker is told either way',
+    body: z.object({
+      decision: z.enum(['approve', 'reject', 'answer']),
+      comment: z.string().max(10_000).optional(),
+    }),
+    answer: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
+  }),
+  audit: route({
+    method: 'get',
+    path: '/api/v1/audit',
+    who: 'token',
+    summary: 'The audit, oldest first; an agent sees public entries and those it is a party to',
+    query: AuditQuerySchema,
+    answer: z.object({ entries: z.array(AuditEntrySchema) }),
+    also: { 'application/x-ndjson': 'One entry a line, streamed' },
+  }),
+  auditVerify: route({
+    method: 'get',
+    path: '/api/v1/audit/verify',
+    who: 'operator',
+    summary: 'Check the whole chain, and every message against it',
+    answer: z.object({
+      ok: z.boolean(),
+      count: z.number(),
+      seq: z.number().optional().describe('The first bad entry'),
+      problem: z.string().optional(),
+      message: z.string(),
+    }),
+  }),
+  state: route({
+    method: 'get',
+    path: '/api/v1/state',
+    who: 'token',
+    summary: 'The service itself: version, store, configuration, queues',
+    answer: z.object({
+      version: z.string(),
+      pid: z.number(),
+      started_at: z.string(),
+      store: z.object({ engine: z.string(), place: z.string(), pending: z.number() }),
+      config: z.object({
+        file: z.string().optional(),
+        loaded_at: z.string(),
+        problem: z.string().optional(),
+      }),
+      agents: z.array(AgentSchema),
+      deliveries: z.array(z.object({ agent: z.string(), state: z.string(), count: z.number() })),
+      open_requests: z.number(),
+    }),
+  }),
+  events: route({
+    method: 'get',
+    path: '/api/v1/events',
+    who: 'token',
+    summary: 'The audit as it grows; ids are its sequence numbers, Last-Event-ID resumes without a gap',
+    query: z.object({ after: z.coerce.number().int().min(0).optional() }),
+    answer: AuditEntrySchema,
+    also: { 'text/event-stream': 'One event for each entry, named by its type' },
+  }),
+  prompt: route({
+    method: 'get',
+    path: '/api/v1/prompts/{agent}',
+    who: 'token',
+    summary: 'The text that teaches that agent the protocol',
+    answer: z.object({ agent: z.string(), prompt: z.string() }),
+  }),
+  explain: route({
+    method: 'get',
+    path: '/api/v1/rules/explain',
+    who: 'token',
+    summary: 'Which rule decides whether one may write to another, or do something, and why',
+    query: z.object({ from: z.string(), to: z.string(), action: z.string().optional() }),
+    answer: z.record(z.string(), z.unknown()),
+  }),
+  tokens: route({
+    method: 'get',
+    path: '/api/v1/tokens',
+    who: 'operator',
+    summary: 'The valid tokens by id; never the tokens themselves',
+    answer: z.object({
+      tokens: z.array(z.object({ id: z.string(), agent: z.string(), created_at: z.string() })),
+    }),
+  }),
+  mintToken: route({
+    method: 'post',
+    path: '/api/v1/tokens',
+    who: 'operator',
+    summary: 'Make a token for an agent; it is shown this once',
+    body: z.object({ agent: z.string() }),
+    answer: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
+  }),
+  revokeTokens: route({
+    method: 'delete',
+    path: '/api/v1/tokens/{which}',
+    who: 'operator',
+    summary: 'Revoke a token by its id, or all tokens of an agent, at once',
+    answer: z.object({ revoked: z.number() }),
+  }),
+  metrics: route({
+    method: 'get',
+    path: '/metrics',
+    who: 'token',
+    summary: 'Figures for Prometheus',
+    answer: z.string(),
+    also: { 'text/plain': 'The Prometheus text format' },
+  }),
+  openapi: route({
+    method: 'get',
+    path: '/openapi.json',
+    who: 'token',
+    summary: 'This document',
+    answer: z.record(z.string(), z.unknown()),
+  }),
+} as const
+
+export type RouteName = keyof typeof ROUTES
+export type QueryOf<Name extends RouteName> = (typeof ROUTES)[Name] extends {
+  query: infer Q extends z.ZodType
+}
+  ? z.input<Q>
+  : never
+export type AnswerOf<Name extends RouteName> = z.output<(typeof ROUTES)[Name]['answer']>

@@ -1,0 +1,107 @@
+import type { AuditEntry } from '../model/audit-entry.ts'
+import { readHead } from './audit-log.ts'
+import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
+import { startGroupCommit } from './group-commit.ts'
+import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
+
+export interface StoreOptions {
+  identity: DaemonIdentity
+  seal: Seal
+  /** Hash that the first entry of a chain follows. */
+  genesis: (chain: string) => string
+  now: () => number
+}
+
+/** An engine's own parts; `assembleStore` adds what all engines share. */
+export interface Engine {
+  connection: Connection
+  reader: Reader
+  stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
+  check(): Promise<string[]>
+  close(): Promise<void>
+}
+
+export async function assembleStore(engine: Engine, options: StoreOptions): Promise<Store> {
+  const { connection, reader } = engine
+  const { identity, now } = options
+  const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity))
+  const stored = await readHead(reader, identity.daemon)
+  const head: ChainHead = stored ?? { chain: identity.daemon, seq: 0, hash: options.genesis(identity.daemon) }
+
+  const listeners = new Set<(entries: readonly AuditEntry[]) => void>()
+  const commits = startGroupCommit({
+    connection,
+    lease,
+    head,
+    seal: options.seal,
+    now,
+    onCommit(entries) {
+      for (const listener of listeners) listener(entries)
+    },
+  })
+
+  const renewal = setInterval(
+    () => void commits.write((tx) => renewLease(tx, lease, identity.leaseMs)).catch(() => {}),
+    identity.leaseMs / 3,
+  )
+  renewal.unref()
+
+  return {
+    engine: connection.engine,
+    daemon: identity.daemon,
+    all: (sql, params) => reader.all(sql, params),
+    get: (sql, params) => reader.get(sql, params),
+    write: commits.write,
+    stream: engine.stream,
+    pending: commits.pending,
+    check: engine.check,
+    onCommit(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    async close() {
+      clearInterval(renewal)
+      await commits.drain()
+      await endLease(connection, now(), lease)
+      await engine.close()
+    },
+  }
+}
+
+async function endLease(connection: Connection, now: number, lease: DaemonLease) {
+  try {
+    await inTransaction(connection, now, (tx) => releaseLease(tx, lease))
+  } catch {
+    // A full disk or a lost server: the lease then runs out by itself.
+  }
+}
+
+/** For the few writes outside the group commit: before it starts and after it ended. */
+async function inTransaction<T>(
+  connection: Connection,
+  now: number,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  const outside = () => {
+    throw new Error('only a group commit can seal audit entries')
+  }
+  await connection.begin()
+  try {
+    const tx: Tx = {
+      now,
+      skipLocked: connection.skipLocked,
+      all: (sql, params) => connection.all(sql, params),
+      get: (sql, params) => connection.get(sql, params),
+      run: (sql, params) => connection.run(sql, params),
+      nextKey: (kind) => connection.nextKey(kind),
+      audit: outside,
+      afterCommit: outside,
+    }
+    const result = await work(tx)
+    await connection.commit()
+    return result
+  } catch (error) {
+    await connection.rollback()
+    throw error
+  }
+}

@@ -1,0 +1,151 @@
+import type { AuditClass, AuditEntry } from '../model/audit-entry.ts'
+import type { ChainHead, Reader, SealedEntry, Store, Tx } from './store.ts'
+
+export interface AuditRow {
+  chain: string
+  seq: number
+  at: number
+  type: string
+  class: AuditClass
+  actor: string
+  subject: string | null
+  text: string
+  confidence: number | null
+  data: string
+  hash: string
+}
+
+export async function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): Promise<void> {
+  if (sealed.length === 0) return
+  for (const { entry, dataJson } of sealed) {
+    await tx.run(
+      `INSERT INTO audit (chain, seq, at, type, class, actor, subject, text, confidence, data, hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      [
+        entry.chain,
+        entry.seq,
+        Date.parse(entry.at),
+        entry.type,
+        entry.class,
+        entry.actor,
+        entry.subject ?? null,
+        entry.text,
+        entry.confidence ?? null,
+        dataJson,
+        entry.hash,
+      ],
+    )
+  }
+  // The head stands outside the log, so that a log cut off at its end is noticed.
+  await tx.run(
+    `INSERT INTO audit_heads (chain, seq, hash) VALUES (?, ?, ?)
+     ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
+    [head.chain, head.seq, head.hash],
+  )
+}
+
+export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {
+  return await reader.get<ChainHead>('SELECT chain, seq, hash FROM audit_heads WHERE chain = ?', [chain])
+}
+
+export interface AuditQuery {
+  /** Only entries after this sequence number. */
+  after?: number
+  since?: number
+  until?: number
+  /** Entries where this agent acts or is concerned. */
+  agent?: string
+  /** Together with `agent`: entries between the two. */
+  with?: string
+  type?: string
+  class?: AuditClass
+  text?: string
+  /** What a reader who is not the operator may see: public entries and those it is a party to. */
+  visibleTo?: string
+  limit?: number
+  /** The newest `limit` entries rather than the oldest. They still come oldest first. */
+  newest?: boolean
+}
+
+function conditions(chain: string, query: AuditQuery): { where: string; params: (string | number)[] } {
+  const parts = ['chain = ?']
+  const params: (string | number)[] = [chain]
+  const add = (sql: string, ...values: (string | number)[]) => {
+    parts.push(sql)
+    params.push(...values)
+  }
+  if (query.after !== undefined) add('seq > ?', query.after)
+  if (query.since !== undefined) add('at >= ?', query.since)
+  if (query.until !== undefined) add('at <= ?', query.until)
+  if (query.agent !== undefined && query.with !== undefined) {
+    add(
+      '((actor = ? AND subject = ?) OR (actor = ? AND subject = ?))',
+      query.agent,
+      query.with,
+      query.with,
+      query.agent,
+    )
+  } else if (query.agent !== undefined) {
+    add('(actor = ? OR subject = ?)', query.agent, query.agent)
+  }
+  if (query.type !== undefined) {
+    // `message` means every `message.…`.
+    if (query.type.includes('.')) add('type = ?', query.type)
+    else add(`type LIKE ? ESCAPE '\\'`, `${escapeLike(query.type)}.%`)
+  }
+  if (query.class !== undefined) add('class = ?', query.class)
+  if (query.text !== undefined) {
+    const pattern = `%${escapeLike(query.text.toLowerCase())}%`
+    add(`(LOWER(text) LIKE ? ESCAPE '\\' OR LOWER(data) LIKE ? ESCAPE '\\')`, pattern, pattern)
+  }
+  if (query.visibleTo !== undefined) {
+    add(
+      `(class = 'public' OR (class = 'internal' AND (actor = ? OR subject = ?)))`,
+      query.visibleTo,
+      query.visibleTo,
+    )
+  }
+  return { where: parts.join(' AND '), params }
+}
+
+function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, (character) => `\\${character}`)
+}
+
+/** Entries oldest first, streamed: the log may be far larger than memory. */
+export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<AuditRow> {
+  const { where, params } = conditions(store.daemon, query)
+  if (query.limit === undefined)
+    return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq`, params)
+  if (query.newest === true) {
+    const newest = `SELECT * FROM audit WHERE ${where} ORDER BY seq DESC LIMIT ?`
+    return store.stream<AuditRow>(`SELECT * FROM (${newest}) AS newest ORDER BY seq`, [
+      ...params,
+      query.limit,
+    ])
+  }
+  return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq LIMIT ?`, [
+    ...params,
+    query.limit,
+  ])
+}
+
+/** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */
+export type ReadEntry = Omit<AuditEntry, 'prev'>
+
+export function toEntry(row: AuditRow): ReadEntry {
+  const entry: ReadEntry = {
+    chain: row.chain,
+    seq: row.seq,
+    at: new Date(row.at).toISOString(),
+    type: row.type,
+    class: row.class,
+    actor: row.actor,
+    text: row.text,
+    hash: row.hash,
+    data: JSON.parse(row.data) as Record<string, unknown>,
+  }
+  if (row.subject !== null) entry.subject = row.subject
+  if (row.confidence !== null) entry.confidence = row.confidence
+  return entry
+}

@@ -1,0 +1,99 @@
+import type { DeliveryState } from '../model/message.ts'
+import type { Mail, MailRow } from './messages.ts'
+import { toMail } from './messages.ts'
+import type { Reader, Tx } from './store.ts'
+
+/** The ladder (C27): a step down it never happens; what was not confirmed goes back to the queue and is tried again. */
+const OPEN = `state NOT IN ('read', 'failed')`
+
+export interface Claim {
+  agent: string
+  /** When an unconfirmed one comes again. */
+  until: number
+  evidence: string
+  limit: number
+  maxBytes: number
+  /** Urgent and high before the others, for whoever takes them one by one; otherwise strictly as they came. */
+  byPriority?: boolean
+}
+
+/** Hands queued messages out: they are now `written`, and come again unless their receiver confirms them. */
+export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
+  const order = claim.byPriority === true ? 'd.priority DESC, d.message' : 'd.message'
+  const rows = await tx.all<MailRow>(
+    `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
+       FROM deliveries d JOIN messages m ON m.seq = d.message
+      WHERE d.recipient = ? AND d.${OPEN} AND d.state IN ('queued', 'uncertain')
+      ORDER BY ${order} LIMIT ? ${tx.skipLocked}`,
+    [claim.agent, claim.limit],
+  )
+  const mails: Mail[] = []
+  let bytes = 0
+  for (const row of rows) {
+    bytes += row.content.length
+    // At least one, however large; the rest waits for the next time.
+    if (mails.length > 0 && bytes > claim.maxBytes) break
+    await tx.run(
+      `UPDATE deliveries SET state = 'written', attempts = attempts + 1, claimed_until = ?, updated_at = ?,
+         evidence = ? WHERE recipient = ? AND message = ?`,
+      [claim.until, tx.now, claim.evidence, claim.agent, row.seq],
+    )
+    mails.push(toMail({ ...row, state: 'written', attempts: row.attempts + 1, evidence: claim.evidence }))
+  }
+  return mails
+}
+
+/** Moves open deliveries to a new step and gives the keys of those that moved. */
+export async function moveDeliveries(
+  tx: Tx,
+  agent: string,
+  keys: readonly number[],
+  state: DeliveryState,
+  evidence: string,
+): Promise<number[]> {
+  const moved: number[] = []
+  for (const key of keys) {
+    const rows = await tx.all<{ message: number }>(
+      `UPDATE deliveries SET state = ?, updated_at = ?, evidence = ?, claimed_until = NULL
+        WHERE recipient = ? AND message = ? AND ${OPEN} RETURNING message`,
+      [state, tx.now, evidence, agent, key],
+    )
+    if (rows.length === 1) moved.push(key)
+  }
+  return moved
+}
+
+/** What was handed out and not confirmed in time goes back to the queue. Gives the keys, and when to look again. */
+export async function releaseExpired(
+  tx: Tx,
+  agent: string,
+): Promise<{ released: number[]; nextDue: number | undefined }> {
+  const rows = await tx.all<{ message: number }>(
+    `UPDATE deliveries SET state = 'queued', claimed_until = NULL, updated_at = ?,
+       evidence = 'no acknowledgement in time'
+      WHERE recipient = ? AND ${OPEN} AND claimed_until <= ? RETURNING message`,
+    [tx.now, agent, tx.now],
+  )
+  const next = await tx.get<{ due: number | null }>(
+    `SELECT MIN(claimed_until) AS due FROM deliveries WHERE recipient = ? AND ${OPEN}`,
+    [agent],
+  )
+  return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
+}
+
+/** Open deliveries by state, for the metrics. Read from the index of open ones only. */
+export async function countOpen(
+  reader: Reader,
+): Promise<{ agent: string; state: DeliveryState; count: number }[]> {
+  return await reader.all(
+    `SELECT recipient AS agent, state, COUNT(*) AS count FROM deliveries WHERE ${OPEN} GROUP BY recipient, state`,
+  )
+}
+
+export async function countQueued(reader: Reader, agent: string): Promise<number> {
+  const row = await reader.get<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM deliveries WHERE recipient = ? AND ${OPEN} AND state IN ('queued', 'uncertain')`,
+    [agent],
+  )
+  return row?.count ?? 0
+}

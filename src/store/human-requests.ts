@@ -1,0 +1,79 @@
+import type { HumanRequestKind, HumanRequestState } from '../model/human-request.ts'
+import type { Reader, Tx } from './store.ts'
+
+export interface HumanRequestRow {
+  id: number
+  kind: HumanRequestKind
+  /** What a verdict sets in motion: `command` carries the held command out, `unpark` lets a conversation go on. */
+  purpose: string
+  state: HumanRequestState
+  asker: string
+  question: string
+  reason: string
+  action: string | null
+  action_hash: string | null
+  context: string
+  created_at: number
+  expires_at: number
+  decided_at: number | null
+  decided_by: string | null
+  comment: string | null
+}
+
+export type NewHumanRequest = Pick<
+  HumanRequestRow,
+  'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
+>
+
+export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Promise<number> {
+  const id = await tx.nextKey('req')
+  await tx.run(
+    `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
+       created_at, expires_at) VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      id,
+      request.kind,
+      request.purpose,
+      request.asker,
+      request.question,
+      request.reason,
+      request.action,
+      request.action_hash,
+      request.context,
+      tx.now,
+      request.expires_at,
+    ],
+  )
+  return id
+}
+
+export async function findHumanRequest(reader: Reader, id: number): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>('SELECT * FROM human_requests WHERE id = ?', [id])
+}
+
+export async function readHumanRequests(
+  reader: Reader,
+  state: 'open' | 'all',
+  limit: number,
+): Promise<HumanRequestRow[]> {
+  const where = state === 'open' ? `WHERE state = 'open'` : ''
+  const rows = await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests ${where} ORDER BY id DESC LIMIT ?`,
+    [limit],
+  )
+  return rows.reverse()
+}
+
+/** Closes an open request; false if someone else did so before. A verdict is thus used once. */
+export async function decideHumanRequest(
+  tx: Tx,
+  id: number,
+  verdict: { state: Exclude<HumanRequestState, 'open'>; by: string; comment: string | null },
+): Promise<boolean> {
+  const rows = await tx.all<{ id: number }>(
+    `UPDATE human_requests SET state = ?, decided_at = ?, decided_by = ?, comment = ?
+      WHERE id = ? AND state = 'open' RETURNING id`,
+    [verdict.state, tx.now, verdict.by, verdict.comment, id],
+  )
+  return rows.length === 1
+}

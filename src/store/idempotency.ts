@@ -1,0 +1,34 @@
+import type { Tx } from './store.ts'
+
+export interface StoredReceipt {
+  /** Of the command that came with the key, so that the same key with another command is noticed. */
+  digest: string
+  receipt: string
+}
+
+/** Keys are kept for good, like the messages: an effect is never repeated, however late the repetition comes (C25). */
+export async function findReceipt(
+  tx: Tx,
+  principal: string,
+  key: string,
+): Promise<StoredReceipt | undefined> {
+  return await tx.get<StoredReceipt>(
+    'SELECT digest, receipt FROM idempotency WHERE principal = ? AND key = ?',
+    [principal, key],
+  )
+}
+
+export async function keepReceipt(
+  tx: Tx,
+  principal: string,
+  key: string,
+  stored: StoredReceipt,
+): Promise<void> {
+  await tx.run('INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)', [
+    principal,
+    key,
+    stored.digest,
+    stored.receipt,
+    tx.now,
+  ])
+}

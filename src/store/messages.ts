@@ -1,0 +1,188 @@
+import { hash } from 'node:crypto'
+import { AppError } from '../model/errors.ts'
+import { formatId } from '../model/identifier.ts'
+import { type DeliveryState, type Message, PRIORITIES, type Priority } from '../model/message.ts'
+import type { Reader, Tx } from './store.ts'
+
+export interface NewMessage {
+  from: string
+  to: string
+  title: string
+  content: string
+  priority: Priority
+  inReplyTo?: number
+  /** Absent: the message begins a conversation of its own. */
+  correlation?: number
+  hop: number
+}
+
+export interface MessageRow {
+  seq: number
+  sender: string
+  recipient: string
+  title: string
+  content: string
+  priority: number
+  in_reply_to: number | null
+  correlation: number
+  hop: number
+  at: number
+  digest: string
+}
+
+export interface MailRow extends MessageRow {
+  state: DeliveryState
+  attempts: number
+  updated_at: number
+  evidence: string | null
+}
+
+/** A message together with how far it has truly come. */
+export type Mail = Message & { delivery: DeliveryState; attempts: number; evidence?: string }
+
+/** Stores the message and queues its delivery: the two are never apart. */
+export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key: number; digest: string }> {
+  const key = await tx.nextKey('msg')
+  const priority = PRIORITIES.indexOf(message.priority)
+  const correlation = message.correlation ?? key
+  const inReplyTo = message.inReplyTo ?? null
+  const digest = digestOf(key, message.from, message.to, message.title, message.content, priority, tx.now)
+  await tx.run(
+    `INSERT INTO messages
+       (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      key,
+      message.from,
+      message.to,
+      message.title,
+      message.content,
+      priority,
+      inReplyTo,
+      correlation,
+      message.hop,
+      tx.now,
+      digest,
+    ],
+  )
+  await tx.run(
+    `INSERT INTO deliveries (recipient, message, priority, state, attempts, updated_at)
+     VALUES (?, ?, ?, 'queued', 0, ?)`,
+    [message.to, key, priority, tx.now],
+  )
+  return { key, digest }
+}
+
+/** Covers what must never change; the audit keeps it too, so that a flipped bit or an edit shows. */
+function digestOf(
+  key: number,
+  from: string,
+  to: string,
+  title: string,
+  content: string,
+  priority: number,
+  at: number,
+): string {
+  return hash('sha256', JSON.stringify([key, from, to, title, content, priority, at]))
+}
+
+export function isIntact(row: MessageRow): boolean {
+  const { seq, sender, recipient, title, content, priority, at } = row
+  return row.digest === digestOf(seq, sender, recipient, title, content, priority, at)
+}
+
+export function toMail(row: MailRow): Mail {
+  if (!isIntact(row)) {
+    throw new AppError('STORE_CORRUPT', `${formatId('msg', row.seq)} is not what was stored`, {
+      hint: 'Its bytes changed on disk. Run `orc doctor`, and restore the store from a backup.',
+    })
+  }
+  const mail: Mail = {
+    id: formatId('msg', row.seq),
+    from: row.sender,
+    to: row.recipient,
+    title: row.title,
+    content: row.content,
+    priority: PRIORITIES[row.priority]!,
+    correlationId: formatId('msg', row.correlation),
+    hop: row.hop,
+    at: new Date(row.at).toISOString(),
+    delivery: row.state,
+    attempts: row.attempts,
+  }
+  if (row.in_reply_to !== null) mail.inReplyTo = formatId('msg', row.in_reply_to)
+  if (row.evidence !== null) mail.evidence = row.evidence
+  return mail
+}
+
+export type MailboxFilter = 'unread' | 'all' | 'urgent'
+
+/** What was handed out and waits for its acknowledgement is neither read nor unread, until that time is over. */
+/** The first condition repeats the words of the index of open deliveries, so that it is used. */
+const FILTERS: Record<MailboxFilter, string> = {
+  all: '',
+  unread: `AND d.state NOT IN ('read', 'failed') AND d.state IN ('queued', 'uncertain')`,
+  urgent: `AND d.state NOT IN ('read', 'failed') AND d.state IN ('queued', 'uncertain') AND d.priority = ${PRIORITIES.indexOf('urgent')}`,
+}
+
+const MAIL = `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
+  FROM deliveries d JOIN messages m ON m.seq = d.message`
+
+/** The SQL of a mailbox in order; the caller reads it whole, in pages, or as a stream. */
+export function mailboxQuery(
+  agent: string,
+  filter: MailboxFilter,
+  page: { after?: number; limit?: number } = {},
+) {
+  const limit = page.limit === undefined ? '' : 'LIMIT ?'
+  const sql = `${MAIL} WHERE d.recipient = ? AND d.message > ? ${FILTERS[filter]} ORDER BY d.message ${limit}`
+  const params: (string | number)[] = [agent, page.after ?? 0]
+  if (page.limit !== undefined) params.push(page.limit)
+  return { sql, params }
+}
+
+export async function readMailbox(
+  reader: Reader,
+  agent: string,
+  filter: MailboxFilter,
+  page: { after?: number; limit?: number } = {},
+): Promise<Mail[]> {
+  const { sql, params } = mailboxQuery(agent, filter, page)
+  return (await reader.all<MailRow>(sql, params)).map(toMail)
+}
+
+export async function findMail(reader: Reader, key: number): Promise<Mail | undefined> {
+  const row = await reader.get<MailRow>(`${MAIL} AND d.recipient = m.recipient WHERE m.seq = ?`, [key])
+  return row === undefined ? undefined : toMail(row)
+}
+
+export interface LogQuery {
+  since?: number
+  agent?: string
+  /** Only messages that one of these sent or received: what someone who is not the operator may see. */
+  parties?: readonly string[]
+  limit: number
+}
+
+/** The newest messages, oldest first: the communication log (S1.8, S1.14). */
+export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> {
+  const parts = ['1 = 1']
+  const params: (string | number)[] = []
+  if (query.since !== undefined) {
+    parts.push('m.at >= ?')
+    params.push(query.since)
+  }
+  for (const names of [query.agent === undefined ? undefined : [query.agent], query.parties]) {
+    if (names === undefined) continue
+    const list = names.map(() => '?').join(', ')
+    parts.push(`(m.sender IN (${list}) OR m.recipient IN (${list}))`)
+    params.push(...names, ...names)
+  }
+  const rows = await reader.all<MailRow>(
+    `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
+       FROM messages m JOIN deliveries d ON d.recipient = m.recipient AND d.message = m.seq
+      WHERE ${parts.join(' AND ')} ORDER BY m.seq DESC LIMIT ?`,
+    [...params, query.limit],
+  )
+  return rows.reverse().map(toMail)
+}

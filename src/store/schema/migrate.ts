@@ -1,0 +1,40 @@
+import { AppError } from '../../model/errors.ts'
+import type { Connection } from '../store.ts'
+import { MIGRATIONS } from './migrations.ts'
+
+/** An engine's words for what SQL dialects spell differently. */
+export type Dialect = Record<'key' | 'int' | 'clustered' | 'audit_key', string>
+
+/** Brings the store to this version's schema, or refuses one that a newer version wrote. */
+export async function migrate(
+  connection: Connection,
+  dialect: Dialect,
+  execute: (script: string) => void | Promise<void>,
+): Promise<void> {
+  await execute('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
+  const row = await connection.get<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema_version'`)
+  const version = row === undefined ? 0 : Number(row.value)
+  if (version > MIGRATIONS.length) {
+    throw new AppError(
+      'STORE_NEWER',
+      `The store has schema version ${version}; this Orchub knows versions up to ${MIGRATIONS.length}`,
+      { hint: 'A newer Orchub wrote it. Update this one, or use another state folder (ORC_HOME).' },
+    )
+  }
+  for (let next = version; next < MIGRATIONS.length; next++) {
+    const script = MIGRATIONS[next]!.replace(/\{(\w+)\}/g, (_, word: keyof Dialect) => dialect[word])
+    await connection.begin()
+    try {
+      await execute(script)
+      await connection.run(
+        `INSERT INTO meta (key, value) VALUES ('schema_version', ?)
+         ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
+        [String(next + 1)],
+      )
+      await connection.commit()
+    } catch (error) {
+      await connection.rollback()
+      throw error
+    }
+  }
+}

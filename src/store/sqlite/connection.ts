@@ -1,0 +1,58 @@
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { IdKind } from '../../model/identifier.ts'
+import type { Connection, Reader, SqlValue } from '../store.ts'
+import { named } from './fault.ts'
+
+/** Which column holds the last key of each kind, read once at the start. */
+const LAST_KEY: Record<IdKind, string> = {
+  msg: 'SELECT MAX(seq) AS last FROM messages',
+  req: 'SELECT MAX(id) AS last FROM human_requests',
+  tok: 'SELECT MAX(id) AS last FROM tokens',
+}
+
+const NO_PARAMS: readonly SqlValue[] = []
+
+export function sqliteReader(
+  database: DatabaseSync,
+  file: string,
+): Reader & { prepare(sql: string): StatementSync } {
+  const statements = new Map<string, StatementSync>()
+  const prepare = (sql: string) => {
+    let statement = statements.get(sql)
+    if (statement === undefined) {
+      statement = database.prepare(sql)
+      statements.set(sql, statement)
+    }
+    return statement
+  }
+  return {
+    prepare,
+    all: <Row>(sql: string, params = NO_PARAMS) => named(file, () => prepare(sql).all(...params) as Row[]),
+    get: <Row>(sql: string, params = NO_PARAMS) =>
+      named(file, () => prepare(sql).get(...params) as Row | undefined),
+  }
+}
+
+export function sqliteConnection(database: DatabaseSync, file: string): Connection {
+  const { prepare, all, get } = sqliteReader(database, file)
+  const keys = new Map<IdKind, number>()
+  return {
+    engine: 'sqlite',
+    // One daemon per file: nobody to compete with.
+    skipLocked: '',
+    all,
+    get,
+    begin: () => named(file, () => void prepare('BEGIN IMMEDIATE').run()),
+    run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
+    commit: () => named(file, () => void prepare('COMMIT').run()),
+    rollback() {
+      if (database.isTransaction) prepare('ROLLBACK').run()
+    },
+    nextKey(kind) {
+      const last =
+        keys.get(kind) ?? Number((prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
+      keys.set(kind, last + 1)
+      return last + 1
+    },
+  }
+}

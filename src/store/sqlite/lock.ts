@@ -1,0 +1,42 @@
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { AppError } from '../../model/errors.ts'
+import type { DaemonIdentity } from '../daemons.ts'
+
+/**
+ * At most one daemon per store. The lock is an exclusive transaction on a small database beside the store:
+ * the kernel holds it and lets go when the process ends, however it ends, so that no stale lock can remain.
+ */
+export function lockStore(file: string, identity: DaemonIdentity): { release(): void } {
+  const lockFile = `${file}.lock`
+  const holderFile = `${file}.holder`
+  const lock = new DatabaseSync(lockFile, { timeout: 0 })
+  try {
+    lock.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
+  } catch (error) {
+    lock.close()
+    throw new AppError('STORE_LOCKED', `Another daemon uses ${file}: ${describeHolder(holderFile)}`, {
+      hint: 'Talk to that one, stop it first, or give this one a state folder of its own (ORC_HOME).',
+      cause: error,
+    })
+  }
+  writeFileSync(
+    holderFile,
+    JSON.stringify({ pid: identity.pid, address: identity.address, host: identity.host }),
+  )
+  chmodSync(holderFile, 0o600)
+  return { release: () => lock.close() }
+}
+
+function describeHolder(holderFile: string): string {
+  try {
+    const holder = JSON.parse(readFileSync(holderFile, 'utf8')) as {
+      pid: number
+      address: string
+      host: string
+    }
+    return `process ${holder.pid} on ${holder.host}${holder.address === '' ? '' : `, at ${holder.address}`}`
+  } catch {
+    return 'its process is not known'
+  }
+}

@@ -1,0 +1,86 @@
+import { chmodSync, existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { assembleStore, type StoreOptions } from '../assemble.ts'
+import { type Dialect, migrate } from '../schema/migrate.ts'
+import type { SqlValue, Store } from '../store.ts'
+import { sqliteConnection, sqliteReader } from './connection.ts'
+import { named, nameFault } from './fault.ts'
+import { lockStore } from './lock.ts'
+
+const DIALECT: Dialect = {
+  key: 'INTEGER PRIMARY KEY',
+  int: 'INTEGER',
+  clustered: 'WITHOUT ROWID',
+  // A file has one daemon, hence one chain, hence the sequence number alone is the key.
+  audit_key: 'seq INTEGER PRIMARY KEY, chain TEXT NOT NULL',
+}
+
+/** FULL: a commit is on disk before it returns. The large WAL keeps checkpoints off most commits. */
+const PRAGMAS = `
+  PRAGMA journal_mode = WAL;
+  PRAGMA synchronous = FULL;
+  PRAGMA wal_autocheckpoint = 4000;
+  PRAGMA cache_size = -16000;
+  PRAGMA foreign_keys = OFF;
+`
+
+export async function openSqliteStore(file: string, options: StoreOptions): Promise<Store> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const lock = named(file, () => lockStore(file, options.identity))
+  let database: DatabaseSync | undefined
+  let readOnly: DatabaseSync | undefined
+  const close = async () => {
+    readOnly?.close()
+    database?.close()
+    lock.release()
+  }
+  try {
+    const fresh = !existsSync(file)
+    const writer = named(file, () => new DatabaseSync(file, { timeout: 5000 }))
+    database = writer
+    if (fresh) chmodSync(file, 0o600)
+    named(file, () => writer.exec(PRAGMAS))
+    const connection = sqliteConnection(writer, file)
+    await migrate(connection, DIALECT, (script) => named(file, () => writer.exec(script)))
+    // A second connection sees committed data only, while the first is in the middle of a batch.
+    const reading = openReadOnly(file)
+    readOnly = reading
+    const engine = {
+      connection,
+      reader: sqliteReader(reading, file),
+      stream: <Row>(sql: string, params?: readonly SqlValue[]) => streamRows<Row>(file, sql, params ?? []),
+      check: async () => checkFile(reading, file),
+      close,
+    }
+    return await assembleStore(engine, options)
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function openReadOnly(file: string): DatabaseSync {
+  return named(file, () => new DatabaseSync(file, { readOnly: true, timeout: 5000 }))
+}
+
+/** On a connection of its own: an open cursor holds its snapshot, and must not make other readers see old data. */
+async function* streamRows<Row>(file: string, sql: string, params: readonly SqlValue[]): AsyncIterable<Row> {
+  const database = openReadOnly(file)
+  try {
+    yield* database.prepare(sql).iterate(...params) as Iterable<Row>
+  } catch (error) {
+    throw nameFault(file, error)
+  } finally {
+    database.close()
+  }
+}
+
+function checkFile(database: DatabaseSync, file: string): string[] {
+  try {
+    const rows = database.prepare('PRAGMA integrity_check(20)').all() as { integrity_check: string }[]
+    return rows.map((row) => row.integrity_check).filter((line) => line !== 'ok')
+  } catch (error) {
+    return [(nameFault(file, error) as Error).message]
+  }
+}

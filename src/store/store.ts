@@ -1,0 +1,77 @@
+import type { AuditDraft, AuditEntry } from '../model/audit-entry.ts'
+import type { IdKind } from '../model/identifier.ts'
+
+export type SqlValue = string | number | null
+export type MaybePromise<T> = T | Promise<T>
+
+/** Reads. SQL is one text for every engine, with `?` for parameters. */
+export interface Reader {
+  all<Row>(sql: string, params?: readonly SqlValue[]): MaybePromise<Row[]>
+  get<Row>(sql: string, params?: readonly SqlValue[]): MaybePromise<Row | undefined>
+}
+
+/** One write transaction, seen by a unit of work. */
+export interface Tx extends Reader {
+  /** Time of this transaction, epoch milliseconds; never earlier than that of the one before. */
+  readonly now: number
+  /** Writes. An engine may send it without waiting: a fault then surfaces at the next read or at the commit. */
+  run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
+  /** The next key of that kind. A key taken by a transaction that fails is not used again. */
+  nextKey(kind: IdKind): MaybePromise<number>
+  /** Sealed into the hash chain and written in this same transaction (C12). */
+  audit(draft: AuditDraft): void
+  /** For effects outside the store: runs once, after the commit is on disk. */
+  afterCommit(effect: () => void): void
+  /** Appended to a SELECT that claims rows: concurrent daemons then never claim the same one. */
+  readonly skipLocked: string
+}
+
+/** May be run again if the batch it shares fails, so it must touch nothing but its transaction. */
+export type Work<T> = (tx: Tx) => MaybePromise<T>
+
+export interface Store extends Reader {
+  readonly engine: 'sqlite' | 'postgres'
+  /** This daemon's name: its chain in the audit, and the owner of the agents it started. */
+  readonly daemon: string
+  /** Resolves when the work is on disk; works are committed in the order they came, many to one sync. */
+  write<T>(work: Work<T>): Promise<T>
+  /** Rows one by one, without holding them all in memory. */
+  stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
+  /** Called with the entries of each commit, in order. Returns the way to stop. */
+  onCommit(listener: (entries: readonly AuditEntry[]) => void): () => void
+  /** How full the queue before the disk is, for the metrics. */
+  pending(): number
+  /** Full check of the stored bytes; the list of problems is empty when all is well. */
+  check(): Promise<string[]>
+  close(): Promise<void>
+}
+
+/** What an engine must offer; everything else is shared. Thin on purpose. */
+export interface Connection extends Reader {
+  readonly engine: 'sqlite' | 'postgres'
+  readonly skipLocked: string
+  begin(): MaybePromise<void>
+  run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
+  commit(): MaybePromise<void>
+  rollback(): MaybePromise<void>
+  nextKey(kind: IdKind): MaybePromise<number>
+}
+
+/** Seals drafts onto a chain: redacts, numbers, hashes. Given from outside, so that the store knows no secrets' rules. */
+export type Seal = (
+  drafts: readonly AuditDraft[],
+  head: ChainHead,
+  at: number,
+) => MaybePromise<{ entries: readonly SealedEntry[]; head: ChainHead }>
+
+export interface ChainHead {
+  chain: string
+  seq: number
+  hash: string
+}
+
+/** `dataJson` is the very text that was hashed; storing anything else would break verification. */
+export interface SealedEntry {
+  entry: AuditEntry
+  dataJson: string
+}

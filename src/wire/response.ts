@@ -1,0 +1,51 @@
+import type { Receipt } from '../model/receipt.ts'
+
+const OPENING = '[ORCHESTRATOR RESPONSE]'
+const CLOSING = '[END ORCHESTRATOR RESPONSE]'
+
+/** The block that answers an agent's command in its own terminal (S1.15). */
+export function renderResponse(command: string, receipt: Receipt): string {
+  const { result, details } = explain(receipt)
+  return [
+    OPENING,
+    `Command: ${escapeMarkers(command)}`,
+    `Status: ${receipt.status}`,
+    `Result: ${escapeMarkers(result)}`,
+    `Details: ${escapeMarkers(JSON.stringify(details, null, 2))}`,
+    CLOSING,
+  ].join('\n')
+}
+
+function explain(receipt: Receipt): { result: string; details: Record<string, unknown> } {
+  const ignored = receipt.ignored === undefined ? {} : { ignored: receipt.ignored }
+  switch (receipt.status) {
+    case 'delivered': {
+      const { status: _, ...details } = receipt
+      return { result: 'Command executed', details }
+    }
+    case 'ok':
+      return { result: receipt.result, details: { ...receipt.details, ...ignored } }
+    case 'blocked':
+      return { result: `Message blocked: ${receipt.reason}`, details: { reason: receipt.reason, ...ignored } }
+    case 'held':
+      return { result: `Held: ${receipt.reason}`, details: { request_id: receipt.request_id, ...ignored } }
+    case 'error': {
+      const { status: _, ...details } = receipt
+      return {
+        result: receipt.hint === undefined ? receipt.message : `${receipt.message} ${receipt.hint}`,
+        details,
+      }
+    }
+  }
+}
+
+/**
+ * Text from agents must not be able to end a block, start one, or look like a command (C17). Brackets of our
+ * markers become full-width look-alikes: readable, and inert for the scanner.
+ */
+export function escapeMarkers(text: string): string {
+  return text
+    .replace(/\[(?=\s*(?:END\s+)?ORCH(?:ESTRATOR\s+RESPONSE|UB\s+MESSAGE))/gi, '［')
+    .replace(/<(?=\s*\/?\s*orc-command)/gi, '＜')
+    .replace(/(?<=["'])orc_command(?=["'])/gi, 'orc＿command')
+}

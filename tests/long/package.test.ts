@@ -1,0 +1,102 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+const project = join(import.meta.dirname, '../..')
+const { version } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+
+/** As a user has it: the machine's own node and npm, not the ones of this clone. */
+const PATH = process.env
+  .PATH!.split(delimiter)
+  .filter((folder) => !folder.endsWith('node_modules/.bin'))
+  .join(delimiter)
+
+const execute = promisify(execFile)
+const run = (cwd: string, command: string, ...args: string[]) =>
+  execute(command, args, { cwd, env: { ...process.env, PATH } })
+
+describe('the packed tarball, installed into an empty folder', () => {
+  let folder: string
+  let packed: string[]
+  let ownNodeIsOld: boolean
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'orchub-package-'))
+    const packs = await run(project, 'npm', 'pack', '--json', '--pack-destination', folder)
+    // `--json` is printed after what the build says.
+    const [pack] = JSON.parse(packs.stdout.slice(packs.stdout.search(/^[[{]/m)))
+    packed = pack.files.map((file: { path: string }) => file.path)
+    await run(folder, 'npm', 'init', '--yes')
+    await run(folder, 'npm', 'install', '--prefer-offline', '--no-audit', join(folder, pack.filename))
+    ownNodeIsOld = Number.parseInt((await run(folder, 'node', '-p', 'process.versions.node')).stdout, 10) < 24
+  }, 600_000)
+
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('holds the program and its papers, and nothing of the workshop', () => {
+    expect(packed).toEqual(
+      expect.arrayContaining([
+        'bin/orc.js',
+        'dist/cli/main.js',
+        'dist/client/client.d.ts',
+        'dist/index.d.ts',
+        'orc.schema.json',
+        'README.md',
+        'CHANGELOG.md',
+        'LICENSE',
+      ]),
+    )
+    expect(packed.filter((path) => /^(src|tests|scripts|bench|node_modules)\//.test(path))).toEqual([])
+  })
+
+  it('answers npx orc --help and --version, with an old Node too', async () => {
+    expect((await run(folder, 'npx', 'orc', '--help')).stdout).toContain('send-message')
+    expect((await run(folder, 'npx', 'orc', '--version')).stdout.trim()).toBe(version)
+  })
+
+  it('gives the same help with Node 24', async () => {
+    const { stdout } = await run(folder, process.execPath, 'node_modules/orchub/bin/orc.js', '--help')
+    expect(stdout).toBe((await run(folder, 'npx', 'orc', '--help')).stdout)
+  })
+
+  it('says which Node it needs where that is too old, and takes the npm package node beside it', async (context) => {
+    context.skip(!ownNodeIsOld, 'the machine’s Node is new enough')
+    await expect(run(folder, 'npx', 'orc', 'scan', '--help')).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('orc needs Node 24'),
+    })
+
+    mkdirSync(join(folder, 'node_modules/node/bin'), { recursive: true })
+    symlinkSync(process.execPath, join(folder, 'node_modules/node/bin/node'))
+    writeFileSync(
+      join(folder, 'node_modules/node/package.json'),
+      JSON.stringify({ name: 'node', version: process.versions.node }),
+    )
+    expect((await run(folder, 'npx', 'orc', 'scan', '--help')).stdout).toContain('scan')
+  })
+
+  it('loads and type-checks as orchub and orchub/client, the latter without the types of Node', async () => {
+    for (const name of ['orchub', 'orchub/client']) {
+      await run(folder, process.execPath, '--input-type=module', '--eval', `await import('${name}')`)
+    }
+    writeFileSync(
+      join(folder, 'consumer.ts'),
+      "import * as client from 'orchub/client'\nexport const names: string[] = Object.keys(client)\n",
+    )
+    const flags = [
+      '--noEmit',
+      '--strict',
+      '--module',
+      'nodenext',
+      '--target',
+      'es2024',
+      '--lib',
+      'es2024,dom',
+    ]
+    const tsc = join(project, 'node_modules/typescript/bin/tsc')
+    await run(folder, process.execPath, tsc, ...flags, '--types', '', 'consumer.ts')
+  })
+})

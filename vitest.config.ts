@@ -1,0 +1,10 @@
+import { defineConfig } from 'vitest/config'
+
+export default defineConfig({
+  test: {
+    include: ['tests/**/*.test.ts'],
+    exclude: ['tests/long/**'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+  },
+})
