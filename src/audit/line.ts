@@ -46,6 +46,11 @@ export function parseLine(line: string): AuditLine | undefined {
   return parts
 }
 
+/** Hostile text made fit for one line of a terminal or a log; what it held stays visible. */
+export function escapeText(text: string): string {
+  return escapeUnsafe(text, UNSAFE)
+}
+
 function escapeUnsafe(text: string, unsafe: RegExp): string {
   return text.replace(unsafe, (character) => {
     return NAMED_ESCAPES[character] ?? `\\u{${character.codePointAt(0)!.toString(16)}}`

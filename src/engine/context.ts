@@ -6,6 +6,7 @@ import type { Admission } from './admission.ts'
 import type { Conversations } from './conversations.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Sessions } from './sessions.ts'
+import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
 
@@ -22,20 +23,6 @@ export interface Switch {
   readonly log: Log
   /** The current team; a reload replaces it. */
   team(): Team
-}
-
-/** Passed in, so that the whole core runs under a simulated clock. */
-export interface Clock {
-  now(): number
-  /** Calls back after that long; the returned function cancels. */
-  after(ms: number, callback: () => void): () => void
-}
-
-export interface Log {
-  debug(fields: Record<string, unknown>, text: string): void
-  info(fields: Record<string, unknown>, text: string): void
-  warn(fields: Record<string, unknown>, text: string): void
-  error(fields: Record<string, unknown>, text: string): void
 }
 
 /** Whose word a command is, once identity is settled (C3). */

@@ -4,8 +4,8 @@ import { claimDeliveries, countQueued, moveDeliveries, releaseExpired } from '..
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
-import type { Clock } from './context.ts'
 import type { Conversations } from './conversations.ts'
+import type { Clock } from './surroundings.ts'
 import type { Timers } from './timers.ts'
 
 /** How long a receiver has to acknowledge what it was handed (C8). */

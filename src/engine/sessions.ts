@@ -6,9 +6,9 @@ import type { Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import type { Store } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
-import type { Clock, Log } from './context.ts'
 import type { Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
+import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 
 /** The agents that a runtime of ours runs: starting them, hearing them, and putting their mail before them. */

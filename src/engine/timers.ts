@@ -1,6 +1,6 @@
 import type { Store, Tx } from '../store/store.ts'
 import { nextDue, takeDue } from '../store/timers.ts'
-import type { Clock, Log } from './context.ts'
+import type { Clock, Log } from './surroundings.ts'
 
 export type TimerKind = 'redeliver' | 'expire_request' | 'unpark'
 

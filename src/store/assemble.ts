@@ -1,5 +1,6 @@
 import type { AuditEntry } from '../model/audit-entry.ts'
 import { readHead } from './audit-log.ts'
+import { checkMessages } from './check-messages.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
@@ -17,6 +18,8 @@ export interface Engine {
   connection: Connection
   reader: Reader
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
+  /** Whether something stronger than the daemon's lease keeps a second daemon out. */
+  exclusive: boolean
   check(): Promise<string[]>
   close(): Promise<void>
 }
@@ -24,7 +27,7 @@ export interface Engine {
 export async function assembleStore(engine: Engine, options: StoreOptions): Promise<Store> {
   const { connection, reader } = engine
   const { identity, now } = options
-  const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity))
+  const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity, engine.exclusive))
   const stored = await readHead(reader, identity.daemon)
   const head: ChainHead = stored ?? { chain: identity.daemon, seq: 0, hash: options.genesis(identity.daemon) }
 
@@ -35,9 +38,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     head,
     seal: options.seal,
     now,
-    onCommit(entries) {
-      for (const listener of listeners) listener(entries)
-    },
+    listeners,
   })
 
   const renewal = setInterval(
@@ -45,6 +46,14 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     identity.leaseMs / 3,
   )
   renewal.unref()
+
+  async function shutDown() {
+    clearInterval(renewal)
+    await commits.drain()
+    await endLease(connection, now(), lease)
+    await engine.close()
+  }
+  let closing: Promise<void> | undefined
 
   return {
     engine: connection.engine,
@@ -54,16 +63,14 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     write: commits.write,
     stream: engine.stream,
     pending: commits.pending,
-    check: engine.check,
+    check: async () => [...(await engine.check()), ...(await checkMessages(engine.stream))],
     onCommit(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
-    async close() {
-      clearInterval(renewal)
-      await commits.drain()
-      await endLease(connection, now(), lease)
-      await engine.close()
+    close() {
+      closing ??= shutDown()
+      return closing
     },
   }
 }
@@ -90,6 +97,7 @@ async function inTransaction<T>(
     const tx: Tx = {
       now,
       skipLocked: connection.skipLocked,
+      lockShared: connection.lockShared,
       all: (sql, params) => connection.all(sql, params),
       get: (sql, params) => connection.get(sql, params),
       run: (sql, params) => connection.run(sql, params),

@@ -95,8 +95,9 @@ function conditions(chain: string, query: AuditQuery): { where: string; params: 
   }
   if (query.class !== undefined) add('class = ?', query.class)
   if (query.text !== undefined) {
-    const pattern = `%${escapeLike(query.text.toLowerCase())}%`
-    add(`(LOWER(text) LIKE ? ESCAPE '\\' OR LOWER(data) LIKE ? ESCAPE '\\')`, pattern, pattern)
+    // Both sides by the database: it lowers fewer letters than JavaScript does.
+    const pattern = `%${escapeLike(query.text)}%`
+    add(`(LOWER(text) LIKE LOWER(?) ESCAPE '\\' OR LOWER(data) LIKE LOWER(?) ESCAPE '\\')`, pattern, pattern)
   }
   if (query.visibleTo !== undefined) {
     add(

@@ -24,31 +24,71 @@ interface DaemonRow {
   host: string
 }
 
-export async function takeLease(tx: Tx, identity: DaemonIdentity): Promise<DaemonLease> {
-  const held = await tx.get<DaemonRow>('SELECT * FROM daemons WHERE name = ?', [identity.daemon])
-  const epoch = (held?.epoch ?? 0) + 1
-  await tx.run(
+/** `exclusive`: something stronger than a lease, such as the lock of a file, already keeps others out. */
+export async function takeLease(tx: Tx, identity: DaemonIdentity, exclusive: boolean): Promise<DaemonLease> {
+  const held = await findDaemon(tx, identity.daemon)
+  if (held !== undefined && !exclusive && holds(held, tx.now) && !hasEnded(held, identity)) {
+    throw nameTaken(identity, describe(held))
+  }
+  const before = held?.epoch ?? 0
+  // If another one was quicker, the epoch is no longer the one read above, and no row comes back.
+  const taken = await tx.get<{ epoch: number }>(
     `INSERT INTO daemons (name, epoch, lease_until, address, pid, host, started_at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET epoch = excluded.epoch, lease_until = excluded.lease_until,
-       address = excluded.address, pid = excluded.pid, host = excluded.host, started_at = excluded.started_at`,
+       address = excluded.address, pid = excluded.pid, host = excluded.host, started_at = excluded.started_at
+       WHERE daemons.epoch = ?
+     RETURNING epoch`,
     [
       identity.daemon,
-      epoch,
+      before + 1,
       tx.now + identity.leaseMs,
       identity.address,
       identity.pid,
       identity.host,
       tx.now,
+      before,
     ],
   )
-  return { daemon: identity.daemon, epoch }
+  if (taken !== undefined) return { daemon: identity.daemon, epoch: taken.epoch }
+  throw nameTaken(identity, (await leaseHolder(tx, identity.daemon, tx.now)) ?? 'it was just started')
 }
 
 /** Who holds a daemon's name right now, for the message to whoever comes second. */
 export async function leaseHolder(reader: Reader, daemon: string, now: number): Promise<string | undefined> {
-  const row = await reader.get<DaemonRow>('SELECT * FROM daemons WHERE name = ?', [daemon])
-  if (row === undefined || row.lease_until <= now) return undefined
-  return `process ${row.pid} on ${row.host}`
+  const row = await findDaemon(reader, daemon)
+  return row !== undefined && holds(row, now) ? describe(row) : undefined
+}
+
+async function findDaemon(reader: Reader, daemon: string): Promise<DaemonRow | undefined> {
+  return await reader.get<DaemonRow>('SELECT * FROM daemons WHERE name = ?', [daemon])
+}
+
+function holds(row: DaemonRow, now: number): boolean {
+  return row.lease_until > now
+}
+
+/**
+ * A daemon that was killed on this host need not be waited for. Should this ever be wrong (two containers with
+ * one host name), the fence still lets only the newer one write.
+ */
+function hasEnded(row: DaemonRow, identity: DaemonIdentity): boolean {
+  if (row.host !== identity.host) return false
+  try {
+    process.kill(row.pid, 0)
+    return false
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+}
+
+function describe(row: DaemonRow): string {
+  return `process ${row.pid} on ${row.host}${row.address === '' ? '' : `, at ${row.address}`}`
+}
+
+function nameTaken(identity: DaemonIdentity, holder: string): AppError {
+  return new AppError('STORE_LOCKED', `Another daemon is named "${identity.daemon}" here: ${holder}`, {
+    hint: `Talk to that one, give this one another name, or stop that one first. Should it have died, its lease runs out in ${Math.ceil(identity.leaseMs / 1000)} s at most.`,
+  })
 }
 
 export async function renewLease(tx: Tx, lease: DaemonLease, leaseMs: number): Promise<void> {
@@ -65,7 +105,10 @@ export async function releaseLease(tx: Tx, lease: DaemonLease): Promise<void> {
 
 /** The first thing in every transaction: am I still the one? */
 export async function checkFence(tx: Tx, lease: DaemonLease): Promise<void> {
-  const row = await tx.get<{ epoch: number }>(`SELECT epoch FROM daemons WHERE name = ?`, [lease.daemon])
+  // Locked, so that nobody can take over between this look and the commit.
+  const row = await tx.get<{ epoch: number }>(`SELECT epoch FROM daemons WHERE name = ? ${tx.lockShared}`, [
+    lease.daemon,
+  ])
   if (row?.epoch === lease.epoch) return
   throw new AppError('FENCED', `Another daemon took over the name "${lease.daemon}"`, {
     hint: 'Stop this one: it can no longer write.',

@@ -22,15 +22,17 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   const order = claim.byPriority === true ? 'd.priority DESC, d.message' : 'd.message'
   const rows = await tx.all<MailRow>(
     `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
-       FROM deliveries d JOIN messages m ON m.seq = d.message
-      WHERE d.recipient = ? AND d.${OPEN} AND d.state IN ('queued', 'uncertain')
-      ORDER BY ${order} LIMIT ? ${tx.skipLocked}`,
+       FROM (SELECT * FROM deliveries AS d
+              WHERE d.recipient = ? AND d.${OPEN} AND d.state IN ('queued', 'uncertain')
+              ORDER BY ${order} LIMIT ? ${tx.skipLocked}) AS d
+       JOIN messages AS m ON m.seq = d.message
+      ORDER BY ${order}`,
     [claim.agent, claim.limit],
   )
   const mails: Mail[] = []
   let bytes = 0
   for (const row of rows) {
-    bytes += row.content.length
+    bytes += Buffer.byteLength(row.content)
     // At least one, however large; the rest waits for the next time.
     if (mails.length > 0 && bytes > claim.maxBytes) break
     await tx.run(

@@ -1,16 +1,25 @@
 import type { AuditDraft, AuditEntry } from '../model/audit-entry.ts'
 import { AppError } from '../model/errors.ts'
-import { appendEntries } from './audit-log.ts'
+import { appendEntries, readHead } from './audit-log.ts'
 import { checkFence, type DaemonLease } from './daemons.ts'
 import type { ChainHead, Connection, Seal, SealedEntry, Tx, Work } from './store.ts'
 
 /** Enough to share one sync among a flood, small enough that the event loop gets its turn. */
 const MAX_BATCH = 256
+/** For a work that other daemons got in the way of. */
+const MAX_ATTEMPTS = 3
 
 interface Waiting {
   work: Work<unknown>
   resolve(value: unknown): void
   reject(error: unknown): void
+}
+
+/** What a commit makes true outside the store. */
+interface Outcome {
+  entries: readonly SealedEntry[]
+  head: ChainHead
+  effects: readonly (() => void)[]
 }
 
 export interface GroupCommitOptions {
@@ -19,7 +28,7 @@ export interface GroupCommitOptions {
   head: ChainHead
   seal: Seal
   now: () => number
-  onCommit(entries: readonly AuditEntry[], head: ChainHead): void
+  listeners: ReadonlySet<(entries: readonly AuditEntry[]) => void>
 }
 
 /**
@@ -30,6 +39,8 @@ export interface GroupCommitOptions {
 export function startGroupCommit(options: GroupCommitOptions) {
   const { connection, lease, seal } = options
   let head = options.head
+  /** A commit that got no answer, until a look at the store tells what became of it. */
+  let doubt: Outcome | undefined
   let lastNow = 0
   let queue: Waiting[] = []
   let running = false
@@ -58,11 +69,27 @@ export function startGroupCommit(options: GroupCommitOptions) {
   async function commitAll(batch: Waiting[]) {
     const failure = await commitTogether(batch)
     if (failure === undefined) return
-    if (batch.length === 1 || isStoreFault(failure.error)) {
-      for (const waiting of batch) waiting.reject(failure.error)
+    if (meetsAll(failure.error) || (batch.length === 1 && !connection.isCollision(failure.error))) {
+      rejectAll(batch, failure.error)
       return
     }
-    for (const waiting of batch) await commitAll([waiting])
+    for (const [index, waiting] of batch.entries()) {
+      const own = await commitAlone(waiting)
+      if (own === undefined) continue
+      if (meetsAll(own.error)) {
+        rejectAll(batch.slice(index), own.error)
+        return
+      }
+      waiting.reject(own.error)
+    }
+  }
+
+  async function commitAlone(waiting: Waiting): Promise<{ error: unknown } | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const failure = await commitTogether([waiting])
+      if (failure === undefined || attempt === MAX_ATTEMPTS) return failure
+      if (!connection.isCollision(failure.error)) return failure
+    }
   }
 
   async function commitTogether(batch: Waiting[]): Promise<{ error: unknown } | undefined> {
@@ -71,30 +98,41 @@ export function startGroupCommit(options: GroupCommitOptions) {
     lastNow = Math.max(lastNow, options.now())
     const tx = transaction(connection, lastNow, drafts, effects)
     const results: unknown[] = []
-    let sealed: { entries: readonly SealedEntry[]; head: ChainHead }
+    let outcome: Outcome | undefined
     try {
       await connection.begin()
       await checkFence(tx, lease)
+      if (doubt !== undefined) await settle(tx, doubt)
       for (const waiting of batch) results.push(await waiting.work(tx))
-      sealed = await seal(drafts, head, lastNow)
+      const sealed = await seal(drafts, head, lastNow)
       await appendEntries(tx, sealed.entries, sealed.head)
+      outcome = { ...sealed, effects }
       await connection.commit()
     } catch (error) {
+      doubt ??= outcome
       await rollback(connection)
       return { error }
     }
-    head = sealed.head
-    for (const effect of effects) effect()
+    publish(outcome)
     batch.forEach((waiting, index) => {
       waiting.resolve(results[index])
     })
-    if (sealed.entries.length > 0) {
-      options.onCommit(
-        sealed.entries.map((one) => one.entry),
-        head,
-      )
-    }
     return undefined
+  }
+
+  /** The connection was lost during a commit. If the chain grew by it, it is on disk, whatever its senders heard. */
+  async function settle(tx: Tx, doubtful: Outcome) {
+    const stored = await readHead(tx, head.chain)
+    doubt = undefined
+    if (doubtful.entries.length > 0 && stored?.hash === doubtful.head.hash) publish(doubtful)
+  }
+
+  function publish(outcome: Outcome) {
+    head = outcome.head
+    for (const effect of outcome.effects) guarded(effect)
+    if (outcome.entries.length === 0) return
+    const entries = outcome.entries.map((one) => one.entry)
+    for (const listener of options.listeners) guarded(() => listener(entries))
   }
 
   return {
@@ -120,6 +158,7 @@ function transaction(connection: Connection, now: number, drafts: AuditDraft[], 
   return {
     now,
     skipLocked: connection.skipLocked,
+    lockShared: connection.lockShared,
     all: (sql, params) => connection.all(sql, params),
     get: (sql, params) => connection.get(sql, params),
     run: (sql, params) => connection.run(sql, params),
@@ -129,9 +168,22 @@ function transaction(connection: Connection, now: number, drafts: AuditDraft[], 
   }
 }
 
-/** Faults of the store itself would meet every work alike, so that trying them one by one is of no use. */
-function isStoreFault(error: unknown): boolean {
-  return error instanceof AppError && (error.code.startsWith('STORE_') || error.code === 'FENCED')
+/** Such a fault would meet every work alike, so that trying them one by one is of no use. */
+function meetsAll(error: unknown): boolean {
+  return error instanceof AppError && ['STORE_FULL', 'STORE_UNAVAILABLE', 'FENCED'].includes(error.code)
+}
+
+function rejectAll(batch: Waiting[], error: unknown) {
+  for (const waiting of batch) waiting.reject(error)
+}
+
+/** The commit stands; a listener that throws must not make it look failed, nor stop those to come. */
+function guarded(effect: () => void) {
+  try {
+    effect()
+  } catch (error) {
+    process.emitWarning(error instanceof Error ? error : String(error))
+  }
 }
 
 async function rollback(connection: Connection) {

@@ -1,7 +1,14 @@
 import { hash } from 'node:crypto'
 import { AppError } from '../model/errors.ts'
 import { formatId } from '../model/identifier.ts'
-import { type DeliveryState, type Message, PRIORITIES, type Priority } from '../model/message.ts'
+import {
+  DELIVERY_STATES,
+  type DeliveryState,
+  type Message,
+  PRIORITIES,
+  type Priority,
+} from '../model/message.ts'
+import { storable } from './storable.ts'
 import type { Reader, Tx } from './store.ts'
 
 export interface NewMessage {
@@ -46,7 +53,9 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
   const priority = PRIORITIES.indexOf(message.priority)
   const correlation = message.correlation ?? key
   const inReplyTo = message.inReplyTo ?? null
-  const digest = digestOf(key, message.from, message.to, message.title, message.content, priority, tx.now)
+  const title = storable(message.title)
+  const content = storable(message.content)
+  const digest = digestOf(key, message.from, message.to, title, content, priority, tx.now)
   await tx.run(
     `INSERT INTO messages
        (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest)
@@ -55,8 +64,8 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
       key,
       message.from,
       message.to,
-      message.title,
-      message.content,
+      title,
+      content,
       priority,
       inReplyTo,
       correlation,
@@ -92,7 +101,7 @@ export function isIntact(row: MessageRow): boolean {
 }
 
 export function toMail(row: MailRow): Mail {
-  if (!isIntact(row)) {
+  if (!isIntact(row) || !DELIVERY_STATES.includes(row.state)) {
     throw new AppError('STORE_CORRUPT', `${formatId('msg', row.seq)} is not what was stored`, {
       hint: 'Its bytes changed on disk. Run `orc doctor`, and restore the store from a backup.',
     })
@@ -117,8 +126,10 @@ export function toMail(row: MailRow): Mail {
 
 export type MailboxFilter = 'unread' | 'all' | 'urgent'
 
-/** What was handed out and waits for its acknowledgement is neither read nor unread, until that time is over. */
-/** The first condition repeats the words of the index of open deliveries, so that it is used. */
+/**
+ * What was handed out and waits for its acknowledgement is neither read nor unread, until that time is over.
+ * The first condition repeats the words of the index of open deliveries, so that it is used.
+ */
 const FILTERS: Record<MailboxFilter, string> = {
   all: '',
   unread: `AND d.state NOT IN ('read', 'failed') AND d.state IN ('queued', 'uncertain')`,

@@ -24,6 +24,8 @@ export interface Tx extends Reader {
   afterCommit(effect: () => void): void
   /** Appended to a SELECT that claims rows: concurrent daemons then never claim the same one. */
   readonly skipLocked: string
+  /** Appended to a SELECT of what must not change until this transaction ends. */
+  readonly lockShared: string
 }
 
 /** May be run again if the batch it shares fails, so it must touch nothing but its transaction. */
@@ -50,11 +52,14 @@ export interface Store extends Reader {
 export interface Connection extends Reader {
   readonly engine: 'sqlite' | 'postgres'
   readonly skipLocked: string
+  readonly lockShared: string
   begin(): MaybePromise<void>
   run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
   commit(): MaybePromise<void>
   rollback(): MaybePromise<void>
   nextKey(kind: IdKind): MaybePromise<number>
+  /** Two daemons got in each other's way: the same work may well succeed when it runs again. */
+  isCollision(error: unknown): boolean
 }
 
 /** Seals drafts onto a chain: redacts, numbers, hashes. Given from outside, so that the store knows no secrets' rules. */

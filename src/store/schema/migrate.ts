@@ -3,7 +3,7 @@ import type { Connection } from '../store.ts'
 import { MIGRATIONS } from './migrations.ts'
 
 /** An engine's words for what SQL dialects spell differently. */
-export type Dialect = Record<'key' | 'int' | 'clustered' | 'audit_key', string>
+export type Dialect = Record<'key' | 'int' | 'text' | 'clustered' | 'audit_key', string>
 
 /** Brings the store to this version's schema, or refuses one that a newer version wrote. */
 export async function migrate(
@@ -14,6 +14,11 @@ export async function migrate(
   await execute('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
   const row = await connection.get<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema_version'`)
   const version = row === undefined ? 0 : Number(row.value)
+  if (!Number.isSafeInteger(version) || version < 0) {
+    throw new AppError('STORE_CORRUPT', `The store's schema version is not a number: ${row?.value}`, {
+      hint: 'Restore the store from a backup.',
+    })
+  }
   if (version > MIGRATIONS.length) {
     throw new AppError(
       'STORE_NEWER',

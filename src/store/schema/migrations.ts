@@ -1,103 +1,104 @@
 /**
  * Forward only; an entry never changes once released. One text for every engine, with these words replaced:
- * {key} the table's integer primary key · {int} a 64-bit integer · {clustered} rows stored in key order.
+ * {key} the table's integer primary key · {int} a 64-bit integer · {text} text that sorts by its bytes ·
+ * {clustered} rows stored in key order.
  */
 export const MIGRATIONS: readonly string[] = [
   `
   CREATE TABLE daemons (
-    name TEXT PRIMARY KEY,
+    name {text} PRIMARY KEY,
     epoch {int} NOT NULL,
     lease_until {int} NOT NULL,
-    address TEXT NOT NULL,
+    address {text} NOT NULL,
     pid {int} NOT NULL,
-    host TEXT NOT NULL,
+    host {text} NOT NULL,
     started_at {int} NOT NULL
   );
 
   CREATE TABLE agents (
-    name TEXT PRIMARY KEY,
-    session_state TEXT NOT NULL,
-    declared_status TEXT,
-    current_task TEXT,
+    name {text} PRIMARY KEY,
+    session_state {text} NOT NULL,
+    declared_status {text},
+    current_task {text},
     paused {int} NOT NULL DEFAULT 0,
     registered_at {int} NOT NULL,
     updated_at {int} NOT NULL,
-    owner TEXT,
+    owner {text},
     owner_epoch {int}
   );
 
   CREATE TABLE tokens (
     id {key},
-    agent TEXT,
-    hash TEXT NOT NULL UNIQUE,
+    agent {text},
+    hash {text} NOT NULL UNIQUE,
     created_at {int} NOT NULL,
     revoked_at {int}
   );
 
   CREATE TABLE messages (
     seq {key},
-    sender TEXT NOT NULL,
-    recipient TEXT NOT NULL,
-    title TEXT NOT NULL,
-    content TEXT NOT NULL,
+    sender {text} NOT NULL,
+    recipient {text} NOT NULL,
+    title {text} NOT NULL,
+    content {text} NOT NULL,
     priority {int} NOT NULL,
     in_reply_to {int},
     correlation {int} NOT NULL,
     hop {int} NOT NULL,
     at {int} NOT NULL,
-    digest TEXT NOT NULL
+    digest {text} NOT NULL
   );
 
   CREATE TABLE deliveries (
-    recipient TEXT NOT NULL,
+    recipient {text} NOT NULL,
     message {int} NOT NULL,
     priority {int} NOT NULL,
-    state TEXT NOT NULL,
+    state {text} NOT NULL,
     attempts {int} NOT NULL,
     claimed_until {int},
     updated_at {int} NOT NULL,
-    evidence TEXT,
+    evidence {text},
     PRIMARY KEY (recipient, message)
   ) {clustered};
   CREATE INDEX deliveries_open ON deliveries (recipient, message) WHERE state NOT IN ('read', 'failed');
 
   CREATE TABLE idempotency (
-    principal TEXT NOT NULL,
-    key TEXT NOT NULL,
-    digest TEXT NOT NULL,
-    receipt TEXT NOT NULL,
+    principal {text} NOT NULL,
+    key {text} NOT NULL,
+    digest {text} NOT NULL,
+    receipt {text} NOT NULL,
     at {int} NOT NULL,
     PRIMARY KEY (principal, key)
   ) {clustered};
 
   CREATE TABLE parked (
-    pair TEXT PRIMARY KEY,
+    pair {text} PRIMARY KEY,
     request {int} NOT NULL,
     at {int} NOT NULL
   );
 
   CREATE TABLE human_requests (
     id {key},
-    kind TEXT NOT NULL,
-    purpose TEXT NOT NULL,
-    state TEXT NOT NULL,
-    asker TEXT NOT NULL,
-    question TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    action TEXT,
-    action_hash TEXT,
-    context TEXT NOT NULL,
+    kind {text} NOT NULL,
+    purpose {text} NOT NULL,
+    state {text} NOT NULL,
+    asker {text} NOT NULL,
+    question {text} NOT NULL,
+    reason {text} NOT NULL,
+    action {text},
+    action_hash {text},
+    context {text} NOT NULL,
     created_at {int} NOT NULL,
     expires_at {int} NOT NULL,
     decided_at {int},
-    decided_by TEXT,
-    comment TEXT
+    decided_by {text},
+    comment {text}
   );
   CREATE INDEX human_requests_open ON human_requests (id) WHERE state = 'open';
 
   CREATE TABLE timers (
-    kind TEXT NOT NULL,
-    ref TEXT NOT NULL,
+    kind {text} NOT NULL,
+    ref {text} NOT NULL,
     due_at {int} NOT NULL,
     PRIMARY KEY (kind, ref)
   ) {clustered};
@@ -106,20 +107,20 @@ export const MIGRATIONS: readonly string[] = [
   CREATE TABLE audit (
     {audit_key},
     at {int} NOT NULL,
-    type TEXT NOT NULL,
-    class TEXT NOT NULL,
-    actor TEXT NOT NULL,
-    subject TEXT,
-    text TEXT NOT NULL,
+    type {text} NOT NULL,
+    class {text} NOT NULL,
+    actor {text} NOT NULL,
+    subject {text},
+    text {text} NOT NULL,
     confidence DOUBLE PRECISION,
-    data TEXT NOT NULL,
-    hash TEXT NOT NULL
+    data {text} NOT NULL,
+    hash {text} NOT NULL
   );
   CREATE INDEX audit_at ON audit (at);
   CREATE TABLE audit_heads (
-    chain TEXT PRIMARY KEY,
+    chain {text} PRIMARY KEY,
     seq {int} NOT NULL,
-    hash TEXT NOT NULL
+    hash {text} NOT NULL
   );
   `,
 ]

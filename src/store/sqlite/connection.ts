@@ -1,14 +1,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { IdKind } from '../../model/identifier.ts'
+import { LAST_KEY } from '../keys.ts'
 import type { Connection, Reader, SqlValue } from '../store.ts'
 import { named } from './fault.ts'
-
-/** Which column holds the last key of each kind, read once at the start. */
-const LAST_KEY: Record<IdKind, string> = {
-  msg: 'SELECT MAX(seq) AS last FROM messages',
-  req: 'SELECT MAX(id) AS last FROM human_requests',
-  tok: 'SELECT MAX(id) AS last FROM tokens',
-}
 
 const NO_PARAMS: readonly SqlValue[] = []
 
@@ -35,11 +29,16 @@ export function sqliteReader(
 
 export function sqliteConnection(database: DatabaseSync, file: string): Connection {
   const { prepare, all, get } = sqliteReader(database, file)
+  /** The last key of each kind, read once. */
   const keys = new Map<IdKind, number>()
+  const lastKey = (kind: IdKind) =>
+    named(file, () => (prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
   return {
     engine: 'sqlite',
     // One daemon per file: nobody to compete with.
     skipLocked: '',
+    lockShared: '',
+    isCollision: () => false,
     all,
     get,
     begin: () => named(file, () => void prepare('BEGIN IMMEDIATE').run()),
@@ -49,8 +48,7 @@ export function sqliteConnection(database: DatabaseSync, file: string): Connecti
       if (database.isTransaction) prepare('ROLLBACK').run()
     },
     nextKey(kind) {
-      const last =
-        keys.get(kind) ?? Number((prepare(LAST_KEY[kind]).get() as { last: number | null }).last ?? 0)
+      const last = keys.get(kind) ?? lastKey(kind)
       keys.set(kind, last + 1)
       return last + 1
     },

@@ -18,6 +18,11 @@ export function named<T>(file: string, call: () => T): T {
   }
 }
 
+export function isBusy(error: unknown): boolean {
+  const code = (error as { errcode?: unknown }).errcode
+  return typeof code === 'number' && (code & 0xff) === BUSY
+}
+
 export function nameFault(file: string, error: unknown): unknown {
   const code = (error as { errcode?: unknown }).errcode
   if (typeof code !== 'number') return error

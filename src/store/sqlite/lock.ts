@@ -1,7 +1,8 @@
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../model/errors.ts'
 import type { DaemonIdentity } from '../daemons.ts'
+import { isBusy } from './fault.ts'
 
 /**
  * At most one daemon per store. The lock is an exclusive transaction on a small database beside the store:
@@ -15,17 +16,23 @@ export function lockStore(file: string, identity: DaemonIdentity): { release(): 
     lock.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
   } catch (error) {
     lock.close()
+    if (!isBusy(error)) throw error
     throw new AppError('STORE_LOCKED', `Another daemon uses ${file}: ${describeHolder(holderFile)}`, {
       hint: 'Talk to that one, stop it first, or give this one a state folder of its own (ORC_HOME).',
       cause: error,
     })
   }
-  writeFileSync(
-    holderFile,
-    JSON.stringify({ pid: identity.pid, address: identity.address, host: identity.host }),
-  )
-  chmodSync(holderFile, 0o600)
+  noteHolder(holderFile, identity)
   return { release: () => lock.close() }
+}
+
+/** Only for the message to a second daemon, so a full disk is no reason to fail here. */
+function noteHolder(holderFile: string, { pid, address, host }: DaemonIdentity) {
+  try {
+    writeFileSync(holderFile, JSON.stringify({ pid, address, host }), { mode: 0o600 })
+  } catch {
+    // Then nobody is named.
+  }
 }
 
 function describeHolder(holderFile: string): string {

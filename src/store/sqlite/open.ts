@@ -11,6 +11,7 @@ import { lockStore } from './lock.ts'
 const DIALECT: Dialect = {
   key: 'INTEGER PRIMARY KEY',
   int: 'INTEGER',
+  text: 'TEXT',
   clustered: 'WITHOUT ROWID',
   // A file has one daemon, hence one chain, hence the sequence number alone is the key.
   audit_key: 'seq INTEGER PRIMARY KEY, chain TEXT NOT NULL',
@@ -50,6 +51,7 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
       connection,
       reader: sqliteReader(reading, file),
       stream: <Row>(sql: string, params?: readonly SqlValue[]) => streamRows<Row>(file, sql, params ?? []),
+      exclusive: true,
       check: async () => checkFile(reading, file),
       close,
     }

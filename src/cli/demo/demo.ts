@@ -1,0 +1,49 @@
+import { join, relative } from 'node:path'
+import { type Config, defineConfig } from '../../config.ts'
+import { type Orchub, startOrchub } from '../../main.ts'
+import { AppError } from '../../model/errors.ts'
+import { DEMO_TEAM } from './team.ts'
+import { trafficLine } from './traffic.ts'
+
+export interface DemoOptions {
+  folder: string
+  write(line: string): void
+  colours: boolean
+}
+
+/** Runs the built-in team and prints what passes between its agents, until told to stop. */
+export async function startDemo({ folder, write, colours }: DemoOptions): Promise<Orchub> {
+  const stateFolder = join(folder, '.orc', 'demo')
+  const config = defineConfig(DEMO_TEAM, { env: { ORC_HOME: stateFolder } })
+  const orchub = await startOnFreePort(config)
+  orchub.switchboard.store.onCommit((entries) => {
+    for (const entry of entries) {
+      const line = trafficLine(entry, colours)
+      if (line !== undefined) write(line)
+    }
+  })
+  const home = relative(folder, stateFolder) || stateFolder
+  const bold = (text: string) => (colours ? `\x1b[1m${text}\x1b[0m` : text)
+  for (const line of [
+    bold('Orchub: three scripted agents at work, no key, no network.'),
+    '',
+    `  API        ${orchub.url}   (token: ${home}/operator.token)`,
+    `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | list-agents`,
+    `  Join in    ORC_HOME=${home} ./orc send-message --to Worker --title Hello "A word from a person"`,
+    '  Stop       Ctrl-C',
+    '',
+  ]) {
+    write(line)
+  }
+  return orchub
+}
+
+/** The usual port if it is free, so that the address stays the same from one run to the next. */
+async function startOnFreePort(config: Config): Promise<Orchub> {
+  try {
+    return await startOrchub({ config })
+  } catch (error) {
+    if (!(error instanceof AppError) || error.data?.reason !== 'EADDRINUSE') throw error
+    return await startOrchub({ config, port: 0 })
+  }
+}

@@ -1,0 +1,164 @@
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { genesisHash } from './audit/chain.ts'
+import { openRedactor } from './audit/redact.ts'
+import { sealWith } from './audit/seal.ts'
+import type { Config } from './config.ts'
+import type { AddedCommand } from './engine/handler.ts'
+import { openSwitchboard, type Switchboard } from './engine/open.ts'
+import type { Clock, Log } from './engine/surroundings.ts'
+import { openTokens, type Tokens } from './engine/tokens.ts'
+import { type ConfigStatus, watchConfig } from './main/config-watch.ts'
+import { readOrMakeOperatorToken } from './main/operator-token.ts'
+import { announceService } from './main/service-file.ts'
+import { openWitness } from './main/witness.ts'
+import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
+import { type Service, startService } from './service/service.ts'
+import type { StoreOptions } from './store/assemble.ts'
+import { openSqliteStore } from './store/sqlite/open.ts'
+import type { Store } from './store/store.ts'
+import { VERSION } from './version.ts'
+
+/** The composition root: the only place that names concrete adapters. */
+export interface OrchubOptions {
+  config: Config
+  /** Over what the configuration says. */
+  host?: string
+  port?: number
+  log?: Log
+  clock?: Clock
+  /** Reload the configuration when its file changes. */
+  watch?: boolean
+  /** Command types of the embedding application. */
+  commands?: readonly AddedCommand[]
+}
+
+export interface Orchub {
+  readonly url: string
+  readonly switchboard: Switchboard
+  readonly operatorToken: string
+  readonly configStatus: () => ConfigStatus
+  close(): Promise<void>
+}
+
+export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
+  const { config } = options
+  const log = options.log ?? SILENT
+  const clock = options.clock ?? SYSTEM_CLOCK
+  const startedAt = clock.now()
+  const listen = listenOn(options)
+  const store = await openStore(config, clock, describeListen(listen))
+  const ending: (() => Promise<void> | void)[] = []
+  try {
+    const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
+    ending.push(() => witness.close())
+    const switchboard = await openSwitchboard({
+      config,
+      store,
+      clock,
+      log,
+      runtimes: [createScriptedRuntime({ after: clock.after })],
+      ...(options.commands === undefined ? {} : { commands: options.commands }),
+    })
+    ending.unshift(() => switchboard.close())
+    const operatorToken = await readOrMakeOperatorToken(config.stateFolder, switchboard.tokens)
+    const watch = watchConfig({ config, switchboard, log, enabled: options.watch === true })
+    ending.unshift(() => watch.close())
+    const service: Service = await startService({
+      switchboard,
+      listen,
+      allowedHosts: config.service.allowedHosts,
+      version: VERSION,
+      startedAt,
+      configStatus: watch.status,
+      storePlace: config.store.shown,
+      witness: witness.read,
+    })
+    ending.unshift(() => service.close())
+    const announced = announceService(config.stateFolder, service.url)
+    ending.unshift(() => announced.close())
+    await store.write((tx) =>
+      tx.audit({
+        type: 'service.started',
+        class: 'public',
+        actor: 'orchestrator',
+        text: `Orchub ${VERSION} listens at ${service.url}`,
+        data: { version: VERSION, pid: process.pid },
+      }),
+    )
+    return {
+      url: service.url,
+      switchboard,
+      operatorToken,
+      configStatus: watch.status,
+      close: closeOnce(ending),
+    }
+  } catch (error) {
+    await closeOnce(ending)()
+    await store.close().catch(() => {})
+    throw error
+  }
+}
+
+/** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */
+export async function openOffline(
+  config: Config,
+): Promise<{ store: Store; tokens: Tokens; close(): Promise<void> }> {
+  const store = await openStore(config, SYSTEM_CLOCK, 'not listening: an offline command')
+  return { store, tokens: await openTokens(store), close: () => store.close() }
+}
+
+/** The lease of a daemon on a shared database; on a file the kernel's lock decides and the lease is a formality. */
+const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
+
+async function openStore(config: Config, clock: Clock, address: string): Promise<Store> {
+  const redactor = await openRedactor()
+  const options: StoreOptions = {
+    identity: {
+      daemon: 'main',
+      address,
+      pid: process.pid,
+      host: hostname(),
+      leaseMs: LEASE_MS[config.store.engine],
+    },
+    seal: sealWith(redactor),
+    genesis: genesisHash,
+    now: clock.now,
+  }
+  if (config.store.engine === 'sqlite') return openSqliteStore(config.store.file, options)
+  const { openPostgresStore } = await import('./store/postgres/open.ts')
+  return openPostgresStore(config.store.url, options)
+}
+
+function listenOn({ config, host, port }: OrchubOptions) {
+  const { service } = config
+  if (service.unixSocket !== undefined && host === undefined && port === undefined) {
+    return { unixSocket: service.unixSocket }
+  }
+  return { host: host ?? service.host, port: port ?? service.port }
+}
+
+function describeListen(listen: ReturnType<typeof listenOn>): string {
+  return 'unixSocket' in listen ? listen.unixSocket : `http://${listen.host}:${listen.port}`
+}
+
+function closeOnce(ending: readonly (() => Promise<void> | void)[]): () => Promise<void> {
+  let closed: Promise<void> | undefined
+  const closeAll = async () => {
+    for (const end of ending) await end()
+  }
+  return () => {
+    closed ??= closeAll()
+    return closed
+  }
+}
+
+export const SYSTEM_CLOCK: Clock = {
+  now: Date.now,
+  after(ms, callback) {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+const SILENT: Log = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,0 +1,8 @@
+import type { IdKind } from '../model/identifier.ts'
+
+/** Where the last key of each kind stands. Keys only grow, so that their order is that of the commits. */
+export const LAST_KEY: Record<IdKind, string> = {
+  msg: 'SELECT MAX(seq) AS last FROM messages',
+  req: 'SELECT MAX(id) AS last FROM human_requests',
+  tok: 'SELECT MAX(id) AS last FROM tokens',
+}

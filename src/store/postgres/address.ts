@@ -1,0 +1,40 @@
+import postgres from 'postgres'
+import { AppError } from '../../model/errors.ts'
+
+export interface Address {
+  url: string
+  /** The server for people: without the password. */
+  server: string
+}
+
+/** Takes the driver's own reading of the address, so that what is named is what is connected to. */
+export function readAddress(url: string): Address {
+  const options = parse(url)
+  // An unencoded / or # ends the host early: part of the password would be taken for the database or the port.
+  if (options === undefined || url.includes('#') || options.database.includes('@')) {
+    // The address itself stays out of it, and so does the parser's error: both hold the password.
+    throw new AppError('CONFIG_INVALID', 'The address of the PostgreSQL store is not a valid one', {
+      hint: 'It looks like postgres://user:password@host:5432/database; special characters in the password are percent-encoded.',
+    })
+  }
+  const hosts = options.host.map((host, index) => `${host}:${options.port[index]}`).join(',')
+  const place = options.path === false || options.path === undefined ? hosts : options.path
+  return { url, server: `PostgreSQL at ${options.user}@${place}/${options.database}` }
+}
+
+interface ReadOptions {
+  host: string[]
+  port: number[]
+  path: string | false | undefined
+  user: string
+  database: string
+}
+
+function parse(url: string): ReadOptions | undefined {
+  if (!/^postgres(ql)?:\/\//.test(url)) return undefined
+  try {
+    return postgres(url, { max: 0 }).options as unknown as ReadOptions
+  } catch {
+    return undefined
+  }
+}

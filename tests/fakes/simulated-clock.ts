@@ -1,0 +1,40 @@
+import type { Clock } from '../../src/engine/surroundings.ts'
+
+export interface SimulatedClock extends Clock {
+  /** Lets that much time pass: what is due happens in order, and its consequences settle. */
+  advance(ms: number): Promise<void>
+}
+
+/** A clock that stands still unless told otherwise, so that no test depends on time. */
+export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClock {
+  let now = start
+  const alarms = new Set<{ at: number; callback: () => void }>()
+  const earliest = (until: number) =>
+    [...alarms].filter((alarm) => alarm.at <= until).sort((a, b) => a.at - b.at)[0]
+
+  return {
+    now: () => now,
+    after(ms, callback) {
+      const alarm = { at: now + ms, callback }
+      alarms.add(alarm)
+      return () => void alarms.delete(alarm)
+    },
+    async advance(ms) {
+      const until = now + ms
+      await settle()
+      for (let alarm = earliest(until); alarm !== undefined; alarm = earliest(until)) {
+        alarms.delete(alarm)
+        now = Math.max(now, alarm.at)
+        alarm.callback()
+        await settle()
+      }
+      now = until
+      await settle()
+    },
+  }
+}
+
+/** Group commits run in setImmediate; a few rounds let chains of them end. */
+async function settle() {
+  for (let round = 0; round < 30; round++) await new Promise((resolve) => setImmediate(resolve))
+}
