@@ -3,15 +3,17 @@ import { join } from 'node:path'
 import { genesisHash } from './audit/chain.ts'
 import { openRedactor } from './audit/redact.ts'
 import { sealWith } from './audit/seal.ts'
-import type { Config } from './config.ts'
+import type { Config, LoadedConfig } from './config.ts'
 import type { AddedCommand } from './engine/handler.ts'
 import { openSwitchboard, type Switchboard } from './engine/open.ts'
 import type { Clock, Log } from './engine/surroundings.ts'
 import { openTokens, type Tokens } from './engine/tokens.ts'
 import { type ConfigStatus, watchConfig } from './main/config-watch.ts'
+import { loadTeam } from './main/load-team.ts'
 import { readOrMakeOperatorToken } from './main/operator-token.ts'
 import { announceService } from './main/service-file.ts'
 import { openWitness } from './main/witness.ts'
+import type { Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { type Service, startService } from './service/service.ts'
 import type { StoreOptions } from './store/assemble.ts'
@@ -57,12 +59,18 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       store,
       clock,
       log,
-      runtimes: [createScriptedRuntime({ after: clock.after })],
+      runtimes: runtimesOn(clock),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
     })
     ending.unshift(() => switchboard.close())
     const operatorToken = await readOrMakeOperatorToken(config.stateFolder, switchboard.tokens)
-    const watch = watchConfig({ config, switchboard, log, enabled: options.watch === true })
+    const watch = watchConfig({
+      config,
+      switchboard,
+      log,
+      enabled: options.watch === true,
+      load: readTeam,
+    })
     ending.unshift(() => watch.close())
     const service: Service = await startService({
       switchboard,
@@ -98,6 +106,15 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     await store.close().catch(() => {})
     throw error
   }
+}
+
+/** orc.yaml as the service would take it: its own keys and every runtime's settings checked. */
+export function readTeam(file: string): LoadedConfig {
+  return loadTeam(file, runtimesOn(SYSTEM_CLOCK))
+}
+
+function runtimesOn(clock: Clock): Runtime[] {
+  return [createScriptedRuntime({ after: clock.after })]
 }
 
 /** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */

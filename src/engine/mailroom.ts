@@ -1,5 +1,6 @@
+import { ORCHESTRATOR } from '../model/agent.ts'
 import { formatId, parseId } from '../model/identifier.ts'
-import type { DeliveryState } from '../model/message.ts'
+import type { DeliveryState, Priority } from '../model/message.ts'
 import { claimDeliveries, countQueued, moveDeliveries, releaseExpired } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
@@ -26,9 +27,12 @@ export interface Mailroom {
   /** A runtime's word on how far messages came. */
   moved(tx: Tx, agent: string, keys: readonly number[], state: DeliveryState, evidence: string): Promise<void>
   /** Someone has mail: wakes whoever waits for it. Called after the commit. */
-  announce(agent: string): void
-  onMail(listener: (agent: string) => void): void
+  announce(agent: string, priority: Priority, from: string): void
+  onMail(listener: OnMail): void
 }
+
+/** Priority and sender are of the newest message; a hand-out gives all that wait. */
+export type OnMail = (agent: string, priority: Priority, from: string) => void
 
 export interface HandOutOptions {
   limit?: number
@@ -55,7 +59,7 @@ export function createMailroom(
   clock: Clock,
 ): Mailroom {
   const waiters = new Map<string, Set<() => void>>()
-  const listeners: ((agent: string) => void)[] = []
+  const listeners: OnMail[] = []
 
   async function handOut(
     tx: Tx,
@@ -106,17 +110,17 @@ export function createMailroom(
     }
     tx.afterCommit(() => {
       if (nextDue !== undefined) timers.setFor(nextDue)
-      if (released.length > 0) announce(agent)
+      if (released.length > 0) announce(agent, 'normal', ORCHESTRATOR)
     })
   })
 
-  function announce(agent: string) {
+  function announce(agent: string, priority: Priority, from: string) {
     const waiting = waiters.get(agent)
     if (waiting !== undefined) {
       waiters.delete(agent)
       for (const wake of waiting) wake()
     }
-    for (const listener of listeners) listener(agent)
+    for (const listener of listeners) listener(agent, priority, from)
   }
 
   /** Resolves at the next mail, at the end of the time, or when the caller is gone. */

@@ -93,7 +93,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     },
     async reload(config) {
       team = createTeam(config)
-      await sessions.registerAll()
+      await sessions.follow()
     },
     async close() {
       timers.stop()

@@ -2,6 +2,7 @@ import type { AgentConfig } from '../config.ts'
 import type { SessionState } from '../model/agent.ts'
 import type { Action } from '../model/command.ts'
 import { parseId } from '../model/identifier.ts'
+import type { Priority } from '../model/message.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import type { Store } from '../store/store.ts'
@@ -22,8 +23,8 @@ export interface Sessions {
   usage(agent: string): { lines: number; tokens: number } | undefined
   /** Brings the team's rows up to date and starts what starts by itself. */
   open(): Promise<void>
-  /** After a reload: new agents are registered. */
-  registerAll(): Promise<void>
+  /** After a reload: new agents are registered and started, those no longer in the team are stopped. */
+  follow(): Promise<void>
   close(): Promise<void>
 }
 
@@ -45,6 +46,7 @@ interface Running {
   /** Answers to the agent's own commands, waiting for its next turn. */
   answers: string[]
   delivering: boolean
+  noticedAt: number
   usage: { lines: number; characters: number }
 }
 
@@ -52,6 +54,8 @@ interface Running {
 const RUNTIME_ACK_MS = 120_000
 /** Roughly, for English and code; the real figure comes with an agent program's own usage record. */
 const CHARACTERS_PER_TOKEN = 4
+/** A flood of important messages is one notice (C2). */
+const NOTICE_EVERY_MS = 2000
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, mailroom, log, team } = options
@@ -76,6 +80,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       }),
       answers: [],
       delivering: false,
+      noticedAt: Number.NEGATIVE_INFINITY,
       usage: { lines: 0, characters: 0 },
     }
     try {
@@ -142,7 +147,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const arrival = await state.session.deliver(text)
       const keys = messages.map((mail) => parseId('msg', mail.id)!)
       await store.write((tx) => mailroom.moved(tx, name, keys, arrival.state, arrival.evidence))
-      if (arrival.state === 'failed') state.answers.unshift(...answers)
+      if (arrival.state === 'queued') state.answers.unshift(...answers)
     } catch (error) {
       if (!closing) log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
     } finally {
@@ -158,7 +163,29 @@ export function createSessions(options: SessionsOptions): Sessions {
     })
   }
 
-  mailroom.onMail((agent) => void deliverNext(agent))
+  /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
+  async function newMail(name: string, priority: Priority, from: string) {
+    const state = running.get(name)
+    if (state === undefined || paused.has(name)) return
+    if (state.session.state === 'busy') {
+      if (priority === 'urgent') await state.session.interrupt()
+      else if (priority === 'high') await giveNotice(state, from)
+    }
+    await deliverNext(name)
+  }
+
+  async function giveNotice(state: Running, from: string) {
+    const now = options.clock.now()
+    if (now - state.noticedAt < NOTICE_EVERY_MS) return
+    state.noticedAt = now
+    await state.session.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+  }
+
+  mailroom.onMail((agent, priority, from) => {
+    newMail(agent, priority, from).catch((error: unknown) =>
+      log.error({ agent, err: error }, 'mail was not announced'),
+    )
+  })
 
   return {
     impossible(name, action) {
@@ -192,7 +219,11 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (state === undefined) return undefined
       return { lines: state.usage.lines, tokens: Math.ceil(state.usage.characters / CHARACTERS_PER_TOKEN) }
     },
-    registerAll,
+    async follow() {
+      await registerAll()
+      for (const name of running.keys()) if (agentConfig(name) === undefined) await stop(name)
+      for (const agent of team().config.agents) if (agent.autostart) await start(agent.name)
+    },
     async open() {
       await registerAll()
       for (const row of await readAgents(store)) if (row.paused === 1) paused.add(row.name)

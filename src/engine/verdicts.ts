@@ -141,7 +141,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       text: title,
       data: { message_id: formatId('msg', key), priority: 'high', digest },
     })
-    tx.afterCommit(() => parts.mailroom.announce(row.asker))
+    tx.afterCommit(() => parts.mailroom.announce(row.asker, 'high', ORCHESTRATOR))
   }
 
   parts.timers.on('expire_request', async (tx, id) => {

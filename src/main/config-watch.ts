@@ -1,6 +1,6 @@
 import { type FSWatcher, readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { type Config, formatProblems, readConfig } from '../config.ts'
+import { type Config, formatProblems, type LoadedConfig } from '../config.ts'
 import type { Switchboard } from '../engine/open.ts'
 import type { Log } from '../engine/surroundings.ts'
 
@@ -16,13 +16,14 @@ export interface ConfigWatchOptions {
   switchboard: Switchboard
   log: Log
   enabled: boolean
+  load(file: string): LoadedConfig
 }
 
 /** Editors write in several steps; this long after the last one the file is read. */
 const SETTLE_MS = 60
 
 /** Rules reload without a restart. A broken file keeps the old ones and says what is wrong, with the line. */
-export function watchConfig({ config, switchboard, log, enabled }: ConfigWatchOptions) {
+export function watchConfig({ config, switchboard, log, enabled, load }: ConfigWatchOptions) {
   const { file } = config
   let status: ConfigStatus = { loadedAt: switchboard.clock.now(), ...(file === undefined ? {} : { file }) }
   let lastText = file === undefined ? '' : readText(file)
@@ -34,7 +35,7 @@ export function watchConfig({ config, switchboard, log, enabled }: ConfigWatchOp
     const text = readText(path)
     if (text === lastText) return
     lastText = text
-    const loaded = readConfig(path)
+    const loaded = load(path)
     if (!loaded.ok) {
       const problem = formatProblems(loaded.problems, path)
       status = { ...status, problem }

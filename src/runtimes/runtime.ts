@@ -30,9 +30,12 @@ export interface SessionPort {
   changed(state: SessionState, evidence: string): void
 }
 
-/** How far a text truly came, and how we know (C27). */
+/**
+ * How far a text truly came, and how we know (C27). `queued`: it surely did not arrive and may be sent again.
+ * `uncertain`: nobody knows, so that it must be looked up before it is sent again.
+ */
 export interface Arrival {
-  state: Extract<DeliveryState, 'written' | 'submitted' | 'read' | 'uncertain' | 'failed'>
+  state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
   evidence: string
 }
 
@@ -41,6 +44,8 @@ export interface Session {
   readonly state: SessionState
   /** Puts text before the agent as its next turn. Only called while it is idle. */
   deliver(text: string): Promise<Arrival>
+  /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */
+  notice(text: string): Promise<void>
   /** Ends the current turn, for what cannot wait (C2). */
   interrupt(): Promise<void>
   stop(): Promise<void>

@@ -3,34 +3,25 @@ import { AUDIT_CLASSES } from '../model/audit-entry.ts'
 import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
 import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
 import { DELIVERY_STATES, PRIORITIES } from '../model/message.ts'
+import { ACTIONS, type Action, VERDICTS } from '../model/rule.ts'
 
 /**
  * The HTTP API as one table: the server's routes, the OpenAPI document and the typed client are all read off it.
  * `who`: `anyone` needs no token, `token` any valid one, `operator` the operator's.
  */
-export interface Route<
-  Query extends z.ZodType = z.ZodType,
-  Body extends z.ZodType = z.ZodType,
-  Answer extends z.ZodType = z.ZodType,
-> {
+export interface Route {
   method: 'get' | 'post' | 'delete'
   path: string
   who: 'anyone' | 'token' | 'operator'
   summary: string
-  query?: Query
-  body?: Body
-  answer: Answer
+  query?: z.ZodObject
+  body?: z.ZodType
+  answer: z.ZodType
   /** Other forms of the answer, by media type. */
-  also?: Record<string, string>
+  also?: Readonly<Record<string, string>>
 }
 
-function route<Query extends z.ZodType, Body extends z.ZodType, Answer extends z.ZodType>(
-  one: Route<Query, Body, Answer>,
-): Route<Query, Body, Answer> {
-  return one
-}
-
-const count = (most: number) => z.coerce.number().int().min(1).max(most)
+const count = (most: number) => z.coerce.number<number | string>().int().min(1).max(most)
 const time = z.string().describe('A time (ISO 8601) or a span back from now, such as 10m, 2h, 1d')
 const names = z.array(z.string())
 
@@ -95,6 +86,12 @@ export const MailSchema = z.object({
   in_reply_to: z.string().optional(),
 })
 
+export const DeliveryCountSchema = z.object({
+  agent: z.string(),
+  state: z.enum(DELIVERY_STATES),
+  count: z.number(),
+})
+
 export const AgentSchema = z.object({
   name: z.string(),
   parent: z.string().optional(),
@@ -143,6 +140,11 @@ export const CommandBody = z
   .object({ type: z.string().describe('Such as send_message; GET /api/v1/commands lists them') })
   .loose()
 
+const ActionSchema = z.enum(Object.keys(ACTIONS) as [Action, ...Action[]])
+
+/** How many commands one array may hold. */
+export const MAX_COMMANDS = 1000
+
 const filter = z.enum(['unread', 'all', 'urgent'])
 
 export const AuditQuerySchema = z.object({
@@ -153,27 +155,27 @@ export const AuditQuerySchema = z.object({
   type: z.string().optional().describe('Such as message.accepted, or message for all that begin so'),
   class: z.enum(AUDIT_CLASSES).optional(),
   text: z.string().optional(),
-  after: z.coerce.number().int().min(0).optional().describe('Only entries after this sequence number'),
+  after: z.coerce.number<number | string>().int().min(0).optional().describe('Only entries after this sequence number'),
   limit: count(100_000).optional().describe('The newest so many; without it all'),
 })
 
 export const ROUTES = {
-  health: route({
+  health: {
     method: 'get',
     path: '/healthz',
     who: 'anyone',
     summary: 'Whether the service is up',
     answer: z.object({ status: z.literal('ok') }),
-  }),
-  command: route({
+  },
+  command: {
     method: 'post',
     path: '/api/v1/commands',
     who: 'token',
     summary: 'Carry out one command, an array of commands, or the commands found in text/plain',
-    body: z.union([CommandBody, z.array(CommandBody).max(1000)]),
+    body: z.union([CommandBody, z.array(CommandBody).max(MAX_COMMANDS)]),
     answer: z.union([ReceiptSchema, z.array(ReceiptSchema)]),
-  }),
-  commandTypes: route({
+  },
+  commandTypes: {
     method: 'get',
     path: '/api/v1/commands',
     who: 'token',
@@ -189,15 +191,15 @@ export const ROUTES = {
         }),
       ),
     }),
-  }),
-  agents: route({
+  },
+  agents: {
     method: 'get',
     path: '/api/v1/agents',
     who: 'token',
     summary: 'The agents and their status',
     answer: z.object({ agents: z.array(AgentSchema) }),
-  }),
-  messages: route({
+  },
+  messages: {
     method: 'get',
     path: '/api/v1/messages',
     who: 'token',
@@ -205,11 +207,11 @@ export const ROUTES = {
     query: z.object({
       agent: z.string().optional(),
       since: time.optional(),
-      limit: count(10_000).default(200),
+      limit: count(1000).default(200),
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
-  }),
-  message: route({
+  },
+  message: {
     method: 'get',
     path: '/api/v1/messages/{id}',
     who: 'token',
@@ -217,8 +219,8 @@ export const ROUTES = {
     answer: MailSchema.extend({
       steps: z.array(z.object({ at: z.string(), state: z.string(), evidence: z.string() })),
     }),
-  }),
-  mailbox: route({
+  },
+  mailbox: {
     method: 'get',
     path: '/api/v1/mailbox',
     who: 'token',
@@ -230,37 +232,36 @@ export const ROUTES = {
       limit: count(1_000_000).optional(),
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
-  }),
-  deliveries: route({
+  },
+  deliveries: {
     method: 'get',
     path: '/api/v1/deliveries',
     who: 'token',
     summary: 'Open deliveries by agent and state',
-    answer: z.object({
-      deliveries: z.array(z.object({ agent: z.string(), state: z.enum(DELIVERY_STATES), count: z.number() })),
-    }),
-  }),
-  nextDeliveries: route({
+    query: z.object({ agent: z.string().optional() }),
+    answer: z.object({ deliveries: z.array(DeliveryCountSchema) }),
+  },
+  nextDeliveries: {
     method: 'get',
     path: '/api/v1/deliveries/next',
     who: 'token',
     summary: 'Wait for messages and take them; acknowledge them by id, or they come again',
     query: z.object({
       agent: z.string().optional().describe('The caller itself; the operator names the agent'),
-      wait: z.coerce.number().min(0).max(60).default(25).describe('Seconds to wait when there is nothing'),
+      wait: z.coerce.number<number | string>().min(0).max(60).default(25).describe('Seconds to wait when there is nothing'),
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
     also: { 'text/event-stream': 'The same as a stream: one event `message` for each' },
-  }),
-  humanRequests: route({
+  },
+  humanRequests: {
     method: 'get',
     path: '/api/v1/human-requests',
     who: 'token',
     summary: 'What people are asked; an agent sees its own',
     query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
     answer: z.object({ requests: z.array(HumanRequestSchema) }),
-  }),
-  decide: route({
+  },
+  decide: {
     method: 'post',
     path: '/api/v1/human-requests/{id}/verdict',
     who: 'operator',
@@ -270,8 +271,8 @@ export const ROUTES = {
       comment: z.string().max(10_000).optional(),
     }),
     answer: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
-  }),
-  audit: route({
+  },
+  audit: {
     method: 'get',
     path: '/api/v1/audit',
     who: 'token',
@@ -279,8 +280,8 @@ export const ROUTES = {
     query: AuditQuerySchema,
     answer: z.object({ entries: z.array(AuditEntrySchema) }),
     also: { 'application/x-ndjson': 'One entry a line, streamed' },
-  }),
-  auditVerify: route({
+  },
+  auditVerify: {
     method: 'get',
     path: '/api/v1/audit/verify',
     who: 'operator',
@@ -292,8 +293,8 @@ export const ROUTES = {
       problem: z.string().optional(),
       message: z.string(),
     }),
-  }),
-  state: route({
+  },
+  state: {
     method: 'get',
     path: '/api/v1/state',
     who: 'token',
@@ -309,35 +310,50 @@ export const ROUTES = {
         problem: z.string().optional(),
       }),
       agents: z.array(AgentSchema),
-      deliveries: z.array(z.object({ agent: z.string(), state: z.string(), count: z.number() })),
+      deliveries: z.array(DeliveryCountSchema),
       open_requests: z.number(),
     }),
-  }),
-  events: route({
+  },
+  events: {
     method: 'get',
     path: '/api/v1/events',
     who: 'token',
     summary: 'The audit as it grows; ids are its sequence numbers, Last-Event-ID resumes without a gap',
-    query: z.object({ after: z.coerce.number().int().min(0).optional() }),
+    query: z.object({ after: z.coerce.number<number | string>().int().min(0).optional() }),
     answer: AuditEntrySchema,
     also: { 'text/event-stream': 'One event for each entry, named by its type' },
-  }),
-  prompt: route({
+  },
+  prompt: {
     method: 'get',
     path: '/api/v1/prompts/{agent}',
     who: 'token',
     summary: 'The text that teaches that agent the protocol',
     answer: z.object({ agent: z.string(), prompt: z.string() }),
-  }),
-  explain: route({
+  },
+  explain: {
     method: 'get',
     path: '/api/v1/rules/explain',
     who: 'token',
     summary: 'Which rule decides whether one may write to another, or do something, and why',
-    query: z.object({ from: z.string(), to: z.string(), action: z.string().optional() }),
-    answer: z.record(z.string(), z.unknown()),
-  }),
-  tokens: route({
+    query: z.object({ from: z.string(), to: z.string(), action: ActionSchema.optional() }),
+    answer: z.object({
+      decision: z.object({
+        verdict: z.enum(VERDICTS),
+        rule: z.string(),
+        line: z.number().optional(),
+        reason: z.string(),
+      }),
+      steps: z.array(
+        z.object({
+          rule: z.string(),
+          line: z.number().optional(),
+          verdict: z.enum(VERDICTS).optional(),
+          reason: z.string(),
+        }),
+      ),
+    }),
+  },
+  tokens: {
     method: 'get',
     path: '/api/v1/tokens',
     who: 'operator',
@@ -345,43 +361,54 @@ export const ROUTES = {
     answer: z.object({
       tokens: z.array(z.object({ id: z.string(), agent: z.string(), created_at: z.string() })),
     }),
-  }),
-  mintToken: route({
+  },
+  mintToken: {
     method: 'post',
     path: '/api/v1/tokens',
     who: 'operator',
     summary: 'Make a token for an agent; it is shown this once',
     body: z.object({ agent: z.string() }),
     answer: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
-  }),
-  revokeTokens: route({
+  },
+  revokeTokens: {
     method: 'delete',
     path: '/api/v1/tokens/{which}',
     who: 'operator',
     summary: 'Revoke a token by its id, or all tokens of an agent, at once',
     answer: z.object({ revoked: z.number() }),
-  }),
-  metrics: route({
+  },
+  metrics: {
     method: 'get',
     path: '/metrics',
     who: 'token',
     summary: 'Figures for Prometheus',
     answer: z.string(),
     also: { 'text/plain': 'The Prometheus text format' },
-  }),
-  openapi: route({
+  },
+  openapi: {
     method: 'get',
     path: '/openapi.json',
     who: 'token',
     summary: 'This document',
     answer: z.record(z.string(), z.unknown()),
-  }),
-} as const
+  },
+} as const satisfies Record<string, Route>
 
 export type RouteName = keyof typeof ROUTES
-export type QueryOf<Name extends RouteName> = (typeof ROUTES)[Name] extends {
-  query: infer Q extends z.ZodType
-}
+type Table = typeof ROUTES
+
+/** What a caller gives as the query, and what the route's handler gets of it. */
+export type QueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
   ? z.input<Q>
-  : never
-export type AnswerOf<Name extends RouteName> = z.output<(typeof ROUTES)[Name]['answer']>
+  : Record<never, never>
+export type ParsedQueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
+  ? z.output<Q>
+  : Record<never, never>
+export type BodyOf<Name extends RouteName> = Table[Name] extends { body: infer B extends z.ZodType }
+  ? z.output<B>
+  : undefined
+export type AnswerOf<Name extends RouteName> = z.output<Table[Name]['answer']>
+
+export type ReceiptAnswer = z.output<typeof ReceiptSchema>
+export type MailAnswer = z.output<typeof MailSchema>
+export type AuditEntryAnswer = z.output<typeof AuditEntrySchema>

@@ -185,7 +185,7 @@ export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> 
   }
   for (const names of [query.agent === undefined ? undefined : [query.agent], query.parties]) {
     if (names === undefined) continue
-    const list = names.map(() => '?').join(', ')
+    const list = names.length === 0 ? 'NULL' : names.map(() => '?').join(', ')
     parts.push(`(m.sender IN (${list}) OR m.recipient IN (${list}))`)
     params.push(...names, ...names)
   }

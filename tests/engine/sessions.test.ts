@@ -116,3 +116,60 @@ describe('agents that a runtime runs', () => {
     expect(await board.mailOf('Worker')).toMatchObject([{ content: 'corrected' }])
   })
 })
+
+describe('priorities (C2)', () => {
+  const busy = { on: { text: 'Title: Long' }, after_ms: 60_000, say: 'done' }
+  const team = (script: object[]) => ({
+    agents: {
+      Master: { permissions: { urgent: 'allow' as const } },
+      Worker: { runtime: 'scripted' as const, with: { script } as never },
+    },
+    limits: { rate: 'off' as const },
+  })
+  const send = (title: string, priority: string) =>
+    board.say('Master', 'send_message', { to: 'Worker', title, content: title, priority })
+  const deliveries = async () =>
+    (await board.mailOf('Worker')).map((mail) => `${mail.title} ${mail.delivery}`)
+
+  it('let a normal message wait until the agent is idle', async () => {
+    board = await openBoard(team([busy]))
+    await board.clock.advance(10)
+    await send('Long', 'normal')
+    await board.clock.advance(10)
+    await send('Later', 'normal')
+    await board.clock.advance(30_000)
+    expect(await deliveries()).toEqual(['Long read', 'Later queued'])
+    await board.clock.advance(31_000)
+    expect(await deliveries()).toEqual(['Long read', 'Later read'])
+  })
+
+  it('announce a high one at once, at most every two seconds, and let it wait its turn', async () => {
+    const noticing = {
+      on: { notice: 'from Master' },
+      say: '<orc-command name="update_status" status="working" current_task="noticed"/>',
+    }
+    board = await openBoard(team([busy, noticing]))
+    await board.clock.advance(10)
+    await send('Long', 'normal')
+    await board.clock.advance(10)
+    for (const title of ['A', 'B', 'C']) await send(title, 'high')
+    await board.clock.advance(1000)
+    expect(await deliveries()).toEqual(['Long read', 'A queued', 'B queued', 'C queued'])
+    expect(board.types().filter((type) => type === 'agent.status')).toHaveLength(1)
+    await board.clock.advance(1500)
+    await send('D', 'high')
+    await board.clock.advance(10)
+    expect(board.types().filter((type) => type === 'agent.status')).toHaveLength(2)
+  })
+
+  it('let an urgent one interrupt the turn and go before the rest', async () => {
+    board = await openBoard(team([busy]))
+    await board.clock.advance(10)
+    await send('Long', 'normal')
+    await board.clock.advance(10)
+    await send('Stop', 'urgent')
+    await board.clock.advance(10)
+    expect(await deliveries()).toEqual(['Long read', 'Stop read'])
+    expect(board.entries.some((entry) => entry.text.includes('was interrupted'))).toBe(true)
+  })
+})

@@ -4,7 +4,7 @@
 postgres=$1
 home=$2
 shift 2
-trap '' INT TERM HUP
+trap '' INT TERM HUP PIPE
 
 start() { "$postgres" -D "$home/data" "$@" >>"$home/log" 2>&1 & }
 stop() {
@@ -17,7 +17,7 @@ server=$!
 while read -r command; do
   case $command in
     restart) stop INT ;; # fast: open transactions are rolled back
-    crash) stop QUIT ;;  # as after a power cut: recovery at the next start
+    crash) stop QUIT ;;  # at once: recovery at the next start
   esac
   start "$@"
   server=$!

@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, execFileSync, spawn, spawnSync } f
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -13,9 +13,11 @@ export interface PostgresServer {
   url(database?: string): string
   /** A new and empty database; gives its address. */
   createDatabase(): Promise<string>
+  /** The same within one database, and faster. */
+  createSchema(): Promise<string>
   /** As a superuser, on the database of that address. */
   query<Row>(sql: string, url?: string): Promise<Row[]>
-  /** `crash` is like a power cut: nothing is written that was not synced. */
+  /** `crash` gives nobody time to finish: the server recovers from its log at the next start. */
   restart(how?: 'restart' | 'crash'): Promise<void>
   stop(): Promise<void>
 }
@@ -49,7 +51,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     [join(import.meta.dirname, 'postgres-server.sh'), programs.postgres, home, ...flags],
     { cwd: home, detached: true, ...owner },
   )
-  release(keeper)
+  letGo(keeper)
 
   const url = (database = 'postgres') => `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`
   async function query<Row>(sql: string, at = url()): Promise<Row[]> {
@@ -71,10 +73,17 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
       await query(`CREATE DATABASE ${name}`)
       return url(name)
     },
+    async createSchema() {
+      const name = `test_${++databases}`
+      await query(`CREATE SCHEMA ${name}`)
+      return `${url()}?search_path=${name}`
+    },
     async restart(how = 'restart') {
+      keeper.ref()
       const started = once(keeper.stdout, 'data')
       keeper.stdin.write(`${how}\n`)
       await started
+      keeper.unref()
       await untilReady(query, home)
     },
     async stop() {
@@ -87,9 +96,9 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
 }
 
 /** The test process may end whenever it likes: the keeper then notices and cleans up. */
-function release(keeper: ChildProcessWithoutNullStreams) {
+function letGo(keeper: ChildProcessWithoutNullStreams) {
   keeper.unref()
-  for (const pipe of [keeper.stdin, keeper.stdout, keeper.stderr]) (pipe as unknown as NodeJS.Socket).unref()
+  for (const pipe of [keeper.stdin, keeper.stdout, keeper.stderr]) (pipe as unknown as Socket).unref()
 }
 
 interface Owner {
@@ -154,7 +163,9 @@ async function untilReady(query: PostgresServer['query'], home: string) {
       return
     } catch (error) {
       if (Date.now() > deadline) {
-        throw new Error(`PostgreSQL does not start: ${readFileSync(join(home, 'log'), 'utf8')}`, { cause: error })
+        throw new Error(`PostgreSQL does not start: ${readFileSync(join(home, 'log'), 'utf8')}`, {
+          cause: error,
+        })
       }
       await sleep(25)
     }

@@ -65,13 +65,19 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
       return state
     },
     async deliver(text) {
-      if (state !== 'idle') return { state: 'failed', evidence: `the script is ${state}` }
+      if (state !== 'idle') return { state: 'queued', evidence: `the script is ${state}` }
       const heard = hear(text)
       play(
-        fitting((rule) => rule.on !== 'start' && text.includes(rule.on.text)),
+        fitting(({ on }) => on !== 'start' && 'text' in on && text.includes(on.text)),
         heard,
       )
       return { state: 'read', evidence: `the script took it as its turn ${turn}` }
+    },
+    async notice(text) {
+      const rule = fitting(({ on }) => on !== 'start' && 'notice' in on && text.includes(on.notice))
+      if (rule === undefined) return
+      left.set(rule, left.get(rule)! - 1)
+      port.said(`${rule.say}\n`)
     },
     async interrupt() {
       if (cancelThought === undefined) return

@@ -3,8 +3,12 @@ import type { SettingsProblem } from '../runtime.ts'
 
 const Rule = z.strictObject({
   on: z
-    .union([z.literal('start'), z.strictObject({ text: z.string().min(1) })])
-    .describe('When: at the start, or when something comes in that holds this text.'),
+    .union([
+      z.literal('start'),
+      z.strictObject({ text: z.string().min(1) }),
+      z.strictObject({ notice: z.string().min(1) }),
+    ])
+    .describe('When: at the start, when a turn comes in that holds this text, or a notice that does.'),
   say: z
     .string()
     .min(1)

@@ -1,0 +1,102 @@
+/**
+ * A client in a process of its own that costs as little as it can: raw sockets, one request under way on each.
+ * node bench/load-client.ts '{"port":…,"path":…,"token":…,"count":…,"outstanding":…,"batch":…}' prints the figures as JSON.
+ */
+import { connect, type Socket } from 'node:net'
+
+export interface Load {
+  port: number
+  path: string
+  token: string
+  /** Requests in all. */
+  count: number
+  outstanding: number
+  /** Commands in one request; more than one are sent as an array. */
+  batch: number
+  /** Told apart from run to run, so that idempotency keys are new. */
+  run: string
+}
+
+export interface Figures {
+  /** Requests a second. */
+  rate: number
+  p50: number
+  p99: number
+  failed: number
+}
+
+const load = JSON.parse(process.argv[2]!) as Load
+
+function request(number: number): string {
+  const command = (index: number) => ({
+    type: 'send_message',
+    to: 'Worker',
+    title: 'bench',
+    content: `This is message ${number}.${index} for the worker`,
+  })
+  const body = JSON.stringify(
+    load.batch === 1 ? command(0) : Array.from({ length: load.batch }, (_, index) => command(index)),
+  )
+  // Time-ordered, as the typed client makes them.
+  const key = `${load.run}-${String(number).padStart(10, '0')}`
+  return [
+    `POST ${load.path} HTTP/1.1`,
+    `Host: 127.0.0.1:${load.port}`,
+    `Authorization: Bearer ${load.token}`,
+    `Idempotency-Key: ${key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    '',
+    body,
+  ].join('\r\n')
+}
+
+/** Length of a complete answer at the start of the buffer, or 0. */
+function answerLength(buffer: Buffer): number {
+  const head = buffer.indexOf('\r\n\r\n')
+  if (head === -1) return 0
+  const match = /content-length: (\d+)/i.exec(buffer.toString('latin1', 0, head))
+  const length = head + 4 + Number(match?.[1] ?? 0)
+  return buffer.length >= length ? length : 0
+}
+
+const times: number[] = []
+let next = 0
+let failed = 0
+
+function lane(socket: Socket): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let startedAt = 0
+    let received = Buffer.alloc(0)
+    const send = () => {
+      if (next >= load.count) {
+        socket.end()
+        resolve()
+        return
+      }
+      const text = request(next++)
+      startedAt = performance.now()
+      socket.write(text)
+    }
+    socket.setNoDelay(true)
+    socket.on('connect', send)
+    socket.on('error', reject)
+    socket.on('data', (data) => {
+      received = received.length === 0 ? data : Buffer.concat([received, data])
+      const length = answerLength(received)
+      if (length === 0) return
+      times.push(performance.now() - startedAt)
+      if (received.toString('latin1', 9, 12) !== '200') failed += 1
+      received = received.subarray(length)
+      send()
+    })
+  })
+}
+
+const startedAt = performance.now()
+await Promise.all(Array.from({ length: load.outstanding }, () => lane(connect(load.port, '127.0.0.1'))))
+const seconds = (performance.now() - startedAt) / 1000
+times.sort((a, b) => a - b)
+const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))]!
+const figures: Figures = { rate: load.count / seconds, p50: at(0.5), p99: at(0.99), failed }
+console.log(JSON.stringify(figures))

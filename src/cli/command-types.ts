@@ -1,0 +1,72 @@
+import { AppError } from '../model/errors.ts'
+import { exchange, parseJson } from './exchange.ts'
+import { findService, findToken, type Place } from './place.ts'
+
+/** The part of JSON Schema that help and completion read. */
+export interface FieldSchema {
+  description?: string
+  enum?: string[]
+  default?: unknown
+}
+
+export interface CommandType {
+  type: string
+  summary: string
+  example: string
+  /** The field that the body fills. */
+  body?: string
+  schema: { properties?: Record<string, FieldSchema>; required?: string[] }
+}
+
+/** Those of every Orchub, from the registry itself. */
+export async function builtInTypes(): Promise<CommandType[]> {
+  const [{ z }, { createRegistry }] = await Promise.all([import('zod'), import('../model/registry.ts')])
+  return createRegistry()
+    .all()
+    .map(({ type, summary, example, body, fields }) => ({
+      type,
+      summary,
+      example,
+      ...(body === undefined ? {} : { body }),
+      schema: z.toJSONSchema(fields, { io: 'input' }) as CommandType['schema'],
+    }))
+}
+
+/** Those of the running service, with what the application it runs in has added. */
+export async function askTypes(place: Place): Promise<CommandType[]> {
+  const address = findService(place)
+  const token = findToken(place)
+  const { status, body } = await exchange(address, { method: 'GET', path: '/api/v1/commands', token })
+  const answer = parseJson<{ commands?: CommandType[] }>(address, body)
+  if (status !== 200 || answer.commands === undefined) throw asError(answer)
+  return answer.commands
+}
+
+/** The type behind a verb that this program does not know, or an error that suggests what was meant. */
+export async function askType(verb: string, type: string, place: Place): Promise<CommandType> {
+  let known: CommandType[] = []
+  try {
+    known = await askTypes(place)
+  } catch (error) {
+    // For a mistyped verb it does not matter whether the service runs.
+    if (!(error instanceof AppError)) throw error
+  }
+  const found = known.find((one) => one.type === type.toLowerCase())
+  if (found !== undefined) return found
+  const reached = known.length > 0
+  throw new AppError('USAGE', `There is no command "${verb}"`, {
+    hint: reached
+      ? 'orc help lists them all.'
+      : 'orc help lists them all. Commands that an application adds are known while its service runs; it could not be asked.',
+    data: { unknown: verb, among: known.map((one) => one.type.replaceAll('_', '-')), verbs: true },
+  })
+}
+
+function asError(answer: unknown): AppError {
+  const { code, message, hint } = answer as { code: AppError['code']; message: string; hint?: string }
+  return new AppError(
+    code ?? 'INTERNAL',
+    message ?? 'The service gave no list of commands',
+    hint === undefined ? {} : { hint },
+  )
+}

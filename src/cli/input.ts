@@ -1,0 +1,37 @@
+import { fstatSync } from 'node:fs'
+import { AppError } from '../model/errors.ts'
+
+/** Far over what any message may hold; the service refuses those with its own limit in the error. */
+const MOST_BYTES = 1024 * 1024
+
+/** All of standard input, unchanged: a message keeps its formatting to the last line end. */
+export async function readInput(): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk)
+    size += chunk.length
+    if (size > MOST_BYTES) {
+      throw new AppError('TOO_LARGE', `Standard input is over ${MOST_BYTES / 1024} KiB`, {
+        hint: 'Send it in parts, or put it into a file and send its path.',
+      })
+    }
+  }
+  try {
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
+  } catch {
+    throw new AppError('INVALID_REQUEST', 'Standard input is not UTF-8 text', {
+      hint: 'Send the path of a binary file rather than the file.',
+    })
+  }
+}
+
+/** Whether somebody piped or redirected something in. A socket may be a parent's that never ends, so it needs `-`. */
+export function isInputGiven(): boolean {
+  try {
+    const stat = fstatSync(0)
+    return stat.isFIFO() || stat.isFile()
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,87 @@
+import { writeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+
+/** Whoever read the output has gone (`orc audit | head`): no fault, the program ends quietly. */
+export class OutputClosed extends Error {}
+
+/** Written when this returns, so that a message may be acknowledged after it was printed, not before. */
+export function print(text: string): void {
+  write(1, `${safe(text, coloured.out)}\n`)
+}
+
+/** One line of JSON. What JSON leaves unescaped and some terminals obey is escaped too. */
+export function printJson(value: unknown): void {
+  const json = JSON.stringify(value).replace(/[\x7f-\x9f\u2028\u2029]/g, escapeUnit)
+  write(1, `${json}\n`)
+}
+
+/** For what is not the answer itself: errors, notes, progress. */
+export function complain(text: string): void {
+  write(2, `${safe(text, coloured.err)}\n`)
+}
+
+/** Bytes as they are, for text that is not for a terminal. */
+export function printRaw(text: string): void {
+  write(1, text)
+}
+
+const wanted = !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+/** Colours only where a person looks, and not where they said no (https://no-color.org). */
+const coloured = { out: wanted && isatty(1), err: wanted && isatty(2) }
+
+const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+export type Style = keyof typeof STYLES
+
+export function paint(style: Style, text: string, on: 'out' | 'err' = 'out'): string {
+  return coloured[on] && text !== '' ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text
+}
+
+/**
+ * Agents' text is hostile: what could drive a terminal or show text in another order than it has becomes visible
+ * instead. Line ends and tabs stay; so do joiners, which emoji and several scripts need.
+ */
+export function plain(text: string): string {
+  if (/^[\x20-\x7e\n\t]*$/.test(text)) return text
+  return text
+    .replace(/\r\n/g, '\n')
+    .replace(/[[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]--[\n\t\u200c\u200d]]/gv, visible)
+}
+
+/** The same on one line. */
+export function plainLine(text: string): string {
+  return plain(text).replace(/[\n\t]+/g, ' ')
+}
+
+/** The last net: no renderer can forget `plain`; only the styles above pass. */
+function safe(text: string, colours: boolean): string {
+  if (!colours) return plain(text)
+  return text
+    .split(/(\x1b\[(?:[012]|3[1236])m)/)
+    .map((part, index) => (index % 2 === 1 ? part : plain(part)))
+    .join('')
+}
+
+function visible(character: string): string {
+  const code = character.codePointAt(0)!
+  if (code < 0x20) return String.fromCharCode(0x2400 + code)
+  return code === 0x7f ? '\u2421' : `\\u{${code.toString(16)}}`
+}
+
+function escapeUnit(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}
+
+function write(descriptor: number, text: string): void {
+  let bytes: Uint8Array = Buffer.from(text)
+  while (bytes.length > 0) {
+    try {
+      bytes = bytes.subarray(writeSync(descriptor, bytes))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === 'EPIPE') throw new OutputClosed()
+      if (code !== 'EAGAIN') throw error
+      // Someone made the pipe non-blocking, and it is full.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)
+    }
+  }
+}

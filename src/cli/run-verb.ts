@@ -1,0 +1,31 @@
+import { readTyped } from './invocation.ts'
+import { print } from './output.ts'
+import type { Place } from './place.ts'
+import type { Verb } from './verb.ts'
+import { verbHelp } from './verb-help.ts'
+
+/** Reads what was typed after a verb and runs it. */
+export async function runVerb(
+  verb: Verb,
+  argv: readonly string[],
+  locate: (config?: string) => Place,
+  verbs: () => Promise<readonly Verb[]>,
+): Promise<number> {
+  const { words, options } = readTyped(verb, argv)
+  if (options.has('help')) {
+    print(verbHelp(verb, await verbs()))
+    return 0
+  }
+  const option = (name: string) => {
+    const value = options.get(name)
+    return value === true ? undefined : value
+  }
+  return await verb.run({
+    words,
+    json: options.has('json'),
+    place: locate(option('config')),
+    option,
+    flag: (name) => options.has(name),
+    verbs,
+  })
+}

@@ -1,0 +1,31 @@
+import { optionsText } from './command-help.ts'
+import { usageLine } from './invocation.ts'
+import { paint } from './output.ts'
+import { table } from './table.ts'
+import { COMMON_OPTIONS, type Verb } from './verb.ts'
+
+export function verbHelp(verb: Verb, verbs: readonly Verb[]): string {
+  const below = verbs.filter(({ name }) => name.startsWith(`${verb.name} `))
+  return [
+    `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
+    '',
+    `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
+    ...(verb.details === undefined ? [] : ['', verb.details]),
+    ...(below.length === 0
+      ? []
+      : [
+          '',
+          paint('bold', 'Also:'),
+          table(
+            below.map((one) => [usageLine(one), one.summary]),
+            '  ',
+          ),
+        ]),
+    '',
+    paint('bold', 'Options:'),
+    optionsText([...(verb.options ?? []), ...COMMON_OPTIONS]),
+    '',
+    paint('bold', verb.examples.length === 1 ? 'Example:' : 'Examples:'),
+    ...verb.examples.map((example) => `  ${example}`),
+  ].join('\n')
+}

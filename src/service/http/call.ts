@@ -1,0 +1,51 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Switchboard } from '../../engine/open.ts'
+import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
+import type { Feed } from './feed.ts'
+import type { Caller } from './gate.ts'
+import type { Metrics } from './metrics.ts'
+import type { OpenCalls } from './open-calls.ts'
+
+/** The head of the audit chain as a file outside the store knows it. */
+export interface Mark {
+  seq: number
+  hash: string
+}
+
+/** What the service is told about itself. */
+export interface Facts {
+  version: string
+  startedAt: number
+  storePlace: string
+  configStatus: () => { file?: string; loadedAt: number; problem?: string }
+  witness?: () => Mark | undefined
+}
+
+/** What every route works with. */
+export interface Desk extends Facts {
+  readonly switchboard: Switchboard
+  readonly metrics: Metrics
+  readonly feed: Feed
+  readonly openCalls: OpenCalls
+}
+
+/** One request, past the gate and with its input checked. */
+export interface Call<Name extends RouteName = RouteName> {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+  readonly caller: Caller
+  /** The caller's name: an agent's, as it is registered, or `operator`. */
+  readonly me: string
+  readonly isOperator: boolean
+  readonly params: Readonly<Record<string, string>>
+  readonly query: ParsedQueryOf<Name>
+  readonly body: BodyOf<Name>
+}
+
+/** For answers that a route writes by itself, piece by piece or in another form than JSON. */
+export const SENT = Symbol('sent')
+
+export type RouteHandler<Name extends RouteName> = (
+  desk: Desk,
+  call: Call<Name>,
+) => Promise<AnswerOf<Name> | typeof SENT> | AnswerOf<Name> | typeof SENT

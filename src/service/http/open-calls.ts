@@ -1,0 +1,67 @@
+import type { ServerResponse } from 'node:http'
+import type { Tokens } from '../../engine/tokens.ts'
+import { AppError } from '../../model/errors.ts'
+import type { Store } from '../../store/store.ts'
+import { type Caller, unauthenticated } from './gate.ts'
+
+/** A call that stays open: a stream or a long poll. */
+export interface OpenCall {
+  /** Aborted when the caller is gone, its token was revoked, or the service stops; the last two with an AppError. */
+  readonly signal: AbortSignal
+  done(): void
+}
+
+export type CallKind = 'events' | 'deliveries' | 'poll'
+
+/** All calls that stay open, so that a revoked token ends its own at once and a stopping service ends all. */
+export interface OpenCalls {
+  open(kind: CallKind, caller: Caller, outgoing: ServerResponse): OpenCall
+  count(kind: CallKind): number
+  close(): void
+}
+
+interface Kept {
+  kind: CallKind
+  caller: Caller
+  end(reason: AppError): void
+}
+
+export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
+  const kept = new Set<Kept>()
+  let stopping: AppError | undefined
+
+  const stopListening = store.onCommit((entries) => {
+    if (!entries.some((entry) => entry.type === 'token.revoked')) return
+    for (const call of [...kept]) {
+      if (tokens.authenticate(call.caller.token) === undefined)
+        call.end(unauthenticated('The token was revoked'))
+    }
+  })
+
+  return {
+    open(kind, caller, outgoing) {
+      const controller = new AbortController()
+      const call: Kept = { kind, caller, end: (reason) => controller.abort(reason) }
+      const gone = () => controller.abort()
+      outgoing.once('close', gone)
+      kept.add(call)
+      if (stopping !== undefined) call.end(stopping)
+      else if (outgoing.destroyed) gone()
+      return {
+        signal: controller.signal,
+        done() {
+          outgoing.off('close', gone)
+          kept.delete(call)
+        },
+      }
+    },
+    count: (kind) => [...kept].filter((call) => call.kind === kind).length,
+    close() {
+      stopListening()
+      stopping = new AppError('SERVICE_STOPPING', 'The service is shutting down', {
+        hint: 'Connect again when it is back.',
+      })
+      for (const call of [...kept]) call.end(stopping)
+    },
+  }
+}

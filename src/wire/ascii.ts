@@ -1,0 +1,55 @@
+/** The bytes that mean something in agent text. All of them are ASCII, so none occurs inside a UTF-8 sequence. */
+export const TAB = 0x09
+export const NEWLINE = 0x0a
+export const RETURN = 0x0d
+export const SPACE = 0x20
+export const DOUBLE_QUOTE = 0x22
+export const HASH = 0x23
+export const APOSTROPHE = 0x27
+export const RIGHT_PARENTHESIS = 0x29
+export const ASTERISK = 0x2a
+export const PLUS = 0x2b
+export const COMMA = 0x2c
+export const HYPHEN = 0x2d
+export const FULL_STOP = 0x2e
+export const SLASH = 0x2f
+export const COLON = 0x3a
+export const LESS_THAN = 0x3c
+export const EQUALS = 0x3d
+export const GREATER_THAN = 0x3e
+export const LEFT_BRACKET = 0x5b
+export const BACKSLASH = 0x5c
+export const RIGHT_BRACKET = 0x5d
+export const BACKTICK = 0x60
+export const LEFT_BRACE = 0x7b
+export const RIGHT_BRACE = 0x7d
+export const TILDE = 0x7e
+
+export function isBlank(byte: number): boolean {
+  return byte === SPACE || byte === TAB || byte === RETURN
+}
+
+export function isSpace(byte: number): boolean {
+  return byte === SPACE || (byte >= TAB && byte <= RETURN)
+}
+
+export function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39
+}
+
+/** Whether `word`, in lower case, stands at `at` in any case. Past the end of `bytes` nothing matches. */
+export function standsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
+  if (at + word.length > bytes.length) return false
+  for (let i = 0; i < word.length; i++) {
+    const byte = bytes[at + i]!
+    const wanted = word[i]!
+    if (byte !== wanted && !(byte >= 0x41 && byte <= 0x5a && byte + 0x20 === wanted)) return false
+  }
+  return true
+}
+
+/** Whether `bytes` ends inside `word`, so that only more input can tell whether it stands at `at`. */
+export function mayStandAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
+  const seen = bytes.length - at
+  return seen < word.length && standsAt(bytes, at, word.subarray(0, Math.max(0, seen)))
+}

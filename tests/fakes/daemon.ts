@@ -1,0 +1,117 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const NODE = process.execPath
+const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
+
+export type Fields = Record<string, unknown>
+export interface Answer {
+  status: number
+  body: Fields
+}
+
+/** The real service in a process of its own, which can be killed at any moment and started again on the same state. */
+export async function createDaemon(config: string, options: { env?: NodeJS.ProcessEnv } = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-daemon-'))
+  const configFile = join(folder, 'orc.yaml')
+  writeFileSync(configFile, config)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  let child: ChildProcess | undefined
+  let output = ''
+  const env = { ...process.env, ...options.env, NODE_COMPILE_CACHE: join(ROOT, '.cache', 'tests') }
+
+  async function start() {
+    output = ''
+    const started = spawn(NODE, [ENTRY, 'serve', '--config', configFile, '--port', String(port)], {
+      env,
+      cwd: folder,
+    })
+    child = started
+    for (const stream of [started.stdout, started.stderr]) stream?.on('data', (data) => (output += data))
+    let ended = false
+    started.once('exit', () => (ended = true))
+    const deadline = Date.now() + 30_000
+    while (!(await isUp(url))) {
+      if (ended || Date.now() > deadline) throw new Error(`the service did not start:\n${output}`)
+      await new Promise((resolve) => setTimeout(resolve, 15))
+    }
+  }
+
+  async function stop(signal: NodeJS.Signals) {
+    const stopping = child
+    child = undefined
+    if (stopping === undefined || stopping.exitCode !== null) return
+    const gone = new Promise((resolve) => stopping.once('exit', resolve))
+    stopping.kill(signal)
+    await gone
+  }
+
+  const operatorToken = () => readFileSync(join(folder, '.orc', 'operator.token'), 'utf8').trim()
+
+  async function call(
+    method: string,
+    path: string,
+    token: string,
+    body?: unknown,
+    headers: Record<string, string> = {},
+  ) {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+    return { status: response.status, body: (await response.json()) as Fields } satisfies Answer
+  }
+
+  return {
+    folder,
+    configFile,
+    url,
+    start,
+    call,
+    operatorToken,
+    output: () => output,
+    pid: () => child?.pid,
+    kill: () => stop('SIGKILL'),
+    stop: () => stop('SIGTERM'),
+    async token(agent: string): Promise<string> {
+      const { body } = await call('POST', '/api/v1/tokens', operatorToken(), { agent })
+      return body.token as string
+    },
+    async mailbox(agent: string) {
+      const { body } = await call('GET', `/api/v1/mailbox?agent=${agent}&filter=all`, operatorToken())
+      return body.messages as { id: string; from: string; content: string }[]
+    },
+    async close() {
+      await stop('SIGKILL')
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type Daemon = Awaited<ReturnType<typeof createDaemon>>
+
+async function isUp(url: string): Promise<boolean> {
+  try {
+    return (await fetch(`${url}/healthz`)).ok
+  } catch {
+    return false
+  }
+}
+
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

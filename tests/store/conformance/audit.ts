@@ -1,0 +1,156 @@
+import { expect, it } from 'vitest'
+import { genesisHash } from '../../../src/audit/chain.ts'
+import type { AuditDraft, AuditEntry } from '../../../src/model/audit-entry.ts'
+import { type AuditQuery, readHead, streamAudit, toEntry } from '../../../src/store/audit-log.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { type Here, START, send, verifyAudit } from '../place.ts'
+
+const ENTRIES: AuditDraft[] = [
+  { type: 'message.accepted', class: 'internal', actor: 'Ada', subject: 'Bob', text: 'first: 100 % done' },
+  {
+    type: 'message.accepted',
+    class: 'internal',
+    actor: 'Bob',
+    subject: 'Ada',
+    text: 'second',
+    confidence: 0.75,
+  },
+  {
+    type: 'messages.other',
+    class: 'public',
+    actor: 'Ada',
+    text: 'third: snake_case',
+    data: { note: 'Übung' },
+  },
+  {
+    type: 'agent.flagged',
+    class: 'private',
+    actor: 'orchestrator',
+    subject: 'Ada',
+    text: 'fourth: 100 percent',
+  },
+  { type: 'agent.started', class: 'internal', actor: 'Cleo', subject: 'Dan', text: 'fifth: back\\slash' },
+]
+
+const QUERIES: [string, AuditQuery, string][] = [
+  ['all', {}, '12345'],
+  ['after a number', { after: 3 }, '45'],
+  ['since a time', { since: START + 2 }, '2345'],
+  ['until a time', { until: START + 2 }, '12'],
+  ['of an agent', { agent: 'Ada' }, '1234'],
+  ['of a pair, both ways', { agent: 'Bob', with: 'Ada' }, '12'],
+  ['of a type', { type: 'message.accepted' }, '12'],
+  ['of a kind of types', { type: 'message' }, '12'],
+  ['of a class', { class: 'internal' }, '125'],
+  ['with a text, in any case', { text: 'SECOND' }, '2'],
+  ['with a text in the data, in its own case', { text: 'Übung' }, '3'],
+  ['with a percent sign', { text: '100 %' }, '1'],
+  ['with an underscore', { text: 'e_c' }, '3'],
+  ['with a backslash', { text: 'k\\s' }, '5'],
+  ['visible to a party', { visibleTo: 'Bob' }, '123'],
+  ['of everything at once', { agent: 'Ada', class: 'internal', since: START, text: 'irs' }, '1'],
+  ['the oldest two', { limit: 2 }, '12'],
+  ['the newest two, oldest first', { limit: 2, newest: true }, '45'],
+]
+
+async function numbers(store: Store, query: AuditQuery): Promise<string> {
+  let found = ''
+  for await (const row of streamAudit(store, query)) found += row.seq
+  return found
+}
+
+export function auditCases(here: Here) {
+  it('seals entries without a gap, in the transaction that they record (C12)', async () => {
+    const store = await here().open()
+    const heard: AuditEntry[] = []
+    store.onCommit((entries) => heard.push(...entries))
+    await Promise.allSettled([
+      send(store),
+      store.write((tx) => {
+        tx.audit(ENTRIES[4]!)
+        throw new Error('never happened')
+      }),
+      send(store),
+      send(store),
+    ])
+    expect(heard.map((entry) => entry.seq)).toEqual([1, 2, 3])
+    expect(heard.map((entry) => entry.type)).toEqual(Array(3).fill('message.accepted'))
+    expect(heard[0]!.prev).toBe(genesisHash('main'))
+    expect(await readHead(store, 'main')).toEqual({ chain: 'main', seq: 3, hash: heard[2]!.hash })
+    expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 3 })
+  })
+
+  it('carries the chain on after a reopening', async () => {
+    const first = await here().open()
+    await send(first)
+    await first.close()
+    const second = await here().open()
+    await send(second)
+    expect(await verifyAudit(second)).toMatchObject({ ok: true, count: 2 })
+  })
+
+  it('no longer tells a listener that has stopped', async () => {
+    const store = await here().open()
+    let heard = 0
+    const stop = store.onCommit(() => heard++)
+    await send(store)
+    stop()
+    await send(store)
+    expect(heard).toBe(1)
+  })
+
+  it('gives back what was sealed', async () => {
+    const store = await here().open()
+    await store.write((tx) => tx.audit({ ...ENTRIES[1]!, data: { nested: [1, { deep: 'ünïcödé' }] } }))
+    for await (const row of streamAudit(store, {})) {
+      expect(toEntry(row)).toMatchObject({ ...ENTRIES[1], at: new Date(START).toISOString(), chain: 'main' })
+      expect(toEntry(row).data).toEqual({ nested: [1, { deep: 'ünïcödé' }] })
+    }
+  })
+
+  it.each(QUERIES)('finds entries: %s', async (_, query, expected) => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    for (const entry of ENTRIES) {
+      now++
+      await store.write((tx) => tx.audit(entry))
+    }
+    expect(await numbers(store, query)).toBe(expected)
+  })
+
+  it('streams 10,000 rows as they were when it began', async () => {
+    const store = await here().open()
+    const insert = (from: number, to: number) =>
+      `WITH RECURSIVE n (i) AS (SELECT ${from} UNION ALL SELECT i + 1 FROM n WHERE i < ${to})
+       INSERT INTO timers (kind, ref, due_at) SELECT 'k', CAST(i AS TEXT), i FROM n`
+    await store.write((tx) => tx.run(insert(1, 10_000)))
+    let count = 0
+    for await (const row of store.stream<{ due_at: number }>('SELECT * FROM timers ORDER BY due_at')) {
+      count++
+      if (count === 5) await store.write((tx) => tx.run(insert(10_001, 10_100)))
+      if (row.due_at !== count) break
+    }
+    expect(count).toBe(10_000)
+    const left = await store.get<{ count: number }>('SELECT COUNT(*) AS count FROM timers')
+    expect(left).toEqual({ count: 10_100 })
+  })
+
+  it('reads and writes on after streams that were left early or failed', async () => {
+    const store = await here().open()
+    for (let round = 0; round < 5; round++) await send(store)
+    for (let round = 0; round < 5; round++) {
+      for await (const row of store.stream<{ seq: number }>(
+        'SELECT seq FROM messages WHERE seq > ? ORDER BY seq',
+        [1],
+      )) {
+        expect(row).toEqual({ seq: 2 })
+        break
+      }
+      const failing = async () => {
+        for await (const _ of store.stream('SELECT nonsense')) break
+      }
+      await expect(failing()).rejects.toThrow('nonsense')
+    }
+    expect(await send(store)).toBe(6)
+  })
+}

@@ -1,0 +1,102 @@
+import { expect, it } from 'vitest'
+import { registerAgent } from '../../../src/store/agents.ts'
+import { claimAgent, leaseHolder } from '../../../src/store/daemons.ts'
+import type { Tx } from '../../../src/store/store.ts'
+import { type Here, START, send, verifyAudit } from '../place.ts'
+
+async function addDaemon(tx: Tx, name: string, epoch: number, leaseUntil: number) {
+  await tx.run(
+    `INSERT INTO daemons (name, epoch, lease_until, address, pid, host, started_at)
+     VALUES (?, ?, ?, '', 1, 'elsewhere', 0)`,
+    [name, epoch, leaseUntil],
+  )
+}
+
+export function daemonCases(here: Here) {
+  it('refuses a second daemon, and says who holds the store', async () => {
+    const first = await here().open({
+      pid: process.pid,
+      host: 'workstation',
+      address: 'http://127.0.0.1:4571',
+    })
+    const second = here().open({ pid: process.pid, host: 'laptop' })
+    await expect(second).rejects.toMatchObject({
+      code: 'STORE_LOCKED',
+      message: expect.stringContaining(`process ${process.pid} on workstation, at http://127.0.0.1:4571`),
+      hint: expect.any(String),
+    })
+    expect(await send(first)).toBe(1)
+    await first.close()
+    const third = await here().open({ host: 'laptop' })
+    expect(await send(third)).toBe(2)
+  })
+
+  it('says who holds a lease, until it runs out or is given back', async () => {
+    const store = await here().open({ leaseMs: 5000 })
+    expect(await leaseHolder(store, 'main', START + 4999)).toContain(`process ${process.pid} on testhost`)
+    expect(await leaseHolder(store, 'main', START + 5000)).toBeUndefined()
+    expect(await leaseHolder(store, 'other', START)).toBeUndefined()
+    await store.close()
+    const other = await here().open({ daemon: 'next' })
+    expect(await leaseHolder(other, 'main', START)).toBeUndefined()
+  })
+
+  it('refuses every write of a daemon that was replaced, and changes nothing', async () => {
+    const store = await here().open()
+    await send(store)
+    await here().tamper(`UPDATE daemons SET epoch = epoch + 1 WHERE name = 'main'`)
+    const effects: string[] = []
+    const attempts = await Promise.allSettled([
+      send(store),
+      store.write(async (tx) => {
+        tx.afterCommit(() => effects.push('ran'))
+        await registerAgent(tx, 'Ada', 'unknown')
+      }),
+    ])
+    for (const attempt of attempts) {
+      expect(attempt).toMatchObject({ status: 'rejected', reason: { code: 'FENCED' } })
+    }
+    expect(effects).toEqual([])
+    expect(await store.all('SELECT seq FROM messages')).toEqual([{ seq: 1 }])
+    expect(await store.all('SELECT name FROM agents')).toEqual([])
+    expect(await verifyAudit(store)).toMatchObject({ ok: true, count: 1 })
+  })
+
+  it('takes a new epoch at each start', async () => {
+    const epochs: number[] = []
+    for (let start = 0; start < 3; start++) {
+      const store = await here().open()
+      const row = await store.get<{ epoch: number }>(`SELECT epoch FROM daemons WHERE name = 'main'`)
+      epochs.push(row!.epoch)
+      await store.close()
+    }
+    expect(epochs).toEqual([1, 2, 3])
+  })
+
+  it('gives an agent to one daemon at a time, and to another only when its lease ran out', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    await store.write(async (tx) => {
+      await registerAgent(tx, 'Ada', 'unknown')
+      await addDaemon(tx, 'east', 3, START + 100)
+      await addDaemon(tx, 'west', 1, START + 900)
+    })
+    const claim = (daemon: string, epoch: number, agent = 'Ada') =>
+      store.write((tx) => claimAgent(tx, { daemon, epoch }, agent))
+
+    expect(await claim('east', 3)).toBe(true)
+    expect(await claim('east', 3)).toBe(true)
+    expect(await claim('west', 1)).toBe(false)
+    expect(await claim('west', 1, 'Nobody')).toBe(false)
+    now = START + 100
+    expect(await claim('west', 1)).toBe(true)
+    expect(await claim('east', 3)).toBe(false)
+    // The owner started anew and forgot its agents: its old epoch counts no more.
+    await store.write((tx) => tx.run(`UPDATE daemons SET epoch = 2 WHERE name = 'west'`))
+    expect(await claim('east', 3)).toBe(true)
+    expect(await store.get('SELECT owner, owner_epoch FROM agents')).toEqual({
+      owner: 'east',
+      owner_epoch: 3,
+    })
+  })
+}

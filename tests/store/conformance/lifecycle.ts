@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest'
+import { readMailbox } from '../../../src/store/messages.ts'
+import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
+import { type Here, send } from '../place.ts'
+
+export function lifecycleCases(here: Here) {
+  it('keeps everything over a reopening', async () => {
+    const first = await here().open()
+    for (let count = 0; count < 3; count++) await send(first, { content: `content ${count}` })
+    const before = await readMailbox(first, 'Bob', 'all')
+    await first.close()
+    const second = await here().open()
+    expect(await readMailbox(second, 'Bob', 'all')).toEqual(before)
+    expect(await second.check()).toEqual([])
+  })
+
+  it('refuses a store that a newer version wrote, and leaves it as it is', async () => {
+    const store = await here().open()
+    await send(store)
+    await store.close()
+    const newer = MIGRATIONS.length + 1
+    await here().tamper(`UPDATE meta SET value = '${newer}' WHERE key = 'schema_version'`)
+    await expect(here().open()).rejects.toMatchObject({
+      code: 'STORE_NEWER',
+      message: expect.stringContaining(`version ${newer}`),
+      hint: expect.stringContaining('Update'),
+    })
+    await here().tamper(`UPDATE meta SET value = '${MIGRATIONS.length}' WHERE key = 'schema_version'`)
+    expect(await send(await here().open())).toBe(2)
+  })
+
+  it('refuses a store whose version cannot be read', async () => {
+    await (await here().open()).close()
+    await here().tamper(`UPDATE meta SET value = 'q' WHERE key = 'schema_version'`)
+    await expect(here().open()).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+  })
+
+  it('ends what is under way before it closes, and then refuses clearly', async () => {
+    const store = await here().open()
+    const underWay = Promise.all(Array.from({ length: 300 }, () => send(store)))
+    const closing = store.close()
+    await expect(send(store)).rejects.toMatchObject({ code: 'SERVICE_STOPPING' })
+    await closing
+    expect(await underWay).toHaveLength(300)
+    await expect(send(store)).rejects.toMatchObject({ code: 'SERVICE_STOPPING' })
+    const again = await here().open()
+    expect(await readMailbox(again, 'Bob', 'all')).toHaveLength(300)
+  })
+
+  it('can be closed twice', async () => {
+    const store = await here().open()
+    await Promise.all([store.close(), store.close()])
+    await store.close()
+  })
+
+  it('says how many works wait', async () => {
+    const store = await here().open()
+    const works = [send(store), send(store), send(store)]
+    expect(store.pending()).toBe(3)
+    await Promise.all(works)
+    expect(store.pending()).toBe(0)
+  })
+}

@@ -1,0 +1,197 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, it, vi } from 'vitest'
+import type { AuditEntry } from '../../../src/model/audit-entry.ts'
+import { findMail } from '../../../src/store/messages.ts'
+import type { Store, Tx } from '../../../src/store/store.ts'
+import { setTimer, type TimerRow } from '../../../src/store/timers.ts'
+import { type Here, START, send } from '../place.ts'
+
+async function timers(store: Store): Promise<string[]> {
+  const rows = await store.all<TimerRow>('SELECT * FROM timers ORDER BY ref')
+  return rows.map((row) => row.ref)
+}
+
+async function mark(tx: Tx, ref: string) {
+  await setTimer(tx, 'mark', ref, START)
+  tx.audit({ type: 'mark.set', class: 'internal', actor: 'orchestrator', text: ref })
+}
+
+/** What a work may do wrong, in and out of SQL. */
+const FAULTS: Record<string, (tx: Tx) => Promise<unknown> | unknown> = {
+  'throws by itself': () => {
+    throw new Error('by itself')
+  },
+  'inserts a key twice': async (tx) => {
+    const insert = `INSERT INTO timers (kind, ref, due_at) VALUES ('twice', 'twice', ?)`
+    await tx.run(insert, [1])
+    await tx.run(insert, [2])
+  },
+  'leaves out what may not be null': (tx) =>
+    tx.run(`INSERT INTO timers (kind, ref) VALUES (?, ?)`, ['k', 'r']),
+  'reads with nonsense': (tx) => tx.get('SELECT nonsense'),
+}
+
+export function transactionCases(here: Here) {
+  it('keeps all of a work or nothing of it (C12)', async () => {
+    const store = await here().open()
+    const failing = store.write(async (tx) => {
+      await mark(tx, 'half')
+      throw new Error('on second thought')
+    })
+    await expect(failing).rejects.toThrow('on second thought')
+    expect(await timers(store)).toEqual([])
+    expect(await store.all('SELECT seq FROM audit')).toEqual([])
+    await store.write((tx) => mark(tx, 'whole'))
+    expect(await timers(store)).toEqual(['whole'])
+    expect(await store.all('SELECT seq FROM audit')).toHaveLength(1)
+  })
+
+  it.each(Object.keys(FAULTS))('fails a work that %s alone, while its batch mates succeed', async (name) => {
+    const store = await here().open()
+    const outcomes = await Promise.allSettled([
+      store.write((tx) => mark(tx, 'a')),
+      store.write(async (tx) => {
+        await mark(tx, 'bad')
+        await FAULTS[name]!(tx)
+      }),
+      store.write((tx) => mark(tx, 'b')),
+      store.write(async (tx) => {
+        await tx.get('SELECT COUNT(*) AS count FROM timers')
+        await mark(tx, 'c')
+      }),
+    ])
+    expect(outcomes.map((outcome) => outcome.status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(await timers(store)).toEqual(['a', 'b', 'c'])
+  })
+
+  it('commits works in the order they came, however many come at once', async () => {
+    const store = await here().open()
+    const keys = await Promise.all(Array.from({ length: 600 }, () => send(store)))
+    expect(keys).toEqual(Array.from({ length: 600 }, (_, index) => index + 1))
+  })
+
+  it('puts works that come together into few commits', async () => {
+    const store = await here().open()
+    const commits: number[] = []
+    store.onCommit((entries) => commits.push(entries.length))
+    await Promise.all(Array.from({ length: 100 }, () => send(store)))
+    expect(commits.reduce((sum, count) => sum + count, 0)).toBe(100)
+    expect(commits.length).toBeLessThanOrEqual(5)
+  })
+
+  it('shows readers nothing before the commit, and everything after it', async () => {
+    const store = await here().open()
+    const seen: string[][] = []
+    await Promise.all([
+      store.write(async (tx) => {
+        await mark(tx, 'a')
+        seen.push(await timers(store))
+      }),
+      store.write(async (tx) => {
+        await mark(tx, 'b')
+        seen.push(await timers(store))
+      }),
+    ])
+    expect(seen).toEqual([[], []])
+    expect(await timers(store)).toEqual(['a', 'b'])
+  })
+
+  it('lets a work read what it and its batch mates before it have written', async () => {
+    const store = await here().open()
+    const [key, found] = await Promise.all([
+      send(store, { content: 'just written' }),
+      store.write(async (tx) => (await findMail(tx, 1))?.content),
+    ])
+    expect([key, found]).toEqual([1, 'just written'])
+  })
+
+  it('runs effects once, after the commit, and only of works that succeed', async () => {
+    const store = await here().open()
+    const effects: string[] = []
+    const found: Promise<string[]>[] = []
+    const work = (name: string, fails = false) =>
+      store.write(async (tx) => {
+        await mark(tx, name)
+        tx.afterCommit(() => {
+          effects.push(name)
+          found.push(timers(store))
+        })
+        if (fails) throw new Error('failed')
+      })
+    await Promise.allSettled([work('a'), work('b', true), work('c')])
+    expect(effects).toEqual(['a', 'c'])
+    expect((await Promise.all(found)).map((refs) => refs[0])).toEqual(['a', 'a'])
+  })
+
+  it('stands by a commit whose effects and listeners throw', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    try {
+      const store = await here().open()
+      const heard: AuditEntry[] = []
+      store.onCommit(() => {
+        throw new Error('a bad listener')
+      })
+      store.onCommit((entries) => heard.push(...entries))
+      const write = store.write(async (tx) => {
+        await mark(tx, 'a')
+        tx.afterCommit(() => {
+          throw new Error('a bad effect')
+        })
+        return 'done'
+      })
+      expect(await write).toBe('done')
+      expect(heard.map((entry) => entry.text)).toEqual(['a'])
+      expect(warn).toHaveBeenCalledTimes(2)
+      await store.write((tx) => mark(tx, 'b'))
+      expect(await timers(store)).toEqual(['a', 'b'])
+    } finally {
+      warn.mockRestore()
+    }
+  })
+
+  it('gives transactions a time that never goes back', async () => {
+    const times = [START, START + 5, START + 3, START + 7]
+    const store = await here().open({ now: () => times.shift() ?? START })
+    const seen: number[] = []
+    for (let round = 0; round < 3; round++) seen.push(await store.write((tx) => tx.now))
+    expect(seen).toEqual([START + 5, START + 5, START + 7])
+  })
+
+  it('gives keys that are unique and grow, also over failed works and a reopening', async () => {
+    const first = await here().open()
+    const inOneWork = await first.write(async (tx) => {
+      const pair = [tx.nextKey('msg'), tx.nextKey('msg'), tx.nextKey('req')]
+      return await Promise.all(pair)
+    })
+    expect(inOneWork).toEqual([1, 2, 1])
+    let lost = 0
+    const failing = first.write(async (tx) => {
+      lost = await tx.nextKey('msg')
+      throw new Error('lost')
+    })
+    await expect(failing).rejects.toThrow('lost')
+    const kept = await send(first)
+    expect(kept).toBeGreaterThan(lost)
+    await first.close()
+    const second = await here().open()
+    expect(await send(second)).toBeGreaterThan(kept)
+  })
+
+  it('lets the event loop turn between large batches', async () => {
+    const store = await here().open()
+    let turns = 0
+    let writing = true
+    const counting = (async () => {
+      for (; writing; turns++) await sleep(0)
+    })()
+    await Promise.all(Array.from({ length: 1000 }, () => store.write((tx) => setTimer(tx, 'k', 'r', START))))
+    writing = false
+    await counting
+    expect(turns).toBeGreaterThan(2)
+  })
+}

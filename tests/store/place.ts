@@ -1,0 +1,103 @@
+import { genesisHash, sealEntry } from '../../src/audit/chain.ts'
+import { type ChainVerdict, verifyChain } from '../../src/audit/verify.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
+import { type AuditRow, readHead } from '../../src/store/audit-log.ts'
+import type { DaemonIdentity } from '../../src/store/daemons.ts'
+import { insertMessage, type NewMessage } from '../../src/store/messages.ts'
+import type { Seal, SealedEntry, Store } from '../../src/store/store.ts'
+
+export interface OpenOptions extends Partial<DaemonIdentity> {
+  now?: () => number
+}
+
+/** Where one test's store lives. It may be opened, closed, opened again, by one daemon or by several. */
+export interface Place {
+  open(options?: OpenOptions): Promise<Store>
+  /** Changes what is stored behind the back of the store. */
+  tamper(sql: string): Promise<void>
+  /** Closes what is still open and removes everything. */
+  clear(): Promise<void>
+}
+
+/** Keeps account of the stores that `open` opens, so that a failed test leaves none of them behind. */
+export function createPlace(
+  open: (options: StoreOptions) => Promise<Store>,
+  rest: Omit<Place, 'open'>,
+): Place {
+  const opened: Store[] = []
+  return {
+    async open(options = {}) {
+      const store = await open(storeOptions(options))
+      opened.push(store)
+      return store
+    },
+    tamper: rest.tamper,
+    async clear() {
+      for (const store of opened) await store.close()
+      await rest.clear()
+    },
+  }
+}
+
+export const START = Date.UTC(2030, 0, 1)
+
+export function storeOptions({ now = () => START, ...identity }: OpenOptions): StoreOptions {
+  return {
+    identity: {
+      daemon: 'main',
+      address: 'http://127.0.0.1:4570',
+      pid: process.pid,
+      host: 'testhost',
+      leaseMs: 60_000,
+      ...identity,
+    },
+    seal,
+    genesis: genesisHash,
+    now,
+  }
+}
+
+/** The real chain, without the search for secrets. */
+const seal: Seal = (drafts, head, time) => {
+  const at = new Date(time).toISOString()
+  let { seq, hash } = head
+  const entries: SealedEntry[] = drafts.map((draft) => {
+    const sealed = sealEntry(draft, { chain: head.chain, seq: ++seq, at, prev: hash })
+    hash = sealed.entry.hash
+    return sealed
+  })
+  return { entries, head: { chain: head.chain, seq, hash } }
+}
+
+export async function verifyAudit(store: Store, chain = store.daemon): Promise<ChainVerdict> {
+  const rows = await store.all<AuditRow>('SELECT * FROM audit WHERE chain = ? ORDER BY seq', [chain])
+  const entries = rows.map((row) => ({ ...row, dataJson: row.data }))
+  return await verifyChain(entries, { chain, expectedHead: await readHead(store, chain) })
+}
+
+/** Sends a message and writes it down, as the door does. Gives its key. */
+export async function send(store: Store, message: Partial<NewMessage> = {}): Promise<number> {
+  const { from = 'Ada', to = 'Bob' } = message
+  return await store.write(async (tx) => {
+    const { key } = await insertMessage(tx, {
+      from,
+      to,
+      title: 'a title',
+      content: 'some content',
+      priority: 'normal',
+      hop: 0,
+      ...message,
+    })
+    tx.audit({
+      type: 'message.accepted',
+      class: 'internal',
+      actor: from,
+      subject: to,
+      text: `message ${key}`,
+    })
+    return key
+  })
+}
+
+/** The place of the test that runs. */
+export type Here = () => Place

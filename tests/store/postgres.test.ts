@@ -1,0 +1,19 @@
+import { afterAll, beforeAll } from 'vitest'
+import { openPostgresStore } from '../../src/store/postgres/open.ts'
+import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
+import { describeStore } from './conformance.ts'
+import { createPlace } from './place.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server?.stop())
+
+describeStore('PostgreSQL', async () => {
+  const url = await server.createSchema()
+  return createPlace((options) => openPostgresStore(url, options), {
+    tamper: async (sql) => void (await server.query(sql, url)),
+    clear: async () => {},
+  })
+})
