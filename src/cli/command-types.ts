@@ -1,6 +1,6 @@
 import { AppError } from '../model/errors.ts'
-import { exchange, parseJson } from './exchange.ts'
-import { findService, findToken, type Place } from './place.ts'
+import { exchange, openLine, type Place } from './line.ts'
+import type { Unknown } from './report.ts'
 
 /** The part of JSON Schema that help and completion read. */
 export interface FieldSchema {
@@ -34,11 +34,11 @@ export async function builtInTypes(): Promise<CommandType[]> {
 
 /** Those of the running service, with what the application it runs in has added. */
 export async function askTypes(place: Place): Promise<CommandType[]> {
-  const address = findService(place)
-  const token = findToken(place)
-  const { status, body } = await exchange(address, { method: 'GET', path: '/api/v1/commands', token })
-  const answer = parseJson<{ commands?: CommandType[] }>(address, body)
-  if (status !== 200 || answer.commands === undefined) throw asError(answer)
+  const answer = await exchange<{ commands?: CommandType[] }>(await openLine(place), {
+    method: 'GET',
+    path: '/api/v1/commands',
+  })
+  if (answer.commands === undefined) throw asError(answer)
   return answer.commands
 }
 
@@ -58,8 +58,13 @@ export async function askType(verb: string, type: string, place: Place): Promise
     hint: reached
       ? 'orc help lists them all.'
       : 'orc help lists them all. Commands that an application adds are known while its service runs; it could not be asked.',
-    data: { unknown: verb, among: known.map((one) => one.type.replaceAll('_', '-')), verbs: true },
+    data: { unknown: { word: verb, among: known.map(verbOf), verbs: true } satisfies Unknown },
   })
+}
+
+/** `send_message` as it is typed: `send-message`. */
+export function verbOf({ type }: { type: string }): string {
+  return type.replaceAll('_', '-')
 }
 
 function asError(answer: unknown): AppError {

@@ -1,5 +1,6 @@
 import { AppError } from '../model/errors.ts'
-import { tokenInArguments, usage } from './said.ts'
+import { needsValue, tokenInArguments, usage } from './faults.ts'
+import type { Unknown } from './report.ts'
 import { COMMON_OPTIONS, type Option, type Verb } from './verb.ts'
 
 export interface Typed {
@@ -43,7 +44,7 @@ function readOption(
   }
   const value = attached ?? next
   if (value === undefined || (attached === undefined && value.startsWith('--'))) {
-    throw usage(`--${option.name} needs a value`, `--${option.name} ${option.value}: ${option.summary}`)
+    throw needsValue(option.name, option.value)
   }
   checkChoice(`--${option.name}`, option.choices, value)
   typed.options.set(option.name, value)
@@ -66,7 +67,7 @@ function checkChoice(name: string, choices: readonly string[] | undefined, value
   if (choices === undefined || choices.includes(value)) return
   throw new AppError('USAGE', `${name} cannot be "${value}"`, {
     hint: `One of: ${choices.join(', ')}`,
-    data: { unknown: value, among: choices },
+    data: { unknown: { word: value, among: choices } satisfies Unknown },
   })
 }
 
@@ -74,7 +75,13 @@ function checkChoice(name: string, choices: readonly string[] | undefined, value
 function unknownOption(verb: Verb, known: readonly Option[], word: string): AppError {
   return new AppError('USAGE', `orc ${verb.name} has no option ${word.replace(/=.*/s, '')}`, {
     hint: seeHelp(verb),
-    data: { unknown: word.replace(/^-+|=.*/gs, ''), among: known.map(({ name }) => name), prefix: '--' },
+    data: {
+      unknown: {
+        word: word.replace(/^-+|=.*/gs, ''),
+        among: known.map(({ name }) => name),
+        prefix: '--',
+      } satisfies Unknown,
+    },
   })
 }
 

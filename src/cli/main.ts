@@ -1,14 +1,10 @@
-import { stateFolder } from '../config/state-folder.ts'
-import { AppError } from '../model/errors.ts'
-import { exitCode } from './exit-code.ts'
-import { OutputClosed } from './output.ts'
-import { findPlace } from './place.ts'
-import { errorParts, reportError } from './report.ts'
-import { speak } from './speak.ts'
+import { BODIES, speak } from './speak.ts'
 import type { Verb } from './verb.ts'
 
+type Load = () => Promise<{ verb: Verb }>
+
 /** Every verb that is not a command type. Loaded when it is used: a short command must start at once. */
-const VERBS: Readonly<Record<string, () => Promise<{ verb: Verb }>>> = {
+const VERBS: Readonly<Record<string, Load>> = {
   serve: () => import('./commands/serve.ts'),
   demo: () => import('./commands/demo.ts'),
   status: () => import('./commands/status.ts'),
@@ -22,7 +18,6 @@ const VERBS: Readonly<Record<string, () => Promise<{ verb: Verb }>>> = {
   'audit verify': () => import('./commands/audit-verify.ts'),
   'audit export': () => import('./commands/audit-export.ts'),
   rules: () => import('./commands/rules.ts'),
-  'rules show': () => import('./commands/rules-show.ts'),
   'rules explain': () => import('./commands/rules-explain.ts'),
   'rules check': () => import('./commands/rules-check.ts'),
   token: () => import('./commands/token.ts'),
@@ -33,25 +28,23 @@ const VERBS: Readonly<Record<string, () => Promise<{ verb: Verb }>>> = {
   doctor: () => import('./commands/doctor.ts'),
   completion: () => import('./commands/completion.ts'),
   help: () => import('./commands/help.ts'),
+  version: () => import('./commands/version.ts'),
 }
 
-const locate = (config?: string) => findPlace(config, stateFolder)
-
-async function run(argv: readonly string[]): Promise<number> {
-  const [first = 'help', second] = argv
-  const pair = `${first} ${second}`
-  const [name, used] = Object.hasOwn(VERBS, pair) ? [pair, 2] : [first, 1]
-  const load = Object.hasOwn(VERBS, name) ? VERBS[name] : SHORT[name]
-  if (load === undefined) return await speak(first, argv.slice(1), locate)
-  const [{ verb }, { runVerb }] = await Promise.all([load(), import('./run-verb.ts')])
-  return await runVerb(verb, argv.slice(used), locate, allVerbs)
+const SAME: Readonly<Record<string, string>> = {
+  '--help': 'help',
+  '-h': 'help',
+  '--version': 'version',
+  '-V': 'version',
 }
 
-const SHORT: Readonly<Record<string, () => Promise<{ verb: Verb }>>> = {
-  '--help': VERBS.help!,
-  '-h': VERBS.help!,
-  '--version': () => import('./commands/version.ts'),
-  '-V': () => import('./commands/version.ts'),
+async function run([first = 'help', ...rest]: readonly string[]): Promise<number> {
+  const below = `${first} ${rest[0]}`
+  const isBelow = Object.hasOwn(VERBS, below)
+  const name = isBelow ? below : (SAME[first] ?? first)
+  if (!Object.hasOwn(VERBS, name)) return await speak(first, rest)
+  const [{ verb }, { runVerb }] = await Promise.all([VERBS[name]!(), import('./run-verb.ts')])
+  return await runVerb(verb, isBelow ? rest.slice(1) : rest, allVerbs)
 }
 
 async function allVerbs(): Promise<Verb[]> {
@@ -59,46 +52,17 @@ async function allVerbs(): Promise<Verb[]> {
   return loaded.map(({ verb }) => verb)
 }
 
-/** Says what was probably meant, where a word is not known. */
-async function suggest(error: AppError): Promise<AppError> {
-  const { unknown, among, verbs, prefix = '' } = (error.data ?? {}) as Suggestion
-  if (unknown === undefined) return error
-  const { nearest } = await import('../config/suggestion.ts')
-  const { BODIES } = await import('./bodies.ts')
-  const built = verbs
-    ? [...Object.keys(VERBS), ...Object.keys(BODIES).map((type) => type.replaceAll('_', '-'))]
-    : []
-  const meant = nearest(unknown, [...built, ...(among ?? [])])
-  if (meant === undefined) return error
-  return new AppError(error.code, error.message, {
-    hint: `Did you mean ${prefix}${meant}? ${error.hint ?? ''}`.trim(),
-  })
-}
-
-interface Suggestion {
-  unknown?: string
-  among?: readonly string[]
-  verbs?: boolean
-  prefix?: string
-}
-
-async function report(error: unknown, argv: readonly string[]): Promise<number> {
-  if (error instanceof OutputClosed) return exitCode('ok')
-  const end = argv.indexOf('--')
-  const json = argv.slice(0, end === -1 ? undefined : end).includes('--json')
-  if (error instanceof AppError) return reportError(errorParts(await suggest(error)), json)
-  const { message, stack } = error instanceof Error ? error : new Error(String(error))
-  const shown = process.env.ORC_DEBUG ? (stack ?? message) : message
-  return reportError({ code: 'INTERNAL', message: shown, hint: 'With ORC_DEBUG=1 it says where.' }, json)
+async function fail(error: unknown, argv: readonly string[]): Promise<number> {
+  const [{ reportThrown }, { nearest }] = await Promise.all([
+    import('./report.ts'),
+    import('../config/suggestion.ts'),
+  ])
+  const known = [...Object.keys(VERBS), ...Object.keys(BODIES).map((type) => type.replaceAll('_', '-'))]
+  return reportThrown(error, argv, ({ word, among, verbs }) =>
+    nearest(word, verbs ? [...known, ...among] : among),
+  )
 }
 
 const argv = process.argv.slice(2)
-try {
-  process.exitCode = await run(argv)
-} catch (error) {
-  try {
-    process.exitCode = await report(error, argv)
-  } catch (closed) {
-    if (!(closed instanceof OutputClosed)) throw closed
-  }
-}
+// All output is written by now, so that nothing is lost by not waiting for the event loop.
+process.exit(await run(argv).catch((error) => fail(error, argv)))

@@ -1,12 +1,12 @@
-import { writeSync } from 'node:fs'
-import { isatty } from 'node:tty'
+// Not imported, for the reason given in line.ts.
+const { writeSync } = process.getBuiltinModule('node:fs')
 
 /** Whoever read the output has gone (`orc audit | head`): no fault, the program ends quietly. */
 export class OutputClosed extends Error {}
 
 /** Written when this returns, so that a message may be acknowledged after it was printed, not before. */
 export function print(text: string): void {
-  write(1, `${safe(text, coloured.out)}\n`)
+  write(1, `${safe(text, 'out')}\n`)
 }
 
 /** One line of JSON. What JSON leaves unescaped and some terminals obey is escaped too. */
@@ -17,7 +17,7 @@ export function printJson(value: unknown): void {
 
 /** For what is not the answer itself: errors, notes, progress. */
 export function complain(text: string): void {
-  write(2, `${safe(text, coloured.err)}\n`)
+  write(2, `${safe(text, 'err')}\n`)
 }
 
 /** Bytes as they are, for text that is not for a terminal. */
@@ -25,15 +25,23 @@ export function printRaw(text: string): void {
   write(1, text)
 }
 
-const wanted = !process.env.NO_COLOR && process.env.TERM !== 'dumb'
-/** Colours only where a person looks, and not where they said no (https://no-color.org). */
-const coloured = { out: wanted && isatty(1), err: wanted && isatty(2) }
+const isColoured = { out: colourTest(1), err: colourTest(2) }
+
+/** Colours only where a person looks, and not where they said no (https://no-color.org). Looked up when first asked. */
+function colourTest(descriptor: number): () => boolean {
+  let answer: boolean | undefined
+  return () => {
+    const wanted = !process.env.NO_COLOR && process.env.TERM !== 'dumb'
+    answer ??= wanted && process.getBuiltinModule('node:tty').isatty(descriptor)
+    return answer
+  }
+}
 
 const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
 export type Style = keyof typeof STYLES
 
 export function paint(style: Style, text: string, on: 'out' | 'err' = 'out'): string {
-  return coloured[on] && text !== '' ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text
+  return isColoured[on]() && text !== '' ? `\x1b[${STYLES[style]}m${text}\x1b[0m` : text
 }
 
 /**
@@ -52,9 +60,9 @@ export function plainLine(text: string): string {
   return plain(text).replace(/[\n\t]+/g, ' ')
 }
 
-/** The last net: no renderer can forget `plain`; only the styles above pass. */
-function safe(text: string, colours: boolean): string {
-  if (!colours) return plain(text)
+/** The last net, should a renderer forget `plain`: only the styles above pass, and only to a terminal. */
+function safe(text: string, on: 'out' | 'err'): string {
+  if (!text.includes('\x1b') || !isColoured[on]()) return plain(text)
   return text
     .split(/(\x1b\[(?:[012]|3[1236])m)/)
     .map((part, index) => (index % 2 === 1 ? part : plain(part)))

@@ -1,6 +1,6 @@
 import { readTyped } from './invocation.ts'
+import { findPlace } from './line.ts'
 import { print } from './output.ts'
-import type { Place } from './place.ts'
 import type { Verb } from './verb.ts'
 import { verbHelp } from './verb-help.ts'
 
@@ -8,7 +8,6 @@ import { verbHelp } from './verb-help.ts'
 export async function runVerb(
   verb: Verb,
   argv: readonly string[],
-  locate: (config?: string) => Place,
   verbs: () => Promise<readonly Verb[]>,
 ): Promise<number> {
   const { words, options } = readTyped(verb, argv)
@@ -23,7 +22,7 @@ export async function runVerb(
   return await verb.run({
     words,
     json: options.has('json'),
-    place: locate(option('config')),
+    place: findPlace(option('config')),
     option,
     flag: (name) => options.has(name),
     verbs,

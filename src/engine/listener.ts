@@ -1,5 +1,6 @@
 import type { SaidCommand } from '../model/command.ts'
-import type { Receipt } from '../model/receipt.ts'
+import { asAppError } from '../model/errors.ts'
+import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
 import { renderResponse } from '../wire/response.ts'
 import { createScanner, type KnownCommands, type Scanned } from '../wire/scanner.ts'
@@ -7,6 +8,8 @@ import { createScanner, type KnownCommands, type Scanned } from '../wire/scanner
 /** Listens to one agent's own text: commands are carried out in the order they are said, and each is answered. */
 export interface Listener {
   hear(text: string): void
+  /** What was said so far is all of it: a command left open does not swallow the next turn. */
+  endTurn(): void
 }
 
 export function knownCommands(registry: Registry): KnownCommands {
@@ -27,12 +30,15 @@ export function createListener(
   handle: (said: SaidCommand) => Promise<Receipt>,
   answer: (block: string) => void,
 ): Listener {
-  const scanner = createScanner(knownCommands(registry))
+  const known = knownCommands(registry)
+  let scanner = createScanner(known)
   let last: Promise<void> = Promise.resolve()
 
   async function act(found: Scanned) {
     if (found.ok) {
-      const receipt = await handle({ type: found.type, fields: found.fields, ignored: found.ignored })
+      const said = { type: found.type, fields: found.fields, ignored: found.ignored }
+      // A full disk or a lost database is the agent's to know, too.
+      const receipt = await handle(said).catch((error: unknown) => errorReceipt(asAppError(error)))
       answer(renderResponse(found.type, receipt))
       return
     }
@@ -49,13 +55,18 @@ export function createListener(
     )
   }
 
+  function actInOrder(found: readonly Scanned[]) {
+    if (found.length === 0) return
+    last = last.then(async () => {
+      for (const one of found) await act(one)
+    })
+  }
+
   return {
-    hear(text) {
-      const found = scanner.push(text)
-      if (found.length === 0) return
-      last = last.then(async () => {
-        for (const one of found) await act(one)
-      })
+    hear: (text) => actInOrder(scanner.push(text)),
+    endTurn() {
+      actInOrder(scanner.end())
+      scanner = createScanner(known)
     },
   }
 }

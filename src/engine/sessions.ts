@@ -91,7 +91,10 @@ export function createSessions(options: SessionsOptions): Sessions {
             count(state, text)
             state.listener.hear(text)
           },
-          changed: (session, evidence) => void record(name, session, evidence).then(() => deliverNext(name)),
+          changed(session, evidence) {
+            if (session !== 'busy') state.listener.endTurn()
+            void record(name, session, evidence).then(() => deliverNext(name))
+          },
         },
       )
       running.set(name, state)

@@ -155,7 +155,12 @@ export const AuditQuerySchema = z.object({
   type: z.string().optional().describe('Such as message.accepted, or message for all that begin so'),
   class: z.enum(AUDIT_CLASSES).optional(),
   text: z.string().optional(),
-  after: z.coerce.number<number | string>().int().min(0).optional().describe('Only entries after this sequence number'),
+  after: z.coerce
+    .number<number | string>()
+    .int()
+    .min(0)
+    .optional()
+    .describe('Only entries after this sequence number'),
   limit: count(100_000).optional().describe('The newest so many; without it all'),
 })
 
@@ -248,7 +253,12 @@ export const ROUTES = {
     summary: 'Wait for messages and take them; acknowledge them by id, or they come again',
     query: z.object({
       agent: z.string().optional().describe('The caller itself; the operator names the agent'),
-      wait: z.coerce.number<number | string>().min(0).max(60).default(25).describe('Seconds to wait when there is nothing'),
+      wait: z.coerce
+        .number<number | string>()
+        .min(0)
+        .max(60)
+        .default(25)
+        .describe('Seconds to wait when there is nothing'),
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
     also: { 'text/event-stream': 'The same as a stream: one event `message` for each' },

@@ -9,7 +9,7 @@ import {
   type Priority,
 } from '../model/message.ts'
 import { storable } from './storable.ts'
-import type { Reader, Tx } from './store.ts'
+import type { Reader, SqlValue, Tx } from './store.ts'
 
 export interface NewMessage {
   from: string
@@ -51,28 +51,25 @@ export type Mail = Message & { delivery: DeliveryState; attempts: number; eviden
 export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key: number; digest: string }> {
   const key = await tx.nextKey('msg')
   const priority = PRIORITIES.indexOf(message.priority)
-  const correlation = message.correlation ?? key
-  const inReplyTo = message.inReplyTo ?? null
-  const title = storable(message.title)
-  const content = storable(message.content)
-  const digest = digestOf(key, message.from, message.to, title, content, priority, tx.now)
+  const row: Omit<MessageRow, 'digest'> = {
+    seq: key,
+    sender: message.from,
+    recipient: message.to,
+    title: storable(message.title),
+    content: storable(message.content),
+    priority,
+    in_reply_to: message.inReplyTo ?? null,
+    correlation: message.correlation ?? key,
+    hop: message.hop,
+    at: tx.now,
+  }
+  const fields = digested(row)
+  const digest = digestOf(fields)
   await tx.run(
     `INSERT INTO messages
        (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    [
-      key,
-      message.from,
-      message.to,
-      title,
-      content,
-      priority,
-      inReplyTo,
-      correlation,
-      message.hop,
-      tx.now,
-      digest,
-    ],
+    [...fields, digest],
   )
   await tx.run(
     `INSERT INTO deliveries (recipient, message, priority, state, attempts, updated_at)
@@ -82,22 +79,18 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
   return { key, digest }
 }
 
-/** Covers what must never change; the audit keeps it too, so that a flipped bit or an edit shows. */
-function digestOf(
-  key: number,
-  from: string,
-  to: string,
-  title: string,
-  content: string,
-  priority: number,
-  at: number,
-): string {
-  return hash('sha256', JSON.stringify([key, from, to, title, content, priority, at]))
+/** A message never changes, so the digest covers all of it; the audit keeps it too, so that a flipped bit or an edit shows. */
+function digested(row: Omit<MessageRow, 'digest'>): SqlValue[] {
+  const { seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at } = row
+  return [seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at]
+}
+
+function digestOf(fields: SqlValue[]): string {
+  return hash('sha256', JSON.stringify(fields))
 }
 
 export function isIntact(row: MessageRow): boolean {
-  const { seq, sender, recipient, title, content, priority, at } = row
-  return row.digest === digestOf(seq, sender, recipient, title, content, priority, at)
+  return row.digest === digestOf(digested(row))
 }
 
 export function toMail(row: MailRow): Mail {

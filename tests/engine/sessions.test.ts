@@ -100,6 +100,22 @@ describe('agents that a runtime runs', () => {
     })
   })
 
+  it('lose no later turn to a command they left open', async () => {
+    const open = '<orc-command name="send_message" to="Worker">never closed'
+    const again = {
+      on: { text: 'MISSING_CLOSE' },
+      say: '<orc-command name="send_message" to="Worker">closed</orc-command>',
+    }
+    board = await openBoard({
+      agents: {
+        Master: { runtime: 'scripted', with: { script: [{ on: 'start', say: open }, again] } },
+        Worker: {},
+      },
+    })
+    await board.clock.advance(5000)
+    expect(await board.mailOf('Worker')).toMatchObject([{ content: 'closed' }])
+  })
+
   it('get their errors as a response block that says what to do (S0.15, S1.15)', async () => {
     const lost = `<orc-command name="send_message" to="Nobody">x</orc-command>`
     const noticing = {

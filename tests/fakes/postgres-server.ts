@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
 export interface PostgresServer {
+  readonly port: number
   /** Address of a database; without a name that of the one every server has. */
   url(database?: string): string
   /** A new and empty database; gives its address. */
@@ -62,19 +63,20 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
       await client.end()
     }
   }
-  let databases = 0
+  let created = 0
 
   await untilReady(query, home)
   return {
+    port,
     url,
     query,
     async createDatabase() {
-      const name = `test_${++databases}`
+      const name = `test_${++created}`
       await query(`CREATE DATABASE ${name}`)
       return url(name)
     },
     async createSchema() {
-      const name = `test_${++databases}`
+      const name = `test_${++created}`
       await query(`CREATE SCHEMA ${name}`)
       return `${url()}?search_path=${name}`
     },

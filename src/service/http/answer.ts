@@ -12,7 +12,7 @@ export const SECURITY_HEADERS = {
 } as const
 
 /** What a refused caller may still send while it reads why it was refused. */
-const LINGER = { ms: 1000, bytes: 32 * 1024 * 1024 }
+const LINGER = { ms: 500, bytes: 32 * 1024 * 1024 }
 
 export function sendJson(outgoing: ServerResponse, status: number, json: string, more?: OutgoingHttpHeaders) {
   send(outgoing, status, 'application/json', json, more)
@@ -96,5 +96,5 @@ function hasBody({ headers }: IncomingMessage): boolean {
 function errorHeaders(receipt: ErrorReceipt): OutgoingHttpHeaders | undefined {
   if (receipt.code === 'UNAUTHENTICATED') return { 'www-authenticate': 'Bearer realm="orchub"' }
   if (receipt.retry_after_ms === undefined) return undefined
-  return { 'retry-after': Math.ceil(receipt.retry_after_ms / 1000) }
+  return { 'retry-after': String(Math.ceil(receipt.retry_after_ms / 1000)) }
 }

@@ -59,11 +59,24 @@ function readBytes(incoming: IncomingMessage, limits: BodyLimits): Promise<Buffe
   })
 }
 
+const SPACE = 0x20
+const ARRAY = 0x5b
+const OBJECT = 0x7b
+
 /** Undefined while only white space has come. */
 function limitFor(chunk: Buffer, { bytes, unlessArray }: BodyLimits): number | undefined {
   if (unlessArray === undefined) return bytes
-  const first = chunk.find((byte) => byte > 0x20 && !MARK.includes(byte))
-  return first === undefined ? undefined : first === 0x5b ? bytes : unlessArray
+  const isText = (byte: number) => byte > SPACE && !MARK.includes(byte)
+  // The first byte is the one, but for those who indent.
+  const first = chunk[0]! === OBJECT ? OBJECT : chunk.find(isText)
+  return first === undefined ? undefined : first === ARRAY ? bytes : unlessArray
+}
+
+/** Without its parameters. */
+export function mediaTypeOf(header: string | undefined): string | undefined {
+  if (header === undefined) return undefined
+  const end = header.indexOf(';')
+  return (end < 0 ? header : header.slice(0, end)).trim().toLowerCase()
 }
 
 /** Some programs put it before UTF-8 text; it is no part of the text. */

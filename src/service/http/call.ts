@@ -43,9 +43,13 @@ export interface Call<Name extends RouteName = RouteName> {
 }
 
 /** For answers that a route writes by itself, piece by piece or in another form than JSON. */
-export const SENT = Symbol('sent')
+export const SENT: Sent = { sent: true }
+
+export interface Sent {
+  readonly sent: true
+}
 
 export type RouteHandler<Name extends RouteName> = (
   desk: Desk,
   call: Call<Name>,
-) => Promise<AnswerOf<Name> | typeof SENT> | AnswerOf<Name> | typeof SENT
+) => Promise<AnswerOf<Name> | Sent> | AnswerOf<Name> | Sent

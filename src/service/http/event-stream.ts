@@ -16,15 +16,16 @@ export interface EventStream {
 const HEARTBEAT_MS = 15_000
 const HEARTBEAT = ': still here\n\n'
 /** What a browser's own EventSource waits before it connects again. */
-const PREAMBLE = 'retry: 1000\n\n'
+const RETRY = 'retry: 1000\n'
 
-export function startEventStream(outgoing: ServerResponse, call: OpenCall): EventStream {
+/** `from`: the id to resume after if the connection breaks before the first event. */
+export function startEventStream(outgoing: ServerResponse, call: OpenCall, from?: number): EventStream {
   outgoing.writeHead(200, {
     'content-type': 'text/event-stream',
     'x-accel-buffering': 'no',
     ...SECURITY_HEADERS,
   })
-  outgoing.write(PREAMBLE)
+  outgoing.write(from === undefined ? `${RETRY}\n` : `${RETRY}id: ${from}\n\n`)
   const heartbeat = setInterval(() => {
     if (!outgoing.writableNeedDrain) outgoing.write(HEARTBEAT)
   }, HEARTBEAT_MS)

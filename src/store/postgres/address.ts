@@ -5,9 +5,21 @@ export interface Address {
   url: string
   /** The server for people: without the password. */
   server: string
+  /** Tried in this order. */
+  endpoints: readonly Endpoint[]
 }
 
-/** Takes the driver's own reading of the address, so that what is named is what is connected to. */
+export type Endpoint = { path: string } | { host: string; port: number }
+
+/** The driver's own reading of an address, which no type declares. */
+interface ReadOptions {
+  host: string[]
+  port: number[]
+  path: string | false | undefined
+  user: string
+  database: string
+}
+
 export function readAddress(url: string): Address {
   const options = parse(url)
   // An unencoded / or # ends the host early: part of the password would be taken for the database or the port.
@@ -17,17 +29,11 @@ export function readAddress(url: string): Address {
       hint: 'It looks like postgres://user:password@host:5432/database; special characters in the password are percent-encoded.',
     })
   }
-  const hosts = options.host.map((host, index) => `${host}:${options.port[index]}`).join(',')
-  const place = options.path === false || options.path === undefined ? hosts : options.path
-  return { url, server: `PostgreSQL at ${options.user}@${place}/${options.database}` }
-}
-
-interface ReadOptions {
-  host: string[]
-  port: number[]
-  path: string | false | undefined
-  user: string
-  database: string
+  const { host, port, path, user, database } = options
+  const endpoints: Endpoint[] =
+    typeof path === 'string' ? [{ path }] : host.map((name, index) => ({ host: name, port: port[index]! }))
+  const places = endpoints.map((one) => ('path' in one ? one.path : `${one.host}:${one.port}`))
+  return { url, server: `PostgreSQL at ${user}@${places.join(',')}/${database}`, endpoints }
 }
 
 function parse(url: string): ReadOptions | undefined {

@@ -9,6 +9,12 @@ interface Named {
 
 const NOTHING_STORED = 'Nothing was stored, and the same command can be sent again.'
 
+const BENT: Named = {
+  code: 'STORE_CORRUPT',
+  what: 'has not the tables it should have',
+  hint: 'Someone changed or removed them; restore them from a backup, or give the store a database of its own.',
+}
+
 /** SQLSTATE codes that a user can do something about. */
 const STATES: Record<string, Named> = {
   '53100': { code: 'STORE_FULL', what: 'has no disk space left', hint: `Free some there. ${NOTHING_STORED}` },
@@ -42,6 +48,8 @@ const STATES: Record<string, Named> = {
     what: 'is read-only, perhaps a standby',
     hint: 'Give the address of the primary server.',
   },
+  '42P01': BENT,
+  '42703': BENT,
   XX001: {
     code: 'STORE_CORRUPT',
     what: 'has damaged data',
@@ -61,6 +69,10 @@ const BROKEN = /^(E[A-Z]+|EAI_[A-Z]+|CONNECT_TIMEOUT|CONNECTION_(CLOSED|ENDED|DE
 
 /** Two transactions in each other's way: deadlock, serialization, lock not available, the same key at the same time. */
 const COLLISIONS = new Set(['40P01', '40001', '55P03', '23505'])
+
+export function isBroken(error: unknown): boolean {
+  return BROKEN.test(codeOf(error))
+}
 
 export function isCollision(error: unknown): boolean {
   return COLLISIONS.has(codeOf(error))

@@ -1,8 +1,9 @@
 import postgres from 'postgres'
 import { storable } from '../storable.ts'
 import type { SqlValue } from '../store.ts'
-import type { Address } from './address.ts'
-import { nameConnectFault } from './fault.ts'
+import type { Address, Endpoint } from './address.ts'
+import { isBroken, nameConnectFault } from './fault.ts'
+import { broken, oneSocket } from './socket.ts'
 
 /**
  * One connection with one life: once it is lost it stays lost, and every query that waits or comes later is
@@ -19,77 +20,110 @@ export interface Session {
 
 export interface SessionSettings {
   applicationName: string
-  /** Behind a dead network a socket stays silent for a quarter of an hour; nothing may take longer than this. */
+  /** Behind a dead network a socket stays silent for a quarter of an hour; no answer may take longer than this. */
   silenceMs: number
   /** Settings of the server for this session. */
   parameters?: Record<string, string>
 }
 
-const CONNECT_SECONDS = 10
+const CONNECT_MS = 10_000
 const END_SECONDS = 2
 
 export async function openSession(address: Address, settings: SessionSettings): Promise<Session> {
+  let fault: unknown
+  for (const endpoint of address.endpoints) {
+    try {
+      return await openAt(endpoint, address.url, settings)
+    } catch (error) {
+      fault = error
+    }
+  }
+  throw nameConnectFault(address.server, fault)
+}
+
+async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings): Promise<Session> {
   const pending = new Set<(error: Error) => void>()
+  const socket = oneSocket(endpoint, CONNECT_MS)
   let loss: Error | undefined
   let silence: NodeJS.Timeout | undefined
 
-  const sql = postgres(address.url, {
+  const sql = postgres(url, {
     max: 1,
+    host: 'host' in endpoint ? endpoint.host : undefined,
     fetch_types: false,
-    connect_timeout: CONNECT_SECONDS,
+    connect_timeout: 0,
     idle_timeout: 0,
     max_lifetime: null,
     onnotice: () => {},
     onclose: () => lose('the connection was lost'),
     connection: { application_name: settings.applicationName, ...settings.parameters },
     types: { int8: { to: 20, from: [20], parse: Number, serialize: String } },
-    ...UNDECLARED,
+    // Known to the driver but not to its types. A pipeline must be able to hold the largest batch.
+    ...{ socket: socket.next, max_pipeline: 100_000 },
   })
 
   function lose(reason: string) {
-    loss ??= Object.assign(new Error(reason), { code: 'CONNECTION_CLOSED' })
+    loss ??= broken('CONNECTION_CLOSED', reason)
     clearTimeout(silence)
     for (const reject of pending) reject(loss)
     pending.clear()
   }
 
-  async function destroy(reason: string) {
+  function giveUp(reason: string) {
     lose(reason)
-    await sql.end({ timeout: 0 })
+    socket.destroy()
   }
-
-  const connection = await connect(sql).catch(async (error) => {
-    await destroy('the connection failed')
-    throw nameConnectFault(address.server, error)
-  })
 
   /** The driver forgets the queries it holds back when their connection closes, hence the list of our own. */
   function track<T>(query: PromiseLike<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       pending.add(reject)
-      const settle = <V>(end: (value: V) => void) => {
-        return (value: V) => {
-          pending.delete(reject)
-          if (pending.size === 0) clearTimeout(silence)
-          else silence?.refresh()
-          end(value)
-        }
+      const answered = () => {
+        pending.delete(reject)
+        if (pending.size === 0) clearTimeout(silence)
+        else silence?.refresh()
       }
-      query.then(settle(resolve), settle(reject))
+      query.then(
+        (rows) => {
+          answered()
+          resolve(rows)
+        },
+        (error) => {
+          answered()
+          // An error of the socket comes before its end; nobody may take this session for alive in between.
+          if (isBroken(error)) giveUp(error.message)
+          reject(error)
+        },
+      )
     })
   }
 
-  function watch() {
+  function listen(ms: number) {
     if (pending.size > 1) return
-    silence = setTimeout(() => void destroy('the server does not answer'), settings.silenceMs)
+    silence = setTimeout(() => giveUp('the server does not answer'), ms)
     silence.unref()
   }
+
+  // Durable means on disk, whatever the server's default is.
+  const ready = track(
+    sql.unsafe(
+      `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
+    ),
+  )
+  listen(CONNECT_MS)
+  await ready.catch((error) => {
+    giveUp('the connection failed')
+    throw error
+  })
+  // Had at once, since the connection is there: one that has to connect first might wait for ever.
+  const connection = await sql.reserve()
 
   return {
     async query<Row>(text: string, params: readonly SqlValue[] = []) {
       if (loss !== undefined) throw loss
-      const answer = track(connection.unsafe(text, params.map(toParameter), { prepare: true, ...EXTENDED }))
-      watch()
+      const options = { prepare: true, simple: false }
+      const answer = track(connection.unsafe(text, params.map(toParameter), options))
+      listen(settings.silenceMs)
       return (await answer).slice() as unknown as Row[]
     },
     async script(text) {
@@ -101,35 +135,8 @@ export async function openSession(address: Address, settings: SessionSettings): 
       if (loss !== undefined) return
       connection.release()
       await sql.end({ timeout: END_SECONDS })
-      lose('the connection is closed')
+      giveUp('the connection is closed')
     },
-  }
-}
-
-/** Known to the driver but not to its types. A pipeline must be able to hold the largest batch. */
-const UNDECLARED = { max_pipeline: 100_000 }
-const EXTENDED = { simple: false }
-
-/**
- * A first query, then a reservation, which is then had at once: a reservation that has to connect first would
- * wait for ever if the server went away just then. An own deadline, since the driver tries without end to reach
- * a server that accepts connections only to close them.
- */
-async function connect(sql: postgres.Sql<{ int8: number }>): Promise<postgres.ReservedSql<{ int8: number }>> {
-  let deadline: NodeJS.Timeout | undefined
-  const tooLate = new Promise<never>((_, reject) => {
-    const late = () => reject(Object.assign(new Error('no answer in time'), { code: 'CONNECT_TIMEOUT' }))
-    deadline = setTimeout(late, (CONNECT_SECONDS + 1) * 1000)
-  })
-  try {
-    // Durable means on disk, whatever the server's default is.
-    const ready = sql.unsafe(
-      `SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'`,
-    )
-    await Promise.race([ready, tooLate])
-    return await sql.reserve()
-  } finally {
-    clearTimeout(deadline)
   }
 }
 

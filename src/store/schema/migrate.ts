@@ -39,7 +39,12 @@ export async function migrate(
       await connection.commit()
     } catch (error) {
       await connection.rollback()
-      throw error
+      if (error instanceof AppError) throw error
+      const text = (error as Error).message
+      throw new AppError('STORE_CORRUPT', `The store does not take schema version ${next + 1} (${text})`, {
+        hint: 'It is not what its version says. Restore it from a backup.',
+        cause: error,
+      })
     }
   }
 }

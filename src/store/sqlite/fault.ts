@@ -1,6 +1,7 @@
 import { AppError } from '../../model/errors.ts'
 
 /** SQLite's primary result codes that a user can do something about. */
+const ERROR = 1
 const FULL = 13
 const CORRUPT = 11
 const NOT_A_DATABASE = 26
@@ -19,26 +20,32 @@ export function named<T>(file: string, call: () => T): T {
 }
 
 export function isBusy(error: unknown): boolean {
-  const code = (error as { errcode?: unknown }).errcode
-  return typeof code === 'number' && (code & 0xff) === BUSY
+  return resultCode(error) === BUSY
+}
+
+function resultCode(error: unknown): number | undefined {
+  const { errcode, syscall, code } = error as { errcode?: unknown; syscall?: unknown; code?: unknown }
+  if (typeof errcode === 'number') return errcode & 0xff
+  // The folder, which is not SQLite's: a fault of the file system as SQLite would name it.
+  if (typeof syscall === 'string') return code === 'ENOSPC' ? FULL : CANNOT_OPEN
+  return undefined
 }
 
 export function nameFault(file: string, error: unknown): unknown {
-  const code = (error as { errcode?: unknown }).errcode
-  if (typeof code !== 'number') return error
   const text = (error as Error).message
-  switch (code & 0xff) {
+  switch (resultCode(error)) {
     case FULL:
       return new AppError('STORE_FULL', `No space left for ${file}`, {
         hint: 'Free some disk space; nothing was stored, and the same command can then be sent again.',
         cause: error,
       })
+    case ERROR:
+      // Our statements are right, so that it can only be the tables, bent by hand or by a flipped bit.
+      if (!/^no such (table|column)/.test(text)) return error
+      return damaged(file, text, error)
     case CORRUPT:
     case NOT_A_DATABASE:
-      return new AppError('STORE_CORRUPT', `${file} is damaged (${text})`, {
-        hint: 'Stop the service, keep a copy of the file, and run `orc doctor`; restore from a backup if it says so.',
-        cause: error,
-      })
+      return damaged(file, text, error)
     case IO_ERROR:
     case READ_ONLY:
     case CANNOT_OPEN:
@@ -50,4 +57,11 @@ export function nameFault(file: string, error: unknown): unknown {
     default:
       return error
   }
+}
+
+function damaged(file: string, text: string, cause: unknown): AppError {
+  return new AppError('STORE_CORRUPT', `${file} is damaged (${text})`, {
+    hint: 'Stop the service, keep a copy of the file, and run `orc doctor`; restore from a backup if it says so.',
+    cause,
+  })
 }

@@ -27,7 +27,7 @@ const PRAGMAS = `
 `
 
 export async function openSqliteStore(file: string, options: StoreOptions): Promise<Store> {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  named(file, () => mkdirSync(dirname(file), { recursive: true, mode: 0o700 }))
   const lock = named(file, () => lockStore(file, options.identity))
   let database: DatabaseSync | undefined
   let readOnly: DatabaseSync | undefined

@@ -1,5 +1,5 @@
 /** The service's own words, echoed back by an agent: response blocks (S1.15, C17) and messages in their frame (C4). */
-import { isBlank, isSpace, NEWLINE, RIGHT_BRACKET } from '../ascii.ts'
+import { isBlank, isSpace, NEWLINE } from '../ascii.ts'
 import { prefixBefore } from './lines.ts'
 
 export interface Echo {
@@ -20,31 +20,31 @@ const LINE_LIMIT = 1024
 export function openingEcho(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
   const seen = bytes.toString('latin1', at, at + MESSAGE.length + ID_LIMIT)
   if (seen.startsWith(RESPONSE)) {
-    return ifAlone(bytes, at, at + RESPONSE.length, isFinal, {
-      kind: 'response',
-      terminator: '[END ORCHESTRATOR RESPONSE]',
-    })
+    const echo: Echo = { kind: 'response', terminator: '[END ORCHESTRATOR RESPONSE]' }
+    return startsLine(bytes, at) ? echo : ifLineEnds(bytes, at + RESPONSE.length, isFinal, echo)
   }
   if (seen.startsWith(MESSAGE)) {
     let end = MESSAGE.length
-    while (end < seen.length && !isSpace(seen.charCodeAt(end)) && seen[end] !== ']') end++
-    if (end === seen.length) return isFinal || seen.length >= MESSAGE.length + ID_LIMIT ? undefined : 'unsettled'
-    const bracket = bytes.indexOf(RIGHT_BRACKET, at + end)
-    const after = bracket < 0 ? at + end : bracket + 1
-    return ifAlone(bytes, at, after, isFinal, {
-      kind: 'message',
-      terminator: `[END ORCHUB MESSAGE ${seen.slice(MESSAGE.length, end)}]`,
-    })
+    while (end < seen.length && seen[end] !== ']' && !isSpace(seen.charCodeAt(end))) end++
+    const isCut = end === seen.length
+    if (isCut) return isFinal || end === MESSAGE.length + ID_LIMIT ? undefined : 'unsettled'
+    const id = seen.slice(MESSAGE.length, end)
+    const echo: Echo = { kind: 'message', terminator: `[END ORCHUB MESSAGE ${id}]` }
+    if (startsLine(bytes, at)) return echo
+    return seen[end] === ']' ? ifLineEnds(bytes, at + end + 1, isFinal, echo) : undefined
   }
   const isCut = RESPONSE.startsWith(seen) || MESSAGE.startsWith(seen)
   return isCut && !isFinal ? 'unsettled' : undefined
 }
 
-function ifAlone(bytes: Buffer, at: number, after: number, isFinal: boolean, echo: Echo) {
-  if (prefixBefore(bytes, at) !== undefined) return echo
-  const limit = Math.min(bytes.length, after + LINE_LIMIT)
-  let i = after
-  while (i < limit && isBlank(bytes[i]!)) i++
-  if (i === bytes.length) return isFinal ? echo : 'unsettled'
+function startsLine(bytes: Buffer, at: number): boolean {
+  return prefixBefore(bytes, at) !== undefined
+}
+
+function ifLineEnds(bytes: Buffer, at: number, isFinal: boolean, echo: Echo): Echo | undefined | 'unsettled' {
+  const limit = at + LINE_LIMIT
+  let i = at
+  while (i < bytes.length && i < limit && isBlank(bytes[i]!)) i++
+  if (i === bytes.length && i < limit) return isFinal ? echo : 'unsettled'
   return bytes[i] === NEWLINE ? echo : undefined
 }

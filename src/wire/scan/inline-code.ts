@@ -12,6 +12,9 @@ const LONGEST_RUN = 32
 /** How far a run's other half is looked for; a paragraph that goes on longer counts as code, to be safe. */
 const LOOK_AHEAD = 131_072
 
+/** The same, where it must be on the same line. */
+const LINE_LOOK_AHEAD = 256
+
 /** How far back a paragraph's beginning is looked for, before everything since the last known point is read. */
 const LOOK_BACK = 4096
 
@@ -20,6 +23,8 @@ export type Verdict = 'code' | 'text' | 'unsettled'
 export interface InlineCode {
   /** Whether `at` is inside inline code. Asked with growing offsets; unsettled until the paragraph is complete. */
   at(at: number, isFinal: boolean): Verdict
+  /** Whether `at` is inside inline code that begins and ends on its line, and behind `floor`. */
+  onLine(at: number, floor: number, isFinal: boolean): Verdict
   /** Reads on to `to`, or as far as can be told, so that earlier bytes may go. Returns how far. */
   advance(to: number): number
   /** Something other than text ends at `at`: runs before it have no other half after it. */
@@ -30,20 +35,16 @@ export function openInlineCode(window: Window): InlineCode {
   let examined = 0
   /** Length of the run that ends at `examined` and may go on. */
   let run = 0
-  /**
-   * Lengths of the runs that still lack their other half, in order. A run that finds its equal here makes code of all
-   * that lies between, so the later ones go too.
-   */
+  /** Lengths of the runs that still lack their other half, in order. */
   const pending: number[] = []
   /** No backtick lies between these two. */
   let clearFrom = 0
   let clearTo = 0
   const ahead = openLookAhead(window)
+  const line = openLine(window)
 
-  function meetRun() {
-    const partner = pending.indexOf(run)
-    if (partner >= 0) pending.length = partner
-    else if (run <= LONGEST_RUN) pending.push(run)
+  function endRun() {
+    meetRun(pending, run)
     run = 0
   }
 
@@ -81,14 +82,14 @@ export function openInlineCode(window: Window): InlineCode {
         run++
         continue
       }
-      if (run > 0) meetRun()
+      if (run > 0) endRun()
       if (byte !== NEWLINE || pending.length === 0) continue
       const next = lineStart(bytes, i + 1)
       if (next === 'unsettled') break
       if (next === 'break') pending.length = 0
     }
     examined = base + i
-    if (run > 0 && i < bytes.length && bytes[i] !== BACKTICK) meetRun()
+    if (run > 0 && i < bytes.length && bytes[i] !== BACKTICK) endRun()
     return examined
   }
 
@@ -106,9 +107,55 @@ export function openInlineCode(window: Window): InlineCode {
       if (verdict === 'text') restart(at)
       return verdict
     },
+    onLine: line.closes,
     advance,
     restart,
   }
+}
+
+/** Takes a run of backticks into account. A run that finds its equal makes code of all that lies between. */
+function meetRun(pending: number[], run: number) {
+  const partner = pending.indexOf(run)
+  if (partner >= 0) pending.length = partner
+  else if (run <= LONGEST_RUN) pending.push(run)
+}
+
+/** Inline code within one line, which is read once however often it is asked. */
+function openLine(window: Window) {
+  let read = 0
+  const pending: number[] = []
+
+  function closes(at: number, floor: number, isFinal: boolean): Verdict {
+    const { bytes, base } = window
+    const known = read >= floor && read <= at ? read : floor
+    if (known !== read) pending.length = 0
+    let i = at - base
+    while (i > known - base && bytes[i - 1] !== NEWLINE) i--
+    if (i > known - base) pending.length = 0
+    read = at
+    for (let run = 0; i <= at - base; i++) {
+      if (bytes[i] === BACKTICK) run++
+      else if (run > 0) {
+        meetRun(pending, run)
+        run = 0
+      }
+    }
+    if (pending.length === 0) return 'text'
+    let run = 0
+    for (i = at - base; i < at - base + LINE_LOOK_AHEAD; i++) {
+      if (i >= bytes.length && !isFinal) return 'unsettled'
+      if (bytes[i] === BACKTICK) {
+        run++
+        continue
+      }
+      if (run > 0 && pending.includes(run)) return 'code'
+      if (i >= bytes.length || bytes[i] === NEWLINE) return 'text'
+      run = 0
+    }
+    return 'text'
+  }
+
+  return { closes }
 }
 
 /** Looks for the other half of pending runs behind a point, and reads each paragraph once however often it is asked. */

@@ -38,7 +38,10 @@ export function lineStart(bytes: Uint8Array, at: number): LineStart {
     case TILDE:
       return repeats(bytes, i, bytes[i]!, 3)
     case HASH:
-      return endsMarker(bytes, skip(bytes, i, (byte) => byte === HASH, 6))
+      return endsMarker(
+        bytes,
+        skip(bytes, i, (byte) => byte === HASH, 6),
+      )
     case HYPHEN:
     case ASTERISK:
     case PLUS:

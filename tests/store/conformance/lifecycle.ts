@@ -29,10 +29,12 @@ export function lifecycleCases(here: Here) {
     expect(await send(await here().open())).toBe(2)
   })
 
-  it('refuses a store whose version cannot be read', async () => {
+  it('refuses a store whose version is not what it should be', async () => {
     await (await here().open()).close()
-    await here().tamper(`UPDATE meta SET value = 'q' WHERE key = 'schema_version'`)
-    await expect(here().open()).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    for (const nonsense of ['q', '', '1.5', '-1', '0']) {
+      await here().tamper(`UPDATE meta SET value = '${nonsense}' WHERE key = 'schema_version'`)
+      await expect(here().open()).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    }
   })
 
   it('ends what is under way before it closes, and then refuses clearly', async () => {

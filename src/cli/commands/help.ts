@@ -1,0 +1,104 @@
+import { AppError } from '../../model/errors.ts'
+import { showCommandHelp } from '../command-help.ts'
+import { builtInTypes } from '../command-types.ts'
+import { EXIT_CODES } from '../exit-code.ts'
+import { usageLine } from '../invocation.ts'
+import { paint, print, printJson } from '../output.ts'
+import { table } from '../table.ts'
+import { GROUPS, type Verb } from '../verb.ts'
+import { verbHelp } from '../verb-help.ts'
+
+export const verb: Verb = {
+  name: 'help',
+  group: 'Tools',
+  summary: 'show all of this, or one command',
+  arguments: [{ name: 'COMMAND', optional: true, rest: true }],
+  examples: ['orc help', 'orc help audit', 'orc audit verify --help'],
+  async run({ words, verbs, place, json }) {
+    const all = await verbs()
+    const name = words.join(' ')
+    if (name === '') {
+      if (json) printJson(await overviewJson(all))
+      else print(await overview(all))
+      return 0
+    }
+    const one = all.find((verb) => verb.name === name)
+    if (one !== undefined) {
+      print(verbHelp(one, all))
+      return 0
+    }
+    if (words.length > 1)
+      throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists them all.' })
+    return await showCommandHelp(name, name.replaceAll('-', '_'), place)
+  },
+}
+
+const ENVIRONMENT = [
+  ['ORC_TOKEN', 'speak as the agent whose token this is; without it, as the operator'],
+  ['ORC_CONFIG', 'the orc.yaml of the team, as --config'],
+  ['ORC_HOME', 'the folder of the state, instead of .orc beside orc.yaml'],
+  ['ORC_URL', 'the address of the service, instead of what it noted in that folder'],
+  ['NO_COLOR', 'no colours'],
+]
+
+async function overview(verbs: readonly Verb[]): Promise<string> {
+  const { VERSION } = await import('../../version.ts')
+  const types = await builtInTypes()
+  const lines = [`${paint('bold', `Orchub ${VERSION}`)}: the switchboard for a team of AI agents`, '']
+  lines.push(`${paint('bold', 'Usage:')} orc COMMAND [options]`, '')
+  const width = Math.max(...verbs.map((verb) => shortUsage(verb).length))
+  for (const group of GROUPS) {
+    const rows = verbs.filter((verb) => verb.group === group).map((verb) => [shortUsage(verb), verb.summary])
+    if (group === 'Talk')
+      rows.push(...types.map(({ type, summary }) => [type.replaceAll('_', '-'), lowerFirst(summary)]))
+    lines.push(
+      paint('bold', group),
+      table(
+        rows.map(([name, summary]) => [name!.padEnd(width), summary!]),
+        '  ',
+      ),
+      '',
+    )
+  }
+  lines.push(
+    'Every command has --help with its options and examples, --json, and --config FILE.',
+    '',
+    paint('bold', 'Environment'),
+    table(ENVIRONMENT, '  '),
+    '',
+    paint('bold', 'Exit codes'),
+    table(
+      Object.values(EXIT_CODES).map(([code, meaning]) => [String(code).padStart(3), meaning]),
+      '  ',
+    ),
+    '',
+    paint('bold', 'Examples'),
+    '  orc demo                                                 two scripted agents at work',
+    '  orc serve                                                the service for the orc.yaml here',
+    '  orc send-message --from Master --to Worker "Add 2 and 3" a message into a mailbox',
+    '  orc audit --follow                                       all that happens, as it happens',
+  )
+  return lines.join('\n')
+}
+
+function shortUsage(verb: Verb): string {
+  return usageLine(verb)
+    .replace(/^orc /, '')
+    .replace(/ \[options\]$/, '')
+}
+
+function lowerFirst(text: string): string {
+  return text.charAt(0).toLowerCase() + text.slice(1)
+}
+
+async function overviewJson(verbs: readonly Verb[]) {
+  const { VERSION } = await import('../../version.ts')
+  return {
+    version: VERSION,
+    commands: [
+      ...verbs.map(({ name, summary }) => ({ name, summary })),
+      ...(await builtInTypes()).map(({ type, summary }) => ({ name: type.replaceAll('_', '-'), summary })),
+    ],
+    exit_codes: Object.values(EXIT_CODES).map(([code, meaning]) => ({ code, meaning })),
+  }
+}

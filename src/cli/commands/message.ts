@@ -1,0 +1,29 @@
+import { mailText, shortTime } from '../mail-text.ts'
+import { plainLine, print, printJson } from '../output.ts'
+import { openClient } from '../session.ts'
+import { table } from '../table.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'message',
+  group: 'Look',
+  summary: 'one message, and every step of its delivery with the evidence',
+  arguments: [{ name: 'ID' }],
+  examples: ['orc message msg_12'],
+  async run({ place, words, json }) {
+    const client = await openClient(place)
+    const message = await client.message(words[0]!)
+    if (json) printJson(message)
+    else {
+      print(mailText(message))
+      print('')
+      print(
+        table(
+          message.steps.map(({ at, state, evidence }) => [shortTime(at), state, plainLine(evidence)]),
+          '  ',
+        ),
+      )
+    }
+    return 0
+  },
+}

@@ -1,0 +1,32 @@
+import { AppError } from '../../model/errors.ts'
+import { exitCode } from '../exit-code.ts'
+import { complain, paint, plain, print, printJson } from '../output.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'rules check',
+  group: 'Rules',
+  summary: 'find the mistakes in an orc.yaml, with their lines',
+  arguments: [{ name: 'FILE', optional: true }],
+  examples: ['orc rules check', 'orc rules check new.yaml --json'],
+  async run({ words, place, json }) {
+    const file = words[0] ?? place.configFile
+    if (file === undefined) {
+      throw new AppError('USAGE', 'There is no orc.yaml here or in a folder above', {
+        hint: 'Say which file: orc rules check FILE',
+      })
+    }
+    const { formatProblems, readConfig } = await import('../../config.ts')
+    const loaded = readConfig(file)
+    const problems = loaded.ok ? [] : loaded.problems
+    const warnings = loaded.ok ? loaded.warnings : []
+    if (json) printJson({ ok: loaded.ok, file, problems, warnings })
+    else {
+      if (problems.length > 0) complain(plain(formatProblems(problems, file)))
+      if (warnings.length > 0)
+        complain(`${paint('yellow', 'warning:', 'err')} ${plain(formatProblems(warnings, file))}`)
+      if (loaded.ok) print(`${paint('green', 'ok')}  ${file}: ${loaded.config.agents.length} agents`)
+    }
+    return exitCode(loaded.ok ? 'ok' : 'error')
+  },
+}

@@ -1,0 +1,82 @@
+import { AppError } from '../../model/errors.ts'
+import { LOG_LEVELS, openLog } from '../log.ts'
+import { loadTeam } from '../offline.ts'
+import { paint, print, printJson } from '../output.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'serve',
+  group: 'Run',
+  summary: 'run the service for the team in orc.yaml, until Ctrl-C',
+  details:
+    'Rules and agents are read again when orc.yaml changes. Its address and log are as --json in programs.',
+  options: [
+    { name: 'port', value: 'N', summary: 'listen on this port; 0 takes a free one' },
+    { name: 'host', value: 'H', summary: 'listen on this address instead of 127.0.0.1' },
+    {
+      name: 'log-level',
+      value: 'LEVEL',
+      summary: `${LOG_LEVELS.join(', ')}; info unless said`,
+      choices: LOG_LEVELS,
+    },
+  ],
+  examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],
+
+  async run({ place, option, json }) {
+    const config = await loadTeam(place)
+    const port = portOf(option('port'))
+    const host = option('host')
+    const log = await openLog(option('log-level') ?? 'info')
+    const { startOrchub } = await import('../../main.ts')
+    const orchub = await startOrchub({
+      config,
+      log,
+      watch: true,
+      ...(port === undefined ? {} : { port }),
+      ...(host === undefined ? {} : { host }),
+    })
+    // From here on the signals end it properly, whatever happens to the lines below.
+    const stopped = firstSignal()
+    const { VERSION } = await import('../../version.ts')
+    const facts = {
+      url: orchub.url,
+      pid: process.pid,
+      version: VERSION,
+      config: config.file,
+      state: config.stateFolder,
+    }
+    if (json) printJson(facts)
+    else {
+      print(`${paint('bold', `Orchub ${VERSION}`)} listens at ${paint('cyan', orchub.url)}`)
+      print(`  team   ${config.agents.map(({ name }) => name).join(', ')}`)
+      print(`  config ${config.file}`)
+      print(`  state  ${config.stateFolder}`)
+      print(paint('dim', 'Ctrl-C stops it.'))
+    }
+    await stopped
+    await orchub.close()
+    return 0
+  },
+}
+
+/** The second one does not wait. */
+function firstSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    let count = 0
+    const stop = () => {
+      count += 1
+      if (count > 1) process.exit(130)
+      resolve()
+    }
+    process.on('SIGINT', stop)
+    process.on('SIGTERM', stop)
+  })
+}
+
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new AppError('USAGE', `"${text}" is no port`, {
+    hint: 'A number from 0 to 65535; 0 takes a free one.',
+  })
+}

@@ -1,0 +1,41 @@
+import { agentsText } from '../agents-text.ts'
+import { shortTime } from '../mail-text.ts'
+import { paint, plain, print, printJson } from '../output.ts'
+import { openClient } from '../session.ts'
+import type { Verb } from '../verb.ts'
+
+/** Further than these a message cannot be. */
+const DONE = new Set(['read', 'failed'])
+
+export const verb: Verb = {
+  name: 'status',
+  group: 'Look',
+  summary: 'the service and the team at a glance: agents, waiting messages, open requests',
+  examples: ['orc status', 'orc status --json'],
+  async run({ place, json }) {
+    const client = await openClient(place)
+    const state = await client.state()
+    if (json) {
+      printJson(state)
+      return 0
+    }
+    const waiting = new Map<string, number>()
+    for (const { agent, state: step, count } of state.deliveries) {
+      if (!DONE.has(step)) waiting.set(agent, (waiting.get(agent) ?? 0) + count)
+    }
+    print(
+      `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
+    )
+    print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+    print(agentsText(state.agents, waiting))
+    const { open_requests: open } = state
+    print(
+      open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),
+    )
+    if (state.config.problem !== undefined) {
+      print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))
+      print(plain(state.config.problem))
+    }
+    return 0
+  },
+}

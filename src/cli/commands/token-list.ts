@@ -1,0 +1,23 @@
+import { shortTime } from '../mail-text.ts'
+import { withStore } from '../offline.ts'
+import { print, printJson } from '../output.ts'
+import { openClientIfRunning } from '../session.ts'
+import { table } from '../table.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'token list',
+  group: 'Run',
+  summary: 'the valid tokens by id; the tokens themselves are kept nowhere',
+  examples: ['orc token list', 'orc token list --json'],
+  async run({ place, json }) {
+    const client = await openClientIfRunning(place)
+    const tokens =
+      client === undefined
+        ? await withStore(place, (offline) => offline.tokens.list())
+        : (await client.tokens()).tokens
+    if (json) for (const token of tokens) printJson(token)
+    else print(table(tokens.map(({ id, agent, created_at }) => [id, agent, shortTime(created_at)])))
+    return 0
+  },
+}

@@ -1,0 +1,33 @@
+import { createTeam } from '../../engine/team.ts'
+import { AppError } from '../../model/errors.ts'
+import { type Offline, withStore } from '../offline.ts'
+import { print, printJson } from '../output.ts'
+import { openClientIfRunning } from '../session.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'token revoke',
+  group: 'Run',
+  summary: 'make a token invalid at once, by its id, or all of an agent',
+  arguments: [{ name: 'ID|AGENT' }],
+  examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
+  async run({ words, place, json }) {
+    const which = words[0]!
+    const client = await openClientIfRunning(place)
+    const answer =
+      client === undefined
+        ? await withStore(place, (offline) => revoke(offline, which))
+        : await client.revokeTokens(which)
+    if (json) printJson(answer)
+    else print(`${answer.revoked} revoked`)
+    return 0
+  },
+}
+
+async function revoke({ tokens, config }: Offline, which: string): Promise<{ revoked: number }> {
+  const revoked = await tokens.revoke(createTeam(config).resolve(which) ?? which)
+  if (revoked > 0) return { revoked }
+  throw new AppError('NOT_FOUND', `There is no valid token ${which}, nor one of such an agent`, {
+    hint: 'orc token list shows the valid ones.',
+  })
+}

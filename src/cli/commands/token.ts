@@ -1,0 +1,52 @@
+import { isatty } from 'node:tty'
+import { createTeam, isOperatorName } from '../../engine/team.ts'
+import { AppError } from '../../model/errors.ts'
+import { type Offline, withStore } from '../offline.ts'
+import { complain, print, printJson } from '../output.ts'
+import { openClientIfRunning } from '../session.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'token',
+  group: 'Run',
+  summary: 'make a token for an agent and print it, this once',
+  details:
+    'The agent puts it into its environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
+    'while it does not. An agent that is called like a verb below: orc token -- list',
+  arguments: [{ name: 'AGENT' }],
+  examples: [
+    'orc token Worker',
+    'ORC_TOKEN=$(orc token Worker) my-agent',
+    'orc token list',
+    'orc token revoke Worker',
+  ],
+  async run({ words, place, json }) {
+    const agent = words[0]!
+    const client = await openClientIfRunning(place)
+    const minted =
+      client === undefined
+        ? await withStore(place, (store) => mint(store, agent))
+        : await client.mintToken(agent)
+    if (json) printJson(minted)
+    else {
+      print(minted.token)
+      if (isatty(1)) complain(`It is ${minted.id}, and is not shown again. The agent sets ORC_TOKEN to it.`)
+    }
+    return 0
+  },
+}
+
+async function mint(
+  { tokens, config }: Offline,
+  name: string,
+): Promise<{ id: string; agent: string; token: string }> {
+  if (isOperatorName(name)) return { agent: 'operator', ...(await tokens.mint(null)) }
+  const team = createTeam(config)
+  const agent = team.resolve(name)
+  if (agent === undefined) {
+    throw new AppError('UNKNOWN_AGENT', `Unknown agent: ${name}`, {
+      hint: `Valid agents: ${team.names.join(', ')}.`,
+    })
+  }
+  return { agent, ...(await tokens.mint(agent)) }
+}

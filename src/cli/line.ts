@@ -1,0 +1,187 @@
+import type { Socket } from 'node:net'
+
+// An import statement makes a namespace of every export of the module, which takes as long as the module itself.
+const { closeSync, existsSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs')
+const { connect } = process.getBuiltinModule('node:net')
+const { dirname, join, resolve } = process.getBuiltinModule('node:path')
+
+/**
+ * The line to the service: which team is meant, where its service listens, who speaks, and one exchange with it.
+ * All that a short command needs is in this file, in speak.ts and output.ts, because each further file costs it half
+ * a millisecond. What goes wrong is told by faults.ts, loaded when something does.
+ */
+export interface Line {
+  address: string
+  token: string
+}
+
+/** A team's orc.yaml and the folder of its state, as far as they are known. */
+export interface Place {
+  readonly configFile?: string
+  readonly stateFolder?: string
+}
+
+export type Env = Readonly<Record<string, string | undefined>>
+
+const faults = () => import('./faults.ts')
+
+/** `--config`, ORC_CONFIG, or the first orc.yaml from the working folder upwards. Nothing is parsed for it. */
+export function findPlace(named?: string, env: Env = process.env): Place {
+  const given = named ?? (env.ORC_CONFIG || undefined)
+  const configFile = given === undefined ? searchUpwards(process.cwd()) : resolve(given)
+  // As stateFolder() in config.ts has it.
+  if (env.ORC_HOME) return { ...(configFile && { configFile }), stateFolder: resolve(env.ORC_HOME) }
+  return configFile === undefined ? {} : { configFile, stateFolder: join(dirname(configFile), '.orc') }
+}
+
+function searchUpwards(folder: string): string | undefined {
+  for (let here = folder; ; here = dirname(here)) {
+    const file = join(here, 'orc.yaml')
+    if (existsSync(file)) return file
+    if (here === dirname(here)) return undefined
+  }
+}
+
+export async function openLine(place: Place): Promise<Line> {
+  return { address: await findService(place), token: await findToken(place) }
+}
+
+/** Where the service listens: ORC_URL, or what the running service noted in its state folder. */
+export async function findService(place: Place, env: Env = process.env): Promise<string> {
+  if (env.ORC_URL) return env.ORC_URL
+  const noted =
+    place.stateFolder === undefined ? undefined : readNote(join(place.stateFolder, 'service.json'))
+  if (noted === undefined) throw (await faults()).notRunning(place)
+  // After a crash the note stays. Whoever has the port by then must not be sent a token.
+  if (!isAlive(noted.pid)) throw (await faults()).hasEnded(place, noted.pid)
+  return noted.url
+}
+
+/** An agent's token comes from its environment, the operator's from a file; never from argv, which others can list. */
+export async function findToken(place: Place, env: Env = process.env): Promise<string> {
+  const file = operatorFile(place)
+  // An agent whose variable is empty by mistake must not speak as the operator.
+  const token = (env.ORC_TOKEN ?? (await readOwnFile(file))).trim()
+  if (/^[\x21-\x7e]+$/.test(token)) return token
+  throw (await faults()).badToken(env.ORC_TOKEN === undefined ? file : undefined)
+}
+
+export function operatorFile({ stateFolder }: Place): string | undefined {
+  return stateFolder === undefined ? undefined : join(stateFolder, 'operator.token')
+}
+
+async function readOwnFile(file: string | undefined): Promise<string> {
+  let descriptor: number | undefined
+  try {
+    if (file !== undefined) descriptor = openSync(file, 'r')
+    if (descriptor === undefined || (fstatSync(descriptor).mode & 0o077) !== 0)
+      throw new Error('not readable by me alone')
+    return readFileSync(descriptor, 'utf8')
+  } catch (error) {
+    throw (await faults()).noToken(file, error)
+  } finally {
+    if (descriptor !== undefined) closeSync(descriptor)
+  }
+}
+
+function readNote(file: string): { url: string; pid: number } | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+export interface Request {
+  method: 'GET' | 'POST'
+  path: string
+  body?: string
+  idempotencyKey?: string
+}
+
+const TIMEOUT_MS = 60_000
+
+/** One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer than all the rest. */
+export async function exchange<T>({ address, token }: Line, request: Request): Promise<T> {
+  const { socket, host } = await open(address)
+  let received = Buffer.alloc(0)
+  const body = await new Promise<string>((resolve, reject) => {
+    const finish = (ended: boolean) => {
+      const body = readAnswer(received, ended)
+      if (body !== undefined) resolve(body)
+      else if (ended) reject(new Error('its answer was cut off'))
+    }
+    socket.setTimeout(TIMEOUT_MS, () => reject(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
+    socket.on('error', reject)
+    socket.on('end', () => finish(true))
+    socket.on('data', (chunk: Buffer) => {
+      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
+      finish(false)
+    })
+    socket.write(renderRequest(request, host, token))
+  }).catch(async (error: Error) => {
+    throw (await faults()).unreachable(address, error)
+  })
+  socket.destroy()
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw (await faults()).notOrchub(address)
+  }
+}
+
+async function open(address: string): Promise<{ socket: Socket; host: string }> {
+  if (address.startsWith('unix:'))
+    return { socket: connect(address.slice('unix:'.length)), host: 'localhost' }
+  const url = URL.parse(address)
+  const name = url?.hostname.replace(/^\[|\]$/g, '')
+  if (url?.protocol === 'http:') return { socket: connect(Number(url.port || 80), name), host: url.host }
+  if (url?.protocol !== 'https:') throw (await faults()).noAddress(address)
+  const tls = await import('node:tls')
+  return { socket: tls.connect(Number(url.port || 443), name, { servername: name! }), host: url.host }
+}
+
+function renderRequest({ method, path, body, idempotencyKey }: Request, host: string, token: string): string {
+  const key = idempotencyKey === undefined ? '' : `Idempotency-Key: ${idempotencyKey}\r\n`
+  const entity =
+    body === undefined
+      ? ''
+      : `Content-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
+  const head = `${method} ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\nConnection: close\r\n`
+  return `${head}${key}${entity}\r\n${body ?? ''}`
+}
+
+/** The body of a whole answer; undefined for what is not one, or not yet. */
+export function readAnswer(bytes: Buffer, ended: boolean): string | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end === -1) return undefined
+  const head = bytes.toString('latin1', 0, end)
+  const rest = bytes.subarray(end + 4)
+  const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? Number.NaN)
+  if (rest.length >= length) return rest.toString('utf8', 0, length)
+  if (!Number.isNaN(length)) return undefined
+  if (/^transfer-encoding:.*\bchunked\b/im.test(head)) return joinChunks(rest)
+  return ended ? rest.toString('utf8') : undefined
+}
+
+function joinChunks(rest: Buffer): string | undefined {
+  const parts: Buffer[] = []
+  for (let at = 0; ; ) {
+    const lineEnd = rest.indexOf('\r\n', at)
+    const size = Number.parseInt(rest.toString('latin1', at, lineEnd), 16)
+    if (lineEnd === -1 || Number.isNaN(size)) return undefined
+    if (size === 0) return Buffer.concat(parts).toString('utf8')
+    const begin = lineEnd + 2
+    if (begin + size > rest.length) return undefined
+    parts.push(rest.subarray(begin, begin + size))
+    at = begin + size + 2
+  }
+}

@@ -1,0 +1,64 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ChainMark } from '../audit/verify.ts'
+import type { Config, Problem } from '../config.ts'
+import { AppError } from '../model/errors.ts'
+import type { Place } from './line.ts'
+import { complain, paint, plain } from './output.ts'
+
+/** The configuration that the place names, read and checked; its mistakes come out with their lines. */
+export async function loadTeam({ configFile }: Place): Promise<Config> {
+  if (configFile === undefined) {
+    throw new AppError('CONFIG_INVALID', 'There is no orc.yaml here or in a folder above', {
+      hint: 'Name it with --config FILE, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
+    })
+  }
+  const { formatProblems, readConfig } = await import('../config.ts')
+  const loaded = readConfig(configFile)
+  if (loaded.ok) {
+    warn(loaded.warnings, (problems) => formatProblems(problems, configFile))
+    return loaded.config
+  }
+  throw new AppError(
+    'CONFIG_INVALID',
+    `The configuration has mistakes\n\n${formatProblems(loaded.problems, configFile)}\n`,
+    {
+      hint: `orc rules check ${configFile} shows them again.`,
+    },
+  )
+}
+
+function warn(warnings: readonly Problem[], format: (problems: readonly Problem[]) => string): void {
+  if (warnings.length > 0) complain(`${paint('yellow', 'warning:', 'err')} ${plain(format(warnings))}`)
+}
+
+export type Offline = Awaited<ReturnType<typeof import('../main.ts').openOffline>> & {
+  config: Config
+  /** The head of the audit as it was noted outside the store. */
+  witness: ChainMark | undefined
+}
+
+/** Works on the store itself while no service runs. Whoever can open it is the operator, unless it says otherwise. */
+export async function withStore<T>(place: Place, use: (offline: Offline) => Promise<T>): Promise<T> {
+  if (process.env.ORC_TOKEN !== undefined) {
+    throw new AppError('FORBIDDEN', 'Only the operator may do this, and ORC_TOKEN makes you an agent', {
+      hint: 'Unset ORC_TOKEN to speak as the operator.',
+    })
+  }
+  const config = await loadTeam(place)
+  const { openOffline } = await import('../main.ts')
+  const offline = await openOffline(config)
+  try {
+    return await use({ ...offline, config, witness: readWitness(join(config.stateFolder, 'audit.witness')) })
+  } finally {
+    await offline.close()
+  }
+}
+
+function readWitness(file: string): ChainMark | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}

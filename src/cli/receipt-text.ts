@@ -1,0 +1,41 @@
+import type { Receipt } from '../model/receipt.ts'
+import { showDetails } from './details.ts'
+import { exitCode, exitOfReceipt } from './exit-code.ts'
+import { complain, paint, plain, print, printJson } from './output.ts'
+import { reportError } from './report.ts'
+
+/** What was done goes to standard output, what was not to standard error; with --json all goes to the first. */
+export function showAnyReceipt(receipt: Receipt, json: boolean): number {
+  if (json) printJson(receipt)
+  else {
+    showText(receipt)
+    if (receipt.ignored !== undefined) complain(`not used: ${plain(receipt.ignored.join(', '))}`)
+  }
+  return exitCode(exitOfReceipt(receipt))
+}
+
+function showText(receipt: Receipt): void {
+  switch (receipt.status) {
+    case 'delivered':
+      for (const { to, status, message_id, request_id, reason } of receipt.recipients ?? [receipt]) {
+        if (status === 'delivered')
+          print(`delivered: ${message_id}, in the mailbox of ${plain(to)} (delivery: queued)`)
+        else
+          print(
+            `${status}: ${plain(to)}${request_id === undefined ? '' : `, ${request_id}`}: ${plain(reason ?? '')}`,
+          )
+      }
+      break
+    case 'ok':
+      showDetails(receipt)
+      break
+    case 'blocked':
+      complain(`${paint('red', 'blocked:', 'err')} ${plain(receipt.reason)}`)
+      break
+    case 'held':
+      complain(`${paint('yellow', 'held:', 'err')} ${receipt.request_id}: ${plain(receipt.reason)}`)
+      break
+    case 'error':
+      reportError(receipt, false)
+  }
+}

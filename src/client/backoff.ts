@@ -1,0 +1,53 @@
+import { ClientError } from './transport.ts'
+
+const FIRST_MS = 100
+const LONGEST_MS = 10_000
+
+/** Twice as long each time, and never quite the same, so that many clients do not come back at one moment. */
+export function backoff(failures: number): number {
+  const most = Math.min(LONGEST_MS, FIRST_MS * 2 ** failures)
+  return most / 2 + Math.random() * (most / 2)
+}
+
+/** Resolves early, rather than throws, when the signal says so. */
+export function wait(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', done)
+      resolve()
+    }
+    const timer = setTimeout(done, ms)
+    signal?.addEventListener('abort', done, { once: true })
+    if (signal?.aborted === true) done()
+  })
+}
+
+/** A connection that lasted this long was a good one: the next failure is the first of its kind. */
+const LASTING_MS = 5000
+
+/**
+ * Keeps something going over broken connections. `once` calls `alive` when it got through. A fault before the first
+ * time is thrown, so that a wrong address shows at once; later only what waiting cannot mend is.
+ */
+export async function* persist<T>(
+  once: (alive: () => void) => AsyncIterable<T>,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<T> {
+  const isOver = () => signal?.aborted === true
+  let wasAlive = false
+  let failures = 0
+  while (!isOver()) {
+    const start = Date.now()
+    try {
+      yield* once(() => {
+        wasAlive = true
+      })
+    } catch (error) {
+      if (isOver()) return
+      if (!wasAlive || !(error instanceof ClientError && error.isTemporary)) throw error
+    }
+    failures = Date.now() - start > LASTING_MS ? 0 : failures + 1
+    await wait(backoff(failures), signal)
+  }
+}

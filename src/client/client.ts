@@ -1,0 +1,190 @@
+import type { CommandType, FieldsOf } from '../model/command.ts'
+import type {
+  AnswerOf,
+  AuditEntryAnswer,
+  BodyOf,
+  MailAnswer,
+  QueryOf,
+  ReceiptAnswer,
+} from '../service/contract.ts'
+import { backoff, persist, wait } from './backoff.ts'
+import { newIdempotencyKey } from './idempotency-key.ts'
+import { readEvents, readLines } from './lines.ts'
+import { type ReceiveOptions, receiveMail } from './receive.ts'
+import { type Ask, ClientError, createTransport, type FetchLike, parse, refusal } from './transport.ts'
+
+export type { ReceiveOptions } from './receive.ts'
+export { ClientError, type FetchAnswer, type FetchInit, type FetchLike } from './transport.ts'
+
+export interface ClientOptions {
+  /** As the service printed it: `http://127.0.0.1:7420`. */
+  url: string
+  /** An agent's or the operator's. It goes into a header, never into a URL. */
+  token: string
+  /** Instead of the built-in one, for example over a Unix socket. */
+  fetch?: FetchLike
+  /** How often a command is sent again when the connection breaks; its key keeps it from acting twice. */
+  retries?: number
+}
+
+/** The built-in commands with their parameters, and any other that the service knows. */
+export type CommandInput =
+  | { [T in CommandType]: { type: T } & Partial<FieldsOf<T>> }[CommandType]
+  | ({ type: string } & Record<string, unknown>)
+
+export interface CommandOptions {
+  /** The same key acts once (C25). A new one is made unless it is given. */
+  idempotencyKey?: string
+  signal?: AbortSignal
+}
+
+export interface Following {
+  signal?: AbortSignal
+}
+
+export type Client = ReturnType<typeof createClient>
+
+/** Answers to a command that are no receipt: the request did not reach the door. */
+const NO_RECEIPT: ReadonlySet<string> = new Set([
+  'UNAUTHENTICATED',
+  'FORBIDDEN_HOST',
+  'INVALID_REQUEST',
+  'METHOD_NOT_ALLOWED',
+  'NOT_FOUND',
+  'SERVICE_STOPPING',
+])
+const RETRIES = 3
+
+/**
+ * The typed client of the service, for programs and browsers. Receipts are values, whatever their status; what is
+ * no answer to the question throws a ClientError with its code, hint and HTTP status.
+ */
+export function createClient({ url, token, fetch, retries = RETRIES }: ClientOptions) {
+  const transport = createTransport(url, token, fetch)
+
+  async function ask<Answer>(ask: Ask): Promise<Answer> {
+    const { status, text } = await transport.ask(ask)
+    const answer = status === 200 ? parse(text) : undefined
+    if (answer === undefined) throw refusal(status, text)
+    return answer as Answer
+  }
+  const get = <Answer>(path: string, query?: object, signal?: AbortSignal) =>
+    ask<Answer>({ method: 'GET', path, ...(query === undefined ? {} : { query }), signal })
+  const post = <Answer>(path: string, body: unknown) =>
+    ask<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
+
+  /** Sent again only with a key, under which it acts once however often it arrives. */
+  async function say<Answer>(
+    type: Record<string, string>,
+    body: string,
+    options: CommandOptions,
+  ): Promise<Answer> {
+    const { signal, idempotencyKey = newIdempotencyKey() } = options
+    const headers = { ...type, 'idempotency-key': idempotencyKey }
+    for (let failures = 0; ; failures++) {
+      try {
+        const { status, text } = await transport.ask({
+          method: 'POST',
+          path: '/api/v1/commands',
+          headers,
+          body,
+          signal,
+        })
+        const answer = parse(text) as { status?: string; code?: string } | undefined
+        const isReceipt = Array.isArray(answer) || typeof answer?.status === 'string'
+        if (!isReceipt || NO_RECEIPT.has(answer.code ?? '')) throw refusal(status, text)
+        return answer as Answer
+      } catch (error) {
+        const again = error instanceof ClientError && error.isTemporary && failures < retries
+        if (!again || signal?.aborted === true) throw error
+        await wait(backoff(failures), signal)
+      }
+    }
+  }
+
+  const command = (one: CommandInput, options: CommandOptions = {}) =>
+    say<ReceiptAnswer>(JSON_BODY, JSON.stringify(one), options)
+  const next = (query: QueryOf<'nextDeliveries'> = {}, signal?: AbortSignal) =>
+    get<AnswerOf<'nextDeliveries'>>('/api/v1/deliveries/next', query, signal)
+  const acknowledge = (ids: readonly string[], agent?: string) =>
+    command({ type: 'acknowledge', ids: [...ids], ...(agent === undefined ? {} : { agent }) })
+
+  return {
+    health: () => get<AnswerOf<'health'>>('/healthz'),
+
+    command,
+    /** All at once and in order; they share one sync to disk. */
+    commands: (many: readonly CommandInput[], options: CommandOptions = {}) =>
+      say<ReceiptAnswer[]>(JSON_BODY, JSON.stringify(many), options),
+    /** Whatever commands are in the text, as an agent writes them. */
+    text: (text: string, options: CommandOptions = {}) => say<ReceiptAnswer[]>(TEXT_BODY, text, options),
+    commandTypes: () => get<AnswerOf<'commandTypes'>>('/api/v1/commands'),
+
+    agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),
+    prompt: (agent: string) => get<AnswerOf<'prompt'>>(`/api/v1/prompts/${encodeURIComponent(agent)}`),
+    explain: (query: QueryOf<'explain'>) => get<AnswerOf<'explain'>>('/api/v1/rules/explain', query),
+
+    messages: (query: QueryOf<'messages'> = {}) => get<AnswerOf<'messages'>>('/api/v1/messages', query),
+    message: (id: string) => get<AnswerOf<'message'>>(`/api/v1/messages/${encodeURIComponent(id)}`),
+    mailbox: (query: QueryOf<'mailbox'> = {}) => get<AnswerOf<'mailbox'>>('/api/v1/mailbox', query),
+
+    deliveries: (query: QueryOf<'deliveries'> = {}) =>
+      get<AnswerOf<'deliveries'>>('/api/v1/deliveries', query),
+    /** Waits for messages and takes them. Acknowledge them, or they come again. */
+    next,
+    acknowledge,
+    /** Handles messages one by one, and acknowledges each once its handler is done. Ends with the signal. */
+    receive: (options: ReceiveOptions, handler: (message: MailAnswer) => Promise<void> | void) =>
+      receiveMail({ next, acknowledge }, options, handler),
+
+    humanRequests: (query: QueryOf<'humanRequests'> = {}) =>
+      get<AnswerOf<'humanRequests'>>('/api/v1/human-requests', query),
+    decide: (id: string, verdict: BodyOf<'decide'>) =>
+      post<AnswerOf<'decide'>>(`/api/v1/human-requests/${encodeURIComponent(id)}/verdict`, verdict),
+
+    /** The audit, entry by entry, however long it is. */
+    async *audit(query: QueryOf<'audit'> = {}, { signal }: Following = {}): AsyncGenerator<AuditEntryAnswer> {
+      const headers = { accept: 'application/x-ndjson' }
+      for await (const line of readLines(
+        await transport.open({ method: 'GET', path: '/api/v1/audit', query, headers, signal }),
+      )) {
+        yield JSON.parse(line) as AuditEntryAnswer
+      }
+    },
+    verifyAudit: () => get<AnswerOf<'auditVerify'>>('/api/v1/audit/verify'),
+    /** The audit as it grows, without a gap over broken connections. Ends with the signal. */
+    events({ after, signal }: QueryOf<'events'> & Following = {}): AsyncGenerator<AuditEntryAnswer> {
+      let last = after === undefined ? undefined : String(after)
+      return persist(async function* (alive) {
+        const headers = {
+          accept: 'text/event-stream',
+          ...(last === undefined ? {} : { 'last-event-id': last }),
+        }
+        const pieces = await transport.open({ method: 'GET', path: '/api/v1/events', headers, signal })
+        alive()
+        for await (const { id, data } of readEvents(pieces)) {
+          last = id ?? last
+          if (data !== undefined) yield JSON.parse(data) as AuditEntryAnswer
+        }
+      }, signal)
+    },
+
+    state: () => get<AnswerOf<'state'>>('/api/v1/state'),
+    tokens: () => get<AnswerOf<'tokens'>>('/api/v1/tokens'),
+    mintToken: (agent: string) => post<AnswerOf<'mintToken'>>('/api/v1/tokens', { agent }),
+    revokeTokens: (which: string) =>
+      ask<AnswerOf<'revokeTokens'>>({
+        method: 'DELETE',
+        path: `/api/v1/tokens/${encodeURIComponent(which)}`,
+      }),
+    async metrics(): Promise<string> {
+      const { status, text } = await transport.ask({ method: 'GET', path: '/metrics' })
+      if (status !== 200) throw refusal(status, text)
+      return text
+    },
+    openapi: () => get<AnswerOf<'openapi'>>('/openapi.json'),
+  }
+}
+
+const JSON_BODY = { 'content-type': 'application/json' }
+const TEXT_BODY = { 'content-type': 'text/plain; charset=utf-8' }

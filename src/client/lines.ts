@@ -1,0 +1,31 @@
+/** Lines of a text that comes in pieces, without their ends. What follows the last line end is given last. */
+export async function* readLines(pieces: AsyncIterable<string>): AsyncGenerator<string> {
+  let rest = ''
+  for await (const piece of pieces) {
+    const lines = (rest + piece).split('\n')
+    rest = lines.pop()!
+    yield* lines
+  }
+  if (rest !== '') yield rest
+}
+
+export interface ServerEvent {
+  id: string | undefined
+  /** Undefined for a block that only says where the stream stands. */
+  data: string | undefined
+}
+
+/** Server-sent events, as far as this service uses them: its lines end with a line feed, its data is one line. */
+export async function* readEvents(pieces: AsyncIterable<string>): AsyncGenerator<ServerEvent> {
+  let id: string | undefined
+  let data: string | undefined
+  for await (const line of readLines(pieces)) {
+    if (line === '') {
+      if (id !== undefined || data !== undefined) yield { id, data }
+      id = undefined
+      data = undefined
+    } else if (line.startsWith('id: ')) id = line.slice(4)
+    else if (line.startsWith('data: ')) data = line.slice(6)
+  }
+  // A block without its empty line was cut off, and comes again after a reconnection.
+}

@@ -1,0 +1,168 @@
+import { AppError, type ErrorCode } from '../model/errors.ts'
+
+/** The little of `fetch` that is used, so that another can take its place: over a Unix socket, or in a test. */
+export type FetchLike = (url: string, init: FetchInit) => Promise<FetchAnswer>
+
+export interface FetchInit {
+  method: string
+  headers: Record<string, string>
+  body?: string
+  signal?: AbortSignal
+  redirect: 'error'
+  cache: 'no-store'
+}
+
+export interface FetchAnswer {
+  readonly status: number
+  readonly body: ReadableStream<Uint8Array> | null
+  text(): Promise<string>
+}
+
+/** What the service answered instead of what was asked for, or that it did not answer. */
+export class ClientError extends AppError {
+  /** The HTTP status; undefined when there was no answer. */
+  readonly status: number | undefined
+
+  constructor(
+    code: ErrorCode,
+    message: string,
+    details: { hint?: string; status?: number; retryAfterMs?: number; cause?: unknown },
+  ) {
+    const { hint, status, retryAfterMs, cause } = details
+    super(code, message, {
+      ...(hint === undefined ? {} : { hint }),
+      ...(retryAfterMs === undefined ? {} : { data: { retryAfterMs } }),
+      ...(cause === undefined ? {} : { cause }),
+    })
+    this.name = 'ClientError'
+    this.status = status
+  }
+
+  /** Whether the same may well succeed a little later. */
+  get isTemporary(): boolean {
+    return TEMPORARY.has(this.code)
+  }
+}
+
+const TEMPORARY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'SERVICE_UNREACHABLE',
+  'SERVICE_STOPPING',
+  'STORE_UNAVAILABLE',
+])
+
+export interface Ask {
+  method: 'GET' | 'POST' | 'DELETE'
+  path: string
+  query?: object
+  headers?: Record<string, string>
+  body?: string
+  signal?: AbortSignal | undefined
+}
+
+export interface Transport {
+  /** The answer whatever its status; only silence throws. */
+  ask(ask: Ask): Promise<{ status: number; text: string }>
+  /** The body of a good answer, piece by piece. */
+  open(ask: Ask): Promise<AsyncIterable<string>>
+}
+
+export function createTransport(url: string, token: string, fetch: FetchLike | undefined): Transport {
+  const isSocket = url.startsWith('unix:')
+  if (isSocket && fetch === undefined) {
+    throw new AppError('USAGE', 'The built-in fetch does not reach a Unix socket', {
+      hint: 'Give createClient a `fetch` of your own that connects to it.',
+    })
+  }
+  const base = isSocket ? 'http://localhost' : url.replace(/\/+$/, '')
+  const get: FetchLike = fetch ?? ((target, init) => globalThis.fetch(target, init))
+
+  async function call({ method, path, query, headers, body, signal }: Ask): Promise<FetchAnswer> {
+    try {
+      return await get(base + path + queryString(query), {
+        method,
+        headers: { authorization: `Bearer ${token}`, ...headers },
+        ...(body === undefined ? {} : { body }),
+        ...(signal === undefined ? {} : { signal }),
+        // The service never redirects; whatever does must not get the token.
+        redirect: 'error',
+        cache: 'no-store',
+      })
+    } catch (error) {
+      throw signal?.aborted === true ? error : unreachable(url, error)
+    }
+  }
+
+  return {
+    async ask(ask) {
+      const answer = await call(ask)
+      try {
+        return { status: answer.status, text: await answer.text() }
+      } catch (error) {
+        throw ask.signal?.aborted === true ? error : unreachable(url, error)
+      }
+    },
+    async open(ask) {
+      const answer = await call(ask)
+      if (answer.status === 200 && answer.body !== null) return pieces(answer.body, url, ask.signal)
+      throw refusal(answer.status, await answer.text())
+    },
+  }
+}
+
+/** An answer that is not 200 as the error it tells of. */
+export function refusal(status: number, text: string): ClientError {
+  const said = parse(text) as
+    | { code?: ErrorCode; message?: string; hint?: string; retry_after_ms?: number }
+    | undefined
+  if (typeof said?.code !== 'string') {
+    return new ClientError('SERVICE_UNREACHABLE', `Something answered ${status}, but it is not Orchub`, {
+      status,
+      hint: 'Check the address: another program may listen there.',
+    })
+  }
+  return new ClientError(said.code, said.message ?? said.code, {
+    status,
+    ...(said.hint === undefined ? {} : { hint: said.hint }),
+    ...(said.retry_after_ms === undefined ? {} : { retryAfterMs: said.retry_after_ms }),
+  })
+}
+
+export function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function unreachable(url: string, cause: unknown): ClientError {
+  return new ClientError('SERVICE_UNREACHABLE', `The service at ${url} does not answer`, {
+    hint: 'Start it with `orc serve`, or check the address.',
+    cause,
+  })
+}
+
+async function* pieces(
+  body: ReadableStream<Uint8Array>,
+  url: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<string> {
+  const decoder = new TextDecoder()
+  // Not `for await`: not every browser can iterate over a stream.
+  const reader = body.getReader()
+  try {
+    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+      yield decoder.decode(next.value, { stream: true })
+    }
+  } catch (error) {
+    throw signal?.aborted === true ? error : unreachable(url, error)
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+function queryString(query: object | undefined): string {
+  const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined)
+  if (pairs.length === 0) return ''
+  return `?${new URLSearchParams(pairs.map(([key, value]) => [key, String(value)]))}`
+}

@@ -1,0 +1,123 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import { type Context, Hono } from 'hono'
+import { AppError } from '../../model/errors.ts'
+import { ROUTES, type Route, type RouteName } from '../contract.ts'
+import { refuse } from './answer.ts'
+import type { Desk, RouteHandler } from './call.ts'
+import { dispatch } from './dispatch.ts'
+import type { Caller, Gate } from './gate.ts'
+import { checkAudit, readAudit } from './routes/audit.ts'
+import { listCommandTypes } from './routes/command-types.ts'
+import { takeCommands } from './routes/commands.ts'
+import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
+import { streamEvents } from './routes/events.ts'
+import { decideHumanRequest, listHumanRequests } from './routes/human-requests.ts'
+import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
+import { showHealth, showMetrics, showOpenApi, showState } from './routes/state.ts'
+import { explainRules, listAgents, showPrompt } from './routes/team.ts'
+import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
+
+/** One handler for every route of the contract: the compiler finds a missing one. */
+const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
+  health: showHealth,
+  command: takeCommands,
+  commandTypes: listCommandTypes,
+  agents: listAgents,
+  messages: listMessages,
+  message: showMessage,
+  mailbox: showMailbox,
+  deliveries: countDeliveries,
+  nextDeliveries,
+  humanRequests: listHumanRequests,
+  decide: decideHumanRequest,
+  audit: readAudit,
+  auditVerify: checkAudit,
+  state: showState,
+  events: streamEvents,
+  prompt: showPrompt,
+  explain: explainRules,
+  tokens: listTokens,
+  mintToken,
+  revokeTokens,
+  metrics: showMetrics,
+  openapi: showOpenApi,
+}
+
+interface Bindings {
+  incoming: IncomingMessage
+  outgoing: ServerResponse
+  caller: Caller
+}
+type Env = { Bindings: Bindings }
+
+/** The gate, then the routes. Bodies are read from and answers written to node's own objects: Hono routes, no more. */
+export function createListener(desk: Desk, gate: Gate): RequestListener {
+  const app = new Hono<Env>()
+  for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, desk, name)
+  app.notFound((c) => {
+    const methods = methodsOf(c.req.path)
+    return methods === ''
+      ? turnAway(c, noSuchRoute(c.req.path))
+      : turnAway(c, wrongMethod(c.req.method, methods), { allow: methods })
+  })
+
+  const callers = new WeakMap<IncomingMessage, Caller>()
+  const listener = getRequestListener(
+    (request, env) => {
+      const { incoming, outgoing } = env as Omit<Bindings, 'caller'>
+      return app.fetch(request, { incoming, outgoing, caller: callers.get(incoming)! })
+    },
+    { overrideGlobalObjects: false, autoCleanupIncoming: false },
+  )
+  return (incoming, outgoing) => {
+    const passed = gate(incoming)
+    if (passed instanceof AppError) {
+      refuse(incoming, outgoing, passed)
+      return
+    }
+    callers.set(incoming, passed)
+    void listener(incoming, outgoing)
+  }
+}
+
+function addRoute<Name extends RouteName>(app: Hono<Env>, desk: Desk, name: Name) {
+  const route: Route = ROUTES[name]
+  const handler = HANDLERS[name] as RouteHandler<Name>
+  app.on(route.method.toUpperCase(), pattern(route.path), async (c) => {
+    const { incoming, outgoing, caller } = c.env
+    await dispatch(desk, name, handler, { incoming, outgoing, caller, params: c.req.param() })
+    return RESPONSE_ALREADY_SENT
+  })
+}
+
+/** `/messages/{id}` as Hono writes it. */
+function pattern(path: string): string {
+  return path.replace(/\{(\w+)\}/g, ':$1')
+}
+
+/** Found out only when no route took the request: a second handler on each path would slow down the first. */
+function methodsOf(path: string): string {
+  return Object.values<Route>(ROUTES)
+    .filter((route) => new RegExp(`^${route.path.replace(/\{\w+\}/g, '[^/]+')}$`).test(path))
+    .map((route) => route.method.toUpperCase())
+    .join(', ')
+}
+
+function turnAway(c: Context<Env>, error: AppError, headers?: Record<string, string>): Response {
+  refuse(c.env.incoming, c.env.outgoing, error, headers)
+  return RESPONSE_ALREADY_SENT
+}
+
+function wrongMethod(method: string, allowed: string): AppError {
+  return new AppError('METHOD_NOT_ALLOWED', `This route does not take ${method.slice(0, 20)}`, {
+    hint: `It takes ${allowed}.`,
+  })
+}
+
+function noSuchRoute(path: string): AppError {
+  return new AppError('NOT_FOUND', `There is no route ${path.slice(0, 100)}`, {
+    hint: 'GET /openapi.json lists all of them.',
+  })
+}

@@ -1,0 +1,140 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { z } from 'zod'
+import { OPERATOR } from '../../model/agent.ts'
+import { AppError, asAppError } from '../../model/errors.ts'
+import { ROUTES, type Route, type RouteName } from '../contract.ts'
+import { refuse, sendJson } from './answer.ts'
+import { mediaTypeOf, readText } from './body.ts'
+import { type Call, type Desk, type RouteHandler, SENT } from './call.ts'
+import { type Caller, NOBODY } from './gate.ts'
+import { parseJson } from './json.ts'
+
+const BODY = { bytes: 64 * 1024 }
+
+/** Takes one request from the gate to its answer: permission, query, body, handler. */
+export async function dispatch<Name extends RouteName>(
+  desk: Desk,
+  name: Name,
+  handler: RouteHandler<Name>,
+  request: {
+    incoming: IncomingMessage
+    outgoing: ServerResponse
+    caller: Caller
+    params: Record<string, string>
+  },
+): Promise<void> {
+  const { incoming, outgoing, caller, params } = request
+  const route: Route = ROUTES[name]
+  try {
+    const isOperator = caller.principal.kind === 'operator'
+    if (route.who === 'operator' && !isOperator) throw await operatorOnly(desk, caller, route)
+    const query = readQuery(route, incoming.url!) as Call<Name>['query']
+    // The door reads the bodies of commands by itself: their limits and forms are its own.
+    const body =
+      route.body === undefined || name === 'command'
+        ? undefined
+        : parseInput(route.body, await readJson(incoming, outgoing), 'body')
+    const call: Call<Name> = {
+      incoming,
+      outgoing,
+      caller,
+      me: callerName(desk, caller, name),
+      isOperator,
+      params,
+      query,
+      body: body as Call<Name>['body'],
+    }
+    const answer = await handler(desk, call)
+    if (answer !== SENT) sendJson(outgoing, 200, JSON.stringify(answer))
+  } catch (thrown) {
+    const error = asAppError(thrown)
+    if (error.code === 'INTERNAL' || error.code.startsWith('STORE_')) {
+      desk.switchboard.log.error({ err: thrown, route: name }, 'a request failed')
+    }
+    refuse(incoming, outgoing, error)
+  }
+}
+
+function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteName): string {
+  if (principal.kind === 'operator') return OPERATOR
+  const name = switchboard.team().resolve(principal.agent)
+  if (name !== undefined) return name
+  // A command is refused at the door, which writes it down.
+  if (principal === NOBODY.principal || route === 'command') return principal.agent
+  throw new AppError('FORBIDDEN', `${principal.agent} is no longer in the team`, {
+    hint: 'Its token is still known, but orc.yaml does not name it any more.',
+  })
+}
+
+async function operatorOnly({ switchboard }: Desk, caller: Caller, route: Route): Promise<AppError> {
+  const { principal } = caller
+  const agent = principal.kind === 'agent' ? principal.agent : OPERATOR
+  const note = switchboard.admission.noteRefusal(switchboard.team(), agent, switchboard.clock.now())
+  if (note.write) {
+    const more = note.unwritten === 0 ? '' : ` (and ${note.unwritten} more before it, not written down)`
+    await switchboard.store.write((tx) =>
+      tx.audit({
+        type: 'security.forbidden',
+        class: 'private',
+        actor: agent,
+        text: `${route.method.toUpperCase()} ${route.path} refused: only the operator may use it${more}`,
+        data: { route: route.path },
+      }),
+    )
+  }
+  return new AppError('FORBIDDEN', 'Only the operator may do this', {
+    hint: "Use the operator's token; it is in the state folder, in operator.token.",
+  })
+}
+
+const NO_QUERY: Record<string, never> = {}
+
+function readQuery(route: Route, url: string): unknown {
+  const start = url.indexOf('?')
+  if (start < 0 && route.query === undefined) return NO_QUERY
+  const said: Record<string, string> = Object.create(null)
+  for (const [key, value] of new URLSearchParams(start < 0 ? '' : url.slice(start + 1))) {
+    if (route.query === undefined || !Object.hasOwn(route.query.shape, key))
+      throw unknownParameter(route, key)
+    if (Object.hasOwn(said, key)) throw invalid(`The parameter "${key}" came twice`)
+    // `?agent=` says nothing, so that it is the same as nothing.
+    if (value !== '') said[key] = value
+  }
+  return route.query === undefined ? NO_QUERY : parseInput(route.query, { ...said }, 'query')
+}
+
+async function readJson(incoming: IncomingMessage, outgoing: ServerResponse): Promise<unknown> {
+  if (mediaTypeOf(incoming.headers['content-type']) !== 'application/json') {
+    throw new AppError('INVALID_REQUEST', 'The body must be JSON', {
+      hint: 'Send the header `Content-Type: application/json`.',
+    })
+  }
+  return parseJson(await readText(incoming, outgoing, BODY))
+}
+
+function parseInput<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  where: string,
+): z.output<Schema> {
+  const parsed = schema.safeParse(value)
+  if (parsed.success) return parsed.data
+  const problems = parsed.error.issues.map((issue) => `${issue.path.join('.') || where}: ${issue.message}`)
+  throw invalid(problems.join('; '))
+}
+
+function unknownParameter(route: Route, key: string): AppError {
+  const known = route.query === undefined ? [] : Object.keys(route.query.shape)
+  const isToken = /token|authorization/i.test(key)
+  return new AppError('INVALID_REQUEST', `Unknown parameter "${key.slice(0, 40)}"`, {
+    hint: isToken
+      ? 'A token never goes into a URL, where logs would keep it: send it as `Authorization: Bearer TOKEN`.'
+      : `Known here: ${known.join(', ') || 'none'}.`,
+  })
+}
+
+function invalid(message: string): AppError {
+  return new AppError('INVALID_REQUEST', message.slice(0, 1000), {
+    hint: 'GET /openapi.json describes every route.',
+  })
+}

@@ -1,0 +1,114 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { Switchboard } from '../../engine/open.ts'
+import type { ErrorCode } from '../../model/errors.ts'
+import type { Receipt } from '../../model/receipt.ts'
+import { countOpen } from '../../store/deliveries.ts'
+import { countOpenRequests } from './figures.ts'
+import type { OpenCalls } from './open-calls.ts'
+
+/** Figures for Prometheus, in a registry of their own: an embedding program may have several services. */
+export interface Metrics {
+  /** Called for every command: plain additions here, the rest of the work is done when somebody looks. */
+  command(type: string, receipt: Receipt, milliseconds: number): void
+  render(): Promise<{ type: string; text: string }>
+  close(): void
+}
+
+/** Whatever callers invent as a type counts as one, so that they cannot make the figures grow without end. */
+const UNKNOWN = 'unknown'
+const SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
+
+interface Tally {
+  outcomes: Record<Receipt['status'], number>
+  latency: { observe(seconds: number): void }
+}
+
+export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const { store } = switchboard
+  const tallies = new Map<string, Tally>()
+  const errors = new Map<ErrorCode, number>()
+
+  const latency = new Histogram({
+    name: 'orchub_command_duration_seconds',
+    help: 'From the door to the receipt, with the sync to disk',
+    labelNames: ['type'],
+    buckets: SECONDS,
+    registers,
+  })
+  new Counter({
+    name: 'orchub_commands_total',
+    help: 'Commands over HTTP by type and outcome',
+    labelNames: ['type', 'outcome'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [type, { outcomes }] of tallies) {
+        for (const [outcome, count] of Object.entries(outcomes)) this.inc({ type, outcome }, count)
+      }
+    },
+  })
+  new Counter({
+    name: 'orchub_command_errors_total',
+    help: 'Commands that ended in an error, by its code',
+    labelNames: ['code'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [code, count] of errors) this.inc({ code }, count)
+    },
+  })
+  new Gauge({
+    name: 'orchub_store_pending',
+    help: 'Writes that wait for their turn to be committed',
+    registers,
+    collect() {
+      this.set(store.pending())
+    },
+  })
+  new Gauge({
+    name: 'orchub_deliveries_open',
+    help: 'Messages that are not confirmed yet, by recipient and state of delivery',
+    labelNames: ['agent', 'state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, state, count } of await countOpen(store)) this.set({ agent, state }, count)
+    },
+  })
+  new Gauge({
+    name: 'orchub_human_requests_open',
+    help: 'Requests that wait for a person',
+    registers,
+    async collect() {
+      this.set(await countOpenRequests(store))
+    },
+  })
+  new Gauge({
+    name: 'orchub_open_calls',
+    help: 'Streams and long polls that are open',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const kind of ['events', 'deliveries', 'poll'] as const) this.set({ kind }, openCalls.count(kind))
+    },
+  })
+  collectDefaultMetrics({ register: registry })
+
+  for (const type of [...switchboard.registry.all().map((definition) => definition.type), UNKNOWN]) {
+    const outcomes = { delivered: 0, ok: 0, blocked: 0, held: 0, error: 0 }
+    tallies.set(type, { outcomes, latency: latency.labels(type) })
+  }
+
+  return {
+    command(type, receipt, milliseconds) {
+      const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
+      tally.outcomes[receipt.status] += 1
+      tally.latency.observe(milliseconds / 1000)
+      if (receipt.status === 'error') errors.set(receipt.code, (errors.get(receipt.code) ?? 0) + 1)
+    },
+    render: async () => ({ type: registry.contentType, text: await registry.metrics() }),
+    close: () => registry.clear(),
+  }
+}

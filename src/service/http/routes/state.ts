@@ -1,0 +1,40 @@
+import { rosterOf } from '../../../engine/roster.ts'
+import { countOpen } from '../../../store/deliveries.ts'
+import { send } from '../answer.ts'
+import { type RouteHandler, SENT } from '../call.ts'
+import { countOpenRequests } from '../figures.ts'
+import { openApi } from '../openapi.ts'
+import { demand } from '../permission.ts'
+
+export const showHealth: RouteHandler<'health'> = () => ({ status: 'ok' })
+
+export const showState: RouteHandler<'state'> = async (desk, call) => {
+  const { switchboard } = desk
+  const { store } = switchboard
+  const team = switchboard.team()
+  demand(team, call, 'query_state')
+  const { file, loadedAt, problem } = desk.configStatus()
+  return {
+    version: desk.version,
+    pid: process.pid,
+    started_at: new Date(desk.startedAt).toISOString(),
+    store: { engine: store.engine, place: desk.storePlace, pending: store.pending() },
+    config: {
+      ...(file === undefined ? {} : { file }),
+      loaded_at: new Date(loadedAt).toISOString(),
+      ...(problem === undefined ? {} : { problem }),
+    },
+    agents: await rosterOf(store, team),
+    deliveries: await countOpen(store),
+    open_requests: await countOpenRequests(store),
+  }
+}
+
+export const showMetrics: RouteHandler<'metrics'> = async ({ metrics }, { outgoing }) => {
+  const { type, text } = await metrics.render()
+  send(outgoing, 200, type, text)
+  return SENT
+}
+
+export const showOpenApi: RouteHandler<'openapi'> = ({ switchboard, version }) =>
+  openApi(switchboard.registry, version)

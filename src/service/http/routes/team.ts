@@ -1,0 +1,28 @@
+import { rosterOf } from '../../../engine/roster.ts'
+import { isOperatorName } from '../../../engine/team.ts'
+import { OPERATOR } from '../../../model/agent.ts'
+import { AppError } from '../../../model/errors.ts'
+import { explain } from '../../../rules/explain.ts'
+import type { RouteHandler } from '../call.ts'
+import { namedAgent } from '../permission.ts'
+
+export const listAgents: RouteHandler<'agents'> = async ({ switchboard }) => ({
+  agents: await rosterOf(switchboard.store, switchboard.team()),
+})
+
+export const showPrompt: RouteHandler<'prompt'> = ({ switchboard }, { params, me, isOperator }) => {
+  const agent = namedAgent(switchboard.team(), params.agent!)
+  if (!isOperator && agent !== me) {
+    throw new AppError('FORBIDDEN', `The prompt of ${agent} is for ${agent}`, {
+      hint: `Ask for your own: /api/v1/prompts/${me}.`,
+    })
+  }
+  return { agent, prompt: switchboard.prompt(agent)! }
+}
+
+export const explainRules: RouteHandler<'explain'> = ({ switchboard }, { query }) => {
+  const team = switchboard.team()
+  const party = (name: string) => (isOperatorName(name) ? OPERATOR : namedAgent(team, name))
+  const { decision, steps } = explain(team.rules, party(query.from), party(query.to), query.action)
+  return { decision: { ...decision }, steps: steps.map((step) => ({ ...step })) }
+}

@@ -1,0 +1,70 @@
+import type { Switchboard } from '../engine/open.ts'
+import { createListener } from './http/app.ts'
+import type { Desk, Facts } from './http/call.ts'
+import { createFeed } from './http/feed.ts'
+import { createGate } from './http/gate.ts'
+import { createHosts } from './http/hosts.ts'
+import { type Listen, listenOn } from './http/listen.ts'
+import { createMetrics } from './http/metrics.ts'
+import { createOpenCalls } from './http/open-calls.ts'
+
+export interface ServiceOptions extends Facts {
+  switchboard: Switchboard
+  listen: Listen
+  /** Names, besides localhost and the address itself, under which the service may be reached. */
+  allowedHosts: readonly string[]
+}
+
+export interface Service {
+  /** `http://host:port`, or `unix:/path`. */
+  readonly url: string
+  /** Undefined on a Unix socket. */
+  readonly port: number | undefined
+  /** Ends streams and long polls at once, lets other requests end, and frees the port. */
+  close(): Promise<void>
+}
+
+/** Longer than any request but a stream takes, shorter than whoever stops the service will wait. */
+const GRACE_MS = 5000
+
+/** The HTTP API over a switchboard: SSE, long polls, metrics and the OpenAPI document with it. */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { switchboard, listen, allowedHosts } = options
+  const { store, tokens, log } = switchboard
+  const openCalls = createOpenCalls(store, tokens)
+  const feed = createFeed(store, log)
+  const metrics = createMetrics(switchboard, openCalls)
+  const desk: Desk = { ...options, metrics, feed, openCalls }
+  // The port is known once it is taken, and no request comes before that.
+  let hosts = createHosts({ allowed: [] })
+  const listening = await listenOn(
+    listen,
+    createListener(
+      desk,
+      createGate(() => hosts, tokens),
+    ),
+  ).catch((error: unknown) => {
+    release()
+    throw error
+  })
+  hosts = createHosts({
+    allowed: allowedHosts,
+    ...('unixSocket' in listen ? {} : { host: listen.host, port: listening.port! }),
+  })
+
+  function release() {
+    openCalls.close()
+    feed.close()
+    metrics.close()
+  }
+
+  return {
+    url: listening.url,
+    port: listening.port,
+    async close() {
+      openCalls.close()
+      await listening.close(GRACE_MS)
+      release()
+    },
+  }
+}

@@ -1,0 +1,91 @@
+/** Text of an element → command, in the modern and the legacy form (S0.2–S0.5). */
+import {
+  brief,
+  type CommandShape,
+  type KnownCommands,
+  type Notation,
+  type Problem,
+  type Reading,
+} from '../codec.ts'
+import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
+import { childrenOf, textOf } from './body.ts'
+import { type Attribute, parseTag } from './tag.ts'
+
+/** `body` is undefined for a self-closing tag. */
+export function decodeElement(
+  tag: string,
+  body: string | undefined,
+  known: KnownCommands,
+): Reading | Problem {
+  const opening = decodeTag(tag, known)
+  if (!opening.ok) return opening
+  const { shape, attributes } = opening
+  const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
+  for (const { name, key, value } of attributes) {
+    const field = fieldNamed(key, shape)
+    if (field === undefined) reading.ignored.push(brief(name))
+    else if (reading.fields[field] === undefined) reading.fields[field] = value
+    else return saidTwice(name)
+  }
+  return body === undefined ? reading : readBody(body, shape, reading)
+}
+
+/** The command that an opening tag names, and its other attributes. */
+export function decodeTag(
+  tag: string,
+  known: KnownCommands,
+): { ok: true; shape: CommandShape; attributes: Attribute[] } | Problem {
+  const parsed = parseTag(tag)
+  if (!parsed.ok) return parsed
+  const saidIn = (key: string) => parsed.attributes.find((one) => one.key === key)?.value
+  const name = saidIn('name')
+  const type = saidIn('type')
+  const chosen = chooseName(name, type, known)
+  if (!chosen.ok) return chosen
+  const said = chosen.key === 'name' ? name : type
+  const command = said === undefined ? missingType() : commandNamed(said, known)
+  if (!command.ok) return command
+  const { shape } = command
+  const isName = ({ key }: Attribute) =>
+    key === chosen.key || ((key === 'name' || key === 'type') && !shape.fields.has(key))
+  return { ok: true, shape, attributes: parsed.attributes.filter((one) => !isName(one)) }
+}
+
+/** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
+function readBody(body: string, shape: CommandShape, reading: Reading): Reading | Problem {
+  const { fields, ignored } = reading
+  const say = (field: string, value: string) => {
+    const isSaid = fields[field] !== undefined && fields[field] !== ''
+    if (!isSaid) fields[field] = value
+    return !isSaid
+  }
+  const children = legacyChildren(body, shape)
+  if (children === undefined) {
+    const text = textOf(body)
+    if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
+    return reading
+  }
+  const seen = new Set<string>()
+  for (const { name, value, field } of children) {
+    if (field !== undefined && seen.has(field)) return saidTwice(name)
+    if (field === undefined || !say(field, value)) ignored.push(brief(name))
+    else seen.add(field)
+  }
+  return { ...reading, notation: 'legacy' satisfies Notation }
+}
+
+/**
+ * The body is in the legacy form if it is made of elements and each is a parameter, or one is the parameter that a body
+ * would fill. Anything else, such as HTML, is text.
+ */
+function legacyChildren(body: string, shape: CommandShape) {
+  const children = childrenOf(body)?.map((child) => ({ ...child, field: fieldNamed(child.name, shape) }))
+  if (children === undefined || children.length === 0) return undefined
+  const parameters = children.filter((child) => child.field !== undefined)
+  const isLegacy =
+    parameters.length === children.length ||
+    (shape.body === undefined
+      ? parameters.length > 0
+      : parameters.some((child) => child.field === shape.body))
+  return isLegacy ? children : undefined
+}

@@ -1,0 +1,25 @@
+/** Character references: the five of XML, in any case, and numeric ones. Anything else with an `&` is text. */
+
+const NAMED: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
+const REFERENCE = /&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,8})|([a-zA-Z]{2,4}));/g
+
+export function decodeReferences(text: string): string {
+  if (!text.includes('&')) return text
+  return text.replace(REFERENCE, (reference, decimal, hexadecimal, name) => {
+    if (name !== undefined) return NAMED[name.toLowerCase()] ?? reference
+    const code = decimal === undefined ? Number.parseInt(hexadecimal, 16) : Number(decimal)
+    return isScalar(code) ? String.fromCodePoint(code) : reference
+  })
+}
+
+function isScalar(code: number): boolean {
+  return code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)
+}
+
+/** Every occurrence of the given characters as a numeric or named reference. */
+export function encodeReferences(text: string, characters: RegExp): string {
+  return text.replace(characters, (character) => {
+    const name = Object.keys(NAMED).find((key) => NAMED[key] === character)
+    return name === undefined ? `&#${character.codePointAt(0)};` : `&${name};`
+  })
+}

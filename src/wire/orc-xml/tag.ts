@@ -1,0 +1,141 @@
+/** What an opening tag says, or what is wrong with it. Where it ends was found by scan/tag-reader.ts. */
+import { brief, type Problem, problem } from '../codec.ts'
+import { saidTwice } from '../naming.ts'
+import { decodeReferences } from './entities.ts'
+
+export interface Attribute {
+  /** As it was said; `key` is the same in lower case. */
+  name: string
+  key: string
+  value: string
+}
+
+export type ParsedTag = { ok: true; attributes: Attribute[] } | Problem
+
+const NAME_LENGTH = '<orc-command'.length
+const MOST_ATTRIBUTES = 64
+const NAME_END = /[\t-\r =<>"'/]|$/g
+const VALUE_END = /[\t-\r />]/
+const TYPOGRAPHIC_QUOTE = /[\u2018-\u201F\u2032\u2033\u2039\u203A\u00AB\u00BB\u300C-\u300F\uFF02\uFF07]/
+
+export function parseTag(text: string): ParsedTag {
+  const attributes: Attribute[] = []
+  let at = skipSpace(text, NAME_LENGTH)
+  for (; at < text.length; at = skipSpace(text, at)) {
+    if (text[at] === '>') return { ok: true, attributes }
+    if (text[at] === '/') {
+      if (text[skipSpace(text, at + 1)] === '>') return { ok: true, attributes }
+      return notWellFormed(
+        'there is a stray "/" in it',
+        'Write "/" only at the end, as in <orc-command … />.',
+      )
+    }
+    const name = text.slice(at, nameEnd(text, at))
+    if (name === '') return strayCharacter(text[at]!)
+    at = skipSpace(text, at + name.length)
+    if (text[at] !== '=') return withoutValue(name)
+    at = skipSpace(text, at + 1)
+    const quote = text[at]
+    if (quote !== '"' && quote !== "'") return unquoted(name, text.slice(at))
+    const end = text.indexOf(quote, at + 1)
+    if (end < 0) return unclosed(name, quote, text.slice(at + 1))
+    const value = text.slice(at + 1, end)
+    at = end + 1
+    if (at < text.length && !VALUE_END.test(text[at]!)) return runsOn(name, quote, value)
+    const key = name.toLowerCase()
+    if (attributes.some((other) => other.key === key)) return saidTwice(name)
+    if (attributes.length === MOST_ATTRIBUTES) return tooMany()
+    attributes.push({ name, key, value: decodeReferences(value) })
+  }
+  return notWellFormed('it does not end', 'End the opening tag with ">", or with "/>" if there is no body.')
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from
+  while (at < text.length && isSpace(text.charCodeAt(at))) at++
+  return at
+}
+
+/** The same bytes as in the scanner: other spaces are part of a name there, and must be here. */
+function isSpace(code: number): boolean {
+  return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+}
+
+function nameEnd(text: string, from: number): number {
+  NAME_END.lastIndex = from
+  return NAME_END.exec(text)!.index
+}
+
+function notWellFormed(what: string, hint: string): Problem {
+  return problem('NOT_WELL_FORMED', `The tag <orc-command> is not well-formed: ${what}`, hint)
+}
+
+function strayCharacter(character: string): Problem {
+  if (character === '<') {
+    return problem(
+      'UNESCAPED_CHARACTERS',
+      'There is a "<" inside the tag <orc-command>',
+      'End the tag with ">" first; inside a value, put the value in quotes or write "<" as &lt;.',
+    )
+  }
+  if (character === '=') {
+    return notWellFormed('there is an "=" without a name before it', 'Write attributes as name="value".')
+  }
+  return problem(
+    'MISMATCHED_QUOTES',
+    `There is a stray ${character} in the tag <orc-command>`,
+    'Open and close each value with the same quotation mark, as in title="…".',
+  )
+}
+
+function withoutValue(name: string): Problem {
+  if (TYPOGRAPHIC_QUOTE.test(name)) return typographic(name)
+  return notWellFormed(
+    `"${brief(name)}" has no value`,
+    'Write every attribute as name="value", the command\'s type as name="send_message".',
+  )
+}
+
+function unquoted(name: string, rest: string): Problem {
+  if (TYPOGRAPHIC_QUOTE.test(rest[0] ?? '')) return typographic(name)
+  if (rest.startsWith('\\')) {
+    return notWellFormed(
+      `the quotation marks of ${brief(name)} are escaped with backslashes`,
+      `Write ${brief(name)}="…" with plain quotation marks.`,
+    )
+  }
+  return notWellFormed(`the value of ${brief(name)} is not in quotes`, `Write ${brief(name)}="…".`)
+}
+
+function typographic(name: string): Problem {
+  return problem(
+    'NON_ASCII_QUOTES',
+    `The value of ${brief(name)} is in typographic quotation marks`,
+    'Use the plain ASCII quotation marks " or \' around values.',
+  )
+}
+
+function unclosed(name: string, quote: string, value: string): Problem {
+  if (TYPOGRAPHIC_QUOTE.test(value)) return typographic(name)
+  return problem(
+    'MISMATCHED_QUOTES',
+    `The value of ${brief(name)} begins with ${quote}, but ${quote} does not close it`,
+    `Close it with the same quotation mark: ${brief(name)}=${quote}…${quote}.`,
+  )
+}
+
+/** The value ended, and text goes on: either the quotes do not match, or one in the value is not escaped. */
+function runsOn(name: string, quote: string, value: string): Problem {
+  const beganAnother = /[\w.-]\s*=\s*$/.test(value.slice(-100))
+  if (beganAnother || value.includes('>') || TYPOGRAPHIC_QUOTE.test(value))
+    return unclosed(name, quote, value)
+  return problem(
+    'UNESCAPED_CHARACTERS',
+    `The value of ${brief(name)} contains the quotation mark ${quote} that surrounds it`,
+    `Write it as ${quote === '"' ? '&quot;' : '&apos;'} inside the value, or put the value in the other kind of quotes.`,
+  )
+}
+
+function tooMany(): Problem {
+  return notWellFormed(`it has more than ${MOST_ATTRIBUTES} attributes`, 'Say only what the command needs.')
+}

@@ -1,0 +1,313 @@
+/**
+ * Finds where commands begin and end in a stream of agent text. It goes from landmark to landmark, once, forwards; what
+ * it cannot tell yet makes it wait for more input, at most for as much as a command may be long.
+ */
+import { BACKTICK, LEFT_BRACE, LEFT_BRACKET, SLASH, TILDE } from '../ascii.ts'
+import { MAX_COMMAND_TEXT } from '../codec.ts'
+import { openingEcho } from './echo.ts'
+import { closingFence, openingFence } from './fence.ts'
+import { cdata, closingTag, OPENING, objectHeader, openingTag } from './headers.ts'
+import { openInlineCode } from './inline-code.ts'
+import { BLOCK, LOOK_AHEAD } from './landmark.ts'
+import { findLandmarks } from './landmark-search.ts'
+import { type Emit, type Kind, openLedger } from './ledger.ts'
+import { PREFIX_LIMIT } from './lines.ts'
+import { type ObjectOutcome, openObjectReader } from './object-reader.ts'
+import { openQuotation, type QuotationKind } from './quotation.ts'
+import { openTagReader } from './tag-reader.ts'
+import { openWindow, type Window } from './window.ts'
+
+export interface Machine {
+  /** Where the text of what is emitted can be read, during the call. */
+  readonly window: Window
+  /** Of a command that stays open at the end: the line of a closing tag that a quotation hides, and what kind that is. */
+  readonly hidden: { kind: QuotationKind; line: number; closingLine: number } | undefined
+  read(piece: Uint8Array): void
+  end(): void
+}
+
+const SKIPPED: Record<QuotationKind, Kind | undefined> = {
+  fence: 'in-fence',
+  response: 'in-response',
+  message: 'in-message',
+  cdata: undefined,
+}
+
+const OBJECTS: Record<Exclude<ObjectOutcome, 'unsettled'>, Kind> = {
+  complete: 'object',
+  unescaped: 'object-unescaped',
+  broken: 'object-broken',
+  'broken-string': 'object-broken-string',
+  unclosed: 'object-unclosed',
+  'too-large': 'object-too-large',
+}
+
+export function openMachine(emit: Emit): Machine {
+  const window = openWindow()
+  const ledger = openLedger(emit)
+  const inlineCode = openInlineCode(window)
+  const quotation = openQuotation(window)
+  const tag = openTagReader(window)
+  const object = openObjectReader(window)
+  /** Landmarks before `anchor` are dealt with; it is on line `anchorLine`. */
+  let anchor = 0
+  let anchorLine = 1
+  /** Before this offset, landmarks are part of something that was read already. */
+  let cursor = 0
+  /** The same for what a JSON command holds, where only a closing tag of the command around it still counts. */
+  let objectEnd = 0
+  let waitingFor: 'nothing' | 'tag' | 'object' | 'paragraph' = 'nothing'
+  let bare: { start: number; line: number; end: number } | undefined
+
+  function walk(isFinal: boolean) {
+    while (resume(isFinal)) {
+      const limit = isFinal ? window.end : window.end - LOOK_AHEAD
+      if (anchor >= limit) return
+      const to = Math.min(limit, anchor + BLOCK)
+      const from = anchor
+      const line = anchorLine
+      const found = findLandmarks(window.bytes, from - window.base, to - window.base)
+      for (let i = 0; i < found.count; i++) {
+        const at = from + found.places[2 * i]!
+        if (at < cursor) continue
+        anchor = at
+        anchorLine = line + found.places[2 * i + 1]!
+        if (!meet(at, anchorLine, isFinal)) return
+      }
+      anchor = to
+      anchorLine = line + found.lines
+    }
+  }
+
+  /** Goes on with what was unfinished; false if it still is. */
+  function resume(isFinal: boolean): boolean {
+    quotation.seek()
+    switch (waitingFor) {
+      case 'tag':
+        return readTag(isFinal)
+      case 'object':
+        return readObject(isFinal)
+      case 'paragraph':
+        if (inlineCode.at(anchor, isFinal) === 'unsettled') return false
+        waitingFor = 'nothing'
+        return true
+      default:
+        return true
+    }
+  }
+
+  /** Deals with a landmark; false if more input is needed for that. */
+  function meet(at: number, line: number, isFinal: boolean): boolean {
+    if (at >= quotation.end) leaveQuotation(quotation.end)
+    if (at < cursor) return true
+    const { bytes, base } = window
+    switch (bytes[at - base]) {
+      case BACKTICK:
+      case TILDE:
+        return meetFence(at, line, isFinal)
+      case LEFT_BRACE:
+        return meetObject(at, line, isFinal)
+      case LEFT_BRACKET:
+        return meetEcho(at, line, isFinal)
+    }
+    const second = bytes[at - base + 1]
+    if (second === SLASH) return meetClosingTag(at, line, isFinal)
+    if (second === 0x21) return meetCdata(at, line, isFinal)
+    return meetOpeningTag(at, line, isFinal)
+  }
+
+  function meetFence(at: number, line: number, isFinal: boolean): boolean {
+    const { bytes, base } = window
+    if (quotation.fence !== undefined) {
+      const end = closingFence(bytes, at - base, quotation.fence, isFinal)
+      if (end === 'unsettled') return false
+      if (end !== undefined) leaveQuotation(base + end)
+    } else if (quotation.kind === undefined && at >= objectEnd) {
+      const fence = openingFence(bytes, at - base, isFinal)
+      if (fence === 'unsettled') return false
+      if (fence !== undefined) {
+        quotation.enterFence(fence, line)
+        cursor = at + fence.length
+      }
+    }
+    return true
+  }
+
+  function meetEcho(at: number, line: number, isFinal: boolean): boolean {
+    if (quotation.kind !== undefined || at < objectEnd) return true
+    const echo = openingEcho(window.bytes, at - window.base, isFinal)
+    if (echo === 'unsettled') return false
+    if (echo !== undefined) quotation.enter(echo.kind, at, line, echo.terminator, at + MAX_COMMAND_TEXT)
+    return true
+  }
+
+  function meetCdata(at: number, line: number, isFinal: boolean): boolean {
+    if (quotation.kind !== undefined || at < objectEnd || !ledger.isOpen) return true
+    const begins = cdata(window.bytes, at - window.base, isFinal)
+    if (begins === 'unsettled') return false
+    if (!begins) return true
+    const code = inlineCode.onLine(at, cursor, isFinal)
+    if (code === 'text') quotation.enter('cdata', at, line, ']]>', ledger.start + MAX_COMMAND_TEXT)
+    return code !== 'unsettled'
+  }
+
+  function meetOpeningTag(at: number, line: number, isFinal: boolean): boolean {
+    const begins = openingTag(window.bytes, at - window.base, isFinal)
+    if (begins === 'unsettled') return false
+    if (begins === false || at < objectEnd) return true
+    const nameEnd = at + OPENING.length
+    const isSkipped = skip(at, line, nameEnd, begins === true, isFinal)
+    if (isSkipped !== false) return isSkipped === true
+    tag.begin(at)
+    return readTag(isFinal)
+  }
+
+  function readTag(isFinal: boolean): boolean {
+    const outcome = tag.read(isFinal)
+    waitingFor = outcome === 'unsettled' ? 'tag' : 'nothing'
+    if (outcome === 'unsettled') return false
+    const { start, end } = tag
+    const line = anchorLine
+    ledger.expire(start)
+    cursor = start + OPENING.length
+    switch (outcome) {
+      case 'open':
+        ledger.open(start, line, end)
+        consume(end)
+        break
+      case 'self-closing':
+        ledger.add('self-closing', start, line, end, end, end)
+        consume(end)
+        break
+      case 'endless':
+        ledger.add('endless', start, line, end, end, end)
+        break
+      case 'mention':
+        bare = ledger.isOpen ? undefined : { start, line, end }
+        ledger.mention()
+        break
+    }
+    return true
+  }
+
+  function meetClosingTag(at: number, line: number, isFinal: boolean): boolean {
+    const { base } = window
+    const found = closingTag(window.bytes, at - base, isFinal)
+    if (found === 'unsettled') return false
+    if (found === undefined) return true
+    const end = base + found
+    if (quotation.kind !== undefined) {
+      quotation.hideClosingTag(at, end, line)
+      return true
+    }
+    ledger.expire(end)
+    if (ledger.isOpen) {
+      const code = inlineCode.onLine(at, cursor, isFinal)
+      if (code !== 'text') return code === 'code'
+      ledger.close(at, end)
+      consume(end)
+    } else if (bare !== undefined) {
+      ledger.add('bare', bare.start, bare.line, bare.end, bare.end, bare.end)
+      bare = undefined
+    }
+    return true
+  }
+
+  function meetObject(at: number, line: number, isFinal: boolean): boolean {
+    const { base } = window
+    const header = objectHeader(window.bytes, at - base, isFinal)
+    if (header === 'unsettled') return false
+    if (header === undefined || at < objectEnd) return true
+    const value = base + header.value
+    const isSkipped = skip(at, line, value, true, isFinal)
+    if (isSkipped !== false) return isSkipped === true
+    if (!header.hasProperQuotes) {
+      ledger.add('object-quotes', at, line, base + header.key, value, value)
+      cursor = value
+      return true
+    }
+    object.begin(at, value)
+    return readObject(isFinal)
+  }
+
+  function readObject(isFinal: boolean): boolean {
+    const outcome = object.read(isFinal)
+    waitingFor = outcome === 'unsettled' ? 'object' : 'nothing'
+    if (outcome === 'unsettled') return false
+    const { start, end, problemAt } = object
+    ledger.expire(start)
+    ledger.add(OBJECTS[outcome], start, anchorLine, problemAt < 0 ? end : problemAt, end, end)
+    cursor = start + 1
+    objectEnd = end
+    inlineCode.restart(end)
+    bare = undefined
+    return true
+  }
+
+  /** Whether a command that begins here is only quoted, and noted as such. */
+  function skip(
+    at: number,
+    line: number,
+    end: number,
+    isNoted: boolean,
+    isFinal: boolean,
+  ): boolean | 'unsettled' {
+    let kind: Kind | undefined = 'in-inline-code'
+    if (quotation.kind !== undefined) {
+      kind = SKIPPED[quotation.kind]
+      quotation.hideOpeningTag()
+    } else {
+      const code = inlineCode.at(at, isFinal)
+      if (code === 'unsettled') waitingFor = 'paragraph'
+      if (code !== 'code') return code === 'unsettled' ? code : false
+    }
+    if (isNoted && kind !== undefined) ledger.add(kind, at, line, quotation.line, end, end)
+    cursor = at + 1
+    return true
+  }
+
+  function consume(end: number) {
+    cursor = end
+    objectEnd = 0
+    inlineCode.restart(end)
+    bare = undefined
+  }
+
+  function leaveQuotation(end: number) {
+    quotation.leave()
+    cursor = Math.max(cursor, end)
+    inlineCode.restart(cursor)
+  }
+
+  /** Lets go of all that no decision can depend on any more. */
+  function forget() {
+    if (anchor >= quotation.end) leaveQuotation(quotation.end)
+    ledger.expire(anchor)
+    let needed = anchor - PREFIX_LIMIT - 1
+    if (quotation.kind === undefined) needed = Math.min(needed, inlineCode.advance(anchor))
+    window.keepFrom(Math.min(needed, ledger.start))
+  }
+
+  return {
+    window,
+    get hidden() {
+      const { kind, line, hiddenLine } = quotation
+      return kind === undefined || hiddenLine === undefined
+        ? undefined
+        : { kind, line, closingLine: hiddenLine }
+    },
+    read(piece) {
+      window.append(piece)
+      walk(false)
+      forget()
+    },
+    end() {
+      walk(true)
+      if (window.end >= quotation.end) leaveQuotation(quotation.end)
+      const closing = quotation.onlyClosingTag()
+      // The text ends within a quotation that holds the one closing tag: its own end was forgotten.
+      if (closing !== undefined) ledger.close(closing.start, closing.end)
+      ledger.finish()
+    },
+  }
+}

@@ -1,0 +1,77 @@
+/** Commands in free agent text that arrives in chunks of any size (S0.1, C4, C5). The rules: docs/protocol.md. */
+import { type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
+import { decode, isCommandLike } from './decode.ts'
+import { openAllowance } from './scan/allowance.ts'
+import type { Kind } from './scan/ledger.ts'
+import { openMachine } from './scan/machine.ts'
+import { openPieces } from './scan/pieces.ts'
+
+export type { CommandShape, DiagnosticCode, KnownCommands, Scanned, Span } from './codec.ts'
+
+export interface Scanner {
+  /** Everything that can be told now. A cut may be anywhere, inside a UTF-8 sequence too. */
+  push(chunk: Uint8Array | string): Scanned[]
+  /** Everything else. The text is over then, and so is the scanner. */
+  end(): Scanned[]
+}
+
+export function createScanner(known: KnownCommands): Scanner {
+  const machine = openMachine(receive)
+  const pieces = openPieces()
+  const allowance = openAllowance()
+  let scanned: Scanned[] = []
+  let unlisted: { count: number; span: Span } | undefined
+  let isOver = false
+
+  function receive(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
+    const span = { offset: start, end, line }
+    const isCommand = isCommandLike(kind)
+    if (!isCommand && !allowance.take(start)) return omit(span)
+    const outcome = decode({ kind, line, start, inner, last, end }, machine, known)
+    if (!outcome.ok && isCommand && !allowance.take(start)) return omit(span)
+    if (!outcome.ok) listOmitted()
+    scanned.push({ ...outcome, span })
+  }
+
+  function omit(span: Span) {
+    unlisted ??= { count: 0, span }
+    unlisted.count++
+  }
+
+  function listOmitted() {
+    if (unlisted === undefined) return
+    const { count, span } = unlisted
+    const message = `${count} more problems from here on are not listed`
+    const hint = 'Mend those that are listed first.'
+    scanned.push({ ...problem('TOO_MANY_PROBLEMS', message, hint), span })
+    unlisted = undefined
+  }
+
+  function take(): Scanned[] {
+    const taken = scanned
+    scanned = []
+    return taken
+  }
+
+  return {
+    push(chunk) {
+      if (isOver) throw new Error('The scanner is at its end; open another one for another text.')
+      for (const piece of pieces.of(chunk)) machine.read(piece)
+      return take()
+    },
+    end() {
+      if (isOver) return []
+      isOver = true
+      for (const piece of pieces.rest()) machine.read(piece)
+      machine.end()
+      listOmitted()
+      return take()
+    },
+  }
+}
+
+/** A whole text at once. */
+export function scanText(text: string | Uint8Array, known: KnownCommands): Scanned[] {
+  const scanner = createScanner(known)
+  return [...scanner.push(text), ...scanner.end()]
+}

@@ -1,0 +1,258 @@
+import { spawnSync } from 'node:child_process'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { registerAgent } from '../../../src/store/agents.ts'
+import { claimAgent } from '../../../src/store/daemons.ts'
+import { claimDeliveries } from '../../../src/store/deliveries.ts'
+import { decideHumanRequest, insertHumanRequest } from '../../../src/store/human-requests.ts'
+import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
+import { openPostgresStore } from '../../../src/store/postgres/open.ts'
+import type { Store, Tx } from '../../../src/store/store.ts'
+import { setTimer, takeDue } from '../../../src/store/timers.ts'
+import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
+import { createPlace, type Place, START, send, verifyAudit } from '../place.ts'
+
+let server: PostgresServer
+let place: Place
+
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server?.stop())
+beforeEach(async () => {
+  const url = await server.createSchema()
+  place = createPlace((options) => openPostgresStore(url, options), {
+    tamper: async (sql) => void (await server.query(sql, url)),
+    clear: async () => {},
+  })
+})
+afterEach(() => place.clear())
+
+const eastAndWest = async () =>
+  [await place.open({ daemon: 'east' }), await place.open({ daemon: 'west' })] as const
+
+/** A door that opens once everyone has come to it. */
+function meeting(size: number): () => Promise<void> {
+  let waiting = 0
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return async () => {
+    if (++waiting === size) open()
+    await opened
+  }
+}
+
+describe('daemons that share a database', () => {
+  it('may all start at once on an empty one', async () => {
+    const names = ['a', 'b', 'c', 'd']
+    const stores = await Promise.all(names.map((daemon) => place.open({ daemon })))
+    for (const store of stores) await send(store)
+    expect(await stores[0]!.all('SELECT seq FROM messages')).toHaveLength(4)
+  })
+
+  it('of one name: only one of those that start at once gets it', async () => {
+    const starts = await Promise.allSettled(Array.from({ length: 5 }, () => place.open()))
+    const refused = starts.filter((start) => start.status === 'rejected')
+    expect(refused).toHaveLength(4)
+    for (const { reason } of refused) expect(reason).toMatchObject({ code: 'STORE_LOCKED' })
+  })
+
+  it('have a chain each', async () => {
+    const [east, west] = await eastAndWest()
+    await Promise.all([send(east), send(west), send(east), send(west), send(east)])
+    expect(await verifyAudit(east, 'east')).toMatchObject({ ok: true, count: 3 })
+    expect(await verifyAudit(east, 'west')).toMatchObject({ ok: true, count: 2 })
+  })
+
+  it('give keys in the order of the commits, so that whoever reads on from a key misses none', async () => {
+    const [east, west] = await eastAndWest()
+    const reader = await place.open({ daemon: 'reader' })
+    let writing = true
+    const seen: number[] = []
+    const reading = (async () => {
+      for (let last = false; !last; ) {
+        last = !writing
+        const rows = await reader.all<{ seq: number }>(
+          'SELECT seq FROM messages WHERE seq > ? ORDER BY seq',
+          [seen.at(-1) ?? 0],
+        )
+        seen.push(...rows.map((row) => row.seq))
+      }
+    })()
+    const burst = async (store: Store) => {
+      for (let round = 0; round < 25; round++) await Promise.all([send(store), send(store), send(store)])
+    }
+    await Promise.all([burst(east), burst(west)])
+    writing = false
+    await reading
+    expect(seen).toEqual(Array.from({ length: 150 }, (_, index) => index + 1))
+  })
+
+  it('keep the order of one pair, whichever of them accepts the next message', async () => {
+    const stores = await eastAndWest()
+    const keys: number[] = []
+    for (let count = 0; count < 20; count++) keys.push(await send(stores[count % 2]!))
+    expect(keys).toEqual([...keys].sort((a, b) => a - b))
+  })
+
+  it('decide a human request once', async () => {
+    const stores = await eastAndWest()
+    const id = await stores[0].write((tx) =>
+      insertHumanRequest(tx, {
+        kind: 'approval',
+        purpose: 'command',
+        asker: 'Ada',
+        question: '?',
+        reason: '',
+        action: null,
+        action_hash: null,
+        context: '{}',
+        expires_at: START,
+      }),
+    )
+    const meet = meeting(2)
+    const verdicts = await Promise.all(
+      stores.map((store) =>
+        store.write(async (tx) => {
+          await meet()
+          return await decideHumanRequest(tx, id, { state: 'approved', by: store.daemon, comment: null })
+        }),
+      ),
+    )
+    expect(verdicts.filter((verdict) => verdict)).toHaveLength(1)
+  })
+
+  it('take each due timer and each message once, and do not wait for each other', async () => {
+    const stores = await eastAndWest()
+    await stores[0].write(async (tx) => {
+      for (let ref = 0; ref < 10; ref++) await setTimer(tx, 'k', String(ref), START)
+    })
+    for (let count = 0; count < 10; count++) await send(stores[0])
+    const meet = meeting(2)
+    const claim = { agent: 'Bob', until: START + 1, evidence: 'poll', limit: 6, maxBytes: 9999 }
+    const taken = await Promise.all(
+      stores.map((store) =>
+        store.write(async (tx) => {
+          const timers = await takeDue(tx, 6)
+          const mails = await claimDeliveries(tx, claim)
+          // Both hold their rows now: neither had to wait for the other to end.
+          await meet()
+          return [...timers.map((timer) => timer.ref), ...mails.map((mail) => mail.id)]
+        }),
+      ),
+    )
+    expect(taken.flat()).toHaveLength(20)
+    expect(new Set(taken.flat()).size).toBe(20)
+  })
+
+  it('let a command with one idempotency key take effect once, wherever it arrives (C25)', async () => {
+    const stores = await eastAndWest()
+    const meet = meeting(2)
+    const command = async (tx: Tx, daemon: string) => {
+      const known = await findReceipt(tx, 'Ada', 'key')
+      if (known !== undefined) return known.receipt
+      await meet()
+      await keepReceipt(tx, 'Ada', 'key', { digest: 'd', receipt: daemon })
+      return daemon
+    }
+    const receipts = await Promise.all(stores.map((store) => store.write((tx) => command(tx, store.daemon))))
+    expect(new Set(receipts).size).toBe(1)
+  })
+
+  it('get out of a deadlock by themselves', async () => {
+    const stores = await eastAndWest()
+    await stores[0].write(async (tx) => {
+      await registerAgent(tx, 'Ada', 'unknown')
+      await registerAgent(tx, 'Bob', 'unknown')
+    })
+    const meet = meeting(2)
+    const touch = (tx: Tx, agent: string) =>
+      tx.all('UPDATE agents SET paused = paused + 1 WHERE name = ? RETURNING name', [agent])
+    await Promise.all(
+      stores.map((store, index) =>
+        store.write(async (tx) => {
+          const [first, second] = index === 0 ? ['Ada', 'Bob'] : ['Bob', 'Ada']
+          await touch(tx, first!)
+          await meet()
+          await touch(tx, second!)
+        }),
+      ),
+    )
+    expect(await stores[0].all('SELECT paused FROM agents')).toEqual([{ paused: 2 }, { paused: 2 }])
+  })
+
+  it('claim an agent once', async () => {
+    const stores = await eastAndWest()
+    await stores[0].write((tx) => registerAgent(tx, 'Ada', 'unknown'))
+    const claims = await Promise.all(
+      stores.map((store) => store.write((tx) => claimAgent(tx, { daemon: store.daemon, epoch: 1 }, 'Ada'))),
+    )
+    expect(claims.filter((claim) => claim)).toHaveLength(1)
+  })
+})
+
+describe('a successor', () => {
+  it('takes over when the lease ran out, and the one before can write no more', async () => {
+    let now = START
+    const clock = { now: () => now, leaseMs: 60_000 }
+    const old = await place.open(clock)
+    await send(old)
+    await expect(place.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    now += 60_000
+    const next = await place.open(clock)
+    await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
+    expect(await send(next)).toBe(2)
+    await old.close()
+    // The old one's end does not end the lease of the new one.
+    await expect(place.open(clock)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    expect(await verifyAudit(next)).toMatchObject({ ok: true, count: 2 })
+  })
+
+  it('waits for the transaction under way, and carries on behind it', async () => {
+    let now = START
+    const clock = { now: () => now }
+    const old = await place.open(clock)
+    now += 60_000
+    let taken = false
+    let opening: Promise<Store> | undefined
+    await old.write(async (tx) => {
+      opening = place.open(clock).then((store) => {
+        taken = true
+        return store
+      })
+      await server.query('SELECT pg_sleep(0.2)')
+      expect(taken).toBe(false)
+      tx.audit({ type: 'mark.set', class: 'internal', actor: 'Ada', text: 'the last word' })
+    })
+    const next = await opening!
+    await send(next)
+    expect(await verifyAudit(next)).toMatchObject({ ok: true, count: 2 })
+    await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
+  })
+
+  it('does not wait for ever for one that hangs in the middle of a transaction', async () => {
+    let now = START
+    const clock = { now: () => now, leaseMs: 300 }
+    const old = await place.open(clock)
+    now += 300
+    const hanging = old.write(async (tx) => {
+      await tx.run('DELETE FROM timers')
+      await server.query('SELECT pg_sleep(0.8)')
+      await tx.get('SELECT 1 AS one')
+    })
+    hanging.catch(() => {})
+    const next = await place.open(clock)
+    await expect(hanging).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(send(old)).rejects.toMatchObject({ code: 'FENCED' })
+    expect(await send(next)).toBe(1)
+  })
+
+  it('need not wait for a daemon of the same host whose process has ended', async () => {
+    const { pid } = spawnSync('true')
+    await place.open({ pid })
+    await expect(place.open({ host: 'elsewhere' })).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    const next = await place.open()
+    expect(await send(next)).toBe(1)
+  })
+})

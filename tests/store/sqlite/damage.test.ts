@@ -1,0 +1,73 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AppError } from '../../../src/model/errors.ts'
+import { claimDeliveries, moveDeliveries } from '../../../src/store/deliveries.ts'
+import { type Mail, readMailbox } from '../../../src/store/messages.ts'
+import type { Store } from '../../../src/store/store.ts'
+import { send } from '../place.ts'
+import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
+
+let place: SqlitePlace
+beforeEach(async () => {
+  place = await createSqlitePlace()
+})
+afterEach(() => place.clear())
+
+const AGENTS = ['Bob', 'Cleo']
+const FLIPS = 400
+
+async function fill(store: Store) {
+  for (let count = 0; count < 40; count++) {
+    const content = `content ${count} ${'lorem ipsum '.repeat(10)}`
+    await send(store, { to: AGENTS[count % 2]!, content, correlation: 1 + (count % 3) })
+  }
+  const claim = { agent: 'Bob', until: 1, evidence: 'poll', limit: 6, maxBytes: 100_000 }
+  await store.write((tx) => claimDeliveries(tx, claim))
+  await store.write((tx) => moveDeliveries(tx, 'Bob', [2, 4, 6], 'read', 'acknowledged'))
+}
+
+async function readAll(store: Store): Promise<Mail[]> {
+  const boxes = []
+  for (const agent of AGENTS) boxes.push(await readMailbox(store, agent, 'all'))
+  return boxes.flat()
+}
+
+describe('a flipped bit in the file', () => {
+  it('is called damage, or found by the check, or of no consequence; never does it reach a reader', async () => {
+    const store = await place.open()
+    await fill(store)
+    const original = await readAll(store)
+    await store.close()
+    const bytes = readFileSync(place.file)
+
+    const outcomes = { refused: 0, found: 0, harmless: 0 }
+    for (let flip = 0; flip < FLIPS; flip++) {
+      const damaged = Buffer.from(bytes)
+      // Spread over the file, and over the bits of a byte.
+      const at = Math.floor((flip * bytes.length) / FLIPS) + ((flip * 37) % 200)
+      damaged[at]! ^= 1 << (flip % 8)
+      writeFileSync(place.file, damaged)
+      const outcome = await tryReading(original)
+      expect(outcome, `bit ${flip % 8} of byte ${at}`).not.toBe('served')
+      outcomes[outcome as keyof typeof outcomes]++
+    }
+    expect(outcomes.refused).toBeGreaterThan(FLIPS / 20)
+    expect(outcomes.found).toBeGreaterThan(0)
+  })
+})
+
+async function tryReading(original: Mail[]): Promise<'refused' | 'found' | 'harmless' | 'served'> {
+  let store: Store | undefined
+  try {
+    store = await place.open()
+    const problems = await store.check()
+    const mails = await readAll(store)
+    if (problems.length > 0) return 'found'
+    return JSON.stringify(mails) === JSON.stringify(original) ? 'harmless' : 'served'
+  } catch (error) {
+    expect((error as AppError).code).toMatch(/^STORE_(CORRUPT|NEWER)$/)
+    return 'refused'
+  } finally {
+    await store?.close()
+  }
+}

@@ -1,0 +1,8 @@
+// Opens the store of a file, says so, and holds it until its standard input ends or it is killed.
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
+import { send, storeOptions } from '../place.ts'
+
+const store = await openSqliteStore(process.argv[2]!, storeOptions({ pid: process.pid }))
+await send(store)
+process.stdout.write('ready\n')
+process.stdin.on('end', () => void store.close()).resume()

@@ -1,0 +1,70 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
+import { send, storeOptions } from '../place.ts'
+import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
+
+let place: SqlitePlace
+beforeEach(async () => {
+  place = await createSqlitePlace()
+})
+afterEach(() => place.clear())
+
+async function startHolder() {
+  const holder = spawn(process.execPath, [join(import.meta.dirname, 'holder.child.ts'), place.file], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  await once(holder.stdout, 'data')
+  return holder
+}
+
+describe('a store file', () => {
+  it('has one daemon: the second one says who the first is, and gets it when that one is killed', async () => {
+    const holder = await startHolder()
+    try {
+      await expect(place.open()).rejects.toMatchObject({
+        code: 'STORE_LOCKED',
+        message: expect.stringContaining(`process ${holder.pid} on`),
+      })
+      const second = spawnSync(process.execPath, [join(import.meta.dirname, 'holder.child.ts'), place.file])
+      expect(second.stderr.toString()).toContain(`process ${holder.pid} on`)
+    } finally {
+      holder.kill('SIGKILL')
+      await once(holder, 'exit')
+    }
+    // Its lease still runs, but the kernel knows better.
+    expect(await send(await place.open())).toBe(2)
+  })
+
+  it('is for its owner only', async () => {
+    await send(await place.open())
+    for (const suffix of ['', '-wal', '.holder']) {
+      expect(existsSync(place.file + suffix)).toBe(true)
+      expect(statSync(place.file + suffix).mode & 0o077).toBe(0)
+    }
+  })
+
+  it('that is none is called damaged', async () => {
+    writeFileSync(place.file, 'this is not a database, but it is long enough to look like one '.repeat(100))
+    await expect(place.open()).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+  })
+
+  it('where none can be is said to be unavailable', async () => {
+    writeFileSync(join(dirname(place.file), 'file'), '')
+    const impossible = join(dirname(place.file), 'file', 'store.db')
+    await expect(openSqliteStore(impossible, storeOptions({}))).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
+  })
+
+  it('that a failed opening leaves behind can be opened again', async () => {
+    await (await place.open()).close()
+    await place.tamper(`UPDATE meta SET value = '999' WHERE key = 'schema_version'`)
+    await expect(place.open()).rejects.toMatchObject({ code: 'STORE_NEWER' })
+    await place.tamper(`UPDATE meta SET value = '1' WHERE key = 'schema_version'`)
+    expect(await send(await place.open())).toBe(1)
+  })
+})
