@@ -1,16 +1,15 @@
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { type ChainMark, type StoredEntry, verifyChain } from '../audit/verify.ts'
-import type { AuditVerdict } from '../engine/audit-check.ts'
 import { AppError } from '../model/errors.ts'
-import type { AuditEntryAnswer } from '../service/contract.ts'
+import type { AnswerOf, AuditEntryAnswer } from '../service/contract.ts'
 
 /** The form in which entries are exported: all that the hash covers, and nothing that it does not. */
 export function exportLine({ line: _, ...covered }: AuditEntryAnswer): string {
   return JSON.stringify(covered)
 }
 
-export type ExportVerdict = AuditVerdict & { head?: ChainMark }
+export type ExportVerdict = AnswerOf<'auditVerify'> & { head?: ChainMark }
 
 /** Checks an export, entry by entry, whatever its size. */
 export async function verifyExport(file: Readable): Promise<ExportVerdict> {

@@ -1,6 +1,6 @@
 import { askType, builtInTypes, type CommandType } from './command-types.ts'
-import type { Place } from './line.ts'
 import { paint, plain, print } from './output.ts'
+import type { Place } from './place.ts'
 import { table } from './table.ts'
 import { COMMON_OPTIONS, type Option } from './verb.ts'
 

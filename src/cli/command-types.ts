@@ -1,5 +1,6 @@
 import { AppError } from '../model/errors.ts'
-import { exchange, openLine, type Place } from './line.ts'
+import { exchange, openLine } from './line.ts'
+import type { Place } from './place.ts'
 import type { Unknown } from './report.ts'
 
 /** The part of JSON Schema that help and completion read. */

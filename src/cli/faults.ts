@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { AppError, type ErrorCode } from '../model/errors.ts'
-import type { Place } from './line.ts'
+import type { Place } from './place.ts'
 
 /** What can go wrong before a command reaches the service, each with what to do about it. */
 function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {

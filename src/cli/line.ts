@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { Place } from './place.ts'
 
 // An import statement makes a namespace of every export of the module, which takes as long as the module itself.
 const { closeSync, existsSync, fstatSync, openSync, readFileSync } = process.getBuiltinModule('node:fs')
@@ -13,12 +14,6 @@ const { dirname, join, resolve } = process.getBuiltinModule('node:path')
 export interface Line {
   address: string
   token: string
-}
-
-/** A team's orc.yaml and the folder of its state, as far as they are known. */
-export interface Place {
-  readonly configFile?: string
-  readonly stateFolder?: string
 }
 
 export type Env = Readonly<Record<string, string | undefined>>
@@ -112,7 +107,7 @@ const TIMEOUT_MS = 60_000
 /** One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer than all the rest. */
 export async function exchange<T>({ address, token }: Line, request: Request): Promise<T> {
   const { socket, host } = await open(address)
-  let received = Buffer.alloc(0)
+  let received: Buffer = Buffer.alloc(0)
   const body = await new Promise<string>((resolve, reject) => {
     const finish = (ended: boolean) => {
       const body = readAnswer(received, ended)

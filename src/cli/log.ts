@@ -9,10 +9,9 @@ type Level = (typeof LOG_LEVELS)[number]
 export async function openLog(level: string): Promise<Log> {
   if (!isatty(2)) {
     const { pino } = await import('pino')
-    return pino(
-      { level, base: undefined, timestamp: pino.stdTimeFunctions.isoTime },
-      pino.destination({ dest: 2, sync: true }),
-    )
+    const destination = pino.destination({ dest: 2, sync: true })
+    const log: Log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+    return log
   }
   const least = LOG_LEVELS.indexOf(level as Level)
   const at = (own: Level, style: Style) => (fields: Record<string, unknown>, text: string) => {

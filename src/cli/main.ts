@@ -1,5 +1,5 @@
 import { BODIES, speak } from './speak.ts'
-import type { Verb } from './verb.ts'
+import type { Program, Verb } from './verb.ts'
 
 type Load = () => Promise<{ verb: Verb }>
 
@@ -31,25 +31,37 @@ const VERBS: Readonly<Record<string, Load>> = {
   version: () => import('./commands/version.ts'),
 }
 
-const SAME: Readonly<Record<string, string>> = {
-  '--help': 'help',
-  '-h': 'help',
-  '--version': 'version',
-  '-V': 'version',
-}
+const SAME = new Map([
+  ['--help', 'help'],
+  ['-h', 'help'],
+  ['--version', 'version'],
+  ['-V', 'version'],
+])
 
-async function run([first = 'help', ...rest]: readonly string[]): Promise<number> {
+async function run(argv: readonly string[]): Promise<number> {
+  const [first = 'help', ...rest] = verbFirst(argv)
   const below = `${first} ${rest[0]}`
   const isBelow = Object.hasOwn(VERBS, below)
-  const name = isBelow ? below : (SAME[first] ?? first)
+  const name = isBelow ? below : (SAME.get(first) ?? first)
   if (!Object.hasOwn(VERBS, name)) return await speak(first, rest)
   const [{ verb }, { runVerb }] = await Promise.all([VERBS[name]!(), import('./run-verb.ts')])
-  return await runVerb(verb, isBelow ? rest.slice(1) : rest, allVerbs)
+  return await runVerb(verb, isBelow ? rest.slice(1) : rest, PROGRAM)
 }
 
-async function allVerbs(): Promise<Verb[]> {
-  const loaded = await Promise.all(Object.values(VERBS).map((load) => load()))
-  return loaded.map(({ verb }) => verb)
+/** `orc --json status` is as good as `orc status --json`. */
+function verbFirst(argv: readonly string[]): readonly string[] {
+  const count = argv[0] === '--config' ? 2 : argv[0] === '--json' || argv[0]?.startsWith('--config=') ? 1 : 0
+  if (count === 0 || argv.length <= count) return argv
+  const [verb, ...rest] = verbFirst(argv.slice(count))
+  return [verb!, ...argv.slice(0, count), ...rest]
+}
+
+const PROGRAM: Program = {
+  async verbs() {
+    const loaded = await Promise.all(Object.values(VERBS).map((load) => load()))
+    return loaded.map(({ verb }) => verb)
+  },
+  version: async () => (await import('../version.ts')).VERSION,
 }
 
 async function fail(error: unknown, argv: readonly string[]): Promise<number> {

@@ -1,13 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainMark } from '../audit/verify.ts'
-import type { Config, Problem } from '../config.ts'
+import type { Config } from '../config.ts'
 import { AppError } from '../model/errors.ts'
-import type { Place } from './line.ts'
-import { complain, paint, plain } from './output.ts'
+import type { Place } from './place.ts'
 
 /** The configuration that the place names, read and checked; its mistakes come out with their lines. */
-export async function loadTeam({ configFile }: Place): Promise<Config> {
+export async function loadTeam(
+  { configFile }: Place,
+  onWarnings: (text: string) => void = () => {},
+): Promise<Config> {
   if (configFile === undefined) {
     throw new AppError('CONFIG_INVALID', 'There is no orc.yaml here or in a folder above', {
       hint: 'Name it with --config FILE, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
@@ -15,21 +17,14 @@ export async function loadTeam({ configFile }: Place): Promise<Config> {
   }
   const { formatProblems, readConfig } = await import('../config.ts')
   const loaded = readConfig(configFile)
-  if (loaded.ok) {
-    warn(loaded.warnings, (problems) => formatProblems(problems, configFile))
-    return loaded.config
-  }
-  throw new AppError(
-    'CONFIG_INVALID',
-    `The configuration has mistakes\n\n${formatProblems(loaded.problems, configFile)}\n`,
-    {
+  if (!loaded.ok) {
+    const problems = formatProblems(loaded.problems, configFile)
+    throw new AppError('CONFIG_INVALID', `The configuration has mistakes\n\n${problems}\n`, {
       hint: `orc rules check ${configFile} shows them again.`,
-    },
-  )
-}
-
-function warn(warnings: readonly Problem[], format: (problems: readonly Problem[]) => string): void {
-  if (warnings.length > 0) complain(`${paint('yellow', 'warning:', 'err')} ${plain(format(warnings))}`)
+    })
+  }
+  if (loaded.warnings.length > 0) onWarnings(formatProblems(loaded.warnings, configFile))
+  return loaded.config
 }
 
 export type Offline = Awaited<ReturnType<typeof import('../main.ts').openOffline>> & {

@@ -1,4 +1,4 @@
-import type { Receipt } from '../model/receipt.ts'
+import type { Receipt, RecipientReceipt } from '../model/receipt.ts'
 import { showDetails } from './details.ts'
 import { exitCode, exitOfReceipt } from './exit-code.ts'
 import { complain, paint, plain, print, printJson } from './output.ts'
@@ -16,8 +16,11 @@ export function showAnyReceipt(receipt: Receipt, json: boolean): number {
 
 function showText(receipt: Receipt): void {
   switch (receipt.status) {
-    case 'delivered':
-      for (const { to, status, message_id, request_id, reason } of receipt.recipients ?? [receipt]) {
+    case 'delivered': {
+      const recipients: readonly RecipientReceipt[] = receipt.recipients ?? [
+        { ...receipt, status: 'delivered' },
+      ]
+      for (const { to, status, message_id, request_id, reason } of recipients) {
         if (status === 'delivered')
           print(`delivered: ${message_id}, in the mailbox of ${plain(to)} (delivery: queued)`)
         else
@@ -26,6 +29,7 @@ function showText(receipt: Receipt): void {
           )
       }
       break
+    }
     case 'ok':
       showDetails(receipt)
       break

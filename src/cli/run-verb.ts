@@ -1,18 +1,14 @@
 import { readTyped } from './invocation.ts'
 import { findPlace } from './line.ts'
 import { print } from './output.ts'
-import type { Verb } from './verb.ts'
+import type { Program, Verb } from './verb.ts'
 import { verbHelp } from './verb-help.ts'
 
 /** Reads what was typed after a verb and runs it. */
-export async function runVerb(
-  verb: Verb,
-  argv: readonly string[],
-  verbs: () => Promise<readonly Verb[]>,
-): Promise<number> {
+export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
   const { words, options } = readTyped(verb, argv)
   if (options.has('help')) {
-    print(verbHelp(verb, await verbs()))
+    print(verbHelp(verb, await program.verbs()))
     return 0
   }
   const option = (name: string) => {
@@ -25,6 +21,6 @@ export async function runVerb(
     place: findPlace(option('config')),
     option,
     flag: (name) => options.has(name),
-    verbs,
+    program,
   })
 }

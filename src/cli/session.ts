@@ -1,6 +1,7 @@
 import type { Client } from '../client/client.ts'
 import { AppError } from '../model/errors.ts'
-import { openLine, type Place } from './line.ts'
+import { openLine } from './line.ts'
+import type { Place } from './place.ts'
 
 /** The typed client of the running service, with the token of whoever types. */
 export async function openClient(place: Place): Promise<Client> {

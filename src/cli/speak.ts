@@ -1,6 +1,7 @@
 import type { Receipt } from '../model/receipt.ts'
-import { exchange, findPlace, type Line, openLine, type Place } from './line.ts'
+import { exchange, findPlace, type Line, openLine } from './line.ts'
 import { print, printJson } from './output.ts'
+import type { Place } from './place.ts'
 
 const faults = () => import('./faults.ts')
 
@@ -45,7 +46,8 @@ export async function speak(verb: string, argv: readonly string[]): Promise<numb
     const { showCommandHelp } = await import('./command-help.ts')
     return await showCommandHelp(verb, type, place)
   }
-  const fields = await withBody(said, verb, BODIES[type] ?? (await askForBody(verb, type, place)))
+  const body = Object.hasOwn(BODIES, type) ? BODIES[type]! : await askForBody(verb, type, place)
+  const fields = await withBody(said, verb, body)
   const line = await openLine(place)
   const receipt = await say(line, { ...fields, type }, said.idempotencyKey)
   const exit = await showReceipt(receipt, said.json === true)

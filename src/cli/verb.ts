@@ -1,4 +1,4 @@
-import type { Place } from './line.ts'
+import type { Place } from './place.ts'
 
 export interface Option {
   name: string
@@ -45,8 +45,13 @@ export interface Invocation {
   /** The value of an option that was given. */
   option(name: string): string | undefined
   flag(name: string): boolean
-  /** All verbs, for help and completion. */
+  program: Program
+}
+
+/** The program as a whole, for help, completion and the version. */
+export interface Program {
   verbs(): Promise<readonly Verb[]>
+  version(): Promise<string>
 }
 
 /** Every verb has these. */

@@ -32,8 +32,9 @@ export async function verifyAudit(store: Store, witness?: ChainMark): Promise<Au
       expectedHead: head,
       witness,
     })
-    if (!verdict.ok) return { ...verdict, count: Math.max(0, verdict.seq - 1) }
+    // What is reached first is told; a message's entry comes before whatever is wrong after it.
     if (pass.fault !== undefined) return pass.fault
+    if (!verdict.ok) return { ...verdict, count: Math.max(0, verdict.seq - 1) }
     const { seq } = (await readHead(store, chain)) ?? head
     if (pass.last > seq) {
       return fault(seq, `Entry ${seq + 1} lies after the recorded head, ${seq}`, 'unrecorded', seq + 1)
@@ -59,11 +60,9 @@ async function* entriesUpTo(
     // The chain may have grown since the head was read; what is new is good enough to account for messages.
     const isOld = row.seq <= headSeq
     if (isOld) yield { ...row, dataJson: row.data }
-    if (row.type !== 'message.accepted') continue
+    if (row.type !== 'message.accepted' || pass.fault !== undefined) continue
     const problem = await messages.compare(row, isOld)
-    if (problem === undefined) continue
-    pass.fault = fault(row.seq - 1, problem, 'message', row.seq)
-    return
+    if (problem !== undefined) pass.fault = fault(row.seq - 1, problem, 'message', row.seq)
   }
 }
 

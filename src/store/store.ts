@@ -16,7 +16,10 @@ export interface Tx extends Reader {
   readonly now: number
   /** Writes. An engine may send it without waiting: a fault then surfaces at the next read or at the commit. */
   run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
-  /** The next key of that kind. A key taken by a transaction that fails is not used again. */
+  /**
+   * The next key of that kind. A key taken by a transaction that fails is not used again. Keys become visible in
+   * their order, between daemons too: whoever has read up to one never misses a smaller one.
+   */
   nextKey(kind: IdKind): MaybePromise<number>
   /** Sealed into the hash chain and written in this same transaction (C12). */
   audit(draft: AuditDraft): void

@@ -161,7 +161,7 @@ describe('a stream of deliveries', () => {
     const queued = json.deliveries.find((one: { state: string }) => one.state === 'queued')
     expect(queued.count).toBeGreaterThan(count / 3)
     stream.answer.resume()
-    await stream.until((text) => eventsIn(text).length === count)
+    await stream.until((text) => text.endsWith('\n\n') && text.includes(`id: msg_${count}\n`))
     expect(eventsIn(stream.text()).map((event) => event.id)).toEqual(
       Array.from({ length: count }, (_, index) => `msg_${index + 1}`),
     )

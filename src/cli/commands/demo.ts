@@ -1,4 +1,6 @@
-import { AppError } from '../../model/errors.ts'
+import { startDemo } from '../demo/demo.ts'
+import { print } from '../output.ts'
+import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -7,6 +9,11 @@ export const verb: Verb = {
   summary: 'watch a small built-in team at work; needs no key and no network',
   examples: ['orc demo'],
   async run() {
-    throw new AppError('INTERNAL', 'The demo is not built yet')
+    const colours = process.stdout.isTTY === true && process.env.NO_COLOR === undefined
+    const demo = await startDemo({ folder: process.cwd(), write: print, colours })
+    await stopSignal()
+    print('Stopping …')
+    await demo.close()
+    return 0
   },
 }

@@ -14,12 +14,12 @@ export const verb: Verb = {
   summary: 'show all of this, or one command',
   arguments: [{ name: 'COMMAND', optional: true, rest: true }],
   examples: ['orc help', 'orc help audit', 'orc audit verify --help'],
-  async run({ words, verbs, place, json }) {
-    const all = await verbs()
+  async run({ words, program, place, json }) {
+    const all = await program.verbs()
     const name = words.join(' ')
     if (name === '') {
-      if (json) printJson(await overviewJson(all))
-      else print(await overview(all))
+      if (json) printJson(await overviewJson(all, await program.version()))
+      else print(await overview(all, await program.version()))
       return 0
     }
     const one = all.find((verb) => verb.name === name)
@@ -41,10 +41,9 @@ const ENVIRONMENT = [
   ['NO_COLOR', 'no colours'],
 ]
 
-async function overview(verbs: readonly Verb[]): Promise<string> {
-  const { VERSION } = await import('../../version.ts')
+async function overview(verbs: readonly Verb[], version: string): Promise<string> {
   const types = await builtInTypes()
-  const lines = [`${paint('bold', `Orchub ${VERSION}`)}: the switchboard for a team of AI agents`, '']
+  const lines = [`${paint('bold', `Orchub ${version}`)}: the switchboard for a team of AI agents`, '']
   lines.push(`${paint('bold', 'Usage:')} orc COMMAND [options]`, '')
   const width = Math.max(...verbs.map((verb) => shortUsage(verb).length))
   for (const group of GROUPS) {
@@ -91,10 +90,9 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1)
 }
 
-async function overviewJson(verbs: readonly Verb[]) {
-  const { VERSION } = await import('../../version.ts')
+async function overviewJson(verbs: readonly Verb[], version: string) {
   return {
-    version: VERSION,
+    version,
     commands: [
       ...verbs.map(({ name, summary }) => ({ name, summary })),
       ...(await builtInTypes()).map(({ type, summary }) => ({ name: type.replaceAll('_', '-'), summary })),

@@ -1,4 +1,4 @@
-import { ACTIONS, type Action } from '../../model/rule.ts'
+import { ACTIONS, type Action, type Verdict } from '../../model/rule.ts'
 import type { Explanation } from '../../rules/explain.ts'
 import { loadTeam } from '../offline.ts'
 import { paint, plain, print, printJson, type Style } from '../output.ts'
@@ -33,7 +33,7 @@ export const verb: Verb = {
   },
 }
 
-const COLOUR: Record<string, Style> = { allow: 'green', deny: 'red', ask: 'yellow' }
+const COLOUR: Record<Verdict, Style> = { allow: 'green', deny: 'red', ask: 'yellow' }
 
 async function explanationOf({ words, place }: Invocation): Promise<Explanation & { source: string }> {
   const [from, to] = words as [string, string]

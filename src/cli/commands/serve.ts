@@ -1,7 +1,8 @@
 import { AppError } from '../../model/errors.ts'
 import { LOG_LEVELS, openLog } from '../log.ts'
 import { loadTeam } from '../offline.ts'
-import { paint, print, printJson } from '../output.ts'
+import { complain, paint, plain, print, printJson } from '../output.ts'
+import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -22,8 +23,10 @@ export const verb: Verb = {
   ],
   examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],
 
-  async run({ place, option, json }) {
-    const config = await loadTeam(place)
+  async run({ place, option, json, program }) {
+    const config = await loadTeam(place, (warnings) =>
+      complain(`${paint('yellow', 'warning:', 'err')} ${plain(warnings)}`),
+    )
     const port = portOf(option('port'))
     const host = option('host')
     const log = await openLog(option('log-level') ?? 'info')
@@ -36,18 +39,18 @@ export const verb: Verb = {
       ...(host === undefined ? {} : { host }),
     })
     // From here on the signals end it properly, whatever happens to the lines below.
-    const stopped = firstSignal()
-    const { VERSION } = await import('../../version.ts')
+    const stopped = stopSignal()
+    const version = await program.version()
     const facts = {
       url: orchub.url,
       pid: process.pid,
-      version: VERSION,
+      version,
       config: config.file,
       state: config.stateFolder,
     }
     if (json) printJson(facts)
     else {
-      print(`${paint('bold', `Orchub ${VERSION}`)} listens at ${paint('cyan', orchub.url)}`)
+      print(`${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', orchub.url)}`)
       print(`  team   ${config.agents.map(({ name }) => name).join(', ')}`)
       print(`  config ${config.file}`)
       print(`  state  ${config.stateFolder}`)
@@ -57,20 +60,6 @@ export const verb: Verb = {
     await orchub.close()
     return 0
   },
-}
-
-/** The second one does not wait. */
-function firstSignal(): Promise<void> {
-  return new Promise((resolve) => {
-    let count = 0
-    const stop = () => {
-      count += 1
-      if (count > 1) process.exit(130)
-      resolve()
-    }
-    process.on('SIGINT', stop)
-    process.on('SIGTERM', stop)
-  })
 }
 
 function portOf(text: string | undefined): number | undefined {

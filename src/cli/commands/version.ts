@@ -6,10 +6,10 @@ export const verb: Verb = {
   group: 'Tools',
   summary: 'the version of Orchub; also --version',
   examples: ['orc --version'],
-  async run({ json }) {
-    const { VERSION } = await import('../../version.ts')
-    if (json) printJson({ version: VERSION, node: process.versions.node })
-    else print(VERSION)
+  async run({ program, json }) {
+    const version = await program.version()
+    if (json) printJson({ version, node: process.versions.node })
+    else print(version)
     return 0
   },
 }

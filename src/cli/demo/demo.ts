@@ -1,6 +1,7 @@
 import { join, relative } from 'node:path'
 import { type Config, defineConfig } from '../../config.ts'
 import { type Orchub, startOrchub } from '../../main.ts'
+import type { AuditEntry } from '../../model/audit-entry.ts'
 import { AppError } from '../../model/errors.ts'
 import { DEMO_TEAM } from './team.ts'
 import { trafficLine } from './traffic.ts'
@@ -16,13 +17,14 @@ export async function startDemo({ folder, write, colours }: DemoOptions): Promis
   const stateFolder = join(folder, '.orc', 'demo')
   const config = defineConfig(DEMO_TEAM, { env: { ORC_HOME: stateFolder } })
   const orchub = await startOnFreePort(config)
+  const home = relative(folder, stateFolder) || stateFolder
   orchub.switchboard.store.onCommit((entries) => {
     for (const entry of entries) {
       const line = trafficLine(entry, colours)
       if (line !== undefined) write(line)
+      if (entry.type === 'human.asked') write(answerHint(home, entry))
     }
   })
-  const home = relative(folder, stateFolder) || stateFolder
   const bold = (text: string) => (colours ? `\x1b[1m${text}\x1b[0m` : text)
   for (const line of [
     bold('Orchub: three scripted agents at work, no key, no network.'),
@@ -38,12 +40,18 @@ export async function startDemo({ folder, write, colours }: DemoOptions): Promis
   return orchub
 }
 
+function answerHint(home: string, entry: AuditEntry): string {
+  const id = String(entry.data?.request_id)
+  return `           you decide: ORC_HOME=${home} ./orc approve ${id}   (or reject ${id} --comment "…")`
+}
+
 /** The usual port if it is free, so that the address stays the same from one run to the next. */
 async function startOnFreePort(config: Config): Promise<Orchub> {
   try {
     return await startOrchub({ config })
   } catch (error) {
-    if (!(error instanceof AppError) || error.data?.reason !== 'EADDRINUSE') throw error
+    const cause = error instanceof AppError ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+    if (cause?.code !== 'EADDRINUSE') throw error
     return await startOrchub({ config, port: 0 })
   }
 }

@@ -27,9 +27,8 @@ export function trafficLine(entry: AuditEntry, colours: boolean): string | undef
   if (shown === undefined) return undefined
   const time = entry.at.slice(11, 19)
   const who = entry.subject === undefined ? entry.actor : `${entry.actor} → ${entry.subject}`
-  const kind = entry.type === 'message.accepted' ? '' : `${entry.type.split('.')[1]!.replaceAll('_', ' ')}: `
   const excerpt = entry.type === 'message.accepted' ? ` — ${String(entry.data?.excerpt ?? '')}` : ''
-  const text = escapeText(`${kind}${entry.text}${excerpt}`.replace(/\s+/g, ' '))
+  const text = escapeText(`${entry.text}${excerpt}`.replace(/\s+/g, ' '))
   const line = `${shown.mark} ${who.padEnd(24)} ${text}`
   return colours ? `\x1b[90m${time}\x1b[0m \x1b[${shown.colour}m${line}\x1b[0m` : `${time} ${line}`
 }

@@ -72,7 +72,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     await migrate(connection, DIALECT, (script) => writer.script(script))
     await writer.query(UNLOCK_SCHEMA)
     const { reader, stream } = postgresReaders(() => connect(), address.server)
-    const check = () => checkTables(reader, address.server)
+    const check = () => checkTables(reader)
     return await assembleStore({ connection, reader, stream, exclusive: false, check, close }, options)
   } catch (error) {
     await close()

@@ -12,7 +12,7 @@ export interface Fence {
 /** How far the rest of a fence's line is looked at. */
 const LINE_LIMIT = 1024
 
-/** The fence that a run of three or more marks at `at` opens. */
+/** The fence that a run of marks at `at` opens. */
 export function openingFence(
   bytes: Uint8Array,
   at: number,
@@ -22,6 +22,7 @@ export function openingFence(
   if (prefix === undefined) return undefined
   const mark = bytes[at]!
   const info = endOfRun(bytes, at)
+  if (info - at < 3) return info < bytes.length || isFinal ? undefined : 'unsettled'
   const limit = Math.min(bytes.length, info + LINE_LIMIT)
   let i = info
   for (; i < limit && bytes[i] !== NEWLINE; i++) {
@@ -55,7 +56,8 @@ export function closingFence(
 
 function endOfRun(bytes: Uint8Array, at: number): number {
   const mark = bytes[at]
+  const end = bytes.length
   let i = at + 1
-  while (i < bytes.length && bytes[i] === mark) i++
+  while (i < end && bytes[i] === mark) i++
   return i
 }

@@ -59,6 +59,7 @@ export function objectHeader(
     end = key + quoted.length
   } else {
     // Typographic quotation marks are three bytes each, U+2018 to U+201F.
+    if (bytes[key] !== 0xe2) return undefined
     const word = key + 3
     if (!standsAt(bytes, word, BARE_KEY)) return mayStandAt(bytes, word, BARE_KEY) ? cut : undefined
     end = word + BARE_KEY.length + 3

@@ -86,7 +86,7 @@ export function openInlineCode(window: Window): InlineCode {
       if (byte !== NEWLINE || pending.length === 0) continue
       const next = lineStart(bytes, i + 1)
       if (next === 'unsettled') break
-      if (next === 'break') pending.length = 0
+      if (next === 'break') clear(pending)
     }
     examined = base + i
     if (run > 0 && i < bytes.length && bytes[i] !== BACKTICK) endRun()
@@ -96,7 +96,7 @@ export function openInlineCode(window: Window): InlineCode {
   function restart(at: number) {
     examined = at
     run = 0
-    pending.length = 0
+    clear(pending)
   }
 
   return {
@@ -120,6 +120,11 @@ function meetRun(pending: number[], run: number) {
   else if (run <= LONGEST_RUN) pending.push(run)
 }
 
+/** Setting a length is slow, even to what it is. */
+function clear(pending: number[]) {
+  if (pending.length > 0) pending.length = 0
+}
+
 /** Inline code within one line, which is read once however often it is asked. */
 function openLine(window: Window) {
   let read = 0
@@ -128,10 +133,10 @@ function openLine(window: Window) {
   function closes(at: number, floor: number, isFinal: boolean): Verdict {
     const { bytes, base } = window
     const known = read >= floor && read <= at ? read : floor
-    if (known !== read) pending.length = 0
+    if (known !== read) clear(pending)
     let i = at - base
     while (i > known - base && bytes[i - 1] !== NEWLINE) i--
-    if (i > known - base) pending.length = 0
+    if (i > known - base) clear(pending)
     read = at
     for (let run = 0; i <= at - base; i++) {
       if (bytes[i] === BACKTICK) run++

@@ -3,19 +3,25 @@ import {
   APOSTROPHE,
   BACKTICK,
   DOUBLE_QUOTE,
+  GREATER_THAN,
   LEFT_BRACE,
   LEFT_BRACKET,
   LESS_THAN,
   NEWLINE,
   SPACE,
+  TAB,
   TILDE,
 } from '../ascii.ts'
+import { PREFIX_LIMIT } from './lines.ts'
 
 /** At most this many bytes are searched at once. */
 export const BLOCK = 65_536
 
-/** A landmark may be told from its first byte and two more; the callers see to it that they are there. */
-export const LOOK_AHEAD = 2
+/** No landmark is told by more bytes than these; closer to the end of the text, it gets the benefit of the doubt. */
+export const LOOK_AHEAD = 16
+
+/** The closest landmarks are those of empty fences, four bytes apart. */
+export const MOST_LANDMARKS = BLOCK / 4 + LOOK_AHEAD
 
 /** Valid until the next search. */
 export interface Landmarks {
@@ -28,58 +34,70 @@ export interface Landmarks {
 
 export type FindLandmarks = (bytes: Uint8Array, from: number, to: number) => Landmarks
 
-/** `<or` `</o` `<![` `{"o` (with space between) ` ``` ` `~~~` `[OR`; letters in either case, but for the last. */
-function isLandmark(bytes: Uint8Array, at: number, end: number): boolean {
-  const first = bytes[at]!
-  const second = at + 1 < end ? bytes[at + 1]! : 0
-  const third = at + 2 < end ? bytes[at + 2]! : 0
-  switch (first) {
-    case LESS_THAN: {
-      const pair = pairOf(second | 0x20, third | 0x20)
-      return pair === pairOf(0x6f, 0x72) || pair === pairOf(0x2f, 0x6f) || pair === pairOf(0x21, 0x7b)
-    }
-    case LEFT_BRACE:
-      return startsObject(bytes, at + 1, end)
-    case LEFT_BRACKET:
-      return second === 0x4f && third === 0x52
-    case BACKTICK:
-    case TILDE:
-      return second === first && third === first && (at === 0 || bytes[at - 1] !== first)
-    default:
-      return false
-  }
-}
-
-function pairOf(second: number, third: number): number {
-  return second | (third << 8)
-}
-
-/** Any quotes will do: those that are none in JSON have a diagnostic of their own. */
-function startsObject(bytes: Uint8Array, from: number, end: number): boolean {
-  let i = from
-  while (i < end && bytes[i]! <= SPACE) i++
-  if (i >= end - 1) return true
-  const quote = bytes[i]!
-  const next = bytes[i + 1]!
-  if (quote === 0xe2) return next === 0x80
-  return (quote === DOUBLE_QUOTE || quote === APOSTROPHE) && (next | 0x20) === 0x6f
-}
-
-/** No two landmarks are closer than three bytes, but for a brace that the look-ahead cuts off. */
-export const MOST_LANDMARKS = Math.ceil(BLOCK / 3) + 2
-
 const places = new Uint32Array(2 * MOST_LANDMARKS)
 
+/** The search in plain words. What it finds need not be what it looks like: the machine takes a closer look. */
 export const findLandmarksPlainly: FindLandmarks = (bytes, from, to) => {
-  const end = Math.min(bytes.length, to + LOOK_AHEAD)
+  const visible = bytes.subarray(0, to + LOOK_AHEAD)
   let count = 0
   let lines = 0
   for (let at = from; at < to; at++) {
     if (bytes[at] === NEWLINE) lines++
-    if (!isLandmark(bytes, at, end)) continue
+    if (!isLandmark(visible, at)) continue
     places[2 * count] = at - from
     places[2 * count + 1] = lines
     count++
   }
   return { count, places, lines }
+}
+
+function isLandmark(bytes: Uint8Array, at: number): boolean {
+  switch (bytes[at]) {
+    case LESS_THAN:
+      return isCutOff(bytes, at) || ['orc-comm', '/orc-com', '![cdata['].some((word) => reads(bytes, at + 1, word))
+    case LEFT_BRACKET:
+      return isCutOff(bytes, at) || ['orchestr', 'orchub m'].some((word) => reads(bytes, at + 1, word))
+    case LEFT_BRACE:
+      return startsObject(bytes, at)
+    case BACKTICK:
+    case TILDE:
+      return startsFence(bytes, at)
+    default:
+      return false
+  }
+}
+
+function isCutOff(bytes: Uint8Array, at: number): boolean {
+  return at + LOOK_AHEAD > bytes.length
+}
+
+/** Whether the word stands here, in any case, and with some other mistakes that do not matter. */
+function reads(bytes: Uint8Array, at: number, word: string): boolean {
+  for (let i = 0; i < word.length; i++) if ((bytes[at + i]! | 0x20) !== (word.charCodeAt(i) | 0x20)) return false
+  return true
+}
+
+/** Any quotes will do: those that are none in JSON have a diagnostic of their own. */
+function startsObject(bytes: Uint8Array, at: number): boolean {
+  let i = at + 1
+  while (i < bytes.length && bytes[i]! <= SPACE) i++
+  if (isCutOff(bytes, i)) return true
+  if (bytes[i] === DOUBLE_QUOTE || bytes[i] === APOSTROPHE) return reads(bytes, i + 1, 'orc_comm')
+  return bytes[i] === 0xe2 && reads(bytes, i + 3, 'orc_comm')
+}
+
+function startsFence(bytes: Uint8Array, at: number): boolean {
+  const mark = bytes[at]
+  for (let i = at + 1; i < at + 3 && i < bytes.length; i++) if (bytes[i] !== mark) return false
+  let start = at
+  while (start > 0 && bytes[start - 1] !== NEWLINE) {
+    if (at - start === PREFIX_LIMIT || !mayPrecedeFence(bytes[start - 1]!)) return false
+    start--
+  }
+  return true
+}
+
+/** Space, quote marks, list markers; and `,` and `/`, which do no harm here. */
+function mayPrecedeFence(byte: number): boolean {
+  return byte === SPACE || byte === TAB || byte === GREATER_THAN || (byte >= 0x29 && byte <= 0x39)
 }

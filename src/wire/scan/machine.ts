@@ -8,7 +8,7 @@ import { openingEcho } from './echo.ts'
 import { closingFence, openingFence } from './fence.ts'
 import { cdata, closingTag, OPENING, objectHeader, openingTag } from './headers.ts'
 import { openInlineCode } from './inline-code.ts'
-import { BLOCK, LOOK_AHEAD } from './landmark.ts'
+import { BLOCK } from './landmark.ts'
 import { findLandmarks } from './landmark-search.ts'
 import { type Emit, type Kind, openLedger } from './ledger.ts'
 import { PREFIX_LIMIT } from './lines.ts'
@@ -61,9 +61,8 @@ export function openMachine(emit: Emit): Machine {
 
   function walk(isFinal: boolean) {
     while (resume(isFinal)) {
-      const limit = isFinal ? window.end : window.end - LOOK_AHEAD
-      if (anchor >= limit) return
-      const to = Math.min(limit, anchor + BLOCK)
+      if (anchor >= window.end) return
+      const to = Math.min(window.end, anchor + BLOCK)
       const from = anchor
       const line = anchorLine
       const found = findLandmarks(window.bytes, from - window.base, to - window.base)
@@ -291,10 +290,8 @@ export function openMachine(emit: Emit): Machine {
   return {
     window,
     get hidden() {
-      const { kind, line, hiddenLine } = quotation
-      return kind === undefined || hiddenLine === undefined
-        ? undefined
-        : { kind, line, closingLine: hiddenLine }
+      const { kind, line, hidden } = quotation
+      return kind === undefined || hidden === undefined ? undefined : { kind, line, closingLine: hidden.line }
     },
     read(piece) {
       window.append(piece)
@@ -304,9 +301,9 @@ export function openMachine(emit: Emit): Machine {
     end() {
       walk(true)
       if (window.end >= quotation.end) leaveQuotation(quotation.end)
-      const closing = quotation.onlyClosingTag()
       // The text ends within a quotation that holds the one closing tag: its own end was forgotten.
-      if (closing !== undefined) ledger.close(closing.start, closing.end)
+      const { hidden } = quotation
+      if (hidden !== undefined && quotation.hidesOneClosingTag()) ledger.close(hidden.start, hidden.end)
       ledger.finish()
     },
   }

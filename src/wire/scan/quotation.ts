@@ -4,12 +4,18 @@ import type { Window } from './window.ts'
 
 export type QuotationKind = 'fence' | 'response' | 'message' | 'cdata'
 
+const NOWHERE = Number.POSITIVE_INFINITY
+
 export interface Quotation {
+  /** Undefined outside of any. */
   readonly kind: QuotationKind | undefined
+  /** On which line it begins. */
   readonly line: number
   readonly fence: Fence | undefined
-  /** Where it ends: infinitely far as long as that is not known, or there is none. */
+  /** Where it ends; infinitely far as long as that is not known, and outside of any. */
   readonly end: number
+  /** The first closing tag that it hides. */
+  readonly hidden: { start: number; end: number; line: number } | undefined
   enterFence(fence: Fence, line: number): void
   /** Ends behind the terminator, or at the limit if there is none before it. */
   enter(kind: QuotationKind, start: number, line: number, terminator: string, limit: number): void
@@ -18,83 +24,73 @@ export interface Quotation {
   leave(): void
   hideOpeningTag(): void
   hideClosingTag(start: number, end: number, line: number): void
-  /** The closing tag hidden in it, if it hides one and no opening tag. */
-  onlyClosingTag(): { start: number; end: number } | undefined
-  /** The line of the first closing tag that it hides. */
-  readonly hiddenLine: number | undefined
+  /** Whether it hides one closing tag and no opening tag. */
+  hidesOneClosingTag(): boolean
 }
 
 export function openQuotation(window: Window): Quotation {
-  let kind: QuotationKind | undefined
-  let line = 0
-  let fence: Fence | undefined
-  let end = Number.POSITIVE_INFINITY
   let terminator = ''
   let searched = 0
-  let limit = Number.POSITIVE_INFINITY
+  let limit = NOWHERE
   let openingTags = 0
   let closingTags = 0
-  let closing = { start: 0, end: 0, line: 0 }
 
-  function begin(newKind: QuotationKind, newLine: number) {
-    kind = newKind
-    line = newLine
-    end = Number.POSITIVE_INFINITY
+  function begin(kind: QuotationKind, line: number) {
+    quotation.kind = kind
+    quotation.line = line
+    quotation.hidden = undefined
     openingTags = 0
     closingTags = 0
   }
 
-  function seek() {
-    if (kind === undefined || kind === 'fence' || end !== Number.POSITIVE_INFINITY) return
-    const from = Math.max(0, searched - window.base)
-    const found = window.bytes.indexOf(terminator, from, 'latin1')
-    if (found >= 0) end = Math.min(limit, window.base + found + terminator.length)
-    else if (window.end >= limit) end = limit
-    searched = window.end - terminator.length + 1
-  }
+  const quotation = {
+    kind: undefined as QuotationKind | undefined,
+    line: 0,
+    fence: undefined as Fence | undefined,
+    end: NOWHERE,
+    hidden: undefined as Quotation['hidden'],
 
-  return {
-    get kind() {
-      return kind
+    enterFence(fence: Fence, line: number) {
+      begin('fence', line)
+      quotation.fence = fence
     },
-    get line() {
-      return line
-    },
-    get fence() {
-      return fence
-    },
-    get end() {
-      return end
-    },
-    enterFence(newFence, newLine) {
-      begin('fence', newLine)
-      fence = newFence
-    },
-    enter(newKind, start, newLine, newTerminator, newLimit) {
-      begin(newKind, newLine)
+
+    enter(kind: QuotationKind, start: number, line: number, newTerminator: string, newLimit: number) {
+      begin(kind, line)
       terminator = newTerminator
       limit = newLimit
       searched = start
-      seek()
+      quotation.seek()
     },
-    seek,
+
+    seek() {
+      const isSought = quotation.kind !== undefined && quotation.kind !== 'fence' && quotation.end === NOWHERE
+      if (!isSought) return
+      const from = Math.max(0, searched - window.base)
+      const found = window.bytes.indexOf(terminator, from, 'latin1')
+      if (found >= 0) quotation.end = Math.min(limit, window.base + found + terminator.length)
+      else if (window.end >= limit) quotation.end = limit
+      searched = window.end - terminator.length + 1
+    },
+
     leave() {
-      kind = undefined
-      fence = undefined
-      end = Number.POSITIVE_INFINITY
+      quotation.kind = undefined
+      quotation.fence = undefined
+      quotation.end = NOWHERE
     },
+
     hideOpeningTag() {
       openingTags++
     },
-    hideClosingTag(start, tagEnd, tagLine) {
-      if (closingTags === 0) closing = { start, end: tagEnd, line: tagLine }
+
+    hideClosingTag(start: number, end: number, line: number) {
+      quotation.hidden ??= { start, end, line }
       closingTags++
     },
-    onlyClosingTag() {
-      return kind !== undefined && openingTags === 0 && closingTags === 1 ? closing : undefined
-    },
-    get hiddenLine() {
-      return kind !== undefined && closingTags > 0 ? closing.line : undefined
+
+    hidesOneClosingTag() {
+      return quotation.kind !== undefined && openingTags === 0 && closingTags === 1
     },
   }
+  return quotation
 }

@@ -25,15 +25,14 @@ export type TagOutcome =
   | 'endless'
   | 'unsettled'
 
-type Phase =
-  | 'between'
-  | 'name'
-  | 'after-name'
-  | 'before-value'
-  | 'value'
-  | 'after-value'
-  | 'slash'
-  | 'recovery'
+const BETWEEN = 0
+const NAME = 1
+const AFTER_NAME = 2
+const BEFORE_VALUE = 3
+const VALUE = 4
+const AFTER_VALUE = 5
+const AFTER_SLASH = 6
+const RECOVERY = 7
 
 export interface TagReader {
   readonly start: number
@@ -43,128 +42,123 @@ export interface TagReader {
 }
 
 export function openTagReader(window: Window): TagReader {
-  let start = 0
-  let at = 0
-  let phase: Phase = 'between'
+  let phase = BETWEEN
   let quote = 0
   let valueAt = 0
   let hasValue = false
   let isProse = false
   let recoverFrom = 0
 
-  /** Behind a value that went wrong, the tag ends with the first `>` since that value began. */
-  function recover(from: number) {
-    phase = 'recovery'
-    recoverFrom = from
-    return from - window.base
-  }
-
   function close(end: number): TagOutcome {
-    at = window.base + end
+    reader.end = window.base + end
     if (!hasValue) return 'mention'
     return window.bytes[end - 2] === SLASH ? 'self-closing' : 'open'
   }
 
   function giveUp(end: number): TagOutcome {
-    at = window.base + end
+    reader.end = window.base + end
     return hasValue ? 'endless' : 'endless-mention'
+  }
+
+  /** Behind a value that went wrong, the tag ends with the first `>` since that value began. */
+  function recover(from: number): number {
+    phase = RECOVERY
+    recoverFrom = from
+    return from - window.base
   }
 
   function read(isFinal: boolean): TagOutcome {
     const { bytes, base } = window
     const size = bytes.length
-    let i = at - base
+    const limit = reader.start + MAX_COMMAND_TEXT - base
+    let i = reader.end - base
     for (;;) {
-      const isOver = base + i - start > MAX_COMMAND_TEXT
-      if (i >= size || isOver) {
-        if (!isFinal && !isOver) break
-        if (phase === 'value') {
+      if (i >= size || i > limit) {
+        if (i <= limit && !isFinal) break
+        if (phase === VALUE) {
           i = recover(valueAt)
           continue
         }
-        return giveUp(isOver ? start + OPENING.length - base : size)
+        return giveUp(i > limit ? reader.start + OPENING.length - base : size)
       }
       const byte = bytes[i]!
       switch (phase) {
-        case 'between':
+        case BETWEEN:
           if (isSpace(byte)) i++
           else if (byte === GREATER_THAN) return close(i + 1)
-          else if (isNamePart(byte)) phase = 'name'
+          else if (isNamePart(byte)) phase = NAME
           else if (byte === SLASH) {
-            phase = 'slash'
+            phase = AFTER_SLASH
             i++
           } else i = recover(base + i)
           break
-        case 'name':
+        case NAME:
           while (i < size && isNamePart(bytes[i]!)) i++
-          if (i < size) phase = 'after-name'
-          if (isProse && !hasValue && base + i - start > PROSE_LIMIT) return giveUp(i)
+          if (i < size) phase = AFTER_NAME
+          if (isProse && !hasValue && base + i - reader.start > PROSE_LIMIT) return giveUp(i)
           break
-        case 'after-name':
+        case AFTER_NAME:
           if (isSpace(byte)) i++
           else if (byte === EQUALS) {
             hasValue = true
-            phase = 'before-value'
+            phase = BEFORE_VALUE
             i++
           } else {
             isProse = true
-            phase = 'between'
+            phase = BETWEEN
           }
           break
-        case 'before-value':
+        case BEFORE_VALUE:
           if (isSpace(byte)) i++
           else if (byte === DOUBLE_QUOTE || byte === APOSTROPHE) {
             quote = byte
-            valueAt = base + i + 1
-            phase = 'value'
+            phase = VALUE
             i++
+            valueAt = base + i
           } else i = recover(base + i)
           break
-        case 'value':
+        case VALUE:
           i = find(bytes, quote, i)
-          if (i < size && base + i - start <= MAX_COMMAND_TEXT) {
-            phase = 'after-value'
+          if (i < size && i <= limit) {
+            phase = AFTER_VALUE
             i++
           }
           break
-        case 'after-value':
-          if (isSpace(byte) || byte === GREATER_THAN || byte === SLASH) phase = 'between'
+        case AFTER_VALUE:
+          if (isSpace(byte) || byte === GREATER_THAN || byte === SLASH) phase = BETWEEN
           else i = recover(valueAt)
           break
-        case 'slash':
+        case AFTER_SLASH:
           if (isSpace(byte)) i++
           else if (byte === GREATER_THAN) {
-            at = base + i + 1
+            reader.end = base + i + 1
             return hasValue ? 'self-closing' : 'endless-mention'
           } else i = recover(base + i)
           break
-        case 'recovery':
+        case RECOVERY:
           if (byte === GREATER_THAN) return close(i + 1)
           if (byte === LESS_THAN || base + i - recoverFrom > RECOVERY_LIMIT) return giveUp(i)
           i++
           break
       }
     }
-    at = base + i
+    reader.end = base + i
     return 'unsettled'
   }
 
-  return {
-    get start() {
-      return start
-    },
-    get end() {
-      return at
-    },
-    begin(offset) {
-      start = offset
-      at = offset + OPENING.length
-      phase = 'between'
+  const reader = {
+    start: 0,
+    end: 0,
+    begin(start: number) {
+      reader.start = start
+      reader.end = start + OPENING.length
+      phase = BETWEEN
       hasValue = false
       isProse = false
     },
     read,
   }
+  return reader
 }
 
 function isNamePart(byte: number): boolean {
@@ -181,9 +175,10 @@ function isNamePart(byte: number): boolean {
 
 /** Most values are short: a native search only pays behind them. Returns the length if there is none. */
 function find(bytes: Buffer, byte: number, from: number): number {
-  const near = Math.min(bytes.length, from + 32)
+  const size = bytes.length
+  const near = Math.min(size, from + 48)
   for (let i = from; i < near; i++) if (bytes[i] === byte) return i
-  if (near === bytes.length) return near
+  if (near === size) return near
   const found = bytes.indexOf(byte, near)
-  return found < 0 ? bytes.length : found
+  return found < 0 ? size : found
 }

@@ -15,42 +15,39 @@ export interface Window {
 export function openWindow(): Window {
   let store = Buffer.alloc(0)
   let first = 0
-  let bytes = store
-  let base = 0
   let needed = 0
 
-  return {
-    get bytes() {
-      return bytes
-    },
-    get base() {
-      return base
-    },
-    get end() {
-      return base + bytes.length
-    },
-    append(piece) {
-      const dropped = Math.min(needed - base, bytes.length)
+  const window = {
+    bytes: store,
+    base: 0,
+    end: 0,
+
+    append(piece: Uint8Array) {
+      const { bytes } = window
+      const dropped = Math.min(needed - window.base, bytes.length)
       const kept = bytes.length - dropped
       if (first + dropped + kept + piece.length > store.length) {
-        const old = bytes.subarray(dropped)
         const wanted = 2 * (kept + piece.length)
         const isTight = 2 * kept + piece.length > store.length
         if (isTight || store.length > 8 * wanted) store = Buffer.allocUnsafeSlow(wanted)
-        store.set(old, 0)
+        store.set(bytes.subarray(dropped), 0)
         first = 0
       } else {
         first += dropped
       }
       store.set(piece, first + kept)
-      base += dropped
-      bytes = store.subarray(first, first + kept + piece.length)
+      window.bytes = store.subarray(first, first + kept + piece.length)
+      window.base += dropped
+      window.end += piece.length
     },
-    keepFrom(offset) {
-      needed = Math.max(needed, offset)
+
+    keepFrom(offset: number) {
+      if (offset > needed) needed = offset
     },
-    text(from, to) {
-      return bytes.toString('utf8', from - base, to - base)
+
+    text(from: number, to: number) {
+      return window.bytes.toString('utf8', from - window.base, to - window.base)
     },
   }
+  return window
 }

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { AuditEntry } from '../../../src/model/audit-entry.ts'
@@ -64,6 +66,15 @@ describe('a lost connection', () => {
     await sleep(100)
     expect(await readMailbox(store, 'Bob', 'all')).toHaveLength(1)
     expect(await send(store)).toBe(2)
+  })
+
+  it('that nobody has noticed yet disturbs no read', async () => {
+    await send(store)
+    proxy.cut()
+    expect(await readMailbox(store, 'Bob', 'all')).toHaveLength(1)
+    const rows: unknown[] = []
+    for await (const row of store.stream('SELECT seq FROM messages')) rows.push(row)
+    expect(rows).toHaveLength(1)
   })
 
   it.each(['reads', 'only writes'])('fails the batch under way, also one that %s after it', async (then) => {
@@ -177,6 +188,16 @@ describe('a lost connection', () => {
 })
 
 describe('a server that goes away', () => {
+  it('or accepts connections only to close them, is not waited for', async () => {
+    const rude = createServer((socket) => socket.end()).listen(0, '127.0.0.1')
+    await once(rude, 'listening')
+    const { port } = rude.address() as AddressInfo
+    await expect(
+      openPostgresStore(`postgres://a:b@127.0.0.1:${port}/c`, storeOptions({})),
+    ).rejects.toMatchObject(AWAY)
+    rude.close()
+  })
+
   it.each(['restart', 'crash'] as const)('loses nothing that was accepted (%s)', async (how) => {
     const accepted = Promise.all(Array.from({ length: 300 }, (_, index) => sendUntilAccepted(`m${index}`)))
     await server.restart(how)

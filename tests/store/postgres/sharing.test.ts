@@ -1,12 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { registerAgent } from '../../../src/store/agents.ts'
-import { claimAgent } from '../../../src/store/daemons.ts'
+import { claimAgent, takeLease } from '../../../src/store/daemons.ts'
 import { claimDeliveries } from '../../../src/store/deliveries.ts'
 import { decideHumanRequest, insertHumanRequest } from '../../../src/store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
-import type { Store, Tx } from '../../../src/store/store.ts'
+import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, takeDue } from '../../../src/store/timers.ts'
 import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
 import { createPlace, type Place, START, send, verifyAudit } from '../place.ts'
@@ -56,6 +56,28 @@ describe('daemons that share a database', () => {
     const refused = starts.filter((start) => start.status === 'rejected')
     expect(refused).toHaveLength(4)
     for (const { reason } of refused) expect(reason).toMatchObject({ code: 'STORE_LOCKED' })
+  })
+
+  it('of one name: of two that find it free at the same moment, one gets it', async () => {
+    const stores = await eastAndWest()
+    const meet = meeting(2)
+    const identity = { daemon: 'south', address: '', pid: 1, host: 'testhost', leaseMs: 1000 }
+    const starts = await Promise.allSettled(
+      stores.map((store) =>
+        store.write(async (tx) => {
+          const get: Tx['get'] = async <Row>(sql: string, params?: readonly SqlValue[]) => {
+            const row = await tx.get<Row>(sql, params)
+            if (sql.startsWith('SELECT')) await meet()
+            return row
+          }
+          return await takeLease({ ...tx, get }, identity, false)
+        }),
+      ),
+    )
+    expect(starts.filter((start) => start.status === 'fulfilled')).toMatchObject([{ value: { epoch: 1 } }])
+    expect(starts.filter((start) => start.status === 'rejected')).toMatchObject([
+      { reason: { code: 'STORE_LOCKED', message: expect.stringContaining('process 1 on testhost') } },
+    ])
   })
 
   it('have a chain each', async () => {

@@ -12,8 +12,9 @@ function unsigned(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...unsigned(value >>> 7)]
 }
 
-function signed(value: number): number[] {
-  return value >= -0x40 && value < 0x40 ? [value & 0x7f] : [(value & 0x7f) | 0x80, ...signed(value >> 7)]
+function signed(value: bigint): number[] {
+  const low = Number(value & 0x7fn)
+  return value >= -0x40n && value < 0x40n ? [low] : [low | 0x80, ...signed(value >> 7n)]
 }
 
 function flatten(code: Code): number[] {
@@ -27,29 +28,35 @@ export const tee = (local: number): Code => [0x22, unsigned(local)]
 export const block = (...body: Code[]): Code => [0x02, VOID, body, 0x0b]
 export const loop = (...body: Code[]): Code => [0x03, VOID, body, 0x0b]
 export const when = (...body: Code[]): Code => [0x04, VOID, body, 0x0b]
-/** Leaves `depth` blocks further out; of a loop, begins it anew. */
+/** Leaves the block around, or one `depth` further out; of a loop, begins it anew. */
 export const branch = (depth: number): Code => [0x0c, depth]
 export const branchIf = (depth: number): Code => [0x0d, depth]
 
 export const i32 = {
-  const: (value: number): Code => [0x41, signed(value)],
+  const: (value: number): Code => [0x41, signed(BigInt(value))],
   load8: (offset: number): Code => [0x2d, 0, unsigned(offset)],
-  load16: (offset: number): Code => [0x2f, 0, unsigned(offset)],
   store: (offset: number): Code => [0x36, 2, unsigned(offset)],
   isZero: 0x45,
   equal: 0x46,
   notEqual: 0x47,
   lessThan: 0x48,
-  greaterOrEqual: 0x4e,
+  greaterThan: 0x4a,
   lessOrEqual: 0x4c,
+  greaterOrEqual: 0x4e,
   trailingZeros: 0x68,
   ones: 0x69,
   add: 0x6a,
   subtract: 0x6b,
-  multiply: 0x6c,
   and: 0x71,
   or: 0x72,
   shiftLeft: 0x74,
+} as const
+
+export const i64 = {
+  const: (value: bigint): Code => [0x42, signed(BigInt.asIntN(64, value))],
+  load: (offset: number): Code => [0x29, 0, unsigned(offset)],
+  equal: 0x51,
+  or: 0x84,
 } as const
 
 export const v128 = {

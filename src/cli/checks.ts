@@ -1,0 +1,155 @@
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { AppError } from '../model/errors.ts'
+import { findService, findToken, operatorFile } from './line.ts'
+import { loadTeam, withStore } from './offline.ts'
+import type { Place } from './place.ts'
+import { openClient } from './session.ts'
+
+export interface Finding {
+  state: 'ok' | 'warn' | 'fail'
+  text: string
+  hint?: string
+}
+
+const NODE_NEEDED = 24
+const GIB = 1024 ** 3
+
+/** In the order in which one depends on the other. */
+export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>> = {
+  node: async () => {
+    const { node } = process.versions
+    return Number.parseInt(node, 10) >= NODE_NEEDED
+      ? ok(`Node ${node}`)
+      : { state: 'fail', text: `Node ${node}`, hint: `Orchub needs Node ${NODE_NEEDED} or newer.` }
+  },
+
+  config: async ({ configFile }) => {
+    if (configFile === undefined) {
+      return {
+        state: 'fail',
+        text: 'there is no orc.yaml here or in a folder above',
+        hint: 'Create one, or name it with --config FILE.',
+      }
+    }
+    const { formatProblems, readConfig } = await import('../config.ts')
+    const loaded = readConfig(configFile)
+    if (!loaded.ok) {
+      const { line, message, hint } = loaded.problems[0]!
+      return {
+        state: 'fail',
+        text: `${configFile}:${line}: ${message}`,
+        hint: `${hint} All mistakes: orc rules check`,
+      }
+    }
+    if (loaded.warnings.length > 0)
+      return { state: 'warn', text: formatProblems(loaded.warnings, configFile) }
+    return ok(`${configFile}, ${loaded.config.agents.length} agents`)
+  },
+
+  state: async ({ stateFolder }) => {
+    if (stateFolder === undefined)
+      return {
+        state: 'fail',
+        text: 'no state folder is known',
+        hint: 'It is beside orc.yaml, or in ORC_HOME.',
+      }
+    if (!existsSync(stateFolder)) return ok(`${stateFolder} is made when the service first starts`)
+    accessSync(stateFolder, constants.R_OK | constants.W_OK | constants.X_OK)
+    const mode = statSync(stateFolder).mode & 0o777
+    if ((mode & 0o077) === 0) return ok(`${stateFolder}, yours alone`)
+    return { state: 'warn', text: `others can look into ${stateFolder}`, hint: `chmod 700 ${stateFolder}` }
+  },
+
+  token: async (place) => {
+    if (process.env.ORC_TOKEN !== undefined) {
+      await findToken(place)
+      return ok('ORC_TOKEN is set: you speak as an agent')
+    }
+    const file = operatorFile(place)
+    if (file === undefined || !existsSync(file))
+      return ok("the operator's token is made when the service first starts")
+    await findToken(place)
+    return ok(`${file}, readable by you alone`)
+  },
+
+  service: async (place) => {
+    try {
+      const address = await findService(place)
+      const { version, pid } = await (await openClient(place)).state()
+      return ok(`Orchub ${version} at ${address}, process ${pid}`)
+    } catch (error) {
+      if (!(error instanceof AppError) || error.code !== 'SERVICE_UNREACHABLE') throw error
+      return { state: 'warn', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
+    }
+  },
+
+  store: async (place) => {
+    const isRunning = await findService(place).then(
+      () => true,
+      () => false,
+    )
+    if (process.env.ORC_TOKEN !== undefined) return { state: 'warn', text: 'only the operator can check it' }
+    return isRunning ? await checkOnline(place) : await checkOffline(place)
+  },
+
+  disk: async ({ stateFolder }) => {
+    const folder = nearestFolder(stateFolder ?? process.cwd())
+    const { bavail, bsize } = statfsSync(folder)
+    const free = bavail * bsize
+    const text = `${(free / GIB).toFixed(1)} GiB free at ${folder}`
+    if (free > GIB) return ok(text)
+    return {
+      state: free > GIB / 20 ? 'warn' : 'fail',
+      text,
+      hint: 'A full disk refuses commands; nothing that was accepted is lost.',
+    }
+  },
+
+  tmux: async () => {
+    try {
+      return ok(execFileSync('tmux', ['-V'], { encoding: 'utf8', timeout: 5000 }).trim())
+    } catch {
+      return {
+        state: 'warn',
+        text: 'tmux is missing',
+        hint: 'Agents in terminals need it: apt-get install tmux, or brew install tmux.',
+      }
+    }
+  },
+}
+
+function ok(text: string): Finding {
+  return { state: 'ok', text }
+}
+
+async function checkOnline(place: Place): Promise<Finding> {
+  const { ok: isSound, message } = await (await openClient(place)).verifyAudit()
+  return isSound ? ok(message) : damaged(message)
+}
+
+async function checkOffline(place: Place): Promise<Finding> {
+  const { store: kept } = await loadTeam(place)
+  if (kept.engine === 'sqlite' && !existsSync(kept.file))
+    return ok(`${kept.file} is made when the service first starts`)
+  return await withStore(place, async ({ store, witness }) => {
+    const problems = await store.check()
+    if (problems.length > 0) return damaged(problems.join('; '))
+    const { verifyAudit } = await import('../engine/audit-check.ts')
+    const { ok: isSound, message } = await verifyAudit(store, witness)
+    return isSound ? ok(`${kept.shown}: ${message}`) : damaged(message)
+  })
+}
+
+function damaged(text: string): Finding {
+  return {
+    state: 'fail',
+    text,
+    hint: 'Keep a copy of the state folder as it is, and restore the last backup.',
+  }
+}
+
+function nearestFolder(path: string): string {
+  return existsSync(path) ? path : nearestFolder(dirname(path))
+}

@@ -1,0 +1,20 @@
+import type { CommandType } from './command-types.ts'
+import { bashScript } from './completion/bash.ts'
+import { fishScript } from './completion/fish.ts'
+import { completionTable } from './completion/table.ts'
+import { zshScript } from './completion/zsh.ts'
+import type { Verb } from './verb.ts'
+
+const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
+
+export type Shell = keyof typeof SCRIPTS
+export const SHELLS = Object.keys(SCRIPTS) as Shell[]
+
+/** Everything in it is read off the tables of the verbs and of the command types. */
+export function completionScript(
+  shell: Shell,
+  verbs: readonly Verb[],
+  types: readonly CommandType[],
+): string {
+  return SCRIPTS[shell](completionTable(verbs, types))
+}

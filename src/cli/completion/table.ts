@@ -1,0 +1,72 @@
+import { fieldOptions, NO_ACK, SPOKEN_OPTIONS } from '../command-help.ts'
+import { type CommandType, verbOf } from '../command-types.ts'
+import { COMMON_OPTIONS, type Option, type Verb } from '../verb.ts'
+
+/** What a shell can offer as a value. */
+export type Offer = { words: readonly string[] } | 'agents' | 'files' | 'nothing'
+
+export interface CompletedOption {
+  name: string
+  short?: string
+  summary: string
+  /** Undefined for a switch. */
+  value?: Offer
+}
+
+/** All that the three scripts are made from. */
+export interface CompletedVerb {
+  name: string
+  summary: string
+  options: readonly CompletedOption[]
+  argument: Offer
+}
+
+export function completionTable(verbs: readonly Verb[], types: readonly CommandType[]): CompletedVerb[] {
+  return [...verbs.map((verb) => ofVerb(verb, verbs)), ...types.map(ofType)]
+}
+
+/** The verbs of one word, which are offered first. */
+export function firstWords(table: readonly CompletedVerb[]): CompletedVerb[] {
+  return table.filter(({ name }) => !name.includes(' '))
+}
+
+function ofVerb(verb: Verb, verbs: readonly Verb[]): CompletedVerb {
+  const below = verbs.flatMap(({ name }) =>
+    name.startsWith(`${verb.name} `) ? [name.slice(verb.name.length + 1)] : [],
+  )
+  const [argument] = verb.arguments ?? []
+  const own = argument === undefined ? 'nothing' : offerOf(argument.name, argument.choices)
+  return {
+    name: verb.name,
+    summary: verb.summary,
+    options: [...(verb.options ?? []), ...COMMON_OPTIONS].map(completed),
+    argument: below.length === 0 ? own : { words: below },
+  }
+}
+
+function ofType(type: CommandType): CompletedVerb {
+  const extra = type.type === 'mailbox_check' ? [NO_ACK] : []
+  return {
+    name: verbOf(type),
+    summary: type.summary,
+    options: [...fieldOptions(type), ...extra, ...SPOKEN_OPTIONS].map(completed),
+    argument: 'nothing',
+  }
+}
+
+function completed({ name, short, summary, value, choices }: Option): CompletedOption {
+  return {
+    name,
+    ...(short === undefined ? {} : { short }),
+    summary,
+    ...(value === undefined ? {} : { value: offerOf(value, choices) }),
+  }
+}
+
+const AGENTS = /^(AGENT|NAME|FROM|TO|TARGET|ID\|AGENT)$/
+
+function offerOf(name: string, choices: readonly string[] | undefined): Offer {
+  if (choices !== undefined) return { words: choices }
+  if (name.startsWith('FILE')) return 'files'
+  return AGENTS.test(name) ? 'agents' : 'nothing'
+}

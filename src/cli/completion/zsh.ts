@@ -1,0 +1,58 @@
+import { type CompletedOption, type CompletedVerb, firstWords, type Offer } from './table.ts'
+
+export function zshScript(table: readonly CompletedVerb[]): string {
+  const pairs = table.filter(({ name }) => name.includes(' ')).map(({ name }) => `'${name}'`)
+  const cases = table.map(({ name, options, argument }) => {
+    const specs = [...options.flatMap(optionSpecs), `'*:: :${action(argument)}'`]
+    return `    '${name}') _arguments ${specs.join(' ')} ;;`
+  })
+  return `#compdef orc
+# Completion of orc for zsh. In ~/.zshrc, after compinit: source <(orc completion zsh)
+_orc() {
+  local verb=$words[2]
+  local -a verbs=(
+${firstWords(table)
+  .map(({ name, summary }) => `    '${name}:${quoted(summary)}'`)
+  .join('\n')}
+  )
+  if (( CURRENT == 2 )); then
+    _describe 'command' verbs
+    return
+  fi
+  shift words
+  (( CURRENT-- ))
+  if (( CURRENT > 2 )); then
+    case "$verb $words[2]" in
+      ${pairs.join('|')})
+        verb="$verb $words[2]"
+        shift words
+        (( CURRENT-- ))
+        ;;
+    esac
+  fi
+  case $verb in
+${cases.join('\n')}
+  esac
+}
+_orc_agents() {
+  local -a agents=(\${(f)"$(orc completion agents 2>/dev/null)"})
+  compadd -a agents
+}
+compdef _orc orc`
+}
+
+function optionSpecs({ name, short, summary, value }: CompletedOption): string[] {
+  const text = `[${quoted(summary).replace(/[[\]:]/g, '\\\\$&')}]${value === undefined ? '' : `: :${action(value)}`}`
+  return [`'--${name}${text}'`, ...(short === undefined ? [] : [`'-${short}${text}'`])]
+}
+
+function action(offer: Offer): string {
+  if (offer === 'agents') return '_orc_agents'
+  if (offer === 'files') return '_files'
+  return offer === 'nothing' ? ' ' : `(${offer.words.join(' ')})`
+}
+
+/** Inside single quotes. */
+function quoted(text: string): string {
+  return text.replaceAll("'", "'\\''")
+}
