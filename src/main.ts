@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { genesisHash } from './audit/chain.ts'
@@ -129,6 +130,7 @@ export async function openOffline(
 const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
 
 async function openStore(config: Config, clock: Clock, address: string): Promise<Store> {
+  mkdirSync(config.stateFolder, { recursive: true, mode: 0o700 })
   const redactor = await openRedactor()
   const options: StoreOptions = {
     identity: {

@@ -33,8 +33,11 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
         hint: 'Create one, or name it with --config FILE.',
       }
     }
-    const { formatProblems, readConfig } = await import('../config.ts')
-    const loaded = readConfig(configFile)
+    const [{ formatProblems }, { readTeam }] = await Promise.all([
+      import('../config.ts'),
+      import('../main.ts'),
+    ])
+    const loaded = readTeam(configFile)
     if (!loaded.ok) {
       const { line, message, hint } = loaded.problems[0]!
       return {

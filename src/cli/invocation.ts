@@ -46,7 +46,7 @@ function readOption(
   if (value === undefined || (attached === undefined && value.startsWith('--'))) {
     throw needsValue(option.name, option.value)
   }
-  checkChoice(`--${option.name}`, option.choices, value)
+  checkChoice(`--${option.name}:`, option.choices, value)
   typed.options.set(option.name, value)
   return attached === undefined ? 1 : 0
 }
@@ -56,16 +56,20 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   const missing = wanted.find((argument, index) => !argument.optional && words[index] === undefined)
   if (missing !== undefined) throw usage(`${missing.name} is missing`, `Usage: ${usageLine(verb)}`)
   for (const [index, { name, choices }] of wanted.entries()) {
-    if (words[index] !== undefined) checkChoice(name, choices, words[index])
+    if (words[index] !== undefined) checkChoice(`${name}:`, choices, words[index])
   }
   const extra = words[wanted.length]
   if (extra === undefined || wanted.at(-1)?.rest) return
-  throw usage(`"${extra}" is too much`, `Usage: ${usageLine(verb)}`)
+  // It may be meant for a verb below this one: `orc audit verfy`.
+  throw new AppError('USAGE', `"${extra}" is too much`, {
+    hint: `Usage: ${usageLine(verb)}`,
+    data: { unknown: { word: `${verb.name} ${extra}`, among: [], verbs: true } satisfies Unknown },
+  })
 }
 
-function checkChoice(name: string, choices: readonly string[] | undefined, value: string): void {
+function checkChoice(place: string, choices: readonly string[] | undefined, value: string): void {
   if (choices === undefined || choices.includes(value)) return
-  throw new AppError('USAGE', `${name} cannot be "${value}"`, {
+  throw new AppError('USAGE', `${place} "${value}" is none of those that can be`, {
     hint: `One of: ${choices.join(', ')}`,
     data: { unknown: { word: value, among: choices } satisfies Unknown },
   })

@@ -100,6 +100,8 @@ export interface Request {
   path: string
   body?: string
   idempotencyKey?: string
+  /** Called when it is on its way, for what can be done while the service works. */
+  onSent?: () => void
 }
 
 const TIMEOUT_MS = 60_000
@@ -122,10 +124,12 @@ export async function exchange<T>({ address, token }: Line, request: Request): P
       finish(false)
     })
     socket.write(renderRequest(request, host, token))
+    // After the listener with which the socket sends what was written before it was connected.
+    if (request.onSent !== undefined) socket.once('connect', request.onSent)
   }).catch(async (error: Error) => {
     throw (await faults()).unreachable(address, error)
   })
-  socket.destroy()
+  // The service ends the connection, as it was asked to; closing it from here would only take time.
   try {
     return JSON.parse(body)
   } catch {

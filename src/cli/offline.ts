@@ -1,30 +1,33 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainMark } from '../audit/verify.ts'
-import type { Config } from '../config.ts'
+import type { Config, LoadedConfig } from '../config.ts'
 import { AppError } from '../model/errors.ts'
 import type { Place } from './place.ts'
 
-/** The configuration that the place names, read and checked; its mistakes come out with their lines. */
-export async function loadTeam(
-  { configFile }: Place,
-  onWarnings: (text: string) => void = () => {},
-): Promise<Config> {
+/** The configuration that the place names, or an error that tells its mistakes with their lines. */
+export async function loadTeam({ configFile }: Place, how: Loading = {}): Promise<Config> {
   if (configFile === undefined) {
     throw new AppError('CONFIG_INVALID', 'There is no orc.yaml here or in a folder above', {
       hint: 'Name it with --config FILE, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
     })
   }
   const { formatProblems, readConfig } = await import('../config.ts')
-  const loaded = readConfig(configFile)
+  const loaded = (how.read ?? readConfig)(configFile)
   if (!loaded.ok) {
     const problems = formatProblems(loaded.problems, configFile)
     throw new AppError('CONFIG_INVALID', `The configuration has mistakes\n\n${problems}\n`, {
       hint: `orc rules check ${configFile} shows them again.`,
     })
   }
-  if (loaded.warnings.length > 0) onWarnings(formatProblems(loaded.warnings, configFile))
+  if (loaded.warnings.length > 0) how.onWarnings?.(formatProblems(loaded.warnings, configFile))
   return loaded.config
+}
+
+export interface Loading {
+  /** `readTeam` of main.ts checks the settings of the runtimes too, but takes longer to load. */
+  read?: (file: string) => LoadedConfig
+  onWarnings?: (text: string) => void
 }
 
 export type Offline = Awaited<ReturnType<typeof import('../main.ts').openOffline>> & {

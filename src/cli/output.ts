@@ -37,7 +37,7 @@ function colourTest(descriptor: number): () => boolean {
   }
 }
 
-const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as const
+const STYLES = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36, grey: 90 } as const
 export type Style = keyof typeof STYLES
 
 export function paint(style: Style, text: string, on: 'out' | 'err' = 'out'): string {
@@ -64,7 +64,7 @@ export function plainLine(text: string): string {
 function safe(text: string, on: 'out' | 'err'): string {
   if (!text.includes('\x1b') || !isColoured[on]()) return plain(text)
   return text
-    .split(/(\x1b\[(?:[012]|3[1236])m)/)
+    .split(/(\x1b\[(?:[012]|3[1-6]|90)m)/)
     .map((part, index) => (index % 2 === 1 ? part : plain(part)))
     .join('')
 }

@@ -1,9 +1,9 @@
 import type { Receipt } from '../model/receipt.ts'
 import { exchange, findPlace, type Line, openLine } from './line.ts'
-import { print, printJson } from './output.ts'
 import type { Place } from './place.ts'
 
 const faults = () => import('./faults.ts')
+const output = () => import('./output.ts')
 
 /**
  * Which field the body fills, for the built-in commands: a copy of what the registry says, because loading the
@@ -134,7 +134,8 @@ async function withBody(said: Said, verb: string, body: { field?: string; requir
 async function say(line: Line, command: Record<string, string>, idempotencyKey?: string): Promise<Receipt> {
   const body = JSON.stringify(command)
   const key = idempotencyKey === undefined ? {} : { idempotencyKey }
-  return await exchange<Receipt>(line, { method: 'POST', path: '/api/v1/commands', body, ...key })
+  const onSent = () => void output()
+  return await exchange<Receipt>(line, { method: 'POST', path: '/api/v1/commands', body, onSent, ...key })
 }
 
 async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
@@ -142,6 +143,7 @@ async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
     const { showAnyReceipt } = await import('./receipt-text.ts')
     return showAnyReceipt(receipt, json)
   }
+  const { print, printJson } = await output()
   if (json) printJson(receipt)
   else
     print(`delivered: ${receipt.message_id}, in the mailbox of ${receipt.to} (delivery: ${receipt.delivery})`)

@@ -32,9 +32,11 @@ export async function verifyAudit(store: Store, witness?: ChainMark): Promise<Au
       expectedHead: head,
       witness,
     })
-    // What is reached first is told; a message's entry comes before whatever is wrong after it.
-    if (pass.fault !== undefined) return pass.fault
-    if (!verdict.ok) return { ...verdict, count: Math.max(0, verdict.seq - 1) }
+    // Whatever comes first in the log is told.
+    if (!verdict.ok && verdict.seq <= (pass.fault?.seq ?? Number.POSITIVE_INFINITY)) {
+      return { ...verdict, count: Math.max(0, verdict.seq - 1) }
+    }
+    if (!verdict.ok || pass.fault !== undefined) return pass.fault!
     const { seq } = (await readHead(store, chain)) ?? head
     if (pass.last > seq) {
       return fault(seq, `Entry ${seq + 1} lies after the recorded head, ${seq}`, 'unrecorded', seq + 1)

@@ -1,6 +1,6 @@
 /** Commands in free agent text that arrives in chunks of any size (S0.1, C4, C5). The rules: docs/protocol.md. */
-import { type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
-import { decode, isCommandLike } from './decode.ts'
+import { type DiagnosticCode, type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
+import { decode } from './decode.ts'
 import { openAllowance } from './scan/allowance.ts'
 import type { Kind } from './scan/ledger.ts'
 import { openMachine } from './scan/machine.ts'
@@ -25,12 +25,19 @@ export function createScanner(known: KnownCommands): Scanner {
 
   function receive(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
     const span = { offset: start, end, line }
-    const isCommand = isCommandLike(kind)
-    if (!isCommand && !allowance.take(start)) return omit(span)
-    const outcome = decode({ kind, line, start, inner, last, end }, machine, known)
-    if (!outcome.ok && isCommand && !allowance.take(start)) return omit(span)
-    if (!outcome.ok) listOmitted()
-    scanned.push({ ...outcome, span })
+    const mayBeCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
+    if (!mayBeCommand && !allowance.take(start)) return omit(span)
+    const read = decode({ kind, start, inner, last, end }, machine, known)
+    if (read.ok) {
+      const { type, fields, ignored, notation } = read
+      scanned.push({ ok: true, type, fields, ignored, notation, span, raw: machine.window.text(start, end) })
+    } else if (mayBeCommand && !allowance.take(start)) omit(span)
+    else report(read.code, read.message, read.hint, span)
+  }
+
+  function report(code: DiagnosticCode, message: string, hint: string, span: Span) {
+    listOmitted()
+    scanned.push({ ok: false, code, message, hint, span })
   }
 
   function omit(span: Span) {
@@ -41,10 +48,9 @@ export function createScanner(known: KnownCommands): Scanner {
   function listOmitted() {
     if (unlisted === undefined) return
     const { count, span } = unlisted
-    const message = `${count} more problems from here on are not listed`
-    const hint = 'Mend those that are listed first.'
-    scanned.push({ ...problem('TOO_MANY_PROBLEMS', message, hint), span })
     unlisted = undefined
+    const message = `${count} more problems from here on are not listed`
+    scanned.push({ ...problem('TOO_MANY_PROBLEMS', message, 'Mend those that are listed first.'), span })
   }
 
   function take(): Scanned[] {

@@ -1,10 +1,17 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn, spawnSync } from 'node:child_process'
+import {
+  type ChildProcess,
+  type ChildProcessByStdio,
+  execFileSync,
+  spawn,
+  spawnSync,
+} from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { chownSync, cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, cpSync, existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 
@@ -47,11 +54,14 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
     log_min_messages: 'fatal',
   }
   const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-  const keeper = spawn(
-    'sh',
-    [join(import.meta.dirname, 'postgres-server.sh'), programs.postgres, home, ...flags],
-    { cwd: home, detached: true, ...owner },
-  )
+  // As a text, since that user may not be able to read the file.
+  const script = readFileSync(join(import.meta.dirname, 'postgres-server.sh'), 'utf8')
+  const keeper = spawn('sh', ['-c', script, 'keeper', programs.postgres, home, ...flags], {
+    cwd: home,
+    detached: true,
+    stdio: ['pipe', 'pipe', 'ignore'],
+    ...owner,
+  })
   letGo(keeper)
 
   const url = (database = 'postgres') => `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`
@@ -65,7 +75,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
   }
   let created = 0
 
-  await untilReady(query, home)
+  await untilReady(query, keeper, home)
   return {
     port,
     url,
@@ -86,7 +96,7 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
       keeper.stdin.write(`${how}\n`)
       await started
       keeper.unref()
-      await untilReady(query, home)
+      await untilReady(query, keeper, home)
     },
     async stop() {
       keeper.ref()
@@ -98,9 +108,9 @@ export async function startPostgres(options: { durable?: boolean } = {}): Promis
 }
 
 /** The test process may end whenever it likes: the keeper then notices and cleans up. */
-function letGo(keeper: ChildProcessWithoutNullStreams) {
+function letGo(keeper: ChildProcessByStdio<Writable, Readable, null>) {
   keeper.unref()
-  for (const pipe of [keeper.stdin, keeper.stdout, keeper.stderr]) (pipe as unknown as Socket).unref()
+  for (const pipe of [keeper.stdin, keeper.stdout]) (pipe as unknown as Socket).unref()
 }
 
 interface Owner {
@@ -133,6 +143,7 @@ async function findPrograms(home: string, owner: Owner): Promise<{ initdb: strin
   // The clone lies where that user may not look, such as in root's home: a copy beside the data then.
   const copy = join(home, 'native')
   cpSync(dirname(dirname(initdb)), copy, { recursive: true, verbatimSymlinks: true })
+  execFileSync('chown', ['-R', `${owner.uid}:${owner.gid}`, copy])
   return { initdb: join(copy, 'bin', 'initdb'), postgres: join(copy, 'bin', 'postgres') }
 }
 
@@ -157,19 +168,20 @@ async function freePort(): Promise<number> {
   return port
 }
 
-async function untilReady(query: PostgresServer['query'], home: string) {
+async function untilReady(query: PostgresServer['query'], keeper: ChildProcess, home: string) {
   const deadline = Date.now() + READY_WITHIN_MS
   for (;;) {
     try {
       await query('SELECT 1')
       return
     } catch (error) {
-      if (Date.now() > deadline) {
-        throw new Error(`PostgreSQL does not start: ${readFileSync(join(home, 'log'), 'utf8')}`, {
-          cause: error,
-        })
+      if (Date.now() < deadline && keeper.exitCode === null) {
+        await sleep(25)
+        continue
       }
-      await sleep(25)
+      const log = join(home, 'log')
+      const said = existsSync(log) ? readFileSync(log, 'utf8') : 'it left no log'
+      throw new Error(`PostgreSQL does not start: ${said}`, { cause: error })
     }
   }
 }

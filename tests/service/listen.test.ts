@@ -166,6 +166,23 @@ describe('closing', () => {
     expect(performance.now() - start).toBeLessThan(1000)
   })
 
+  it('does not wait for a connection that is kept alive after its last answer', async () => {
+    desk = await openDesk()
+    const kept = connect(desk.port, '127.0.0.1')
+    let text = ''
+    kept.on('data', (data) => (text += data))
+    const closed = new Promise((resolve) => kept.once('close', resolve))
+    kept.write(
+      `GET /api/v1/deliveries/next HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.worker}\r\n\r\n`,
+    )
+    while (!(await desk.get('/metrics')).text.includes('kind="poll"} 1')) await new Promise(setImmediate)
+    const start = performance.now()
+    await desk.service.close()
+    expect(performance.now() - start).toBeLessThan(1000)
+    await closed
+    expect(text).toMatch(/^HTTP\/1.1 503/)
+  })
+
   it('can be asked for twice', async () => {
     desk = await openDesk()
     await Promise.all([desk.service.close(), desk.service.close()])

@@ -16,8 +16,11 @@ export const verb: Verb = {
         hint: 'Say which file: orc rules check FILE',
       })
     }
-    const { formatProblems, readConfig } = await import('../../config.ts')
-    const loaded = readConfig(file)
+    const [{ formatProblems }, { readTeam }] = await Promise.all([
+      import('../../config.ts'),
+      import('../../main.ts'),
+    ])
+    const loaded = readTeam(file)
     const problems = loaded.ok ? [] : loaded.problems
     const warnings = loaded.ok ? loaded.warnings : []
     if (json) printJson({ ok: loaded.ok, file, problems, warnings })

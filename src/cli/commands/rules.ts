@@ -9,7 +9,7 @@ export const verb: Verb = {
   name: 'rules',
   group: 'Rules',
   summary: 'show the rules and permissions in orc.yaml, with their lines',
-  arguments: [{ name: 'show', optional: true, choices: ['show'] }],
+  arguments: [{ name: 'show', optional: true, choices: ['show', 'explain', 'check'] }],
   examples: ['orc rules', 'orc rules --json', 'orc rules explain Worker Master'],
   async run({ place, json }) {
     const config = await loadTeam(place)

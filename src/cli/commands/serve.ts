@@ -10,7 +10,7 @@ export const verb: Verb = {
   group: 'Run',
   summary: 'run the service for the team in orc.yaml, until Ctrl-C',
   details:
-    'Rules and agents are read again when orc.yaml changes. Its address and log are as --json in programs.',
+    'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.',
   options: [
     { name: 'port', value: 'N', summary: 'listen on this port; 0 takes a free one' },
     { name: 'host', value: 'H', summary: 'listen on this address instead of 127.0.0.1' },
@@ -24,13 +24,11 @@ export const verb: Verb = {
   examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],
 
   async run({ place, option, json, program }) {
-    const config = await loadTeam(place, (warnings) =>
-      complain(`${paint('yellow', 'warning:', 'err')} ${plain(warnings)}`),
-    )
+    const { readTeam, startOrchub } = await import('../../main.ts')
+    const config = await loadTeam(place, { read: readTeam, onWarnings })
     const port = portOf(option('port'))
     const host = option('host')
     const log = await openLog(option('log-level') ?? 'info')
-    const { startOrchub } = await import('../../main.ts')
     const orchub = await startOrchub({
       config,
       log,
@@ -60,6 +58,10 @@ export const verb: Verb = {
     await orchub.close()
     return 0
   },
+}
+
+function onWarnings(text: string): void {
+  complain(`${paint('yellow', 'warning:', 'err')} ${plain(text)}`)
 }
 
 function portOf(text: string | undefined): number | undefined {

@@ -52,7 +52,7 @@ function readBytes(incoming: IncomingMessage, limits: BodyLimits): Promise<Buffe
       else chunks.push(chunk)
     })
     incoming.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, length)))
-    incoming.on('error', () => reject(cutOff()))
+    // Comes after every end, a broken connection's too.
     incoming.on('close', () => {
       if (!incoming.readableEnded) reject(cutOff())
     })

@@ -20,6 +20,7 @@ export interface Listening {
 /** Whoever dawdles over a request holds a connection: it gets this long for the head, and for the whole. */
 const SLOWEST = { headersTimeout: 10_000, requestTimeout: 60_000, connectionsCheckingInterval: 2_000 }
 const KEEP_ALIVE_MS = 30_000
+const IDLE_CHECK_MS = 10
 
 export async function listenOn(listen: Listen, listener: RequestListener): Promise<Listening> {
   const server = createServer(
@@ -137,10 +138,12 @@ function answerMalformed(error: NodeJS.ErrnoException, socket: Socket) {
 function closeServer(server: Server, graceMs: number): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => server.closeAllConnections(), graceMs)
+    // A connection that is kept alive becomes idle when its answer is out, and would then wait for another request.
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS)
     server.close(() => {
       clearTimeout(timer)
+      clearInterval(idle)
       resolve()
     })
-    server.closeIdleConnections()
   })
 }

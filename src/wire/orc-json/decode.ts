@@ -4,46 +4,49 @@ import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '..
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
-export function decodeObject(text: string, known: KnownCommands): Reading | Problem {
-  let whole: { [key: string]: Json }
+type JsonObject = { [key: string]: Json }
+
+/** `keys` and `outerKeys` say how many keys the scanner has counted in the command and around it. */
+export function decodeObject(
+  text: string,
+  keys: number,
+  outerKeys: number,
+  known: KnownCommands,
+): Reading | Problem {
+  let whole: JsonObject
   try {
     whole = JSON.parse(text)
   } catch (error) {
     return notJson(error as SyntaxError)
   }
-  const { outer, keys } = outline(text)
-  const repeated = firstRepeated(outer) ?? firstRepeated(keys)
+  const outer = Object.keys(whole)
+  const wrapper = outer.find((key) => same(key, 'orc_command'))!
+  // The scanner has seen to it that the first key is this one, and that it holds an object.
+  const said = whole[wrapper] as JsonObject
+  const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
+  const repeated = isRepeated ? findRepeated(text) : undefined
   if (repeated !== undefined) return saidTwice(repeated)
-  // The scanner has seen that the first key is `orc_command`, and that it holds an object.
-  const [wrapper, ...others] = outer
-  const said = whole[wrapper!] as { [key: string]: Json }
-  const find = (key: string) => keys.find((other) => same(other, key))
-  const named = nameObject(said, find, known)
+  const named = nameObject(said, known)
   if (!named.ok) return named
   const { shape, key: naming } = named
 
   const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'json' }
-  for (const key of keys) {
-    const isName =
-      key === naming || ((same(key, 'name') || same(key, 'type')) && fieldNamed(key, shape) === undefined)
-    const value = said[key]
-    if (isName || value === null || value === undefined) continue
+  for (const [key, value] of Object.entries(said)) {
     const field = fieldNamed(key, shape)
+    const isName = key === naming || (field === undefined && (same(key, 'name') || same(key, 'type')))
+    if (isName || value === null) continue
     if (field === undefined) reading.ignored.push(brief(key))
     else if (reading.fields[field] !== undefined) return saidTwice(key)
     else reading.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  reading.ignored.push(...others.map(brief))
+  for (const key of outer) if (key !== wrapper) reading.ignored.push(brief(key))
   return reading
 }
 
-function nameObject(
-  said: { [key: string]: Json },
-  find: (key: string) => string | undefined,
-  known: KnownCommands,
-) {
-  const nameKey = find('name')
-  const typeKey = find('type')
+function nameObject(said: JsonObject, known: KnownCommands) {
+  const keys = Object.keys(said)
+  const nameKey = keys.find((key) => same(key, 'name'))
+  const typeKey = keys.find((key) => same(key, 'type'))
   const textOf = (key: string | undefined) => {
     const value = key === undefined ? undefined : said[key]
     return typeof value === 'string' ? value : undefined
@@ -57,34 +60,25 @@ function nameObject(
 }
 
 function same(one: string, other: string): boolean {
-  return one.toLowerCase() === other.toLowerCase()
+  return one.length === other.length && one.toLowerCase() === other
 }
 
-function firstRepeated(keys: readonly string[]): string | undefined {
-  const seen = new Set<string>()
-  return keys.find((key) => seen.size === seen.add(key.toLowerCase()).size)
-}
-
-/**
- * The keys around the command and those in it, as they are written: `JSON.parse` would keep only the last of two equal
- * ones, and change their order. The text is known to be JSON.
- */
-function outline(text: string): { outer: string[]; keys: string[] } {
+/** The key that is written twice, of which `JSON.parse` keeps only the last. The text is known to be JSON. */
+function findRepeated(text: string): string | undefined {
   const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs
-  const outer: string[] = []
-  const keys: string[] = []
-  let depth = 0
+  const seen: Set<string>[] = []
   let isKey = false
   for (const [found] of text.matchAll(token)) {
-    if (found === '{' || found === '[') depth++
-    if (found === '}' || found === ']') depth--
-    if (isKey && found[0] === '"') {
-      if (depth === 1) outer.push(JSON.parse(found))
-      else if (depth === 2 && outer.length === 1) keys.push(JSON.parse(found))
+    if (found === '{' || found === '[') seen.push(new Set())
+    if (found === '}' || found === ']') seen.pop()
+    if (isKey && found[0] === '"' && seen.length <= 2) {
+      const key = JSON.parse(found)
+      if (seen.at(-1)?.has(key)) return key
+      seen.at(-1)?.add(key)
     }
     isKey = found === '{' || found === ','
   }
-  return { outer, keys }
+  return undefined
 }
 
 function notJson(error: SyntaxError): Problem {

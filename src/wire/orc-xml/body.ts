@@ -1,16 +1,17 @@
 /** The text between the tags: either a message as it is, or the child elements of the legacy form (S0.3). */
 import { decodeReferences } from './entities.ts'
 
-/** More elements than this are no parameters. */
-const MOST_CHILDREN = 64
-
 export interface Child {
   name: string
   value: string
 }
 
+/** More elements than this are no parameters. */
+const MOST_CHILDREN = 64
+
 /** The text of a body or child: without the space around it, references decoded, CDATA sections as they are. */
 export function textOf(body: string): string {
+  if (!hasSection(body)) return decodeReferences(body.trim())
   const parts = splitSections(body)
   trim(parts)
   return parts.map((part) => (part.isSection ? part.text : decodeReferences(part.text))).join('')
@@ -23,15 +24,21 @@ interface Part {
   at: number
 }
 
+function hasSection(body: string): boolean {
+  return body.includes('<![') && body.includes(']]>')
+}
+
 function splitSections(body: string): Part[] {
   const opening = /<!\[CDATA\[/gi
   const parts: Part[] = []
   let at = 0
-  for (let found = opening.exec(body); found !== null; found = opening.exec(body)) {
-    const end = body.indexOf(']]>', opening.lastIndex)
+  while (opening.test(body)) {
+    const start = opening.lastIndex
+    const end = body.indexOf(']]>', start)
     if (end < 0) break
-    parts.push({ text: body.slice(at, found.index), isSection: false, at })
-    parts.push({ text: body.slice(opening.lastIndex, end), isSection: true, at: opening.lastIndex })
+    const before = start - '<![CDATA['.length
+    if (before > at) parts.push({ text: body.slice(at, before), isSection: false, at })
+    parts.push({ text: body.slice(start, end), isSection: true, at: start })
     at = end + 3
     opening.lastIndex = at
   }
@@ -54,7 +61,7 @@ function trim(parts: Part[]) {
 /** The child elements, if the body consists of elements only; what is inside them is text. */
 export function childrenOf(body: string): Child[] | undefined {
   if (!/^\s*</.test(body)) return undefined
-  const visible = withoutSections(body)
+  const visible = hasSection(body) ? withoutSections(body) : body
   const children: Child[] = []
   const node = /\s*(?:<!--|<([A-Za-z_][\w.-]*)\s*(\/?)>|$)/y
   for (let found = node.exec(visible); found !== null; found = node.exec(visible)) {
@@ -80,10 +87,8 @@ export function childrenOf(body: string): Child[] | undefined {
 
 /** The same text with everything in CDATA sections blanked out, so that tags there are not seen. */
 function withoutSections(body: string): string {
-  const parts = splitSections(body)
-  if (parts.length === 1) return body
   let visible = ''
-  for (const part of parts) {
+  for (const part of splitSections(body)) {
     if (part.isSection) visible = visible.padEnd(part.at + part.text.length, '.')
     else visible = visible.padEnd(part.at, '.') + part.text
   }
@@ -92,12 +97,16 @@ function withoutSections(body: string): string {
 
 /** Where the element's closing tag is, elements of the same name within it being balanced. */
 function closingOf(text: string, name: string, from: number): { start: number; end: number } | undefined {
-  const tag = new RegExp(`<(/?)${name.replaceAll('.', '\\.')}\\s*>`, 'gi')
+  const next = text.indexOf('<', from)
+  const closing = `</${name}>`
+  if (next >= 0 && text.startsWith(closing, next)) return { start: next, end: next + closing.length }
+  const tag = new RegExp(`</?${name.replaceAll('.', '\\.')}\\s*>`, 'gi')
   tag.lastIndex = from
   let depth = 1
-  for (let found = tag.exec(text); found !== null; found = tag.exec(text)) {
-    depth += found[1] === '/' ? -1 : 1
-    if (depth === 0) return { start: found.index, end: tag.lastIndex }
+  while (tag.test(text)) {
+    const start = text.lastIndexOf('<', tag.lastIndex - 1)
+    depth += text[start + 1] === '/' ? -1 : 1
+    if (depth === 0) return { start, end: tag.lastIndex }
   }
   return undefined
 }

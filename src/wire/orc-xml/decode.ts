@@ -1,12 +1,5 @@
 /** Text of an element → command, in the modern and the legacy form (S0.2–S0.5). */
-import {
-  brief,
-  type CommandShape,
-  type KnownCommands,
-  type Notation,
-  type Problem,
-  type Reading,
-} from '../codec.ts'
+import { brief, type CommandShape, type KnownCommands, type Problem, type Reading } from '../codec.ts'
 import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
 import { childrenOf, textOf } from './body.ts'
 import { type Attribute, parseTag } from './tag.ts'
@@ -22,6 +15,7 @@ export function decodeElement(
   const { shape, attributes } = opening
   const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
   for (const { name, key, value } of attributes) {
+    if (opening.names(key)) continue
     const field = fieldNamed(key, shape)
     if (field === undefined) reading.ignored.push(brief(name))
     else if (reading.fields[field] === undefined) reading.fields[field] = value
@@ -30,25 +24,35 @@ export function decodeElement(
   return body === undefined ? reading : readBody(body, shape, reading)
 }
 
-/** The command that an opening tag names, and its other attributes. */
-export function decodeTag(
-  tag: string,
-  known: KnownCommands,
-): { ok: true; shape: CommandShape; attributes: Attribute[] } | Problem {
+interface Opening {
+  ok: true
+  shape: CommandShape
+  attributes: Attribute[]
+  /** Whether the attribute with this key names the command. */
+  names(key: string): boolean
+}
+
+/** The command that an opening tag names. */
+export function decodeTag(tag: string, known: KnownCommands): Opening | Problem {
   const parsed = parseTag(tag)
   if (!parsed.ok) return parsed
-  const saidIn = (key: string) => parsed.attributes.find((one) => one.key === key)?.value
-  const name = saidIn('name')
-  const type = saidIn('type')
+  const { attributes } = parsed
+  const name = valueOfKey(attributes, 'name')
+  const type = valueOfKey(attributes, 'type')
   const chosen = chooseName(name, type, known)
   if (!chosen.ok) return chosen
   const said = chosen.key === 'name' ? name : type
   const command = said === undefined ? missingType() : commandNamed(said, known)
   if (!command.ok) return command
   const { shape } = command
-  const isName = ({ key }: Attribute) =>
+  const names = (key: string) =>
     key === chosen.key || ((key === 'name' || key === 'type') && !shape.fields.has(key))
-  return { ok: true, shape, attributes: parsed.attributes.filter((one) => !isName(one)) }
+  return { ok: true, shape, attributes, names }
+}
+
+function valueOfKey(attributes: readonly Attribute[], key: string): string | undefined {
+  for (const attribute of attributes) if (attribute.key === key) return attribute.value
+  return undefined
 }
 
 /** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
@@ -71,7 +75,8 @@ function readBody(body: string, shape: CommandShape, reading: Reading): Reading 
     if (field === undefined || !say(field, value)) ignored.push(brief(name))
     else seen.add(field)
   }
-  return { ...reading, notation: 'legacy' satisfies Notation }
+  reading.notation = 'legacy'
+  return reading
 }
 
 /**

@@ -5,11 +5,20 @@ const REFERENCE = /&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,8})|([a-zA-Z]{2,4}));/g
 
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
-  return text.replace(REFERENCE, (reference, decimal, hexadecimal, name) => {
-    if (name !== undefined) return NAMED[name.toLowerCase()] ?? reference
-    const code = decimal === undefined ? Number.parseInt(hexadecimal, 16) : Number(decimal)
-    return isScalar(code) ? String.fromCodePoint(code) : reference
-  })
+  if (/&[#A-Z]/.test(text)) return text.replace(REFERENCE, decodeReference)
+  // The usual ones, much faster. What `&amp;` leaves behind is not looked at again: it comes last.
+  return text
+    .replace(/&lt;/g, '<')
+    .replace(/&gt;/g, '>')
+    .replace(/&quot;/g, '"')
+    .replace(/&apos;/g, "'")
+    .replace(/&amp;/g, '&')
+}
+
+function decodeReference(reference: string, decimal?: string, hexadecimal?: string, name?: string): string {
+  if (name !== undefined) return NAMED[name.toLowerCase()] ?? reference
+  const code = decimal === undefined ? Number.parseInt(hexadecimal!, 16) : Number(decimal)
+  return isScalar(code) ? String.fromCodePoint(code) : reference
 }
 
 function isScalar(code: number): boolean {

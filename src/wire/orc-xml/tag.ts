@@ -1,4 +1,5 @@
 /** What an opening tag says, or what is wrong with it. Where it ends was found by scan/tag-reader.ts. */
+import { GREATER_THAN, SLASH } from '../ascii.ts'
 import { brief, type Problem, problem } from '../codec.ts'
 import { saidTwice } from '../naming.ts'
 import { decodeReferences } from './entities.ts'
@@ -14,36 +15,29 @@ export type ParsedTag = { ok: true; attributes: Attribute[] } | Problem
 
 const NAME_LENGTH = '<orc-command'.length
 const MOST_ATTRIBUTES = 64
-const NAME_END = /[\t-\r =<>"'/]|$/g
-const VALUE_END = /[\t-\r />]/
+/** The spaces are those of ASCII, as in the scanner. */
+const NAME = /^[^\t-\r =<>"'/]+$/
+const NAME_END = /[\t-\r =<>"'/]|$/
 const TYPOGRAPHIC_QUOTE = /[\u2018-\u201F\u2032\u2033\u2039\u203A\u00AB\u00BB\u300C-\u300F\uFF02\uFF07]/
 
 export function parseTag(text: string): ParsedTag {
   const attributes: Attribute[] = []
   let at = skipSpace(text, NAME_LENGTH)
   for (; at < text.length; at = skipSpace(text, at)) {
-    if (text[at] === '>') return { ok: true, attributes }
-    if (text[at] === '/') {
-      if (text[skipSpace(text, at + 1)] === '>') return { ok: true, attributes }
-      return notWellFormed(
-        'there is a stray "/" in it',
-        'Write "/" only at the end, as in <orc-command … />.',
-      )
-    }
-    const name = text.slice(at, nameEnd(text, at))
-    if (name === '') return strayCharacter(text[at]!)
-    at = skipSpace(text, at + name.length)
-    if (text[at] !== '=') return withoutValue(name)
-    at = skipSpace(text, at + 1)
+    if (isEnd(text, at)) return { ok: true, attributes }
+    const equals = text.indexOf('=', at)
+    const name = equals < 0 ? '' : trimEnd(text, at, equals)
+    if (!NAME.test(name)) return explainName(text.slice(at))
+    at = skipSpace(text, equals + 1)
     const quote = text[at]
     if (quote !== '"' && quote !== "'") return unquoted(name, text.slice(at))
     const end = text.indexOf(quote, at + 1)
     if (end < 0) return unclosed(name, quote, text.slice(at + 1))
     const value = text.slice(at + 1, end)
     at = end + 1
-    if (at < text.length && !VALUE_END.test(text[at]!)) return runsOn(name, quote, value)
+    if (at < text.length && !endsValue(text.charCodeAt(at))) return runsOn(name, quote, value)
     const key = name.toLowerCase()
-    if (attributes.some((other) => other.key === key)) return saidTwice(name)
+    for (const other of attributes) if (other.key === key) return saidTwice(name)
     if (attributes.length === MOST_ATTRIBUTES) return tooMany()
     attributes.push({ name, key, value: decodeReferences(value) })
   }
@@ -56,14 +50,33 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** The same bytes as in the scanner: other spaces are part of a name there, and must be here. */
+function trimEnd(text: string, from: number, to: number): string {
+  let end = to
+  while (end > from && isSpace(text.charCodeAt(end - 1))) end--
+  return text.slice(from, end)
+}
+
 function isSpace(code: number): boolean {
   return code === 0x20 || (code >= 0x09 && code <= 0x0d)
 }
 
-function nameEnd(text: string, from: number): number {
-  NAME_END.lastIndex = from
-  return NAME_END.exec(text)!.index
+function endsValue(code: number): boolean {
+  return isSpace(code) || code === GREATER_THAN || code === SLASH
+}
+
+function isEnd(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  return (
+    code === GREATER_THAN || (code === SLASH && text.charCodeAt(skipSpace(text, at + 1)) === GREATER_THAN)
+  )
+}
+
+/** Where a name should be there is something else, or nothing is assigned to it. */
+function explainName(rest: string): Problem {
+  const name = rest.slice(0, rest.search(NAME_END))
+  if (name !== '') return withoutValue(name)
+  if (rest[0] !== '/') return strayCharacter(rest[0]!)
+  return notWellFormed('there is a stray "/" in it', 'Write "/" only at the end, as in <orc-command … />.')
 }
 
 function notWellFormed(what: string, hint: string): Problem {

@@ -107,5 +107,5 @@ function quote(character: string): string {
 }
 
 export function thousands(count: number): string {
-  return count.toLocaleString('en-US')
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }

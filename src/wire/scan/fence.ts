@@ -9,7 +9,8 @@ export interface Fence {
   quotes: number
 }
 
-/** How far the rest of a fence's line is looked at. */
+/** How far the marks of a fence, and the rest of its line, are looked at. */
+const RUN_LIMIT = 1024
 const LINE_LIMIT = 1024
 
 /** The fence that a run of marks at `at` opens. */
@@ -56,7 +57,7 @@ export function closingFence(
 
 function endOfRun(bytes: Uint8Array, at: number): number {
   const mark = bytes[at]
-  const end = bytes.length
+  const end = Math.min(bytes.length, at + RUN_LIMIT)
   let i = at + 1
   while (i < end && bytes[i] === mark) i++
   return i

@@ -4,10 +4,8 @@
  */
 import { BACKTICK, NEWLINE } from '../ascii.ts'
 import { lineStart } from './lines.ts'
+import { LONGEST_RUN, openPendingRuns, type PendingRuns } from './runs.ts'
 import type { Window } from './window.ts'
-
-/** A longer run of backticks delimits nothing. */
-const LONGEST_RUN = 32
 
 /** How far a run's other half is looked for; a paragraph that goes on longer counts as code, to be safe. */
 const LOOK_AHEAD = 131_072
@@ -16,7 +14,7 @@ const LOOK_AHEAD = 131_072
 const LINE_LOOK_AHEAD = 256
 
 /** How far back a paragraph's beginning is looked for, before everything since the last known point is read. */
-const LOOK_BACK = 4096
+const LOOK_BACK = 512
 
 export type Verdict = 'code' | 'text' | 'unsettled'
 
@@ -32,19 +30,18 @@ export interface InlineCode {
 }
 
 export function openInlineCode(window: Window): InlineCode {
+  const pending = openPendingRuns()
+  const ahead = openLookAhead(window)
+  const line = openLine(window)
   let examined = 0
   /** Length of the run that ends at `examined` and may go on. */
   let run = 0
-  /** Lengths of the runs that still lack their other half, in order. */
-  const pending: number[] = []
-  /** No backtick lies between these two. */
+  /** Between `clearFrom` and `clearTo` there is no backtick. */
   let clearFrom = 0
   let clearTo = 0
-  const ahead = openLookAhead(window)
-  const line = openLine(window)
 
   function endRun() {
-    meetRun(pending, run)
+    pending.meet(run)
     run = 0
   }
 
@@ -67,42 +64,48 @@ export function openInlineCode(window: Window): InlineCode {
   }
 
   function advance(to: number): number {
-    if (to <= examined) return examined
-    if (run === 0 && pending.length === 0 && !hasBacktick(examined, to)) {
-      examined = to
-      return examined
-    }
-    const paragraph = lastBreak(examined, to)
+    if (to > examined) readTo(to)
+    const isRunOver = run > 0 && examined < window.end && window.bytes[examined - window.base] !== BACKTICK
+    if (isRunOver) endRun()
+    return examined
+  }
+
+  function readTo(to: number) {
+    const isClear = examined >= clearFrom && to <= clearTo
+    const paragraph = isClear && pending.isEmpty ? -1 : lastBreak(examined, to)
     if (paragraph >= 0) restart(paragraph)
+    if (run === 0 && pending.isEmpty && !hasBacktick(examined, to)) {
+      examined = to
+      return
+    }
     const { bytes, base } = window
+    const stop = to - base
     let i = examined - base
-    for (const stop = to - base; i < stop; i++) {
+    for (; i < stop; i++) {
       const byte = bytes[i]!
       if (byte === BACKTICK) {
         run++
         continue
       }
       if (run > 0) endRun()
-      if (byte !== NEWLINE || pending.length === 0) continue
+      if (byte !== NEWLINE || pending.isEmpty) continue
       const next = lineStart(bytes, i + 1)
       if (next === 'unsettled') break
-      if (next === 'break') clear(pending)
+      if (next === 'break') pending.clear()
     }
     examined = base + i
-    if (run > 0 && i < bytes.length && bytes[i] !== BACKTICK) endRun()
-    return examined
   }
 
   function restart(at: number) {
     examined = at
     run = 0
-    clear(pending)
+    pending.clear()
   }
 
   return {
     at(at, isFinal) {
       advance(at)
-      if (pending.length === 0) return 'text'
+      if (pending.isEmpty) return 'text'
       const verdict = ahead.closes(pending, at, isFinal)
       if (verdict === 'text') restart(at)
       return verdict
@@ -113,47 +116,43 @@ export function openInlineCode(window: Window): InlineCode {
   }
 }
 
-/** Takes a run of backticks into account. A run that finds its equal makes code of all that lies between. */
-function meetRun(pending: number[], run: number) {
-  const partner = pending.indexOf(run)
-  if (partner >= 0) pending.length = partner
-  else if (run <= LONGEST_RUN) pending.push(run)
-}
-
-/** Setting a length is slow, even to what it is. */
-function clear(pending: number[]) {
-  if (pending.length > 0) pending.length = 0
-}
-
 /** Inline code within one line, which is read once however often it is asked. */
 function openLine(window: Window) {
+  const pending = openPendingRuns()
   let read = 0
-  const pending: number[] = []
 
   function closes(at: number, floor: number, isFinal: boolean): Verdict {
     const { bytes, base } = window
     const known = read >= floor && read <= at ? read : floor
-    if (known !== read) clear(pending)
+    if (known !== read) pending.clear()
     let i = at - base
     while (i > known - base && bytes[i - 1] !== NEWLINE) i--
-    if (i > known - base) clear(pending)
+    if (i > known - base) pending.clear()
     read = at
-    for (let run = 0; i <= at - base; i++) {
+    meetRuns(bytes, i, at - base)
+    return pending.isEmpty ? 'text' : lookAhead(bytes, at - base, isFinal)
+  }
+
+  function meetRuns(bytes: Uint8Array, from: number, to: number) {
+    let run = 0
+    for (let i = from; i <= to; i++) {
       if (bytes[i] === BACKTICK) run++
       else if (run > 0) {
-        meetRun(pending, run)
+        pending.meet(run)
         run = 0
       }
     }
-    if (pending.length === 0) return 'text'
+  }
+
+  function lookAhead(bytes: Uint8Array, from: number, isFinal: boolean): Verdict {
     let run = 0
-    for (i = at - base; i < at - base + LINE_LOOK_AHEAD; i++) {
+    for (let i = from; i < from + LINE_LOOK_AHEAD; i++) {
       if (i >= bytes.length && !isFinal) return 'unsettled'
       if (bytes[i] === BACKTICK) {
         run++
         continue
       }
-      if (run > 0 && pending.includes(run)) return 'code'
+      if (pending.has(run)) return 'code'
       if (i >= bytes.length || bytes[i] === NEWLINE) return 'text'
       run = 0
     }
@@ -167,51 +166,40 @@ function openLine(window: Window) {
 function openLookAhead(window: Window) {
   let from = -1
   let read = -1
+  /** Length of the run that ends at `read` and may go on. */
+  let run = 0
   let isOver = false
   /** Where the last run of each length begins, between `from` and `read`. */
   const lastOf = new Float64Array(LONGEST_RUN + 1)
 
-  function closes(pending: readonly number[], at: number, isFinal: boolean): Verdict {
+  function closes(pending: PendingRuns, at: number, isFinal: boolean): Verdict {
     if (at < from || at > read) {
       from = at
       read = at
+      run = 0
       isOver = false
       lastOf.fill(-1)
     }
     if (pending.some((length) => lastOf[length]! > at)) return 'code'
     const { bytes, base } = window
-    let run = 0
-    for (let i = read - base; !isOver; i++) {
-      if (base + i - at > LOOK_AHEAD) {
-        read = base + i - run
-        return 'code'
-      }
-      const byte = bytes[i]
+    for (; !isOver; read++) {
+      if (read - at > LOOK_AHEAD) return 'code'
+      const isEnd = read >= window.end
+      if (isEnd && !isFinal) return 'unsettled'
+      const byte = bytes[read - base]
       if (byte === BACKTICK) {
         run++
         continue
       }
-      const isEnd = i >= bytes.length
-      if (isEnd && !isFinal) {
-        read = base + i - run
-        return 'unsettled'
-      }
       if (run > 0) {
-        read = base + i
-        if (run <= LONGEST_RUN) lastOf[run] = read - run
-        if (pending.includes(run)) return 'code'
+        const length = run
         run = 0
+        if (length <= LONGEST_RUN) lastOf[length] = read - length
+        if (pending.has(length)) return 'code'
       }
-      if (byte === NEWLINE) {
-        const next = lineStart(bytes, i + 1)
-        read = base + i
-        if (next === 'unsettled' && !isFinal) return 'unsettled'
-        isOver = next === 'break'
-      }
-      if (isEnd) {
-        read = base + i
-        isOver = true
-      }
+      const next = byte === NEWLINE ? lineStart(bytes, read + 1 - base) : 'plain'
+      if (next === 'unsettled' && !isFinal) return 'unsettled'
+      isOver = isEnd || next === 'break'
     }
     return 'text'
   }

@@ -54,7 +54,9 @@ export const findLandmarksPlainly: FindLandmarks = (bytes, from, to) => {
 function isLandmark(bytes: Uint8Array, at: number): boolean {
   switch (bytes[at]) {
     case LESS_THAN:
-      return isCutOff(bytes, at) || ['orc-comm', '/orc-com', '![cdata['].some((word) => reads(bytes, at + 1, word))
+      return (
+        isCutOff(bytes, at) || ['orc-comm', '/orc-com', '![cdata['].some((word) => reads(bytes, at + 1, word))
+      )
     case LEFT_BRACKET:
       return isCutOff(bytes, at) || ['orchestr', 'orchub m'].some((word) => reads(bytes, at + 1, word))
     case LEFT_BRACE:
@@ -73,7 +75,8 @@ function isCutOff(bytes: Uint8Array, at: number): boolean {
 
 /** Whether the word stands here, in any case, and with some other mistakes that do not matter. */
 function reads(bytes: Uint8Array, at: number, word: string): boolean {
-  for (let i = 0; i < word.length; i++) if ((bytes[at + i]! | 0x20) !== (word.charCodeAt(i) | 0x20)) return false
+  for (let i = 0; i < word.length; i++)
+    if ((bytes[at + i]! | 0x20) !== (word.charCodeAt(i) | 0x20)) return false
   return true
 }
 

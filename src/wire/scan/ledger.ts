@@ -2,42 +2,20 @@
  * What was met so far and is not settled yet, in the order of the text. Inside an open command everything is provisional:
  * its closing tag makes it one command and all within it text; without one, what is within stands by itself.
  *
- * So the text is read once, forwards, whatever it is. Entries are plain numbers in one array, because a hostile
- * megabyte holds tens of thousands of them.
+ * So the text is read once, forwards, whatever it is. Entries are plain numbers, because a hostile megabyte holds tens
+ * of thousands of them.
  */
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 
-export type Kind =
-  | 'element'
-  | 'self-closing'
+const KINDS = [
   /** An opening tag that was not closed before the end of the text, or within the limit. */
-  | 'unclosed'
-  | 'unclosed-too-long'
-  /** A broken tag to which no `>` belongs. */
-  | 'endless'
-  /** A tag without attributes, but with its closing tag. */
-  | 'bare'
-  | 'object'
-  | 'object-unescaped'
-  | 'object-broken'
-  | 'object-broken-string'
-  | 'object-unclosed'
-  | 'object-too-large'
-  | 'object-quotes'
-  | 'in-fence'
-  | 'in-inline-code'
-  | 'in-response'
-  | 'in-message'
-
-/** An entry: its kind, where it starts, on which line, two places of interest within, and where it ends. */
-export type Emit = (kind: Kind, start: number, line: number, inner: number, last: number, end: number) => void
-
-const KINDS: readonly Kind[] = [
   'unclosed',
+  'unclosed-too-long',
   'element',
   'self-closing',
-  'unclosed-too-long',
+  /** A broken tag to which no `>` belongs. */
   'endless',
+  /** A tag without attributes, but with its closing tag. */
   'bare',
   'object',
   'object-unescaped',
@@ -50,12 +28,19 @@ const KINDS: readonly Kind[] = [
   'in-inline-code',
   'in-response',
   'in-message',
-]
-const OPEN = KINDS.indexOf('unclosed')
+] as const
+
+export type Kind = (typeof KINDS)[number]
+
+/** An entry: its kind, where it starts, on which line, two more numbers that depend on the kind, and where it ends. */
+export type Emit = (kind: Kind, start: number, line: number, inner: number, last: number, end: number) => void
+
+const UNCLOSED = KINDS.indexOf('unclosed')
+const TOO_LONG = KINDS.indexOf('unclosed-too-long')
 const ELEMENT = KINDS.indexOf('element')
-const SIZE = 6
 /** On the stack of open tags: a mention of the tag, which may or may not have a closing tag of its own. */
 const MENTION = -1
+const SIZE = 6
 
 export interface Ledger {
   /** Whether a command is open. */
@@ -64,8 +49,7 @@ export interface Ledger {
   readonly start: number
   open(start: number, line: number, tagEnd: number): void
   mention(): void
-  /** Takes a closing tag; false if nothing is open. */
-  close(start: number, end: number): boolean
+  close(start: number, end: number): void
   add(kind: Kind, start: number, line: number, inner: number, last: number, end: number): void
   /** No closing tag that ends at `at` or before is still to come. */
   expire(at: number): void
@@ -73,16 +57,19 @@ export interface Ledger {
 }
 
 export function openLedger(emit: Emit): Ledger {
-  let entries: number[] = []
+  let entries = new Float64Array(16 * SIZE)
   let first = 0
   let count = 0
-  let stack: number[] = []
+  /** The entries of the open tags; those before `bottom` are given up. */
+  let stack = new Int32Array(16)
   let bottom = 0
+  let depth = 0
   /** A closing tag that belongs to a mention if another follows it, and to the command around if none does. */
   let heldStart = -1
   let heldEnd = -1
 
   function append(kind: number, start: number, line: number, inner: number, last: number, end: number) {
+    if (count === entries.length) entries = grown(entries, new Float64Array(2 * count))
     entries[count] = kind
     entries[count + 1] = start
     entries[count + 2] = line
@@ -92,45 +79,44 @@ export function openLedger(emit: Emit): Ledger {
     count += SIZE
   }
 
+  function push(entry: number) {
+    if (depth === stack.length) stack = grown(stack, new Int32Array(2 * depth))
+    stack[depth++] = entry
+    ledger.isOpen = true
+  }
+
   function emitUpTo(limit: number) {
     for (; first < limit; first += SIZE) {
       const at = first
-      emit(
-        KINDS[entries[at]!]!,
-        entries[at + 1]!,
-        entries[at + 2]!,
-        entries[at + 3]!,
-        entries[at + 4]!,
-        entries[at + 5]!,
-      )
+      const kind = KINDS[entries[at]!]!
+      emit(kind, entries[at + 1]!, entries[at + 2]!, entries[at + 3]!, entries[at + 4]!, entries[at + 5]!)
     }
   }
 
   /** Entries before the oldest open command are settled. */
   function settle() {
-    while (bottom < stack.length && stack[bottom] === MENTION) bottom++
-    if (bottom < stack.length) {
+    while (bottom < depth && stack[bottom] === MENTION) bottom++
+    ledger.isOpen = bottom < depth
+    if (ledger.isOpen) {
       emitUpTo(stack[bottom]!)
       return
     }
     emitUpTo(count)
-    stack.length = 0
     bottom = 0
+    depth = 0
     first = 0
     count = 0
-    // An array that once grew large would keep its size.
-    if (entries.length > 4096) entries = []
   }
 
   function closeCommand(start: number, end: number) {
     let entry = MENTION
-    while (entry === MENTION) entry = stack.pop()!
+    while (entry === MENTION) entry = stack[--depth]!
     // All that was noted since the command began is text in its body.
     count = entry + SIZE
     entries[entry] = ELEMENT
     entries[entry + 4] = start
     entries[entry + 5] = end
-    if (stack.length === bottom) settle()
+    if (depth === bottom) settle()
   }
 
   function releaseHeld() {
@@ -140,70 +126,68 @@ export function openLedger(emit: Emit): Ledger {
     closeCommand(start, heldEnd)
   }
 
-  function isOpen() {
-    return stack.length > bottom
+  /** Moves what is left to the front, when most of it is gone there. */
+  function compact() {
+    const dropped = first
+    entries.copyWithin(0, first, count)
+    count -= dropped
+    first = 0
+    for (let i = bottom; i < depth; i++) {
+      const entry = stack[i]!
+      stack[i - bottom] = entry === MENTION ? MENTION : entry - dropped
+    }
+    depth -= bottom
+    bottom = 0
   }
 
-  return {
-    get isOpen() {
-      return isOpen()
-    },
+  const ledger = {
+    isOpen: false,
     get start() {
       return first < count ? entries[first + 1]! : Number.POSITIVE_INFINITY
     },
-    open(start, line, tagEnd) {
+    open(start: number, line: number, tagEnd: number) {
       releaseHeld()
-      stack.push(count)
-      append(OPEN, start, line, tagEnd, -1, tagEnd)
+      push(count)
+      append(UNCLOSED, start, line, tagEnd, tagEnd, tagEnd)
     },
     mention() {
       releaseHeld()
-      if (isOpen()) stack.push(MENTION)
+      if (ledger.isOpen) push(MENTION)
     },
-    close(start, end) {
+    close(start: number, end: number) {
       if (heldStart >= 0) {
-        stack.pop()
+        depth--
         heldStart = -1
       }
-      if (!isOpen()) return false
-      if (stack.at(-1) === MENTION) {
-        heldStart = start
-        heldEnd = end
-      } else {
-        closeCommand(start, end)
-      }
-      return true
+      if (stack[depth - 1] !== MENTION) return closeCommand(start, end)
+      heldStart = start
+      heldEnd = end
     },
-    add(kind, start, line, inner, last, end) {
+    add(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
       if (kind === 'self-closing' || kind === 'object') releaseHeld()
       append(KINDS.indexOf(kind), start, line, inner, last, end)
-      if (!isOpen()) settle()
+      if (!ledger.isOpen) settle()
     },
-    expire(at) {
-      while (isOpen() && at - entries[stack[bottom]! + 1]! > MAX_COMMAND_TEXT) {
-        if (heldStart >= 0) {
-          releaseHeld()
-          continue
+    expire(at: number) {
+      while (ledger.isOpen && at - entries[stack[bottom]! + 1]! > MAX_COMMAND_TEXT) {
+        if (heldStart >= 0) releaseHeld()
+        else {
+          entries[stack[bottom]!] = TOO_LONG
+          bottom++
+          settle()
         }
-        entries[stack[bottom]!] = KINDS.indexOf('unclosed-too-long')
-        bottom++
-        settle()
       }
-      if (bottom > 1024 && bottom > stack.length / 2) compact()
+      if (first > 1024 && first > count / 2) compact()
     },
     finish() {
       releaseHeld()
       emitUpTo(count)
     },
   }
+  return ledger
+}
 
-  /** Forgets what was emitted from the front while newer commands are still open. */
-  function compact() {
-    const dropped = first
-    entries = entries.slice(first, count)
-    stack = stack.slice(bottom).map((entry) => (entry === MENTION ? MENTION : entry - dropped))
-    bottom = 0
-    count -= dropped
-    first = 0
-  }
+function grown<Numbers extends Float64Array | Int32Array>(old: Numbers, larger: Numbers): Numbers {
+  larger.set(old)
+  return larger
 }

@@ -33,8 +33,7 @@ const SKIPPED: Record<QuotationKind, Kind | undefined> = {
   cdata: undefined,
 }
 
-const OBJECTS: Record<Exclude<ObjectOutcome, 'unsettled'>, Kind> = {
-  complete: 'object',
+const OBJECTS: Record<Exclude<ObjectOutcome, 'unsettled' | 'complete'>, Kind> = {
   unescaped: 'object-unescaped',
   broken: 'object-broken',
   'broken-string': 'object-broken-string',
@@ -57,7 +56,10 @@ export function openMachine(emit: Emit): Machine {
   /** The same for what a JSON command holds, where only a closing tag of the command around it still counts. */
   let objectEnd = 0
   let waitingFor: 'nothing' | 'tag' | 'object' | 'paragraph' = 'nothing'
-  let bare: { start: number; line: number; end: number } | undefined
+  /** The last tag that was merely mentioned, if nothing else was met since. */
+  let bareStart = -1
+  let bareLine = 0
+  let bareEnd = 0
 
   function walk(isFinal: boolean) {
     while (resume(isFinal)) {
@@ -182,8 +184,12 @@ export function openMachine(emit: Emit): Machine {
         ledger.add('endless', start, line, end, end, end)
         break
       case 'mention':
-        bare = ledger.isOpen ? undefined : { start, line, end }
-        ledger.mention()
+        if (ledger.isOpen) ledger.mention()
+        else {
+          bareStart = start
+          bareLine = line
+          bareEnd = end
+        }
         break
     }
     return true
@@ -205,9 +211,9 @@ export function openMachine(emit: Emit): Machine {
       if (code !== 'text') return code === 'code'
       ledger.close(at, end)
       consume(end)
-    } else if (bare !== undefined) {
-      ledger.add('bare', bare.start, bare.line, bare.end, bare.end, bare.end)
-      bare = undefined
+    } else if (bareStart >= 0) {
+      ledger.add('bare', bareStart, bareLine, bareEnd, bareEnd, bareEnd)
+      bareStart = -1
     }
     return true
   }
@@ -233,13 +239,14 @@ export function openMachine(emit: Emit): Machine {
     const outcome = object.read(isFinal)
     waitingFor = outcome === 'unsettled' ? 'object' : 'nothing'
     if (outcome === 'unsettled') return false
-    const { start, end, problemAt } = object
+    const { start, end, problemAt, keys, outerKeys } = object
     ledger.expire(start)
-    ledger.add(OBJECTS[outcome], start, anchorLine, problemAt < 0 ? end : problemAt, end, end)
+    if (outcome === 'complete') ledger.add('object', start, anchorLine, keys, outerKeys, end)
+    else ledger.add(OBJECTS[outcome], start, anchorLine, problemAt < 0 ? end : problemAt, end, end)
     cursor = start + 1
     objectEnd = end
     inlineCode.restart(end)
-    bare = undefined
+    bareStart = -1
     return true
   }
 
@@ -269,7 +276,7 @@ export function openMachine(emit: Emit): Machine {
     cursor = end
     objectEnd = 0
     inlineCode.restart(end)
-    bare = undefined
+    bareStart = -1
   }
 
   function leaveQuotation(end: number) {

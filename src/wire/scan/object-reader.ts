@@ -24,177 +24,174 @@ const DEPTH_LIMIT = 32
 export type ObjectOutcome =
   /** `end` is behind the last brace. */
   | 'complete'
-  /** Complete, but for a line end or control character in a string, at `problemAt`. */
+  /** A line end or control character stands in a string, at `problemAt`; otherwise complete. */
   | 'unescaped'
   /** It is no JSON from `end` on. */
   | 'broken'
-  /** A string ended early: a quotation mark in it was not escaped. */
+  /** The same, because a quotation mark in a string was not escaped. */
   | 'broken-string'
   | 'unclosed'
   | 'too-large'
   | 'unsettled'
 
-type Phase =
-  | 'value'
-  | 'value-or-end'
-  | 'key'
-  | 'key-or-end'
-  | 'colon'
-  | 'comma-or-end'
-  | 'string'
-  | 'escape'
-  | 'word'
+const VALUE = 0
+const VALUE_OR_END = 1
+const KEY = 2
+const KEY_OR_END = 3
+const AFTER_KEY = 4
+const AFTER_VALUE = 5
+const STRING = 6
+const ESCAPE = 7
+const WORD = 8
+const NOWHERE = 9
 
 export interface ObjectReader {
   readonly start: number
   readonly end: number
   readonly problemAt: number
+  /** How many keys the command has, and the object around it. */
+  readonly keys: number
+  readonly outerKeys: number
   /** `at` is where the value of `orc_command` may begin. */
   begin(start: number, at: number): void
   read(isFinal: boolean): ObjectOutcome
 }
 
 export function openObjectReader(window: Window): ObjectReader {
-  let start = 0
-  let at = 0
-  let phase: Phase = 'value'
+  let phase = VALUE
   let isKey = false
   let isAfterString = false
   let isBlankLine = false
-  let problemAt = -1
   /** The open braces and brackets, each by the byte that closes it. */
   const closers: number[] = []
 
-  /** The phase that the byte leads to, or undefined if it may not stand here. */
-  function step(byte: number): Phase | undefined {
-    if (isSpace(byte)) return phase
-    const closer = closers.at(-1)
-    const isArray = closer === RIGHT_BRACKET
+  /** The phase to which a byte outside of strings and words leads: nowhere, if it may not stand here. */
+  function step(byte: number): number {
+    const closer = closers[closers.length - 1]
     switch (phase) {
-      case 'value':
-      case 'value-or-end':
-        if (phase === 'value-or-end' && byte === closer) return close()
-        if (byte === LEFT_BRACE) return open(RIGHT_BRACE, 'key-or-end')
-        // The command itself is an object.
-        if (closers.length === 1) return undefined
-        if (byte === LEFT_BRACKET) return open(RIGHT_BRACKET, 'value-or-end')
+      case VALUE_OR_END:
+      case VALUE:
+        if (byte === closer && phase === VALUE_OR_END) return close()
+        if (byte === LEFT_BRACE) return open(RIGHT_BRACE, KEY_OR_END)
+        // The command itself must be an object.
+        if (closers.length === 1 && reader.outerKeys === 1) return NOWHERE
+        if (byte === LEFT_BRACKET) return open(RIGHT_BRACKET, VALUE_OR_END)
         if (byte === DOUBLE_QUOTE) return string(false)
-        return isWordPart(byte) ? 'word' : undefined
-      case 'key':
-      case 'key-or-end':
-        if (phase === 'key-or-end' && byte === RIGHT_BRACE) return close()
-        return byte === DOUBLE_QUOTE ? string(true) : undefined
-      case 'colon':
-        return byte === COLON ? 'value' : undefined
-      case 'comma-or-end':
+        return isWordPart(byte) ? WORD : NOWHERE
+      case KEY_OR_END:
+      case KEY:
+        if (byte === closer && phase === KEY_OR_END) return close()
+        return byte === DOUBLE_QUOTE ? string(true) : NOWHERE
+      case AFTER_KEY:
+        return byte === COLON ? VALUE : NOWHERE
+      case AFTER_VALUE:
         if (byte === closer) return close()
-        if (byte !== COMMA) return undefined
-        return isArray ? 'value' : 'key'
+        if (byte !== COMMA) return NOWHERE
+        return closer === RIGHT_BRACKET ? VALUE : KEY
       default:
-        return undefined
+        return NOWHERE
     }
   }
 
-  function open(closer: number, next: Phase): Phase | undefined {
+  function open(closer: number, next: number): number {
     closers.push(closer)
-    return closers.length > DEPTH_LIMIT ? undefined : next
+    return closers.length > DEPTH_LIMIT ? NOWHERE : next
   }
 
-  function close(): Phase {
+  function close(): number {
     closers.pop()
     isAfterString = false
-    return 'comma-or-end'
+    return AFTER_VALUE
   }
 
-  function string(key: boolean): Phase {
-    isKey = key
+  function string(asKey: boolean): number {
+    isKey = asKey
     isBlankLine = false
-    return 'string'
-  }
-
-  function endString(): Phase {
-    isAfterString = true
-    return isKey ? 'colon' : 'comma-or-end'
+    if (asKey && closers.length === 1) reader.outerKeys++
+    if (asKey && closers.length === 2 && reader.outerKeys === 1) reader.keys++
+    return STRING
   }
 
   function finish(outcome: ObjectOutcome, end: number): ObjectOutcome {
-    at = window.base + end
+    reader.end = window.base + end
     return outcome
   }
 
   function read(isFinal: boolean): ObjectOutcome {
     const { bytes, base } = window
-    let i = at - base
-    for (; i < bytes.length; i++) {
-      if (base + i - start >= MAX_COMMAND_TEXT) return finish('too-large', i)
+    const size = bytes.length
+    const limit = reader.start + MAX_COMMAND_TEXT - base
+    let i = reader.end - base
+    for (; i < size; i++) {
+      if (i >= limit) return finish('too-large', limit)
       const byte = bytes[i]!
-      if (phase === 'string') {
-        if (byte === DOUBLE_QUOTE) phase = endString()
-        else if (byte === BACKSLASH) phase = 'escape'
+      if (phase === STRING) {
+        if (byte === DOUBLE_QUOTE) {
+          isAfterString = true
+          phase = isKey ? AFTER_KEY : AFTER_VALUE
+        } else if (byte === BACKSLASH) phase = ESCAPE
+        else if (byte > SPACE) isBlankLine = false
         else if (byte < SPACE) {
           // A string may go on over a line end, to be refused as one; but not over a blank line.
-          if (problemAt < 0) problemAt = base + i
+          if (reader.problemAt < 0) reader.problemAt = base + i
           if (byte === NEWLINE && isBlankLine) return finish('unescaped', i)
           isBlankLine = byte === NEWLINE || (isBlankLine && isSpace(byte))
-        } else if (byte !== SPACE) isBlankLine = false
+        }
         continue
       }
-      if (phase === 'escape') {
-        phase = 'string'
+      if (phase === ESCAPE) {
+        phase = STRING
         continue
       }
-      if (phase === 'word') {
+      if (phase === WORD) {
         if (isWordPart(byte)) continue
-        phase = 'comma-or-end'
+        phase = AFTER_VALUE
         isAfterString = false
       }
+      if (isSpace(byte)) continue
       const next = step(byte)
-      // The whole character is wanted, for the diagnostic.
-      if (next === undefined && byte >= 0x80 && i + 4 > bytes.length && !isFinal) break
-      if (next === undefined) return finish(isUnescapedQuote(byte) ? 'broken-string' : 'broken', i)
+      if (next === NOWHERE) {
+        // The whole character is wanted, for the diagnostic.
+        if (byte >= 0x80 && i + 4 > size && !isFinal) break
+        return finish(isUnescapedQuote(byte) ? 'broken-string' : 'broken', i)
+      }
       phase = next
-      if (closers.length === 0) return finish(problemAt < 0 ? 'complete' : 'unescaped', i + 1)
+      if (closers.length === 0) return finish(reader.problemAt < 0 ? 'complete' : 'unescaped', i + 1)
     }
-    at = base + i
+    reader.end = base + i
     return isFinal ? 'unclosed' : 'unsettled'
   }
 
   /** Text goes on behind a string: its quotation mark was meant as part of it. */
   function isUnescapedQuote(byte: number): boolean {
-    return isAfterString && phase === 'comma-or-end' && (isWordPart(byte) || byte === BACKSLASH)
+    return isAfterString && phase === AFTER_VALUE && (isWordPart(byte) || byte === BACKSLASH)
   }
 
-  return {
-    get start() {
-      return start
-    },
-    get end() {
-      return at
-    },
-    get problemAt() {
-      return problemAt
-    },
-    begin(offset, valueAt) {
-      start = offset
-      at = valueAt
-      phase = 'value'
-      problemAt = -1
+  const reader = {
+    start: 0,
+    end: 0,
+    problemAt: -1,
+    keys: 0,
+    outerKeys: 1,
+    begin(start: number, at: number) {
+      reader.start = start
+      reader.end = at
+      reader.problemAt = -1
+      reader.keys = 0
+      reader.outerKeys = 1
+      phase = VALUE
       isAfterString = false
-      closers.length = 0
+      while (closers.length > 0) closers.pop()
       closers.push(RIGHT_BRACE)
     },
     read,
   }
+  return reader
 }
 
 /** Numbers, true, false, null: anything that could be one, to be judged later. */
 function isWordPart(byte: number): boolean {
   const letter = byte | 0x20
-  return (
-    (letter >= 0x61 && letter <= 0x7a) ||
-    (byte >= 0x30 && byte <= 0x39) ||
-    byte === 0x2b ||
-    byte === 0x2d ||
-    byte === 0x2e
-  )
+  const isLetter = letter >= 0x61 && letter <= 0x7a
+  return isLetter || (byte >= 0x30 && byte <= 0x39) || byte === 0x2b || byte === 0x2d || byte === 0x2e
 }

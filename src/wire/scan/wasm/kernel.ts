@@ -98,7 +98,14 @@ const judgeFence = (depth: number) => [
   loop(
     move(PROBE, -1),
     [get(PROBE), i32.load8(0), tee(BYTE), byte('\n'), i32.equal, branchIf(depth + 1)],
-    [get(AT), get(PROBE), i32.subtract, i32.const(PREFIX_LIMIT - TEXT_AT), i32.greaterThan, branchIf(depth + 2)],
+    [
+      get(AT),
+      get(PROBE),
+      i32.subtract,
+      i32.const(PREFIX_LIMIT - TEXT_AT),
+      i32.greaterThan,
+      branchIf(depth + 2),
+    ],
     [get(BYTE), byte(')'), i32.greaterOrEqual, get(BYTE), byte('9'), i32.lessOrEqual, i32.and],
     [isByte(BYTE, ' '), i32.or, isByte(BYTE, '\t'), i32.or, isByte(BYTE, '>'), i32.or, branchIf(0)],
   ),

@@ -1,0 +1,141 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
+import { type Orchub, type OrchubOptions, startOrchub } from '../../src/main.ts'
+
+const ROOT = join(import.meta.dirname, '..', '..')
+const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
+
+export interface Ran {
+  code: number | null
+  out: string
+  err: string
+  /** Standard output as JSON, a value a line. */
+  json(): unknown[]
+}
+
+export interface RunOptions {
+  env?: Record<string, string>
+  cwd?: string
+  /** Standard input; without it there is none. */
+  input?: string | Buffer
+}
+
+/** Nothing of the machine's own set-up reaches the program, but the way to other programs. */
+function environment(folder: string, more: Record<string, string> = {}): Record<string, string> {
+  const cache = join(ROOT, '.cache', 'tests')
+  return { PATH: process.env.PATH ?? '', HOME: folder, NODE_COMPILE_CACHE: cache, ...more }
+}
+
+/** The real program, started and not yet ended. */
+export function startOrc(folder: string, args: readonly string[], { env, cwd = folder }: RunOptions = {}) {
+  const child = spawn(process.execPath, [ENTRY, ...args], { cwd, env: environment(folder, env) })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (data) => (out += data))
+  child.stderr.on('data', (data) => (err += data))
+  const ended = new Promise<Ran>((resolve) => {
+    child.on('close', (code) => resolve({ code, out, err, json: () => parseLines(out) }))
+  })
+  return {
+    child,
+    ended,
+    /** Waits until the output has what is looked for. */
+    async shows(wanted: string | RegExp): Promise<void> {
+      const deadline = Date.now() + 20_000
+      const has = () => (typeof wanted === 'string' ? out.includes(wanted) : wanted.test(out))
+      while (!has()) {
+        if (child.exitCode !== null || Date.now() > deadline)
+          throw new Error(`never showed ${wanted}:\n${out}\n${err}`)
+        await new Promise((resolve) => setTimeout(resolve, 10))
+      }
+    },
+  }
+}
+
+/** The real program, from start to end. */
+export async function runOrc(
+  folder: string,
+  args: readonly string[],
+  options: RunOptions = {},
+): Promise<Ran> {
+  const { child, ended } = startOrc(folder, args, options)
+  child.stdin.on('error', () => {})
+  child.stdin.end(options.input ?? '')
+  return await ended
+}
+
+/** A line of shell in which `orc` is the real program, for pipes and redirections. */
+export async function runShell(folder: string, line: string, env: Record<string, string> = {}): Promise<Ran> {
+  const script = `orc() { "$ORC_NODE" "$ORC_ENTRY" "$@"; }; ${line}`
+  const child = spawn('bash', ['-c', script], {
+    cwd: folder,
+    env: environment(folder, { ...env, ORC_NODE: process.execPath, ORC_ENTRY: ENTRY }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (data) => (out += data))
+  child.stderr.on('data', (data) => (err += data))
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve))
+  return { code, out, err, json: () => parseLines(out) }
+}
+
+function parseLines(text: string): unknown[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line))
+}
+
+export const TEAM = `agents:
+  Master: { permissions: { spawn_agent: ask } }
+  Worker: { parent: Master }
+  Spy: {}
+rules:
+  forbid:
+    - { from: Spy, to: Master, reason: spies do not write to masters }
+  ask:
+    - { from: Worker, to: Spy, reason: a person wants to know }
+limits: { rate: off }
+`
+
+/** A folder with an orc.yaml, and its service when it is started. */
+export function createTeamFolder(yaml = TEAM) {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-cli-'))
+  const configFile = join(folder, 'orc.yaml')
+  writeFileSync(configFile, yaml)
+  let running: Orchub | undefined
+
+  return {
+    folder,
+    configFile,
+    state: join(folder, '.orc'),
+    async start(options: Partial<OrchubOptions> = {}): Promise<Orchub> {
+      const loaded = readConfig(configFile, {})
+      if (!loaded.ok) throw new Error(`the test's own orc.yaml: ${JSON.stringify(loaded.problems)}`)
+      const port = loaded.config.service.unixSocket === undefined ? { port: 0 } : {}
+      running = await startOrchub({ config: loaded.config, ...port, ...options })
+      return running
+    },
+    async stop() {
+      await running?.close()
+      running = undefined
+    },
+    orc: (args: string | readonly string[], options: RunOptions = {}) =>
+      runOrc(folder, typeof args === 'string' ? args.split(' ') : args, options),
+    shell: (line: string, env: Record<string, string> = {}) => runShell(folder, line, env),
+    begin: (args: string, options: RunOptions = {}) => startOrc(folder, args.split(' '), options),
+    async token(agent: string): Promise<string> {
+      return (await running!.switchboard.tokens.mint(agent)).token
+    },
+    async close() {
+      await running?.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+export type TeamFolder = ReturnType<typeof createTeamFolder>

@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createClient } from '../../src/client/client.ts'
+import { startService } from '../../src/service/service.ts'
+import { type Desk, openDesk } from '../service/harness.ts'
+
+let desk: Desk
+let stop: AbortController
+beforeEach(async () => {
+  desk = await openDesk()
+  stop = new AbortController()
+})
+afterEach(async () => {
+  stop.abort()
+  await desk.close()
+})
+
+const send = (content: string) => desk.say('Master', 'send_message', { to: 'Worker', content })
+const clientOf = (token: string) => createClient({ url: desk.url, token })
+
+/** The same service again, at the same port. */
+const restart = () =>
+  startService({
+    switchboard: desk.board,
+    listen: { host: '127.0.0.1', port: desk.port },
+    allowedHosts: [],
+    version: '1.2.3',
+    startedAt: 0,
+    configStatus: () => ({ loadedAt: 0 }),
+    storePlace: 'a test',
+  })
+
+async function until(fits: () => boolean | Promise<boolean>) {
+  while (!(await fits())) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+describe('events', () => {
+  const follow = (after?: number) => {
+    const texts: string[] = []
+    const following = (async () => {
+      const { signal } = stop
+      const events = clientOf(desk.tokens.operator).events({
+        signal,
+        ...(after === undefined ? {} : { after }),
+      })
+      for await (const event of events) if (event.type === 'message.accepted') texts.push(event.text)
+    })()
+    return { texts, following }
+  }
+  const isOpen = async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 1')
+
+  it('go on without a gap when the service was away', async () => {
+    await send('old')
+    const { texts, following } = follow()
+    await until(isOpen)
+    await desk.service.close()
+    // Nothing had come before the break; what is written meanwhile must come all the same.
+    await send('while it was away')
+    const second = await restart()
+    await until(() => texts.length === 1)
+    await send('live')
+    await until(() => texts.length === 2)
+    await second.close()
+    await send('away again')
+    const third = await restart()
+    await until(() => texts.length === 3)
+    expect(texts).toEqual(['while it was away', 'live', 'away again'])
+    stop.abort()
+    await following
+    await third.close()
+  })
+
+  it('begin after an entry', async () => {
+    await send('one')
+    await send('two')
+    const { texts, following } = follow(desk.entries.at(-2)!.seq)
+    await until(() => texts.length === 1)
+    expect(texts).toEqual(['two'])
+    stop.abort()
+    await following
+  })
+
+  it('end with an error that waiting cannot mend', async () => {
+    const events = clientOf(desk.tokens.worker).events({ signal: stop.signal })
+    const next = events.next()
+    await until(isOpen)
+    await desk.call('DELETE', '/api/v1/tokens/Worker')
+    await expect(next).rejects.toMatchObject({ code: 'UNAUTHENTICATED' })
+  })
+
+  it('let go of the connection when nobody reads on', async () => {
+    for await (const event of clientOf(desk.tokens.operator).events({ after: 0 })) {
+      expect(event.seq).toBe(1)
+      break
+    }
+    await until(async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0'))
+  })
+})
+
+describe('receive', () => {
+  const stateOf = async (id: string) => (await desk.get(`/api/v1/messages/${id}`)).json.delivery
+
+  it('handles messages in order and acknowledges each when its handler is done', async () => {
+    await send('one')
+    await send('two')
+    const seen: string[] = []
+    const gate = Promise.withResolvers<void>()
+    const receiving = clientOf(desk.tokens.worker).receive({ signal: stop.signal }, async (mail) => {
+      seen.push(mail.content)
+      if (mail.content === 'two') await gate.promise
+    })
+    await until(async () => (await stateOf('msg_1')) === 'read')
+    expect(await stateOf('msg_2')).toBe('written')
+    gate.resolve()
+    await until(async () => (await stateOf('msg_2')) === 'read')
+    await send('three')
+    await until(async () => (await stateOf('msg_3')) === 'read')
+    expect(seen).toEqual(['one', 'two', 'three'])
+    stop.abort()
+    await receiving
+  })
+
+  it('handles a message again when its handler failed, and not when only the acknowledgement was late', async () => {
+    const seen: string[] = []
+    const failed: unknown[] = []
+    const receiving = clientOf(desk.tokens.worker).receive(
+      { signal: stop.signal, onError: (error) => void failed.push(error) },
+      (mail) => {
+        seen.push(mail.content)
+        if (seen.length === 1) throw new Error('not now')
+      },
+    )
+    await send('fragile')
+    await until(() => failed.length === 1)
+    await until(async () => (await desk.get('/metrics')).text.includes('orchub_open_calls{kind="poll"} 1'))
+    await desk.clock.advance(30_000)
+    await until(async () => (await stateOf('msg_1')) === 'read')
+    expect(seen).toEqual(['fragile', 'fragile'])
+    stop.abort()
+    await receiving
+  })
+
+  it('ends with the error of a handler when nobody else wants it', async () => {
+    await send('fatal')
+    const receiving = clientOf(desk.tokens.worker).receive({}, () => {
+      throw new Error('broken')
+    })
+    await expect(receiving).rejects.toThrow('broken')
+    expect(await stateOf('msg_1')).toBe('written')
+  })
+
+  it('goes on when the service was away', async () => {
+    const seen: string[] = []
+    const receiving = clientOf(desk.tokens.worker).receive(
+      { signal: stop.signal },
+      (mail) => void seen.push(mail.content),
+    )
+    await send('before')
+    await until(() => seen.length === 1)
+    await desk.service.close()
+    await send('while it was away')
+    const second = await restart()
+    await until(() => seen.length === 2)
+    await until(async () => (await desk.mailOf('Worker')).every((mail) => mail.delivery === 'read'))
+    expect(seen).toEqual(['before', 'while it was away'])
+    stop.abort()
+    await receiving
+    await second.close()
+  })
+
+  it('says at once when there is no such service or no right to the mail', async () => {
+    await expect(clientOf('nonsense').receive({}, () => {})).rejects.toMatchObject({
+      code: 'UNAUTHENTICATED',
+    })
+    await expect(clientOf(desk.tokens.worker).receive({ agent: 'Other' }, () => {})).rejects.toMatchObject({
+      code: 'FORBIDDEN',
+    })
+  })
+})

@@ -1,0 +1,90 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { backoff, wait } from '../../src/client/backoff.ts'
+import { newIdempotencyKey } from '../../src/client/idempotency-key.ts'
+import { readEvents, readLines } from '../../src/client/lines.ts'
+
+/** The text cut at the given places, as pieces that arrive one by one. */
+async function* cut(text: string, places: readonly number[]) {
+  let from = 0
+  for (const place of [...places].map((one) => one % (text.length + 1)).sort((a, b) => a - b)) {
+    yield text.slice(from, place)
+    from = place
+  }
+  yield text.slice(from)
+}
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const item of items) all.push(item)
+  return all
+}
+
+describe('an idempotency key', () => {
+  it('is a UUID of version 7', () => {
+    expect(newIdempotencyKey()).toMatch(
+      /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    )
+  })
+
+  it('grows with the time, so that the store appends it', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 47 }), fc.integer({ min: 1, max: 10_000 }), (now, later) => {
+        expect(newIdempotencyKey(now) < newIdempotencyKey(now + later)).toBe(true)
+      }),
+    )
+    expect(newIdempotencyKey(0x0123456789ab)).toMatch(/^01234567-89ab-7/)
+  })
+
+  it('is never the same twice', () => {
+    expect(new Set(Array.from({ length: 10_000 }, () => newIdempotencyKey(7))).size).toBe(10_000)
+  })
+})
+
+describe('lines and events', () => {
+  it('are the same however the text is cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.string({ unit: fc.constantFrom('a', 'é', '🙂', '"', ':') })),
+        fc.array(fc.nat()),
+        async (lines, places) => {
+          const text = lines.map((line) => `${line}\n`).join('')
+          expect(await collect(readLines(cut(text, places)))).toEqual(lines)
+          const events = lines.map((data, id) => ({ id: String(id), data: JSON.stringify(data) }))
+          const stream = events
+            .map(({ id, data }) => `event: x\nid: ${id}\ndata: ${data}\n\n: beat\n\n`)
+            .join('')
+          expect(await collect(readEvents(cut(stream, places)))).toEqual(events)
+        },
+      ),
+    )
+  })
+
+  it('leave out an event that was cut off, and keep a place without data', async () => {
+    const text = 'retry: 1000\nid: 7\n\n: beat\n\nevent: x\nid: 8\ndata: {}\n\nevent: x\nid: 9\ndata: {'
+    expect(await collect(readEvents(cut(text, [])))).toEqual([
+      { id: '7', data: undefined },
+      { id: '8', data: '{}' },
+    ])
+  })
+})
+
+describe('the wait between attempts', () => {
+  it('grows, stays bounded, and is never quite the same', () => {
+    for (let failures = 0; failures < 40; failures++) {
+      const most = Math.min(10_000, 100 * 2 ** failures)
+      const waits = Array.from({ length: 50 }, () => backoff(failures))
+      expect(Math.min(...waits)).toBeGreaterThanOrEqual(most / 2)
+      expect(Math.max(...waits)).toBeLessThanOrEqual(most)
+      expect(new Set(waits).size).toBeGreaterThan(1)
+    }
+  })
+
+  it('ends early with its signal', async () => {
+    const stop = new AbortController()
+    const waiting = wait(60_000, stop.signal)
+    stop.abort()
+    await waiting
+    await wait(60_000, stop.signal)
+  })
+})
