@@ -1,6 +1,5 @@
-import { createInterface } from 'node:readline'
-import type { Readable } from 'node:stream'
 import { type ChainMark, type StoredEntry, verifyChain } from '../audit/verify.ts'
+import { readLines } from '../client/lines.ts'
 import { AppError } from '../model/errors.ts'
 import type { AnswerOf, AuditEntryAnswer } from '../service/contract.ts'
 
@@ -12,7 +11,7 @@ export function exportLine({ line: _, ...covered }: AuditEntryAnswer): string {
 export type ExportVerdict = AnswerOf<'auditVerify'> & { head?: ChainMark }
 
 /** Checks an export, entry by entry, whatever its size. */
-export async function verifyExport(file: Readable): Promise<ExportVerdict> {
+export async function verifyExport(file: AsyncIterable<string>): Promise<ExportVerdict> {
   const entries = readEntries(file)
   const first = await entries.next()
   if (first.done === true) return { ok: true, count: 0, message: 'The file holds no entries' }
@@ -32,9 +31,9 @@ async function* withFirst(first: StoredEntry, rest: AsyncIterable<StoredEntry>):
   yield* rest
 }
 
-async function* readEntries(file: Readable): AsyncGenerator<StoredEntry> {
+async function* readEntries(file: AsyncIterable<string>): AsyncGenerator<StoredEntry> {
   let number = 0
-  for await (const line of createInterface({ input: file, crlfDelay: Number.POSITIVE_INFINITY })) {
+  for await (const line of readLines(file)) {
     number += 1
     if (line.trim() === '') continue
     yield asEntry(line, number)

@@ -80,8 +80,8 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
   service: async (place) => {
     try {
       const address = await findService(place)
-      const { version, pid } = await (await openClient(place)).state()
-      return ok(`Orchub ${version} at ${address}, process ${pid}`)
+      await (await openClient(place)).health()
+      return ok(`answers at ${address}`)
     } catch (error) {
       if (!(error instanceof AppError) || error.code !== 'SERVICE_UNREACHABLE') throw error
       return { state: 'warn', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }

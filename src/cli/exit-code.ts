@@ -10,7 +10,7 @@ export const EXIT_CODES = {
   held: [4, 'a person was asked; it is carried out or refused by the verdict'],
   unreachable: [5, 'the service does not run or does not answer'],
   rateLimited: [6, 'too many commands; the message says when to try again'],
-  notFound: [7, 'no such agent, recipient, message, request'],
+  notFound: [7, 'no such agent, recipient, message, request or file'],
   refused: [8, 'the token is missing, invalid, or not permitted to do this'],
   interrupted: [130, 'stopped with Ctrl-C'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>

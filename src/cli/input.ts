@@ -1,11 +1,19 @@
 import { fstatSync } from 'node:fs'
+import { isatty } from 'node:tty'
 import { AppError } from '../model/errors.ts'
+import { complain, paint } from './output.ts'
 
 /** Far over what any message may hold; the service refuses those with its own limit in the error. */
 const MOST_BYTES = 1024 * 1024
 
+/** A person who typed `-` by mistake should not wait for a program that waits for them. */
+export function noteTypedInput(): void {
+  if (isatty(0)) complain(paint('dim', 'Reading standard input; Ctrl-D ends it.', 'err'))
+}
+
 /** All of standard input, unchanged: a message keeps its formatting to the last line end. */
 export async function readInput(): Promise<string> {
+  noteTypedInput()
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of process.stdin) {

@@ -108,7 +108,7 @@ const TIMEOUT_MS = 60_000
 
 /** One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer than all the rest. */
 export async function exchange<T>({ address, token }: Line, request: Request): Promise<T> {
-  const { socket, host } = await open(address)
+  const { socket, host, prefix } = await open(address)
   let received: Buffer = Buffer.alloc(0)
   const body = await new Promise<string>((resolve, reject) => {
     const finish = (ended: boolean) => {
@@ -123,7 +123,7 @@ export async function exchange<T>({ address, token }: Line, request: Request): P
       received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
       finish(false)
     })
-    socket.write(renderRequest(request, host, token))
+    socket.write(renderRequest({ ...request, path: prefix + request.path }, host, token))
     // After the listener with which the socket sends what was written before it was connected.
     if (request.onSent !== undefined) socket.once('connect', request.onSent)
   }).catch(async (error: Error) => {
@@ -137,15 +137,24 @@ export async function exchange<T>({ address, token }: Line, request: Request): P
   }
 }
 
-async function open(address: string): Promise<{ socket: Socket; host: string }> {
-  if (address.startsWith('unix:'))
-    return { socket: connect(address.slice('unix:'.length)), host: 'localhost' }
+interface Opened {
+  socket: Socket
+  host: string
+  /** Before every path, where a proxy has the service below one. */
+  prefix: string
+}
+
+async function open(address: string): Promise<Opened> {
+  if (address.startsWith('unix:')) {
+    return { socket: connect(address.slice('unix:'.length)), host: 'localhost', prefix: '' }
+  }
   const url = URL.parse(address)
-  const name = url?.hostname.replace(/^\[|\]$/g, '')
-  if (url?.protocol === 'http:') return { socket: connect(Number(url.port || 80), name), host: url.host }
-  if (url?.protocol !== 'https:') throw (await faults()).noAddress(address)
+  if (url === null || !/^https?:$/.test(url.protocol)) throw (await faults()).noAddress(address)
+  const name = url.hostname.replace(/^\[|\]$/g, '')
+  const asked = { host: url.host, prefix: url.pathname.replace(/\/+$/, '') }
+  if (url.protocol === 'http:') return { socket: connect(Number(url.port || 80), name), ...asked }
   const tls = await import('node:tls')
-  return { socket: tls.connect(Number(url.port || 443), name, { servername: name! }), host: url.host }
+  return { socket: tls.connect(Number(url.port || 443), name, { servername: name }), ...asked }
 }
 
 function renderRequest({ method, path, body, idempotencyKey }: Request, host: string, token: string): string {

@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
 import type { Log } from '../engine/surroundings.ts'
-import { complain, paint, plain, type Style } from './output.ts'
+import { complain, ifTaken, paint, plain, type Style } from './output.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 type Level = (typeof LOG_LEVELS)[number]
@@ -15,7 +15,7 @@ export async function openLog(level: string): Promise<Log> {
   }
   const least = LOG_LEVELS.indexOf(level as Level)
   const at = (own: Level, style: Style) => (fields: Record<string, unknown>, text: string) => {
-    if (LOG_LEVELS.indexOf(own) >= least) complain(logLine(own, style, fields, text))
+    if (LOG_LEVELS.indexOf(own) >= least) ifTaken(() => complain(logLine(own, style, fields, text)))
   }
   return {
     debug: at('debug', 'dim'),

@@ -57,8 +57,9 @@ function verbFirst(argv: readonly string[]): readonly string[] {
 }
 
 const PROGRAM: Program = {
-  async verbs() {
-    const loaded = await Promise.all(Object.values(VERBS).map((load) => load()))
+  async verbs(prefix = '') {
+    const names = Object.keys(VERBS).filter((name) => name.startsWith(prefix))
+    const loaded = await Promise.all(names.map((name) => VERBS[name]!()))
     return loaded.map(({ verb }) => verb)
   },
   version: async () => (await import('../version.ts')).VERSION,

@@ -20,6 +20,15 @@ export function complain(text: string): void {
   write(2, `${safe(text, 'err')}\n`)
 }
 
+/** Writes something that can be done without: a service goes on when nobody reads its output any more. */
+export function ifTaken(write: () => void): void {
+  try {
+    write()
+  } catch (error) {
+    if (!(error instanceof OutputClosed)) throw error
+  }
+}
+
 /** Bytes as they are, for text that is not for a terminal. */
 export function printRaw(text: string): void {
   write(1, text)

@@ -24,3 +24,10 @@ export function showProgress(what: string): Progress {
     },
   }
 }
+
+/** The same for work whose steps cannot be counted. */
+export function showWorking(text: string): { end(): void } {
+  if (!isatty(2)) return { end() {} }
+  writeSync(2, `${text} …`)
+  return { end: () => void writeSync(2, '\r\x1b[K') }
+}

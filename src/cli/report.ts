@@ -1,4 +1,4 @@
-import { AppError } from '../model/errors.ts'
+import { AppError, type ErrorCode } from '../model/errors.ts'
 import type { ErrorReceipt } from '../model/receipt.ts'
 import { exitCode, exitOfError } from './exit-code.ts'
 import { complain, OutputClosed, paint, plain, printJson } from './output.ts'
@@ -8,7 +8,8 @@ export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean):
   const { code, message, hint } = error
   if (json) printJson({ status: 'error', ...error })
   else {
-    complain(`${paint('red', 'orc:', 'err')} ${plain(message)} (${code})`)
+    const [first, ...rest] = plain(message).split('\n')
+    complain([`${paint('red', 'orc:', 'err')} ${first} (${code})`, ...rest].join('\n'))
     if (hint !== undefined) complain(`${paint('dim', 'hint:', 'err')} ${plain(hint)}`)
   }
   return exitCode(exitOfError(code))
@@ -37,16 +38,37 @@ export function reportThrown(error: unknown, argv: readonly string[], suggest: S
 }
 
 function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
-  if (!(error instanceof AppError)) {
-    const { message, stack } = error instanceof Error ? error : new Error(String(error))
-    const text = process.env.ORC_DEBUG ? (stack ?? message) : message
-    return { code: 'INTERNAL', message: text, hint: 'With ORC_DEBUG=1 in the environment it says where.' }
-  }
+  if (!(error instanceof AppError)) return fileFault(error as NodeJS.ErrnoException) ?? ownFault(error)
   const { code, message } = error
   const hint = [meant(error.data?.unknown as Unknown | undefined, suggest), error.hint]
     .filter(Boolean)
     .join(' ')
   return { code, message, ...(hint === '' ? {} : { hint }) }
+}
+
+/** What the system says about a file that was named. */
+const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
+  ENOENT: ['NOT_FOUND', 'there is no such file or folder', 'Check its name.'],
+  ENOTDIR: ['NOT_FOUND', 'there is no such file or folder', 'A part of the path is not a folder.'],
+  EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
+  EEXIST: ['CONFLICT', 'this is there already', 'Remove it, or choose another name.'],
+  EACCES: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
+  EPERM: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
+  EROFS: ['FORBIDDEN', 'this cannot be written', 'The file system is read-only.'],
+  ENOSPC: ['STORE_FULL', 'the disk is full', 'Make room and try again.'],
+}
+
+function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {
+  const known = FILE_FAULTS[code]
+  if (known === undefined) return undefined
+  const [ours, text, hint] = known
+  return { code: ours, message: path === undefined ? text : `${path}: ${text}`, hint }
+}
+
+function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const text = process.env.ORC_DEBUG ? (stack ?? message) : message
+  return { code: 'INTERNAL', message: text, hint: 'With ORC_DEBUG=1 in the environment it says where.' }
 }
 
 function meant(unknown: Unknown | undefined, suggest: Suggest): string | undefined {

@@ -8,7 +8,7 @@ import { verbHelp } from './verb-help.ts'
 export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
   const { words, options } = readTyped(verb, argv)
   if (options.has('help')) {
-    print(verbHelp(verb, await program.verbs()))
+    print(verbHelp(verb, await program.verbs(`${verb.name} `)))
     return 0
   }
   const option = (name: string) => {

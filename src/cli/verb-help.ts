@@ -4,8 +4,7 @@ import { paint } from './output.ts'
 import { table } from './table.ts'
 import { COMMON_OPTIONS, type Verb } from './verb.ts'
 
-export function verbHelp(verb: Verb, verbs: readonly Verb[]): string {
-  const below = verbs.filter(({ name }) => name.startsWith(`${verb.name} `))
+export function verbHelp(verb: Verb, below: readonly Verb[]): string {
   return [
     `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
     '',

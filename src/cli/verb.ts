@@ -50,7 +50,8 @@ export interface Invocation {
 
 /** The program as a whole, for help, completion and the version. */
 export interface Program {
-  verbs(): Promise<readonly Verb[]>
+  /** All of them, or those whose name begins so. */
+  verbs(prefix?: string): Promise<readonly Verb[]>
   version(): Promise<string>
 }
 

@@ -17,6 +17,8 @@ export interface Route {
   query?: z.ZodObject
   body?: z.ZodType
   answer: z.ZodType
+  /** The media type of the answer; JSON unless it is said. In a stream of events, the schema is that of each one's data. */
+  type?: 'text/event-stream' | 'text/plain'
   /** Other forms of the answer, by media type. */
   also?: Readonly<Record<string, string>>
 }
@@ -331,7 +333,7 @@ export const ROUTES = {
     summary: 'The audit as it grows; ids are its sequence numbers, Last-Event-ID resumes without a gap',
     query: z.object({ after: z.coerce.number<number | string>().int().min(0).optional() }),
     answer: AuditEntrySchema,
-    also: { 'text/event-stream': 'One event for each entry, named by its type' },
+    type: 'text/event-stream',
   },
   prompt: {
     method: 'get',
@@ -387,13 +389,21 @@ export const ROUTES = {
     summary: 'Revoke a token by its id, or all tokens of an agent, at once',
     answer: z.object({ revoked: z.number() }),
   },
+  echo: {
+    method: 'post',
+    path: '/api/v1/echo',
+    who: 'token',
+    summary: 'Give a JSON body back, to measure the way there and back',
+    body: z.unknown(),
+    answer: z.unknown(),
+  },
   metrics: {
     method: 'get',
     path: '/metrics',
     who: 'token',
     summary: 'Figures for Prometheus',
-    answer: z.string(),
-    also: { 'text/plain': 'The Prometheus text format' },
+    answer: z.string().describe('The Prometheus text format'),
+    type: 'text/plain',
   },
   openapi: {
     method: 'get',

@@ -35,7 +35,8 @@ export function decode(found: Found, machine: Machine, known: KnownCommands): Re
       return missingType()
     case 'unclosed':
     case 'endless': {
-      const opening = decodeTag(window.text(start, Math.min(inner, start + ENDLESS_LIMIT)), known)
+      const tagEnd = kind === 'unclosed' ? inner : Math.min(end, start + ENDLESS_LIMIT)
+      const opening = decodeTag(window.text(start, tagEnd), known)
       return opening.ok ? unclosed(opening.shape.type, machine.hidden) : opening
     }
     default:

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT_CODES } from '../../src/cli/exit-code.ts'
@@ -81,27 +81,35 @@ describe('completion', () => {
     expect(code).toBe(0)
     for (const name of names) expect(out).toContain(name.split(' ').at(-1))
     if (!isInstalled(shell)) return
-    const checked = spawnSync(shell, ['-n'], { input: out, encoding: 'utf8' })
+    const file = join(team.folder, `orc.${shell}`)
+    writeFileSync(file, out)
+    const checked = spawnSync(shell, ['-n', file], { encoding: 'utf8' })
     expect(checked).toMatchObject({ status: 0, stderr: '' })
   })
 
   it('offers commands, options, values and agents in bash', async () => {
-    const complete = async (words: string[]) => {
-      const line = [
-        'source <(orc completion bash)',
-        `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _orc`,
-        `printf '%s\\n' "\${COMPREPLY[@]}"`,
-      ].join('\n')
-      return (await team.shell(line)).out.trim().split('\n')
-    }
-    expect(await complete(['orc', 'send'])).toEqual(['send-message'])
-    expect(await complete(['orc', 'audit', 'v'])).toEqual(['verify'])
-    expect(await complete(['orc', 'audit', '--cl'])).toEqual(['--class'])
-    expect(await complete(['orc', 'audit', '--class', 'p'])).toEqual(['public', 'private'])
-    expect(await complete(['orc', 'send-message', '--to', ''])).toEqual(['Master', 'Worker', 'Spy'])
-    expect(await complete(['orc', 'send-message', '--priority', 'u'])).toEqual(['urgent'])
-    expect(await complete(['orc', 'prompt', 'W'])).toEqual(['Worker'])
-    expect(await complete(['orc', 'rules', 'explain', 'S'])).toEqual(['Spy'])
+    const cases: [typed: string[], offered: string[]][] = [
+      [['send'], ['send-message']],
+      [['audit', 'v'], ['verify']],
+      [['audit', '--cl'], ['--class']],
+      [
+        ['audit', '--class', 'p'],
+        ['public', 'private'],
+      ],
+      [
+        ['send-message', '--to', ''],
+        ['Master', 'Worker', 'Spy'],
+      ],
+      [['send-message', '--priority', 'u'], ['urgent']],
+      [['rules', 'explain', 'S'], ['Spy']],
+    ]
+    const tries = cases.map(([typed]) => {
+      const words = ['orc', ...typed].map((word) => `'${word}'`).join(' ')
+      return `COMP_WORDS=(${words}); COMP_CWORD=${typed.length}; _orc; echo "\${COMPREPLY[*]}"`
+    })
+    const { out, err } = await team.shell(['source <(orc completion bash)', ...tries].join('\n'))
+    expect(err).toBe('')
+    expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
   })
 
   it('says which shells there are', async () => {

@@ -187,6 +187,15 @@ describe('orc audit verify and export', () => {
     expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Line 1 is no entry') })
   })
 
+  it('says which file is not there, and which folder cannot be written to', async () => {
+    const absent = await team.orc('audit verify nowhere.jsonl')
+    expect(absent).toMatchObject({
+      code: 7,
+      err: expect.stringContaining('nowhere.jsonl: there is no such file'),
+    })
+    expect((await team.orc('audit export -o nowhere/a.jsonl')).code).toBe(7)
+  })
+
   it('leaves no half-written file behind when it fails', async () => {
     const env = { ORC_TOKEN: 'orct_wrong' }
     const ran = await team.orc('audit export -o never.jsonl', { env })

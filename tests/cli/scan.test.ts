@@ -71,7 +71,7 @@ describe('orc scan (S0.22)', () => {
     const file = join(team.folder, 'text.md')
     writeFileSync(
       file,
-      'a\n<orc-command name="send_message" to="B" colour="red">one\ntwo\u001b[31m</orc-command>\n`<orc-command/>`\n',
+      'a\n<orc-command name="send_message" to="B" colour="red">one\ntwo\u001b[31m</orc-command>\n`<orc-command name="list_agents"/>`\n',
     )
     const ran = await team.orc(['scan', file], { cwd: '/' })
     expect(ran.code).toBe(0)
@@ -87,6 +87,9 @@ describe('orc scan (S0.22)', () => {
     expect((await team.orc('scan --strict', { input: bad })).code).toBe(1)
     expect((await team.orc('scan --strict', { input: '`<orc-command name="list_agents"/>`' })).code).toBe(0)
     const missing = await team.orc('scan nowhere.txt')
-    expect(missing).toMatchObject({ code: 1, err: expect.stringContaining('nowhere.txt') })
+    expect(missing).toMatchObject({
+      code: 7,
+      err: expect.stringContaining('nowhere.txt: there is no such file'),
+    })
   })
 })

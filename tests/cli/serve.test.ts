@@ -42,6 +42,17 @@ describe('orc serve', () => {
     expect((await ended).code).toBe(0)
   })
 
+  it('goes on when nobody reads its output any more', async () => {
+    const { child, ended } = team.begin('serve --port 0')
+    child.stdout.destroy()
+    child.stderr.destroy()
+    const sent = async () => (await team.orc('send-message --from Master --to Worker hi')).code
+    await expect.poll(sent, { timeout: 20_000 }).toBe(0)
+    expect(await sent()).toBe(0)
+    child.kill('SIGTERM')
+    expect((await ended).code).toBe(0)
+  })
+
   it('refuses a second one on the same state, and says who holds it', async () => {
     await team.start()
     const ran = await team.orc('serve --port 0')

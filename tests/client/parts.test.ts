@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { backoff, wait } from '../../src/client/backoff.ts'
@@ -19,6 +21,18 @@ async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) all.push(item)
   return all
 }
+
+describe('the client', () => {
+  it('loads nothing but its own few files and the errors: every `orc` call waits for it', () => {
+    const folder = join(import.meta.dirname, '../../src/client')
+    for (const file of readdirSync(folder)) {
+      const source = readFileSync(join(folder, file), 'utf8')
+      const statements = /^(?:import(?! type)|export \{)[^']*? from '([^']+)'/gm
+      const loaded = [...source.matchAll(statements)].map((match) => match[1]!)
+      expect(loaded.filter((path) => !path.startsWith('./') && path !== '../model/errors.ts')).toEqual([])
+    }
+  })
+})
 
 describe('an idempotency key', () => {
   it('is a UUID of version 7', () => {

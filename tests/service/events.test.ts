@@ -1,5 +1,5 @@
 import { connect } from 'node:net'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { type Desk, eventsIn, openDesk, openStream, type SeenEvent } from './harness.ts'
 
 let desk: Desk
@@ -151,6 +151,20 @@ describe('GET /api/v1/events', () => {
     await left.ended
     expect(eventsIn(revoked.text())).toEqual([])
     expect(eventsIn(left.text())).toEqual([])
+  })
+
+  it('shows every 15 s that it is still there', async () => {
+    desk = await openDesk()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const stream = await open()
+      await stream.until((text) => text.includes('\n\n'))
+      vi.advanceTimersByTime(15_000)
+      await stream.until((text) => text.includes('\n: still here\n\n'))
+      stream.drop()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('survives readers that vanish in the middle', async () => {

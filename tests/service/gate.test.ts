@@ -161,6 +161,7 @@ describe('the gate', () => {
       400,
     ],
     ['a whole URL', 'GET http://evil.example/healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
+    ['a backslash', 'GET /\\\\evil.example/healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
     ['an asterisk', 'OPTIONS * HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
     ['an unknown method', 'PATCH /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 405],
     ['TRACE', 'TRACE /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 405],

@@ -129,6 +129,7 @@ describe('the answers of the service', () => {
     ['mintToken', '/api/v1/tokens', { agent: 'operator' }],
     ['mintToken', '/api/v1/tokens', { agent: 'worker' }],
     ['revokeTokens', '/api/v1/tokens/Worker'],
+    ['echo', '/api/v1/echo', { any: ['thing', null, 7] }],
     ['openapi', '/openapi.json'],
   ]
   it.each(calls)('fit the schema of %s, and lose nothing by it (%s)', async (name, path, body) => {

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { formatLine } from '../../audit/line.ts'
 import type { AuditEntryAnswer } from '../../service/contract.ts'
 import { streamAudit, toEntry } from '../../store/audit-log.ts'
@@ -71,7 +71,7 @@ async function writeWhole(
   let count = 0
   try {
     await fill((text) => {
-      writeSync(descriptor, text)
+      writeFileSync(descriptor, text)
       count += 1
       progress.update(count)
     })

@@ -4,6 +4,7 @@ import { type ExportVerdict, verifyExport } from '../audit-file.ts'
 import { exitCode } from '../exit-code.ts'
 import { withStore } from '../offline.ts'
 import { complain, paint, plain, print, printJson } from '../output.ts'
+import { showWorking } from '../progress.ts'
 import { openClientIfRunning } from '../session.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
@@ -19,7 +20,8 @@ export const verb: Verb = {
   examples: ['orc audit verify', 'orc audit verify audit.jsonl'],
 
   async run(invocation) {
-    const verdict = await verdictOf(invocation)
+    const working = showWorking('checking the audit')
+    const verdict = await verdictOf(invocation).finally(working.end)
     if (invocation.json) printJson(verdict)
     else if (verdict.ok) {
       print(`${paint('green', 'ok')}  ${plain(verdict.message)}`)
@@ -31,7 +33,7 @@ export const verb: Verb = {
 
 async function verdictOf({ words, place }: Invocation): Promise<ExportVerdict> {
   const [file] = words
-  if (file !== undefined) return await verifyExport(createReadStream(file))
+  if (file !== undefined) return await verifyExport(createReadStream(file, 'utf8'))
   const client = await openClientIfRunning(place)
   if (client !== undefined) return await client.verifyAudit()
   return await withStore(place, ({ store, witness }) => verifyAudit(store, witness))

@@ -1,4 +1,4 @@
-import { startDemo } from '../demo/demo.ts'
+import { startDemo } from '../demo.ts'
 import { print } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'

@@ -15,16 +15,16 @@ export const verb: Verb = {
   arguments: [{ name: 'COMMAND', optional: true, rest: true }],
   examples: ['orc help', 'orc help audit', 'orc audit verify --help'],
   async run({ words, program, place, json }) {
-    const all = await program.verbs()
     const name = words.join(' ')
     if (name === '') {
-      if (json) printJson(await overviewJson(all, await program.version()))
-      else print(await overview(all, await program.version()))
+      const [all, version] = [await program.verbs(), await program.version()]
+      if (json) printJson(await overviewJson(all, version))
+      else print(await overview(all, version))
       return 0
     }
-    const one = all.find((verb) => verb.name === name)
+    const one = (await program.verbs(name)).find((verb) => verb.name === name)
     if (one !== undefined) {
-      print(verbHelp(one, all))
+      print(verbHelp(one, await program.verbs(`${name} `)))
       return 0
     }
     if (words.length > 1)
@@ -39,6 +39,7 @@ const ENVIRONMENT = [
   ['ORC_HOME', 'the folder of the state, instead of .orc beside orc.yaml'],
   ['ORC_URL', 'the address of the service, instead of what it noted in that folder'],
   ['NO_COLOR', 'no colours'],
+  ['ORC_DEBUG', 'say where a fault of Orchub itself came from'],
 ]
 
 async function overview(verbs: readonly Verb[], version: string): Promise<string> {

@@ -1,6 +1,7 @@
 import { createReadStream } from 'node:fs'
 import type { Scanned } from '../../wire/scanner.ts'
 import { exitCode } from '../exit-code.ts'
+import { noteTypedInput } from '../input.ts'
 import { indent } from '../mail-text.ts'
 import { complain, paint, plain, print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
@@ -40,6 +41,7 @@ export const verb: Verb = {
       else print(textOf(found))
     }
     const file = words[0] ?? '-'
+    if (file === '-') noteTypedInput()
     for await (const chunk of file === '-' ? process.stdin : createReadStream(file))
       scanner.push(chunk).forEach(show)
     scanner.end().forEach(show)

@@ -1,7 +1,8 @@
+import type { Config } from '../../config.ts'
 import { AppError } from '../../model/errors.ts'
 import { LOG_LEVELS, openLog } from '../log.ts'
 import { loadTeam } from '../offline.ts'
-import { complain, paint, plain, print, printJson } from '../output.ts'
+import { complain, ifTaken, paint, plain, print, printJson } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
 
@@ -46,18 +47,22 @@ export const verb: Verb = {
       config: config.file,
       state: config.stateFolder,
     }
-    if (json) printJson(facts)
-    else {
-      print(`${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', orchub.url)}`)
-      print(`  team   ${config.agents.map(({ name }) => name).join(', ')}`)
-      print(`  config ${config.file}`)
-      print(`  state  ${config.stateFolder}`)
-      print(paint('dim', 'Ctrl-C stops it.'))
-    }
+    // Whoever started it may have read enough: that is no reason to end.
+    ifTaken(() => (json ? printJson(facts) : print(banner(config, facts))))
     await stopped
     await orchub.close()
     return 0
   },
+}
+
+function banner({ agents }: Config, { version, url, config, state }: Record<string, unknown>): string {
+  return [
+    `${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', String(url))}`,
+    `  team   ${agents.map(({ name }) => name).join(', ')}`,
+    `  config ${config}`,
+    `  state  ${state}`,
+    paint('dim', 'Ctrl-C stops it.'),
+  ].join('\n')
 }
 
 function onWarnings(text: string): void {

@@ -15,7 +15,7 @@ import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
 import { decideHumanRequest, listHumanRequests } from './routes/human-requests.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
-import { showHealth, showMetrics, showOpenApi, showState } from './routes/state.ts'
+import { echo, showHealth, showMetrics, showOpenApi, showState } from './routes/state.ts'
 import { explainRules, listAgents, showPrompt } from './routes/team.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
 
@@ -41,6 +41,7 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   tokens: listTokens,
   mintToken,
   revokeTokens,
+  echo,
   metrics: showMetrics,
   openapi: showOpenApi,
 }

@@ -51,8 +51,8 @@ export function createGate(hosts: () => Hosts, tokens: Tokens): Gate {
     const foreign = hosts().check(host, origin)
     if (foreign !== undefined) return foreign
     const url = incoming.url ?? ''
-    // A whole URL as the target would name a second host, which nobody checked.
-    if (!url.startsWith('/')) return malformed('The request target is not a path')
+    // A whole URL as the target would name a second host, which nobody checked; browsers take \ for / there.
+    if (!url.startsWith('/') || url.includes('\\')) return malformed('The request target is not a path')
     if (!METHODS.has(incoming.method ?? '')) return methodNotAllowed(incoming.method)
     const query = url.indexOf('?')
     if (OPEN_PATHS.has(query < 0 ? url : url.slice(0, query))) return NOBODY

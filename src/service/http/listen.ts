@@ -1,5 +1,5 @@
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { isMainThread } from 'node:worker_threads'
 import { AppError } from '../../model/errors.ts'
@@ -118,7 +118,9 @@ function urlOf(listen: Listen, port: number | undefined): string {
 
 /** What node's parser rejects gets an answer of the same form as everything else. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket) {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  // Node keeps the answer under way here. Into the middle of one, such as a stream, nothing else may be written.
+  const { _httpMessage: underWay } = socket as Socket & { _httpMessage?: ServerResponse }
+  if (error.code === 'ECONNRESET' || !socket.writable || underWay?.headersSent === true) {
     socket.destroy()
     return
   }

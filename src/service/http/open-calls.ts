@@ -31,7 +31,7 @@ export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
   let stopping: AppError | undefined
 
   const stopListening = store.onCommit((entries) => {
-    if (!entries.some((entry) => entry.type === 'token.revoked')) return
+    if (kept.size === 0 || !entries.some((entry) => entry.type === 'token.revoked')) return
     for (const call of [...kept]) {
       if (tokens.authenticate(call.caller.token) === undefined)
         call.end(unauthenticated('The token was revoked'))

@@ -72,8 +72,8 @@ function answers(route: Route): Json {
     type,
     { schema: { type: 'string', description } },
   ])
-  const isText = route.answer instanceof z.ZodString
-  return { ...(isText ? {} : json(schemaOf(route.answer, 'output'))), ...Object.fromEntries(also) }
+  const type = route.type ?? 'application/json'
+  return { [type]: { schema: schemaOf(route.answer, 'output') }, ...Object.fromEntries(also) }
 }
 
 function requestBody(name: string, body: z.ZodType, registry: Registry): Json {

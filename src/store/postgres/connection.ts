@@ -81,7 +81,8 @@ export function postgresConnection(first: Session, options: ConnectionOptions): 
     },
 
     async commit() {
-      if (session.isLost()) throw nameFault(server, fault)
+      // Lost before the commit was sent, so nothing was stored; asking gives the loss its name.
+      if (session.isLost()) await ask('COMMIT')
       if (wrote) send('SELECT pg_notify($1, $2)', [CHANNEL, options.daemon])
       try {
         await session.query('COMMIT')

@@ -5,7 +5,7 @@ const REFERENCE = /&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,8})|([a-zA-Z]{2,4}));/g
 
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
-  if (/&[#A-Z]/.test(text)) return text.replace(REFERENCE, decodeReference)
+  if (/&(?:#|[a-z]{0,3}[A-Z])/.test(text)) return text.replace(REFERENCE, decodeReference)
   // The usual ones, much faster. What `&amp;` leaves behind is not looked at again: it comes last.
   return text
     .replace(/&lt;/g, '<')
@@ -25,10 +25,12 @@ function isScalar(code: number): boolean {
   return code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)
 }
 
-/** Every occurrence of the given characters as a numeric or named reference. */
-export function encodeReferences(text: string, characters: RegExp): string {
-  return text.replace(characters, (character) => {
-    const name = Object.keys(NAMED).find((key) => NAMED[key] === character)
-    return name === undefined ? `&#${character.codePointAt(0)};` : `&${name};`
-  })
+/** The matches of a pattern as references, character by character. */
+export function encodeReferences(text: string, pattern: RegExp): string {
+  return text.replace(pattern, (match) => Array.from(match, encodeReference).join(''))
+}
+
+function encodeReference(character: string): string {
+  const name = Object.keys(NAMED).find((key) => NAMED[key] === character)
+  return name === undefined ? `&#${character.codePointAt(0)};` : `&${name};`
 }

@@ -41,7 +41,10 @@ export function parseTag(text: string): ParsedTag {
     if (attributes.length === MOST_ATTRIBUTES) return tooMany()
     attributes.push({ name, key, value: decodeReferences(value) })
   }
-  return notWellFormed('it does not end', 'End the opening tag with ">", or with "/>" if there is no body.')
+  return notWellFormed(
+    'it does not end',
+    'End the opening tag with ">", or with "/>" if there is no body, before anything else.',
+  )
 }
 
 function skipSpace(text: string, from: number): number {
@@ -84,13 +87,6 @@ function notWellFormed(what: string, hint: string): Problem {
 }
 
 function strayCharacter(character: string): Problem {
-  if (character === '<') {
-    return problem(
-      'UNESCAPED_CHARACTERS',
-      'There is a "<" inside the tag <orc-command>',
-      'End the tag with ">" first; inside a value, put the value in quotes or write "<" as &lt;.',
-    )
-  }
   if (character === '=') {
     return notWellFormed('there is an "=" without a name before it', 'Write attributes as name="value".')
   }

@@ -77,6 +77,14 @@ describe('a lost connection', () => {
     expect(rows).toHaveLength(1)
   })
 
+  it('fails a work under way even if it only waits after it', async () => {
+    const waiting = store.write(async () => {
+      await killBackends()
+      await sleep(50)
+    })
+    await expect(waiting).rejects.toMatchObject(AWAY)
+  })
+
   it.each(['reads', 'only writes'])('fails the batch under way, also one that %s after it', async (then) => {
     const outcomes = await Promise.allSettled([
       send(store),

@@ -6,6 +6,9 @@ import { countOpenRequests } from '../figures.ts'
 import { openApi } from '../openapi.ts'
 import { demand } from '../permission.ts'
 
+/** Nothing in between: the floor that the door is measured against. */
+export const echo: RouteHandler<'echo'> = (_, { body }) => body
+
 export const showHealth: RouteHandler<'health'> = () => ({ status: 'ok' })
 
 export const showState: RouteHandler<'state'> = async (desk, call) => {

@@ -1,10 +1,10 @@
 import { join, relative } from 'node:path'
-import { type Config, defineConfig } from '../../config.ts'
-import { type Orchub, startOrchub } from '../../main.ts'
-import type { AuditEntry } from '../../model/audit-entry.ts'
-import { AppError } from '../../model/errors.ts'
-import { DEMO_TEAM } from './team.ts'
-import { trafficLine } from './traffic.ts'
+import { type Config, defineConfig } from '../config.ts'
+import { type Orchub, startOrchub } from '../main.ts'
+import type { AuditEntry } from '../model/audit-entry.ts'
+import { AppError } from '../model/errors.ts'
+import { DEMO_TEAM } from './demo/team.ts'
+import { trafficLine } from './demo/traffic.ts'
 
 export interface DemoOptions {
   folder: string

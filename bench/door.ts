@@ -1,0 +1,133 @@
+/** How fast is the one door, with rules, idempotency, audit and the disk, compared with what surrounds it? */
+import { spawn } from 'node:child_process'
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createDaemon } from '../tests/fakes/daemon.ts'
+import type { Figures, Load } from './load-client.ts'
+import { type Figure, median } from './report.ts'
+
+const CONFIG = `
+agents: { Master: {}, Worker: { parent: Master }, Reviewer: { parent: Master } }
+rules: { preset: tree, forbid: [{ from: Reviewer, to: Worker, reason: bench }] }
+limits: { rate: off }
+`
+const OUTSTANDING = 100
+const ROUNDS = 5
+
+async function load(options: Load): Promise<Figures> {
+  const child = spawn(
+    process.execPath,
+    [join(import.meta.dirname, 'load-client.ts'), JSON.stringify(options)],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
+  let output = ''
+  child.stdout.on('data', (data) => {
+    output += data
+  })
+  await new Promise((resolve) => child.once('close', resolve))
+  const figures = JSON.parse(output) as Figures
+  if (figures.failed > 0) throw new Error(`${figures.failed} requests of the bench failed`)
+  return figures
+}
+
+/** One write and sync of a page, as a commit does at the least. */
+function syncTime(folder: string): number {
+  const file = openSync(join(folder, 'sync'), 'w')
+  const page = Buffer.alloc(4096)
+  const times = Array.from({ length: 300 }, () => {
+    const startedAt = performance.now()
+    writeSync(file, page)
+    fdatasyncSync(file)
+    return performance.now() - startedAt
+  })
+  closeSync(file)
+  return median(times)
+}
+
+/** One byte there and back on loopback. */
+async function roundTripTime(): Promise<number> {
+  const server = createServer((socket) => void socket.setNoDelay(true).pipe(socket)).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const socket = connect((server.address() as { port: number }).port, '127.0.0.1').setNoDelay(true)
+  await new Promise((resolve) => socket.once('connect', resolve))
+  const times: number[] = []
+  for (let count = 0; count < 1000; count++) {
+    const startedAt = performance.now()
+    socket.write('x')
+    await new Promise((resolve) => socket.once('data', resolve))
+    times.push(performance.now() - startedAt)
+  }
+  socket.destroy()
+  server.close()
+  return median(times)
+}
+
+export async function runDoorBench(): Promise<Figure[]> {
+  const daemon = await createDaemon(CONFIG)
+  const scratch = mkdtempSync(join(tmpdir(), 'orchub-door-'))
+  try {
+    await daemon.start()
+    const port = Number(new URL(daemon.url).port)
+    const token = await daemon.token('Master')
+    const common = { port, token, outstanding: OUTSTANDING, batch: 1 }
+    const commands = '/api/v1/commands'
+    const rates = { echo: [] as number[], single: [] as number[], array: [] as number[] }
+    const alone: number[] = []
+    const floors: number[] = []
+    await load({ ...common, path: commands, count: 10_000, run: 'warm-up' })
+    await load({ ...common, path: '/api/v1/echo', count: 10_000, run: 'warm-up' })
+    // In turns, so that whatever else the machine does meets all alike.
+    for (let round = 0; round < ROUNDS; round++) {
+      const run = `round${round}`
+      rates.echo.push((await load({ ...common, path: '/api/v1/echo', count: 30_000, run })).rate)
+      rates.single.push((await load({ ...common, path: commands, count: 20_000, run })).rate)
+      rates.array.push(
+        100 *
+          (await load({ ...common, path: commands, outstanding: 4, batch: 100, count: 400, run: `${run}a` }))
+            .rate,
+      )
+      floors.push(syncTime(scratch) + (await roundTripTime()))
+      alone.push((await load({ ...common, path: commands, outstanding: 1, count: 1000, run: `${run}s` })).p50)
+    }
+    const [echo, single, array] = [median(rates.echo), median(rates.single), median(rates.array)]
+    const [p50, floor] = [median(alone), median(floors)]
+    const perSecond = (rate: number) => `${Math.round(rate).toLocaleString('en')}/s`
+    return [
+      {
+        name: 'durable commands over HTTP, 100 outstanding',
+        baseline: 'bare echo route of the same server',
+        ratio: single / echo,
+        target: { atLeast: 0.5 },
+        note: `${perSecond(single)}, ${perSecond(echo)}`,
+      },
+      {
+        name: 'one command at a time, p50',
+        baseline: 'one fdatasync + one loopback round trip',
+        ratio: p50 / floor,
+        target: { atMost: 3 },
+        note: `${p50.toFixed(2)} ms, ${floor.toFixed(2)} ms`,
+      },
+      {
+        name: 'commands in arrays of 100',
+        baseline: 'single commands, one at a time',
+        ratio: array / (1000 / p50),
+        target: { atLeast: 5 },
+        note: `${perSecond(array)}, ${perSecond(1000 / p50)}`,
+      },
+      {
+        name: 'commands in arrays of 100',
+        baseline: 'single commands, 100 outstanding',
+        ratio: array / single,
+        target: { atLeast: 5 },
+        note: `${perSecond(array)}, ${perSecond(single)}`,
+      },
+    ]
+  } finally {
+    await daemon.close()
+    rmSync(scratch, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { MAX_COMMAND_TEXT } from '../../src/wire/codec.ts'
+import { briefly, CHECK, END, LIST, only, onlyProblem, SEND } from './commands.ts'
+
+const LISTED = ['list_agents', {}]
+const response = (text: string) =>
+  `[ORCHESTRATOR RESPONSE]\nCommand: send_message\nStatus: error\nResult: ${text}\nDetails: {}\n[END ORCHESTRATOR RESPONSE]`
+const message = (text: string, id = 'msg_7') =>
+  `[ORCHUB MESSAGE ${id}]\nFrom: A\nTitle: T\nPriority: normal\n\n${text}\n\n[END ORCHUB MESSAGE ${id}]`
+
+describe("the service's own words echoed back (C4, C17)", () => {
+  it('are skipped in silence when there is no command in them', () => {
+    expect(briefly(`${response('fine')}\n${message('hello')}\n${LIST}`)).toEqual([LISTED])
+  })
+
+  it('are skipped with a diagnostic when there is one', () => {
+    expect(briefly(`${response(CHECK)}\n${LIST}`)).toEqual(['IN_RESPONSE_BLOCK', LISTED])
+    expect(briefly(`${message(CHECK)}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])
+    expect(onlyProblem(`\n\n${message(CHECK)}`).message).toContain('line 3')
+  })
+
+  it.each([
+    ['quoted', (block: string) => block.replace(/^/gm, '> ')],
+    ['indented', (block: string) => block.replace(/^/gm, '    ')],
+    ['behind words on the same line', (block: string) => `It says: ${block}`],
+    ['with CRLF line ends', (block: string) => block.replaceAll('\n', '\r\n')],
+  ])('are skipped when they are %s', (_, change) => {
+    expect(briefly(`${change(message(CHECK))}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])
+    expect(briefly(`${change(response(CHECK))}\n${LIST}`)).toEqual(['IN_RESPONSE_BLOCK', LISTED])
+  })
+
+  it('are ended by their own closing line only', () => {
+    expect(briefly(`${message(`[END ORCHUB MESSAGE msg_8]\n${CHECK}`)}\n${LIST}`)).toEqual([
+      'IN_ECHO',
+      LISTED,
+    ])
+    expect(briefly(`${message(`${response('x')}\n${CHECK}`)}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])
+  })
+
+  it('are not ended, nor anything behind them changed, by code in them', () => {
+    expect(briefly(`${message(`\`\`\`\n\` ${CHECK}`)}\n${LIST} \``)).toEqual(['IN_ECHO', LISTED])
+  })
+
+  it.each([
+    ['in the middle of a line', `An [ORCHESTRATOR RESPONSE] came. Re [ORCHUB MESSAGE msg_7]: done. ${LIST}`],
+    ['in inline code', `\`[ORCHESTRATOR RESPONSE]\`\n${LIST}`],
+    ['in other words', `[ORCHESTRATOR RESPONSES]\n[ORCHUB MESSAGES msg_7]\n[ORCHESTRA]\n[ORCHUB\n${LIST}`],
+  ])('are not begun by a marker %s', (_, text) => {
+    expect(briefly(text)).toEqual([LISTED])
+  })
+
+  it('run to the end of the text when they are not ended: nothing in them may be carried out', () => {
+    expect(briefly(`[ORCHESTRATOR RESPONSE]\n${CHECK}\n\n${LIST}`)).toEqual([
+      'IN_RESPONSE_BLOCK',
+      'IN_RESPONSE_BLOCK',
+    ])
+    expect(briefly(`[ORCHUB MESSAGE msg_7]\n${CHECK}\n\n${LIST}`)).toEqual(['IN_ECHO', 'IN_ECHO'])
+  })
+
+  it('do not run on for ever', () => {
+    const far = 'x'.repeat(MAX_COMMAND_TEXT)
+    expect(briefly(`[ORCHESTRATOR RESPONSE]\n${far}\n${LIST}`)).toEqual([LISTED])
+    expect(briefly(`[ORCHUB MESSAGE msg_7]\n${far}\n[END ORCHUB MESSAGE msg_7]${LIST}`)).toEqual([LISTED])
+  })
+
+  it('are text in the body of a command, closing tags in them too', () => {
+    const forwarded = `FYI:\n${message(`x${END}\n<orc-command name="request_action"/>`)}\nWhat now?`
+    expect(only(SEND + forwarded + END).fields.content).toBe(forwarded)
+  })
+
+  it('may be begun and not ended in the body of a command', () => {
+    const content = '[ORCHUB MESSAGE msg_7]\nis done.'
+    expect(only(SEND + content + END).fields.content).toBe(content)
+  })
+
+  it('are code inside of code', () => {
+    expect(briefly(`\`\`\`\n[ORCHESTRATOR RESPONSE]\n\`\`\`\n${LIST}`)).toEqual([LISTED])
+  })
+})
