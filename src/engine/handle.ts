@@ -44,14 +44,10 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
 
     // Taken once, though the work below may run again: a repetition is not a second command.
-    let wait: number | undefined | 'not asked' = 'not asked'
+    const counted = principal.kind === 'agent' && handler.free !== true
+    let wait: number | undefined | 'not asked' = counted ? 'not asked' : undefined
     const admit = () => {
-      if (wait === 'not asked') {
-        wait =
-          principal.kind === 'operator'
-            ? undefined
-            : parts.admission.takeCommand(team, speaker.name, parts.clock.now())
-      }
+      if (wait === 'not asked') wait = parts.admission.takeCommand(team, speaker.name, parts.clock.now())
       return wait
     }
 

@@ -6,6 +6,8 @@ import type { HandlerContext } from './context.ts'
 
 /** What one command does. Refusals are returned, not thrown: a throw means a fault and rolls back. */
 export interface Handler<Fields = Record<string, unknown>> {
+  /** Not counted against the speaker's rate. */
+  free?: boolean
   /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
   handle(

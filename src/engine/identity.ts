@@ -31,7 +31,8 @@ function claimedSender(said: SaidCommand): string | undefined {
     if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
     const value = said.fields[key]
     if (value === undefined || value === null) continue
-    const text = String(value).trim()
+    // Whatever is no text names nobody, and so never the speaker.
+    const text = typeof value === 'string' ? value.trim() : '(not a name)'
     if (text !== '') return text
   }
   return undefined

@@ -133,11 +133,13 @@ export function createMailroom(
     const waiting = waiters.get(agent) ?? new Set()
     waiters.set(agent, waiting.add(resolve))
     const cancel = clock.after(waitMs, resolve)
-    signal.addEventListener('abort', () => resolve(), { once: true })
+    const gone = () => resolve()
+    signal.addEventListener('abort', gone, { once: true })
     return {
       arrived: promise,
       forget() {
         cancel()
+        signal.removeEventListener('abort', gone)
         waiting.delete(resolve)
         if (waiting.size === 0 && waiters.get(agent) === waiting) waiters.delete(agent)
       },

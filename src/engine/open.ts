@@ -1,5 +1,7 @@
 import type { Config } from '../config.ts'
 import type { SaidCommand } from '../model/command.ts'
+import { asAppError } from '../model/errors.ts'
+import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import { createRegistry, type Registry } from '../model/registry.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
@@ -32,6 +34,8 @@ export interface SwitchboardOptions {
 /** The whole core: one door, and what stands around it. */
 export interface Switchboard extends Switch {
   readonly handle: Handle
+  /** Sees every command with what became of it, wherever it was said: for the metrics. */
+  onHandled(observe: OnHandled): void
   readonly tokens: Tokens
   readonly verdicts: Verdicts
   readonly registry: Registry
@@ -41,6 +45,8 @@ export interface Switchboard extends Switch {
   reload(config: Config): Promise<void>
   close(): Promise<void>
 }
+
+export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
 
 export async function openSwitchboard(options: SwitchboardOptions): Promise<Switchboard> {
   const { store, clock, log } = options
@@ -76,7 +82,20 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     log,
     team: () => team,
   }
-  const handle = createHandle(parts, handlers)
+  const door = createHandle(parts, handlers)
+  const observers: OnHandled[] = []
+  const handle: Handle = async (principal, said, circumstances) => {
+    const startedAt = performance.now()
+    try {
+      const receipt = await door(principal, said, circumstances)
+      for (const observe of observers) observe(said.type, receipt, performance.now() - startedAt)
+      return receipt
+    } catch (error) {
+      const receipt = errorReceipt(asAppError(error))
+      for (const observe of observers) observe(said.type, receipt, performance.now() - startedAt)
+      throw error
+    }
+  }
   const verdicts = createVerdicts(parts, handlers)
 
   await sessions.open()
@@ -85,6 +104,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   return {
     ...parts,
     handle,
+    onHandled: (observe) => void observers.push(observe),
     tokens,
     verdicts,
     prompt(agent) {

@@ -26,6 +26,8 @@ export function newToken(): string {
 
 export async function openTokens(store: Store): Promise<Tokens> {
   const principals = new Map<string, Principal>()
+  /** Saves a hash for each request; holds valid tokens only, and is forgotten at every revocation. */
+  const seen = new Map<string, Principal>()
   for (const row of await readTokens(store)) principals.set(row.hash, principalOf(row.agent, row.id))
 
   async function add(token: string, agent: string | null): Promise<string> {
@@ -47,7 +49,13 @@ export async function openTokens(store: Store): Promise<Tokens> {
   }
 
   return {
-    authenticate: (token) => (TOKEN.test(token) ? principals.get(hash('sha256', token)) : undefined),
+    authenticate(token) {
+      const known = seen.get(token)
+      if (known !== undefined) return known
+      const principal = TOKEN.test(token) ? principals.get(hash('sha256', token)) : undefined
+      if (principal !== undefined) seen.set(token, principal)
+      return principal
+    },
     async mint(agent) {
       const token = newToken()
       return { id: await add(token, agent), token }
@@ -66,6 +74,7 @@ export async function openTokens(store: Store): Promise<Tokens> {
           })
         }
         tx.afterCommit(() => {
+          seen.clear()
           for (const gone of hashes) principals.delete(gone)
         })
         return hashes.length

@@ -1,5 +1,5 @@
 import type { AuditEntry } from '../model/audit-entry.ts'
-import { readHead } from './audit-log.ts'
+import { readHead, readTime } from './audit-log.ts'
 import { checkMessages } from './check-messages.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { startGroupCommit } from './group-commit.ts'
@@ -38,6 +38,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     head,
     seal: options.seal,
     now,
+    lastNow: await readTime(reader, head),
     listeners,
   })
 

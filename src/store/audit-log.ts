@@ -48,6 +48,15 @@ export async function readHead(reader: Reader, chain: string): Promise<ChainHead
   return await reader.get<ChainHead>('SELECT chain, seq, hash FROM audit_heads WHERE chain = ?', [chain])
 }
 
+/** When the entry at the head was written; 0 for an empty log. */
+export async function readTime(reader: Reader, head: ChainHead): Promise<number> {
+  const row = await reader.get<{ at: number }>('SELECT at FROM audit WHERE chain = ? AND seq = ?', [
+    head.chain,
+    head.seq,
+  ])
+  return row?.at ?? 0
+}
+
 export interface AuditQuery {
   /** Only entries after this sequence number. */
   after?: number
@@ -75,8 +84,9 @@ function conditions(chain: string, query: AuditQuery): { where: string; params: 
     params.push(...values)
   }
   if (query.after !== undefined) add('seq > ?', query.after)
-  if (query.since !== undefined) add('at >= ?', query.since)
-  if (query.until !== undefined) add('at <= ?', query.until)
+  // Times grow with the numbers, so that a time is turned into a number instead of looking at every entry.
+  if (query.since !== undefined) add(`seq >= ${firstFrom('>=')}`, chain, query.since)
+  if (query.until !== undefined) add(`seq < ${firstFrom('>')}`, chain, query.until)
   if (query.agent !== undefined && query.with !== undefined) {
     add(
       '((actor = ? AND subject = ?) OR (actor = ? AND subject = ?))',
@@ -107,6 +117,11 @@ function conditions(chain: string, query: AuditQuery): { where: string; params: 
     )
   }
   return { where: parts.join(' AND '), params }
+}
+
+function firstFrom(comparison: '>=' | '>'): string {
+  const first = `SELECT seq FROM audit WHERE chain = ? AND at ${comparison} ? ORDER BY at, seq LIMIT 1`
+  return `COALESCE((${first}), ${Number.MAX_SAFE_INTEGER})`
 }
 
 function escapeLike(text: string): string {

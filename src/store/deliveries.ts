@@ -23,7 +23,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   const rows = await tx.all<MailRow>(
     `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
        FROM (SELECT * FROM deliveries AS d
-              WHERE d.recipient = ? AND d.${OPEN} AND d.state IN ('queued', 'uncertain')
+              WHERE d.recipient = ? AND d.${OPEN} AND d.state = 'queued'
               ORDER BY ${order} LIMIT ? ${tx.skipLocked}) AS d
        JOIN messages AS m ON m.seq = d.message
       ORDER BY ${order}`,

@@ -28,6 +28,8 @@ export interface GroupCommitOptions {
   head: ChainHead
   seal: Seal
   now: () => number
+  /** Of the last commit before the start: time does not go back, whatever the clock says. */
+  lastNow: number
   listeners: ReadonlySet<(entries: readonly AuditEntry[]) => void>
 }
 
@@ -41,7 +43,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
   let head = options.head
   /** A commit that got no answer, until a look at the store tells what became of it. */
   let doubt: Outcome | undefined
-  let lastNow = 0
+  let lastNow = options.lastNow
   let queue: Waiting[] = []
   let running = false
   let closed = false

@@ -64,6 +64,13 @@ export async function readHumanRequests(
   return rows.reverse()
 }
 
+export async function countOpenRequests(reader: Reader): Promise<number> {
+  const row = await reader.get<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM human_requests WHERE state = 'open'`,
+  )
+  return row?.count ?? 0
+}
+
 /** Closes an open request; false if someone else did so before. A verdict is thus used once. */
 export async function decideHumanRequest(
   tx: Tx,

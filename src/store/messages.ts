@@ -45,7 +45,12 @@ export interface MailRow extends MessageRow {
 }
 
 /** A message together with how far it has truly come. */
-export type Mail = Message & { delivery: DeliveryState; attempts: number; evidence?: string }
+export type Mail = Message & {
+  delivery: DeliveryState
+  attempts: number
+  updatedAt: string
+  evidence?: string
+}
 
 /** Stores the message and queues its delivery: the two are never apart. */
 export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key: number; digest: string }> {
@@ -111,6 +116,7 @@ export function toMail(row: MailRow): Mail {
     at: new Date(row.at).toISOString(),
     delivery: row.state,
     attempts: row.attempts,
+    updatedAt: new Date(row.updated_at).toISOString(),
   }
   if (row.in_reply_to !== null) mail.inReplyTo = formatId('msg', row.in_reply_to)
   if (row.evidence !== null) mail.evidence = row.evidence

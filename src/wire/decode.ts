@@ -1,5 +1,12 @@
 /** From what was found in the text to what it says, in whichever notation it is. */
-import { type KnownCommands, MAX_COMMAND_BYTES, type Problem, problem, type Reading } from './codec.ts'
+import {
+  type KnownCommands,
+  MAX_COMMAND_BYTES,
+  MAX_COMMAND_TEXT,
+  type Problem,
+  problem,
+  type Reading,
+} from './codec.ts'
 import { missingType } from './naming.ts'
 import { decodeObject } from './orc-json/decode.ts'
 import { decodeElement, decodeTag } from './orc-xml/decode.ts'
@@ -34,10 +41,12 @@ export function decode(found: Found, machine: Machine, known: KnownCommands): Re
     case 'bare':
       return missingType()
     case 'unclosed':
+    case 'unclosed-too-long':
     case 'endless': {
-      const tagEnd = kind === 'unclosed' ? inner : Math.min(end, start + ENDLESS_LIMIT)
+      const tagEnd = kind === 'endless' ? Math.min(end, start + ENDLESS_LIMIT) : inner
       const opening = decodeTag(window.text(start, tagEnd), known)
-      return opening.ok ? unclosed(opening.shape.type, machine.hidden) : opening
+      if (!opening.ok) return opening
+      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, machine.hidden)
     }
     default:
       return explain(kind, { quotedSince: inner, character: () => characterAt(window, inner) })
@@ -59,6 +68,14 @@ function tooLarge(type: string, name: string, bytes: number): Problem {
     'TOO_LARGE',
     `The ${name} of ${type} is ${thousands(bytes)} bytes long; at most ${thousands(MAX_COMMAND_BYTES)} are allowed`,
     'Send it in parts, or put it into a file and send its path. Nothing was cut, and nothing was done.',
+  )
+}
+
+function tooLong(): Problem {
+  return problem(
+    'TOO_LARGE',
+    `The command is not closed within ${thousands(MAX_COMMAND_TEXT)} bytes`,
+    'Close it with </orc-command>, or send less at once. What follows the tag was read as ordinary text.',
   )
 }
 

@@ -84,6 +84,8 @@ export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
 }
 
 export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
+  // Whoever gets many messages must be able to confirm them, or they come again for ever.
+  free: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context

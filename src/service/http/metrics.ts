@@ -3,13 +3,11 @@ import type { Switchboard } from '../../engine/open.ts'
 import type { ErrorCode } from '../../model/errors.ts'
 import type { Receipt } from '../../model/receipt.ts'
 import { countOpen } from '../../store/deliveries.ts'
-import { countOpenRequests } from './figures.ts'
+import { countOpenRequests } from '../../store/human-requests.ts'
 import type { OpenCalls } from './open-calls.ts'
 
 /** Figures for Prometheus, in a registry of their own: an embedding program may have several services. */
 export interface Metrics {
-  /** Called for every command: plain additions here, the rest of the work is done when somebody looks. */
-  command(type: string, receipt: Receipt, milliseconds: number): void
   render(): Promise<{ type: string; text: string }>
   close(): void
 }
@@ -39,7 +37,7 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
   })
   new Counter({
     name: 'orchub_commands_total',
-    help: 'Commands over HTTP by type and outcome',
+    help: 'Commands by type and outcome, wherever they were said',
     labelNames: ['type', 'outcome'],
     registers,
     collect() {
@@ -101,13 +99,15 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     tallies.set(type, { outcomes, latency: latency.labels(type) })
   }
 
+  // For every command: plain additions here, the rest of the work is done when somebody looks.
+  switchboard.onHandled((type, receipt, milliseconds) => {
+    const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
+    tally.outcomes[receipt.status] += 1
+    tally.latency.observe(milliseconds / 1000)
+    if (receipt.status === 'error') errors.set(receipt.code, (errors.get(receipt.code) ?? 0) + 1)
+  })
+
   return {
-    command(type, receipt, milliseconds) {
-      const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
-      tally.outcomes[receipt.status] += 1
-      tally.latency.observe(milliseconds / 1000)
-      if (receipt.status === 'error') errors.set(receipt.code, (errors.get(receipt.code) ?? 0) + 1)
-    },
     render: async () => ({ type: registry.contentType, text: await registry.metrics() }),
     close: () => registry.clear(),
   }

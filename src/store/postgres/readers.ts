@@ -70,7 +70,8 @@ export function postgresReaders(connect: () => Promise<Session>, server: string)
       ]
       await Promise.all(opened)
       for (;;) {
-        const rows = await session.query<Row>(`FETCH ${ROWS_AT_ONCE} FROM streamed`)
+        // Not prepared: the same words give other columns with every cursor.
+        const rows = await session.query<Row>(`FETCH ${ROWS_AT_ONCE} FROM streamed`, [], false)
         yield* rows
         if (rows.length < ROWS_AT_ONCE) return
       }

@@ -11,7 +11,7 @@ import { broken, oneSocket } from './socket.ts'
  */
 export interface Session {
   /** Sent at once, answered in order: no need to await one before the next. */
-  query<Row>(text: string, params?: readonly SqlValue[]): Promise<Row[]>
+  query<Row>(text: string, params?: readonly SqlValue[], prepare?: boolean): Promise<Row[]>
   /** Several statements without parameters, however long they take. */
   script(text: string): Promise<void>
   isLost(): boolean
@@ -119,9 +119,9 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
   const connection = await sql.reserve()
 
   return {
-    async query<Row>(text: string, params: readonly SqlValue[] = []) {
+    async query<Row>(text: string, params: readonly SqlValue[] = [], prepare = true) {
       if (loss !== undefined) throw loss
-      const options = { prepare: true, simple: false }
+      const options = { prepare, simple: false }
       const answer = track(connection.unsafe(text, params.map(toParameter), options))
       listen(settings.silenceMs)
       return (await answer).slice() as unknown as Row[]

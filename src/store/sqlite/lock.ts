@@ -4,6 +4,9 @@ import { AppError } from '../../model/errors.ts'
 import type { DaemonIdentity } from '../daemons.ts'
 import { isBusy } from './fault.ts'
 
+/** A command that works on the store while no service runs holds the lock for a moment only. */
+const WAIT_MS = 1500
+
 /**
  * At most one daemon per store. The lock is an exclusive transaction on a small database beside the store:
  * the kernel holds it and lets go when the process ends, however it ends, so that no stale lock can remain.
@@ -11,7 +14,7 @@ import { isBusy } from './fault.ts'
 export function lockStore(file: string, identity: DaemonIdentity): { release(): void } {
   const lockFile = `${file}.lock`
   const holderFile = `${file}.holder`
-  const lock = new DatabaseSync(lockFile, { timeout: 0 })
+  const lock = new DatabaseSync(lockFile, { timeout: WAIT_MS })
   try {
     lock.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE')
   } catch (error) {

@@ -10,15 +10,12 @@ export interface Finding {
   character: () => string
 }
 
-export type Explained = Exclude<Kind, 'element' | 'self-closing' | 'object' | 'unclosed' | 'endless' | 'bare'>
+export type Explained = Exclude<
+  Kind,
+  'element' | 'self-closing' | 'object' | 'unclosed' | 'unclosed-too-long' | 'endless' | 'bare'
+>
 
 const EXPLANATIONS: Record<Explained, (finding: Finding) => Problem> = {
-  'unclosed-too-long': () =>
-    problem(
-      'TOO_LARGE',
-      `The command is not closed within ${thousands(MAX_COMMAND_TEXT)} bytes`,
-      'Close it with </orc-command>, or send less at once. What follows the tag was read as ordinary text.',
-    ),
   'object-unescaped': () =>
     problem(
       'UNESCAPED_CHARACTERS',

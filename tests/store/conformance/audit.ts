@@ -135,6 +135,19 @@ export function auditCases(here: Here) {
     expect(left).toEqual({ count: 10_100 })
   })
 
+  it('streams one table after the other, whatever columns they have', async () => {
+    const store = await here().open()
+    for (let round = 0; round < 3; round++) await send(store)
+    for (let round = 0; round < 3; round++) {
+      for (const column of ['seq', 'recipient', 'content']) {
+        const rows: object[] = []
+        for await (const row of store.stream<object>(`SELECT ${column} FROM messages ORDER BY seq`))
+          rows.push(row)
+        expect(rows.map((row) => Object.keys(row))).toEqual([[column], [column], [column]])
+      }
+    }
+  })
+
   it('reads and writes on after streams that were left early or failed', async () => {
     const store = await here().open()
     for (let round = 0; round < 5; round++) await send(store)

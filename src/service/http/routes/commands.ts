@@ -55,22 +55,17 @@ export async function takeCommands(desk: Desk, call: Call<'command'>): Promise<S
 }
 
 async function act(
-  { switchboard, metrics }: Desk,
+  { switchboard }: Desk,
   caller: Caller,
   said: SaidCommand,
   circumstances: Circumstances | undefined,
 ): Promise<Receipt> {
-  const start = performance.now()
-  let receipt: Receipt
   try {
-    receipt = await switchboard.handle(caller.principal, said, circumstances)
+    return await switchboard.handle(caller.principal, said, circumstances)
   } catch (thrown) {
-    const error = asAppError(thrown)
     switchboard.log.error({ err: thrown, command: said.type.slice(0, 100) }, 'a command failed')
-    receipt = errorReceipt(error)
+    return errorReceipt(asAppError(thrown))
   }
-  metrics.command(said.type, receipt, performance.now() - start)
-  return receipt
 }
 
 /** `{type, …fields}`. A field may be called anything, `__proto__` too: the door takes only those it knows. */

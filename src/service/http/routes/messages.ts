@@ -67,6 +67,7 @@ async function stepsOf(store: Store, mail: Mail): Promise<AnswerOf<'message'>['s
   ]
   const entries = streamAudit(store, {
     since: Date.parse(mail.at),
+    until: Date.parse(mail.updatedAt),
     agent: mail.to,
     type: 'delivery',
     text: `"message_id":"${mail.id}"`,

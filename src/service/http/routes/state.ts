@@ -1,8 +1,8 @@
 import { rosterOf } from '../../../engine/roster.ts'
 import { countOpen } from '../../../store/deliveries.ts'
+import { countOpenRequests } from '../../../store/human-requests.ts'
 import { send } from '../answer.ts'
 import { type RouteHandler, SENT } from '../call.ts'
-import { countOpenRequests } from '../figures.ts'
 import { openApi } from '../openapi.ts'
 import { demand } from '../permission.ts'
 
