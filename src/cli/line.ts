@@ -106,22 +106,29 @@ export interface Request {
 
 const TIMEOUT_MS = 60_000
 
-/** One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer than all the rest. */
+/**
+ * One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer
+ * than all the rest of a short command.
+ */
 export async function exchange<T>({ address, token }: Line, request: Request): Promise<T> {
   const { socket, host, prefix } = await open(address)
-  let received: Buffer = Buffer.alloc(0)
+  const chunks: Buffer[] = []
+  let received = 0
+  let whole: number | undefined
   const body = await new Promise<string>((resolve, reject) => {
-    const finish = (ended: boolean) => {
-      const body = readAnswer(received, ended)
-      if (body !== undefined) resolve(body)
-      else if (ended) reject(new Error('its answer was cut off'))
+    const finish = () => {
+      const body = readAnswer(Buffer.concat(chunks))
+      if (body === undefined) reject(new Error('its answer was cut off'))
+      else resolve(body)
     }
     socket.setTimeout(TIMEOUT_MS, () => reject(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
     socket.on('error', reject)
-    socket.on('end', () => finish(true))
+    socket.on('end', finish)
     socket.on('data', (chunk: Buffer) => {
-      received = received.length === 0 ? chunk : Buffer.concat([received, chunk])
-      finish(false)
+      chunks.push(chunk)
+      received += chunk.length
+      whole ??= answerSize(chunks.length === 1 ? chunk : Buffer.concat(chunks))
+      if (whole !== undefined && received >= whole) finish()
     })
     socket.write(renderRequest({ ...request, path: prefix + request.path }, host, token))
     // After the listener with which the socket sends what was written before it was connected.
@@ -154,7 +161,7 @@ async function open(address: string): Promise<Opened> {
   const asked = { host: url.host, prefix: url.pathname.replace(/\/+$/, '') }
   if (url.protocol === 'http:') return { socket: connect(Number(url.port || 80), name), ...asked }
   const tls = await import('node:tls')
-  return { socket: tls.connect(Number(url.port || 443), name, { servername: name }), ...asked }
+  return { socket: tls.connect(Number(url.port || 443), name), ...asked }
 }
 
 function renderRequest({ method, path, body, idempotencyKey }: Request, host: string, token: string): string {
@@ -167,17 +174,28 @@ function renderRequest({ method, path, body, idempotencyKey }: Request, host: st
   return `${head}${key}${entity}\r\n${body ?? ''}`
 }
 
-/** The body of a whole answer; undefined for what is not one, or not yet. */
-export function readAnswer(bytes: Buffer, ended: boolean): string | undefined {
+/** How many bytes an answer has, once its head is there; without a word on it, it goes on until the end. */
+function answerSize(bytes: Buffer): number | undefined {
+  const head = readHead(bytes)
+  return head && head.end + (head.length ?? Number.POSITIVE_INFINITY)
+}
+
+/** The body of a whole answer; undefined for what is not one. */
+export function readAnswer(bytes: Buffer): string | undefined {
+  const head = readHead(bytes)
+  if (head === undefined) return undefined
+  const rest = bytes.subarray(head.end)
+  if (head.isChunked) return joinChunks(rest)
+  return rest.length < (head.length ?? 0) ? undefined : rest.toString('utf8', 0, head.length)
+}
+
+function readHead(bytes: Buffer): { end: number; length?: number; isChunked: boolean } | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end === -1) return undefined
-  const head = bytes.toString('latin1', 0, end)
-  const rest = bytes.subarray(end + 4)
-  const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? Number.NaN)
-  if (rest.length >= length) return rest.toString('utf8', 0, length)
-  if (!Number.isNaN(length)) return undefined
-  if (/^transfer-encoding:.*\bchunked\b/im.test(head)) return joinChunks(rest)
-  return ended ? rest.toString('utf8') : undefined
+  const text = bytes.toString('latin1', 0, end)
+  const length = /^content-length: *(\d+)/im.exec(text)?.[1]
+  const isChunked = /^transfer-encoding:.*\bchunked\b/im.test(text)
+  return { end: end + 4, isChunked, ...(length === undefined ? {} : { length: Number(length) }) }
 }
 
 function joinChunks(rest: Buffer): string | undefined {

@@ -83,6 +83,15 @@ export async function releaseExpired(
   return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
 }
 
+/** When a delivery last moved: nothing in the log after that concerns it. */
+export async function lastMoved(reader: Reader, agent: string, key: number): Promise<number | undefined> {
+  const row = await reader.get<{ updated_at: number }>(
+    'SELECT updated_at FROM deliveries WHERE recipient = ? AND message = ?',
+    [agent, key],
+  )
+  return row?.updated_at
+}
+
 /** Open deliveries by state, for the metrics. Read from the index of open ones only. */
 export async function countOpen(
   reader: Reader,

@@ -48,7 +48,6 @@ export interface MailRow extends MessageRow {
 export type Mail = Message & {
   delivery: DeliveryState
   attempts: number
-  updatedAt: string
   evidence?: string
 }
 
@@ -116,7 +115,6 @@ export function toMail(row: MailRow): Mail {
     at: new Date(row.at).toISOString(),
     delivery: row.state,
     attempts: row.attempts,
-    updatedAt: new Date(row.updated_at).toISOString(),
   }
   if (row.in_reply_to !== null) mail.inReplyTo = formatId('msg', row.in_reply_to)
   if (row.evidence !== null) mail.evidence = row.evidence

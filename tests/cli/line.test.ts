@@ -153,36 +153,41 @@ describe('one exchange over a socket', () => {
   it.each([
     ['with a length', LENGTH],
     ['in chunks', CHUNKED],
-    ['until the end', CLOSED],
   ])('gives the body of an answer %s, and never a part of it', (_, answer) => {
     const bytes = Buffer.from(answer)
-    expect(readAnswer(bytes, true)).toBe('{"a":"\u00fcber"}')
-    const head = bytes.indexOf('\r\n\r\n')
-    for (let cut = 0; cut < bytes.length; cut++) {
-      const early = readAnswer(bytes.subarray(0, cut), false)
-      expect(early === undefined || early === '{"a":"\u00fcber"}').toBe(true)
-      if (cut < head) expect(readAnswer(bytes.subarray(0, cut), true)).toBeUndefined()
-    }
+    expect(readAnswer(bytes)).toBe('{"a":"\u00fcber"}')
+    // The empty line after the last chunk says nothing.
+    const needed = answer === CHUNKED ? bytes.length - 2 : bytes.length
+    for (let cut = 0; cut < needed; cut++) expect(readAnswer(bytes.subarray(0, cut))).toBeUndefined()
+  })
+
+  it('gives the body of an answer that goes on until the end', () => {
+    expect(readAnswer(Buffer.from(CLOSED))).toBe('{"a":"\u00fcber"}')
+    expect(readAnswer(Buffer.from('HTTP/1.0 200'))).toBeUndefined()
   })
 
   it('puts an answer together however it is cut', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(Buffer.byteLength(LENGTH)), { maxLength: 4 }), async (cuts) => {
-        const bytes = Buffer.from(LENGTH)
-        const { server, url } = await listen((socket) => {
-          socket.once('data', async () => {
-            const places = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
-            for (const [index, place] of places.entries()) {
-              socket.write(bytes.subarray(place, places[index + 1]))
-              await new Promise((resolve) => setImmediate(resolve))
-            }
-            socket.end()
+      fc.asyncProperty(
+        fc.constantFrom(LENGTH, CHUNKED, CLOSED),
+        fc.array(fc.nat(80), { maxLength: 4 }),
+        async (answered, cuts) => {
+          const bytes = Buffer.from(answered)
+          const { server, url } = await listen((socket) => {
+            socket.once('data', async () => {
+              const places = [0, ...cuts.toSorted((a, b) => a - b), bytes.length]
+              for (const [index, place] of places.entries()) {
+                socket.write(bytes.subarray(place, places[index + 1]))
+                await new Promise((resolve) => setImmediate(resolve))
+              }
+              socket.end()
+            })
           })
-        })
-        const answer = await exchange({ address: url, token: 't' }, { method: 'GET', path: '/' })
-        server.close()
-        expect(answer).toEqual({ a: '\u00fcber' })
-      }),
+          const answer = await exchange({ address: url, token: 't' }, { method: 'GET', path: '/' })
+          server.close()
+          expect(answer).toEqual({ a: '\u00fcber' })
+        },
+      ),
       { numRuns: 25 },
     )
   })

@@ -1,14 +1,16 @@
-/** The first bytes of the things that landmarks may turn out to be. `unsettled` if there are too few to tell. */
+/** What a landmark turns out to be. `unsettled` if there are too few bytes to tell. */
 import {
   APOSTROPHE,
   COLON,
   DOUBLE_QUOTE,
   GREATER_THAN,
   isSpace,
+  LESS_THAN,
   mayStandAt,
   SLASH,
   standsAt,
 } from '../ascii.ts'
+import { isCutOff } from './landmark.ts'
 
 export const OPENING = Buffer.from('<orc-command')
 const CLOSING = Buffer.from('</orc-command')
@@ -20,20 +22,23 @@ const BARE_KEY = Buffer.from('orc_command')
 /** As much space as a closing tag or the beginning of a JSON command may hold. */
 const SPACE_LIMIT = 1024
 
-/** Whether an opening tag begins here: `mention` if it cannot hold an attribute. */
+/** Whether an opening tag begins at the landmark: `mention` if it cannot hold an attribute. */
 export function openingTag(bytes: Buffer, at: number, isFinal: boolean): boolean | 'mention' | 'unsettled' {
-  if (!standsAt(bytes, at, OPENING)) return !isFinal && mayStandAt(bytes, at, OPENING) ? 'unsettled' : false
   const next = at + OPENING.length
-  if (next === bytes.length) return isFinal ? false : 'unsettled'
+  if (isCutOff(bytes, at)) {
+    if (!standsAt(bytes, at, OPENING)) return !isFinal && mayStandAt(bytes, at, OPENING) ? 'unsettled' : false
+    if (next === bytes.length) return isFinal ? false : 'unsettled'
+  }
   const byte = bytes[next]!
-  if (isSpace(byte)) return true
+  if (isSpace(byte)) return bytes[next + 1] !== LESS_THAN
   return byte === GREATER_THAN || byte === SLASH ? 'mention' : false
 }
 
-/** Where the closing tag ends that begins here. */
+/** Where the closing tag ends that begins at the landmark. */
 export function closingTag(bytes: Buffer, at: number, isFinal: boolean): number | undefined | 'unsettled' {
-  if (!standsAt(bytes, at, CLOSING))
+  if (isCutOff(bytes, at) && !standsAt(bytes, at, CLOSING)) {
     return !isFinal && mayStandAt(bytes, at, CLOSING) ? 'unsettled' : undefined
+  }
   const end = skipSpace(bytes, at + CLOSING.length)
   if (end === bytes.length) return isFinal ? undefined : 'unsettled'
   return bytes[end] === GREATER_THAN ? end + 1 : undefined

@@ -9,6 +9,7 @@ import {
   LESS_THAN,
   NEWLINE,
   SPACE,
+  standsAt,
   TAB,
   TILDE,
 } from '../ascii.ts'
@@ -27,14 +28,18 @@ export const MOST_LANDMARKS = BLOCK / 4 + LOOK_AHEAD
 export interface Landmarks {
   count: number
   /** For each landmark its distance from the start of the search, and the number of line ends between. */
-  places: Uint32Array
+  places: Int32Array
   /** The number of line ends in all that was searched. */
   lines: number
 }
 
 export type FindLandmarks = (bytes: Uint8Array, from: number, to: number) => Landmarks
 
-const places = new Uint32Array(2 * MOST_LANDMARKS)
+/** What may follow `<`. Only these are told for certain; what follows `[` and `{` is looked at more closely later. */
+export const TAGS = ['orc-command', '/orc-command', '![cdata['] as const
+export const MARKERS = ['orchestr', 'orchub m'] as const
+
+const places = new Int32Array(2 * MOST_LANDMARKS)
 
 /** The search in plain words. What it finds need not be what it looks like: the machine takes a closer look. */
 export const findLandmarksPlainly: FindLandmarks = (bytes, from, to) => {
@@ -54,11 +59,9 @@ export const findLandmarksPlainly: FindLandmarks = (bytes, from, to) => {
 function isLandmark(bytes: Uint8Array, at: number): boolean {
   switch (bytes[at]) {
     case LESS_THAN:
-      return (
-        isCutOff(bytes, at) || ['orc-comm', '/orc-com', '![cdata['].some((word) => reads(bytes, at + 1, word))
-      )
+      return isCutOff(bytes, at) || TAGS.some((word) => reads(bytes, at + 1, word))
     case LEFT_BRACKET:
-      return isCutOff(bytes, at) || ['orchestr', 'orchub m'].some((word) => reads(bytes, at + 1, word))
+      return isCutOff(bytes, at) || MARKERS.some((word) => reads(bytes, at + 1, word))
     case LEFT_BRACE:
       return startsObject(bytes, at)
     case BACKTICK:
@@ -69,15 +72,13 @@ function isLandmark(bytes: Uint8Array, at: number): boolean {
   }
 }
 
-function isCutOff(bytes: Uint8Array, at: number): boolean {
+/** Whether a landmark here could reach behind the end of what can be seen. */
+export function isCutOff(bytes: Uint8Array, at: number): boolean {
   return at + LOOK_AHEAD > bytes.length
 }
 
-/** Whether the word stands here, in any case, and with some other mistakes that do not matter. */
 function reads(bytes: Uint8Array, at: number, word: string): boolean {
-  for (let i = 0; i < word.length; i++)
-    if ((bytes[at + i]! | 0x20) !== (word.charCodeAt(i) | 0x20)) return false
-  return true
+  return standsAt(bytes, at, Buffer.from(word))
 }
 
 /** Any quotes will do: those that are none in JSON have a diagnostic of their own. */

@@ -71,9 +71,11 @@ export function openMachine(emit: Emit): Machine {
       for (let i = 0; i < found.count; i++) {
         const at = from + found.places[2 * i]!
         if (at < cursor) continue
+        const atLine = line + found.places[2 * i + 1]!
+        if (meet(at, atLine, isFinal)) continue
         anchor = at
-        anchorLine = line + found.places[2 * i + 1]!
-        if (!meet(at, anchorLine, isFinal)) return
+        anchorLine = atLine
+        return
       }
       anchor = to
       anchorLine = line + found.lines
@@ -85,9 +87,9 @@ export function openMachine(emit: Emit): Machine {
     quotation.seek()
     switch (waitingFor) {
       case 'tag':
-        return readTag(isFinal)
+        return readTag(anchorLine, isFinal)
       case 'object':
-        return readObject(isFinal)
+        return readObject(anchorLine, isFinal)
       case 'paragraph':
         if (inlineCode.at(anchor, isFinal) === 'unsettled') return false
         waitingFor = 'nothing'
@@ -160,15 +162,14 @@ export function openMachine(emit: Emit): Machine {
     const isSkipped = skip(at, line, nameEnd, begins === true, isFinal)
     if (isSkipped !== false) return isSkipped === true
     tag.begin(at)
-    return readTag(isFinal)
+    return readTag(line, isFinal)
   }
 
-  function readTag(isFinal: boolean): boolean {
+  function readTag(line: number, isFinal: boolean): boolean {
     const outcome = tag.read(isFinal)
     waitingFor = outcome === 'unsettled' ? 'tag' : 'nothing'
     if (outcome === 'unsettled') return false
     const { start, end } = tag
-    const line = anchorLine
     ledger.expire(start)
     cursor = start + OPENING.length
     switch (outcome) {
@@ -232,17 +233,17 @@ export function openMachine(emit: Emit): Machine {
       return true
     }
     object.begin(at, value)
-    return readObject(isFinal)
+    return readObject(line, isFinal)
   }
 
-  function readObject(isFinal: boolean): boolean {
+  function readObject(line: number, isFinal: boolean): boolean {
     const outcome = object.read(isFinal)
     waitingFor = outcome === 'unsettled' ? 'object' : 'nothing'
     if (outcome === 'unsettled') return false
     const { start, end, problemAt, keys, outerKeys } = object
     ledger.expire(start)
-    if (outcome === 'complete') ledger.add('object', start, anchorLine, keys, outerKeys, end)
-    else ledger.add(OBJECTS[outcome], start, anchorLine, problemAt < 0 ? end : problemAt, end, end)
+    if (outcome === 'complete') ledger.add('object', start, line, keys, outerKeys, end)
+    else ledger.add(OBJECTS[outcome], start, line, problemAt < 0 ? end : problemAt, end, end)
     cursor = start + 1
     objectEnd = end
     inlineCode.restart(end)

@@ -3,6 +3,7 @@ import { wireMail } from '../../../engine/mail.ts'
 import { AppError } from '../../../model/errors.ts'
 import { parseId } from '../../../model/identifier.ts'
 import { streamAudit } from '../../../store/audit-log.ts'
+import { lastMoved } from '../../../store/deliveries.ts'
 import { findMail, type Mail, type MailRow, mailboxQuery, readLog, toMail } from '../../../store/messages.ts'
 import type { Store } from '../../../store/store.ts'
 import type { AnswerOf, MailAnswer } from '../../contract.ts'
@@ -67,7 +68,7 @@ async function stepsOf(store: Store, mail: Mail): Promise<AnswerOf<'message'>['s
   ]
   const entries = streamAudit(store, {
     since: Date.parse(mail.at),
-    until: Date.parse(mail.updatedAt),
+    until: (await lastMoved(store, mail.to, messageKey(mail.id))) ?? 0,
     agent: mail.to,
     type: 'delivery',
     text: `"message_id":"${mail.id}"`,

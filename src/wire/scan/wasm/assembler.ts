@@ -34,6 +34,7 @@ export const branchIf = (depth: number): Code => [0x0d, depth]
 
 export const i32 = {
   const: (value: number): Code => [0x41, signed(BigInt(value))],
+  load: (offset: number): Code => [0x28, 0, unsigned(offset)],
   load8: (offset: number): Code => [0x2d, 0, unsigned(offset)],
   store: (offset: number): Code => [0x36, 2, unsigned(offset)],
   isZero: 0x45,

@@ -1,7 +1,21 @@
 /** The search for landmarks in WebAssembly. What it finds is defined by `findLandmarksPlainly`; a test compares them. */
-import { BLOCK, type FindLandmarks, LOOK_AHEAD, MOST_LANDMARKS } from '../landmark.ts'
+import { BLOCK, type FindLandmarks, LOOK_AHEAD, MARKERS, MOST_LANDMARKS, TAGS } from '../landmark.ts'
 import { PREFIX_LIMIT } from '../lines.ts'
-import { assemble, block, branch, branchIf, get, i32, i64, loop, set, tee, v128, when } from './assembler.ts'
+import {
+  assemble,
+  block,
+  branch,
+  branchIf,
+  type Code,
+  get,
+  i32,
+  i64,
+  loop,
+  set,
+  tee,
+  v128,
+  when,
+} from './assembler.ts'
 
 /** Where things lie in the module's memory: the number of lines, what precedes the text, the text, the places found. */
 const LINES_AT = 0
@@ -45,13 +59,29 @@ const cut = (lanes: number) => [
   ),
 ]
 
-const ANY_CASE = 0x2020_2020_2020_2020n
-
-/** Whether eight bytes, some way behind the place that `local` holds, read like the word. */
-const reads = (local: number, distance: number, word: string) => [
-  [get(local), i64.load(TEXT_AT + distance), i64.const(ANY_CASE), i64.or],
-  [i64.const(Buffer.from(word).readBigUInt64LE() | ANY_CASE), i64.equal],
-]
+/** Whether the bytes, some way behind the place that `local` holds, are this word in any case: 8, then 4, then 1 each. */
+const reads = (local: number, distance: number, word: string): Code[] => {
+  const letters = Buffer.from(word)
+  const anyCase = Buffer.from(letters.map((letter) => (letter >= 0x61 && letter <= 0x7a ? 0x20 : 0)))
+  const tests: Code[] = []
+  for (let at = 0; at < letters.length; ) {
+    const offset = TEXT_AT + distance + at
+    const left = letters.length - at
+    if (left >= 8) {
+      tests.push([get(local), i64.load(offset), i64.const(anyCase.readBigUInt64LE(at)), i64.or])
+      tests.push([i64.const(letters.readBigUInt64LE(at)), i64.equal])
+    } else if (left >= 4) {
+      tests.push([get(local), i32.load(offset), i32.const(anyCase.readInt32LE(at)), i32.or])
+      tests.push([i32.const(letters.readInt32LE(at)), i32.equal])
+    } else {
+      tests.push([get(local), i32.load8(offset), i32.const(anyCase[at]!), i32.or])
+      tests.push([i32.const(letters[at]!), i32.equal])
+    }
+    if (at > 0) tests.push(i32.and)
+    at += left >= 8 ? 8 : left >= 4 ? 4 : 1
+  }
+  return tests
+}
 const isCutOff = (local: number) => [
   get(local),
   i32.const(LOOK_AHEAD),
@@ -63,15 +93,12 @@ const isCutOff = (local: number) => [
 // Each of these leaves one block more than `depth` if the candidate is none, and `depth` blocks if it is a landmark.
 const judgeBracket = (depth: number) => [
   [isCutOff(AT), branchIf(depth)],
-  [reads(AT, 1, 'orchestr'), branchIf(depth)],
-  [reads(AT, 1, 'orchub m'), branchIf(depth)],
+  MARKERS.map((word) => [reads(AT, 1, word), branchIf(depth)]),
   branch(depth + 1),
 ]
 const judgeTag = (depth: number) => [
   [isCutOff(AT), branchIf(depth)],
-  [reads(AT, 1, 'orc-comm'), branchIf(depth)],
-  [reads(AT, 1, '/orc-com'), branchIf(depth)],
-  [reads(AT, 1, '![cdata['), branchIf(depth)],
+  TAGS.map((word) => [reads(AT, 1, word), branchIf(depth)]),
   branch(depth + 1),
 ]
 const judgeBrace = (depth: number) => [
@@ -166,7 +193,7 @@ export function openKernel(): FindLandmarks | undefined {
   const { buffer } = exports.memory as WebAssembly.Memory
   const memory = new Uint8Array(buffer)
   const lines = new Uint32Array(buffer, LINES_AT, 1)
-  const found = { count: 0, places: new Uint32Array(buffer, PLACES_AT), lines: 0 }
+  const found = { count: 0, places: new Int32Array(buffer, PLACES_AT), lines: 0 }
 
   return (bytes, from, to) => {
     const start = Math.max(0, from - PREFIX_LIMIT - 1)
