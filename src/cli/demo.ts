@@ -5,29 +5,28 @@ import type { AuditEntry } from '../model/audit-entry.ts'
 import { AppError } from '../model/errors.ts'
 import { DEMO_TEAM } from './demo/team.ts'
 import { trafficLine } from './demo/traffic.ts'
+import { paint } from './output.ts'
 
 export interface DemoOptions {
   folder: string
   write(line: string): void
-  colours: boolean
 }
 
 /** Runs the built-in team and prints what passes between its agents, until told to stop. */
-export async function startDemo({ folder, write, colours }: DemoOptions): Promise<Orchub> {
+export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
   const stateFolder = join(folder, '.orc', 'demo')
   const config = defineConfig(DEMO_TEAM, { env: { ORC_HOME: stateFolder } })
   const orchub = await startOnFreePort(config)
   const home = relative(folder, stateFolder) || stateFolder
   orchub.switchboard.store.onCommit((entries) => {
     for (const entry of entries) {
-      const line = trafficLine(entry, colours)
+      const line = trafficLine(entry)
       if (line !== undefined) write(line)
       if (entry.type === 'human.asked') write(answerHint(home, entry))
     }
   })
-  const bold = (text: string) => (colours ? `\x1b[1m${text}\x1b[0m` : text)
   for (const line of [
-    bold('Orchub: three scripted agents at work, no key, no network.'),
+    paint('bold', 'Orchub: three scripted agents at work, no key, no network.'),
     '',
     `  API        ${orchub.url}   (token: ${home}/operator.token)`,
     `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | list-agents`,

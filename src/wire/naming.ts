@@ -57,7 +57,7 @@ export function saidTwice(name: string): Problem {
 }
 
 function unknownCommand(said: string, known: KnownCommands): Problem {
-  const near = known(said.toLowerCase().replaceAll(/[-\s]+/g, '_'))
+  const near = /[-\s]/.test(said) ? known(said.toLowerCase().replaceAll(/[-\s]+/g, '_')) : undefined
   const hint =
     near === undefined ? 'Use one of the command types you were told about.' : `Did you mean ${near.type}?`
   return problem('UNKNOWN_COMMAND', `Unknown command type: ${brief(said)}`, hint)

@@ -1,5 +1,5 @@
 /** Commands in free agent text that arrives in chunks of any size (S0.1, C4, C5). The rules: docs/protocol.md. */
-import { type DiagnosticCode, type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
+import { type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
 import { decode } from './decode.ts'
 import { openAllowance } from './scan/allowance.ts'
 import type { Kind } from './scan/ledger.ts'
@@ -24,24 +24,23 @@ export function createScanner(known: KnownCommands): Scanner {
   let isOver = false
 
   function receive(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
-    const span = { offset: start, end, line }
     const mayBeCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
-    if (!mayBeCommand && !allowance.take(start)) return omit(span)
+    if (!mayBeCommand && !allowance.take(start)) return omit(start, end, line)
     const read = decode({ kind, start, inner, last, end }, machine, known)
+    if (!read.ok && mayBeCommand && !allowance.take(start)) return omit(start, end, line)
+    const span = { offset: start, end, line }
     if (read.ok) {
       const { type, fields, ignored, notation } = read
       scanned.push({ ok: true, type, fields, ignored, notation, span, raw: machine.window.text(start, end) })
-    } else if (mayBeCommand && !allowance.take(start)) omit(span)
-    else report(read.code, read.message, read.hint, span)
+    } else {
+      const { code, message, hint } = read
+      listOmitted()
+      scanned.push({ ok: false, code, message, hint, span })
+    }
   }
 
-  function report(code: DiagnosticCode, message: string, hint: string, span: Span) {
-    listOmitted()
-    scanned.push({ ok: false, code, message, hint, span })
-  }
-
-  function omit(span: Span) {
-    unlisted ??= { count: 0, span }
+  function omit(offset: number, end: number, line: number) {
+    unlisted ??= { count: 0, span: { offset, end, line } }
     unlisted.count++
   }
 

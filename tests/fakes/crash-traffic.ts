@@ -46,7 +46,7 @@ export function createTraffic(daemon: Daemon, tokens: ReadonlyMap<string, string
 
   function next(sender: string): Intended {
     const number = sent.filter((one) => one.sender === sender).length + 1
-    const one = { sender, number, key: `${sender}-${number}`, acknowledged: false }
+    const one = { sender, number, key: `${recipient}-${sender}-${number}`, acknowledged: false }
     sent.push(one)
     return one
   }

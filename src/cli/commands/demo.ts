@@ -1,5 +1,5 @@
 import { startDemo } from '../demo.ts'
-import { print } from '../output.ts'
+import { ifTaken, print } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
 
@@ -9,10 +9,11 @@ export const verb: Verb = {
   summary: 'watch a small built-in team at work; needs no key and no network',
   examples: ['orc demo'],
   async run() {
-    const colours = process.stdout.isTTY === true && process.env.NO_COLOR === undefined
-    const demo = await startDemo({ folder: process.cwd(), write: print, colours })
+    // A reader that leaves (`| head`) must not break what commits are doing.
+    const write = (line: string) => ifTaken(() => print(line))
+    const demo = await startDemo({ folder: process.cwd(), write })
     await stopSignal()
-    print('Stopping …')
+    write('Stopping …')
     await demo.close()
     return 0
   },

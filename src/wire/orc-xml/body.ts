@@ -1,4 +1,5 @@
 /** The text between the tags: either a message as it is, or the child elements of the legacy form (S0.3). */
+import { nextSection, trimSections } from './cdata.ts'
 import { decodeReferences } from './entities.ts'
 
 export interface Child {
@@ -6,62 +7,26 @@ export interface Child {
   value: string
 }
 
-/** More elements than this are no parameters. */
+/** More elements than this are no parameters, and elements do not contain their own kind this deep. */
 const MOST_CHILDREN = 64
+const MOST_LEVELS = 64
 
 /** The text of a body or child: without the space around it, references decoded, CDATA sections as they are. */
 export function textOf(body: string): string {
-  if (!hasSection(body)) return decodeReferences(body.trim())
-  const parts = splitSections(body)
-  trim(parts)
-  return parts.map((part) => (part.isSection ? part.text : decodeReferences(part.text))).join('')
-}
-
-interface Part {
-  text: string
-  isSection: boolean
-  /** Where `text` begins in the body. */
-  at: number
-}
-
-function hasSection(body: string): boolean {
-  return body.includes('<![') && body.includes(']]>')
-}
-
-function splitSections(body: string): Part[] {
-  const opening = /<!\[CDATA\[/gi
-  const parts: Part[] = []
+  const trimmed = trimSections(body.trim())
+  let text = ''
   let at = 0
-  while (opening.test(body)) {
-    const start = opening.lastIndex
-    const end = body.indexOf(']]>', start)
-    if (end < 0) break
-    const before = start - '<![CDATA['.length
-    if (before > at) parts.push({ text: body.slice(at, before), isSection: false, at })
-    parts.push({ text: body.slice(start, end), isSection: true, at: start })
-    at = end + 3
-    opening.lastIndex = at
+  for (let section = nextSection(trimmed, 0); section !== undefined; section = nextSection(trimmed, at)) {
+    text += decodeReferences(trimmed.slice(at, section.start)) + trimmed.slice(section.from, section.to)
+    at = section.end
   }
-  parts.push({ text: body.slice(at), isSection: false, at })
-  return parts
-}
-
-/** Space that is written out is layout, in a section too; `&#32;` and the like are meant. */
-function trim(parts: Part[]) {
-  for (const part of parts) {
-    part.text = part.text.trimStart()
-    if (part.text !== '') break
-  }
-  for (const part of parts.toReversed()) {
-    part.text = part.text.trimEnd()
-    if (part.text !== '') break
-  }
+  return text + decodeReferences(trimmed.slice(at))
 }
 
 /** The child elements, if the body consists of elements only; what is inside them is text. */
 export function childrenOf(body: string): Child[] | undefined {
   if (!/^\s*</.test(body)) return undefined
-  const visible = hasSection(body) ? withoutSections(body) : body
+  const visible = withoutSections(body)
   const children: Child[] = []
   const node = /\s*(?:<!--|<([A-Za-z_][\w.-]*)\s*(\/?)>|$)/y
   for (let found = node.exec(visible); found !== null; found = node.exec(visible)) {
@@ -85,14 +50,15 @@ export function childrenOf(body: string): Child[] | undefined {
   return undefined
 }
 
-/** The same text with everything in CDATA sections blanked out, so that tags there are not seen. */
+/** The same text with what is in CDATA sections blanked out, so that tags there are not seen. */
 function withoutSections(body: string): string {
   let visible = ''
-  for (const part of splitSections(body)) {
-    if (part.isSection) visible = visible.padEnd(part.at + part.text.length, '.')
-    else visible = visible.padEnd(part.at, '.') + part.text
+  let at = 0
+  for (let section = nextSection(body, 0); section !== undefined; section = nextSection(body, at)) {
+    visible += body.slice(at, section.from) + '.'.repeat(section.to - section.from)
+    at = section.to
   }
-  return visible
+  return visible + body.slice(at)
 }
 
 /** Where the element's closing tag is, elements of the same name within it being balanced. */
@@ -102,8 +68,7 @@ function closingOf(text: string, name: string, from: number): { start: number; e
   if (next >= 0 && text.startsWith(closing, next)) return { start: next, end: next + closing.length }
   const tag = new RegExp(`</?${name.replaceAll('.', '\\.')}\\s*>`, 'gi')
   tag.lastIndex = from
-  let depth = 1
-  while (tag.test(text)) {
+  for (let depth = 1; depth < MOST_LEVELS && tag.test(text); ) {
     const start = text.lastIndexOf('<', tag.lastIndex - 1)
     depth += text[start + 1] === '/' ? -1 : 1
     if (depth === 0) return { start, end: tag.lastIndex }

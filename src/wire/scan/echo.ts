@@ -1,5 +1,5 @@
 /** The service's own words, echoed back by an agent: response blocks (S1.15, C17) and messages in their frame (C4). */
-import { isBlank, isSpace, NEWLINE } from '../ascii.ts'
+import { isBlank, isSpace, NEWLINE, RIGHT_BRACKET } from '../ascii.ts'
 import { prefixBefore } from './lines.ts'
 
 export interface Echo {
@@ -8,8 +8,8 @@ export interface Echo {
   terminator: string
 }
 
-const RESPONSE = '[ORCHESTRATOR RESPONSE]'
-const MESSAGE = '[ORCHUB MESSAGE '
+const RESPONSE = Buffer.from('[ORCHESTRATOR RESPONSE]')
+const MESSAGE = Buffer.from('[ORCHUB MESSAGE ')
 const ID_LIMIT = 128
 const LINE_LIMIT = 1024
 
@@ -18,33 +18,47 @@ const LINE_LIMIT = 1024
  * the like too, or at the end of one; in the middle it is a mention.
  */
 export function openingEcho(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
-  const seen = bytes.toString('latin1', at, at + MESSAGE.length + ID_LIMIT)
-  if (seen.startsWith(RESPONSE)) {
-    const echo: Echo = { kind: 'response', terminator: '[END ORCHESTRATOR RESPONSE]' }
-    return startsLine(bytes, at) ? echo : ifLineEnds(bytes, at + RESPONSE.length, isFinal, echo)
-  }
-  if (seen.startsWith(MESSAGE)) {
-    let end = MESSAGE.length
-    while (end < seen.length && seen[end] !== ']' && !isSpace(seen.charCodeAt(end))) end++
-    const isCut = end === seen.length
-    if (isCut) return isFinal || end === MESSAGE.length + ID_LIMIT ? undefined : 'unsettled'
-    const id = seen.slice(MESSAGE.length, end)
-    const echo: Echo = { kind: 'message', terminator: `[END ORCHUB MESSAGE ${id}]` }
-    if (startsLine(bytes, at)) return echo
-    return seen[end] === ']' ? ifLineEnds(bytes, at + end + 1, isFinal, echo) : undefined
-  }
-  const isCut = RESPONSE.startsWith(seen) || MESSAGE.startsWith(seen)
-  return isCut && !isFinal ? 'unsettled' : undefined
+  const isCut = isFinal ? undefined : 'unsettled'
+  const response = overlap(bytes, at, RESPONSE)
+  if (response === RESPONSE.length) return openingResponse(bytes, at, isFinal)
+  const message = overlap(bytes, at, MESSAGE)
+  if (message === MESSAGE.length) return openingMessage(bytes, at, isFinal)
+  return at + Math.max(response, message) === bytes.length ? isCut : undefined
 }
 
-function startsLine(bytes: Buffer, at: number): boolean {
-  return prefixBefore(bytes, at) !== undefined
+/** How many bytes of the marker stand here. */
+function overlap(bytes: Buffer, at: number, marker: Buffer): number {
+  let i = 0
+  while (i < marker.length && bytes[at + i] === marker[i]) i++
+  return i
 }
 
-function ifLineEnds(bytes: Buffer, at: number, isFinal: boolean, echo: Echo): Echo | undefined | 'unsettled' {
+function openingResponse(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
+  const stands = prefixBefore(bytes, at) !== undefined || endsLine(bytes, at + RESPONSE.length, isFinal)
+  if (stands === 'unsettled') return stands
+  return stands ? { kind: 'response', terminator: '[END ORCHESTRATOR RESPONSE]' } : undefined
+}
+
+function openingMessage(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
+  const id = at + MESSAGE.length
+  let end = id
+  while (end < bytes.length && end - id < ID_LIMIT && bytes[end] !== RIGHT_BRACKET && !isSpace(bytes[end]!))
+    end++
+  if (end === bytes.length) return isFinal ? undefined : 'unsettled'
+  if (end === id || end - id === ID_LIMIT) return undefined
+  const stands =
+    prefixBefore(bytes, at) !== undefined ||
+    (bytes[end] === RIGHT_BRACKET && endsLine(bytes, end + 1, isFinal))
+  if (stands === 'unsettled') return stands
+  return stands
+    ? { kind: 'message', terminator: `[END ORCHUB MESSAGE ${bytes.toString('latin1', id, end)}]` }
+    : undefined
+}
+
+function endsLine(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
   const limit = at + LINE_LIMIT
   let i = at
   while (i < bytes.length && i < limit && isBlank(bytes[i]!)) i++
-  if (i === bytes.length && i < limit) return isFinal ? echo : 'unsettled'
-  return bytes[i] === NEWLINE ? echo : undefined
+  if (i === bytes.length && i < limit) return isFinal || 'unsettled'
+  return bytes[i] === NEWLINE
 }

@@ -27,7 +27,8 @@ export function openingTag(bytes: Buffer, at: number, isFinal: boolean): boolean
   const next = at + OPENING.length
   if (isCutOff(bytes, at)) {
     if (!standsAt(bytes, at, OPENING)) return !isFinal && mayStandAt(bytes, at, OPENING) ? 'unsettled' : false
-    if (next === bytes.length) return isFinal ? false : 'unsettled'
+    if (next + 1 >= bytes.length && !isFinal) return 'unsettled'
+    if (next === bytes.length) return false
   }
   const byte = bytes[next]!
   if (isSpace(byte)) return bytes[next + 1] !== LESS_THAN

@@ -29,7 +29,7 @@ export interface Quotation {
 }
 
 export function openQuotation(window: Window): Quotation {
-  let terminator = ''
+  let terminator = Buffer.alloc(0)
   let searched = 0
   let limit = NOWHERE
   let openingTags = 0
@@ -57,7 +57,7 @@ export function openQuotation(window: Window): Quotation {
 
     enter(kind: QuotationKind, start: number, line: number, newTerminator: string, newLimit: number) {
       begin(kind, line)
-      terminator = newTerminator
+      terminator = Buffer.from(newTerminator, 'latin1')
       limit = newLimit
       searched = start
       quotation.seek()
@@ -67,7 +67,7 @@ export function openQuotation(window: Window): Quotation {
       const isSought = quotation.kind !== undefined && quotation.kind !== 'fence' && quotation.end === NOWHERE
       if (!isSought) return
       const from = Math.max(0, searched - window.base)
-      const found = window.bytes.indexOf(terminator, from, 'latin1')
+      const found = window.bytes.indexOf(terminator, from)
       if (found >= 0) quotation.end = Math.min(limit, window.base + found + terminator.length)
       else if (window.end >= limit) quotation.end = limit
       searched = window.end - terminator.length + 1

@@ -23,7 +23,7 @@ export const revokeTokens: RouteHandler<'revokeTokens'> = async ({ switchboard }
     'NOT_FOUND',
     `There is no valid token ${which.slice(0, 100)}, nor one of such an agent`,
     {
-      hint: 'GET /api/v1/tokens (`orc token --list`) shows the valid ones.',
+      hint: 'GET /api/v1/tokens (`orc token list`) shows the valid ones.',
     },
   )
 }
