@@ -1,7 +1,6 @@
 /**
  * Text as coding agents write it: prose with inline code, lists, tables, fenced code in several languages, tool output,
- * some of it not in ASCII; and one command in about four kilobytes, in all three notations. The order is random, but
- * the same in every run.
+ * some of it not in ASCII; and commands, in all three notations. The order is random, but the same in every run.
  */
 const PASSAGES = [
   `I've read through the authentication module. The session handling in \`src/auth/session.ts\` looks sound, but the
@@ -221,16 +220,15 @@ Please check the error path in \`run()\`; I'm not sure about nested transactions
 `,
 ]
 
-const BYTES_PER_COMMAND = 4096
-
-export function agentText(bytes: number): Buffer {
+/** One command in `bytesPerCommand`, on average. */
+export function agentText(bytes: number, bytesPerCommand: number): Buffer {
   const random = generator(20_261_115)
   const pick = (texts: readonly string[]) => texts[Math.floor(random() * texts.length)]!
   const parts: string[] = []
   let length = 0
   let commands = 0
   while (length < bytes) {
-    const part = length >= (commands + 1) * BYTES_PER_COMMAND ? pick(COMMANDS) : pick(PASSAGES)
+    const part = length >= (commands + 1) * bytesPerCommand ? pick(COMMANDS) : pick(PASSAGES)
     if (COMMANDS.includes(part)) commands++
     parts.push(part)
     length += Buffer.byteLength(part)

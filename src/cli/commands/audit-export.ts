@@ -4,11 +4,10 @@ import type { AuditEntryAnswer } from '../../service/contract.ts'
 import { streamAudit, toEntry } from '../../store/audit-log.ts'
 import type { Store } from '../../store/store.ts'
 import { exportLine } from '../audit-file.ts'
-import { withStore } from '../offline.ts'
 import { complain, printRaw } from '../output.ts'
 import type { Place } from '../place.ts'
 import { showProgress } from '../progress.ts'
-import { openClientIfRunning } from '../session.ts'
+import { reach } from '../reach.ts'
 import type { Verb } from '../verb.ts'
 
 const FORMATS = ['jsonl', 'text']
@@ -48,9 +47,13 @@ export const verb: Verb = {
 
 /** From the running service, or from the store itself when none runs. */
 async function eachEntry(place: Place, take: (entry: AuditEntryAnswer) => void): Promise<void> {
-  const client = await openClientIfRunning(place)
-  if (client !== undefined) for await (const entry of client.audit()) take(entry)
-  else await withStore(place, ({ store }) => eachStored(store, take))
+  await reach(
+    place,
+    async (client) => {
+      for await (const entry of client.audit()) take(entry)
+    },
+    ({ store }) => eachStored(store, take),
+  )
 }
 
 async function eachStored(store: Store, take: (entry: AuditEntryAnswer) => void): Promise<void> {

@@ -2,10 +2,9 @@ import { createReadStream } from 'node:fs'
 import { verifyAudit } from '../../engine/audit-check.ts'
 import { type ExportVerdict, verifyExport } from '../audit-file.ts'
 import { exitCode } from '../exit-code.ts'
-import { withStore } from '../offline.ts'
 import { complain, paint, plain, print, printJson } from '../output.ts'
 import { showWorking } from '../progress.ts'
-import { openClientIfRunning } from '../session.ts'
+import { reach } from '../reach.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -34,7 +33,9 @@ export const verb: Verb = {
 async function verdictOf({ words, place }: Invocation): Promise<ExportVerdict> {
   const [file] = words
   if (file !== undefined) return await verifyExport(createReadStream(file, 'utf8'))
-  const client = await openClientIfRunning(place)
-  if (client !== undefined) return await client.verifyAudit()
-  return await withStore(place, ({ store, witness }) => verifyAudit(store, witness))
+  return await reach<ExportVerdict>(
+    place,
+    (client) => client.verifyAudit(),
+    ({ store, witness }) => verifyAudit(store, witness),
+  )
 }

@@ -1,7 +1,6 @@
 import { shortTime } from '../mail-text.ts'
-import { withStore } from '../offline.ts'
 import { print, printJson } from '../output.ts'
-import { openClientIfRunning } from '../session.ts'
+import { reach } from '../reach.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
 
@@ -11,11 +10,11 @@ export const verb: Verb = {
   summary: 'the valid tokens by id; the tokens themselves are kept nowhere',
   examples: ['orc token list', 'orc token list --json'],
   async run({ place, json }) {
-    const client = await openClientIfRunning(place)
-    const tokens =
-      client === undefined
-        ? await withStore(place, (offline) => offline.tokens.list())
-        : (await client.tokens()).tokens
+    const tokens = await reach(
+      place,
+      async (client) => (await client.tokens()).tokens,
+      (offline) => offline.tokens.list(),
+    )
     if (json) for (const token of tokens) printJson(token)
     else print(table(tokens.map(({ id, agent, created_at }) => [id, agent, shortTime(created_at)])))
     return 0

@@ -1,8 +1,8 @@
 import { createTeam } from '../../engine/team.ts'
 import { AppError } from '../../model/errors.ts'
-import { type Offline, withStore } from '../offline.ts'
+import type { Offline } from '../offline.ts'
 import { print, printJson } from '../output.ts'
-import { openClientIfRunning } from '../session.ts'
+import { reach } from '../reach.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -13,11 +13,11 @@ export const verb: Verb = {
   examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
   async run({ words, place, json }) {
     const which = words[0]!
-    const client = await openClientIfRunning(place)
-    const answer =
-      client === undefined
-        ? await withStore(place, (offline) => revoke(offline, which))
-        : await client.revokeTokens(which)
+    const answer = await reach(
+      place,
+      (client) => client.revokeTokens(which),
+      (offline) => revoke(offline, which),
+    )
     if (json) printJson(answer)
     else print(`${answer.revoked} revoked`)
     return 0

@@ -1,9 +1,9 @@
 import { isatty } from 'node:tty'
 import { createTeam, isOperatorName } from '../../engine/team.ts'
 import { AppError } from '../../model/errors.ts'
-import { type Offline, withStore } from '../offline.ts'
+import type { Offline } from '../offline.ts'
 import { complain, print, printJson } from '../output.ts'
-import { openClientIfRunning } from '../session.ts'
+import { reach } from '../reach.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -22,11 +22,11 @@ export const verb: Verb = {
   ],
   async run({ words, place, json }) {
     const agent = words[0]!
-    const client = await openClientIfRunning(place)
-    const minted =
-      client === undefined
-        ? await withStore(place, (store) => mint(store, agent))
-        : await client.mintToken(agent)
+    const minted = await reach(
+      place,
+      (client) => client.mintToken(agent),
+      (offline) => mint(offline, agent),
+    )
     if (json) printJson(minted)
     else {
       print(minted.token)
