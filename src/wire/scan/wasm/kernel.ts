@@ -15,12 +15,16 @@ import {
   tee,
   v128,
   when,
+  whenElse,
 } from './assembler.ts'
 
 /** Where things lie in the module's memory: the number of lines, what precedes the text, the text, the places found. */
 const LINES_AT = 0
 const TEXT_AT = 512
 const PLACES_AT = TEXT_AT + BLOCK + 64
+
+/** How many bytes are looked at in one step: two vectors. */
+const STEP = 32
 
 // Parameters: how many bytes to search, how many there are to see, where to write the places.
 const SEARCHED = 0
@@ -35,24 +39,45 @@ const LINES = 7
 const PROBE = 8
 const MARK = 9
 const BYTE = 10
-const TEXT = 11
-const RARE = 12
-const SPLATS = { '\n': 13, '<': 14, '`': 15, '~': 16, '{': 17, '[': 18 }
+const FIRST = 11
+const SECOND = 12
 
-const byte = (character: string) => i32.const(character.charCodeAt(0))
+const code = (character: string) => character.charCodeAt(0)
+const byte = (character: string) => i32.const(code(character))
 const isByte = (local: number, character: string) => [get(local), byte(character), i32.equal]
-const lanesThatAre = (special: keyof typeof SPLATS) => [get(TEXT), get(SPLATS[special]), v128.equal8]
-const backticksFrom = (distance: number) => [
-  get(I),
-  v128.load(TEXT_AT + distance),
-  get(SPLATS['`']),
-  v128.equal8,
-]
 const move = (local: number, by: number) => [get(local), i32.const(by), i32.add, set(local)]
+
+/** The lanes of a vector that hold this byte. */
+const lanesOf = (vector: Code, character: string): Code => [vector, v128.all8(code(character)), v128.equal8]
+const either = (first: Code, ...others: Code[]): Code => [first, others.map((lanes) => [lanes, v128.or])]
+const both = (one: Code, other: Code): Code => [one, other, v128.and]
+/** A bit for each lane of two vectors. */
+const bits = (first: Code, second: Code): Code => [
+  [first, v128.bits8, second, v128.bits8, i32.const(16), i32.shiftLeft, i32.or],
+]
+
+/** Lanes in which something may begin. */
+const specials = (vector: Code) =>
+  either(...(['<', '`', '{', '[', '~'].map((one) => lanesOf(vector, one)) as [Code]))
+
+/** Those of them that the next two bytes do not rule out. Most are ruled out. */
+const promising = (distance: number): Code => {
+  const text = [get(I), v128.load(TEXT_AT + distance)]
+  const next = [get(I), v128.load(TEXT_AT + distance + 1)]
+  const third = [get(I), v128.load(TEXT_AT + distance + 2)]
+  const nextInLowerCase = [next, v128.all8(0x20), v128.or]
+  return either(
+    both(lanesOf(text, '`'), both(lanesOf(next, '`'), lanesOf(third, '`'))),
+    both(lanesOf(text, '~'), lanesOf(next, '~')),
+    both(lanesOf(text, '<'), either(lanesOf(nextInLowerCase, 'o'), lanesOf(next, '/'), lanesOf(next, '!'))),
+    both(lanesOf(text, '['), lanesOf(nextInLowerCase, 'o')),
+    both(lanesOf(text, '{'), either([next, v128.all8(code("'")), v128.lessOrEqual8], lanesOf(next, '\xe2'))),
+  )
+}
 
 /** In the last, shorter step of the search: forget the lanes behind its end. */
 const cut = (lanes: number) => [
-  [get(SEARCHED), get(I), i32.subtract, i32.const(16), i32.lessThan],
+  [get(SEARCHED), get(I), i32.subtract, i32.const(STEP), i32.lessThan],
   when(
     [get(lanes), i32.const(1), get(SEARCHED), get(I), i32.subtract, i32.shiftLeft],
     [i32.const(1), i32.subtract, i32.and, set(lanes)],
@@ -148,18 +173,18 @@ const judge = [
 ]
 
 const body = [
-  Object.entries(SPLATS).map(([special, local]) => [byte(special), v128.splat8, set(local)]),
   loop(
-    [get(I), v128.load(TEXT_AT), set(TEXT)],
-    [lanesThatAre('\n'), v128.bits8, set(NEWLINES)],
+    [get(I), v128.load(TEXT_AT), set(FIRST), get(I), v128.load(TEXT_AT + 16), set(SECOND)],
+    [bits(lanesOf(get(FIRST), '\n'), lanesOf(get(SECOND), '\n')), set(NEWLINES)],
     cut(NEWLINES),
-    [lanesThatAre('<'), lanesThatAre('~'), v128.or, lanesThatAre('{'), v128.or, lanesThatAre('['), v128.or],
-    [tee(RARE), lanesThatAre('`'), v128.or, v128.anyTrue],
+    [either(specials(get(FIRST)), specials(get(SECOND))), v128.anyTrue],
     when(
-      // Backticks are frequent, three in a row are not.
-      [get(RARE), backticksFrom(0), backticksFrom(1), v128.and, backticksFrom(2), v128.and, v128.or],
-      [v128.bits8, set(CANDIDATES)],
-      cut(CANDIDATES),
+      // Where the end may cut a landmark off, nothing is ruled out.
+      [get(I), i32.const(STEP + LOOK_AHEAD), i32.add, get(VISIBLE), i32.greaterThan],
+      whenElse(
+        [bits(specials(get(FIRST)), specials(get(SECOND))), set(CANDIDATES), cut(CANDIDATES)],
+        [bits(promising(0), promising(16)), set(CANDIDATES)],
+      ),
       block(
         loop(
           [get(CANDIDATES), i32.isZero, branchIf(1)],
@@ -178,7 +203,7 @@ const body = [
       ),
     ),
     [get(LINES), get(NEWLINES), i32.ones, i32.add, set(LINES)],
-    [get(I), i32.const(16), i32.add, tee(I), get(SEARCHED), i32.lessThan, branchIf(0)],
+    [get(I), i32.const(STEP), i32.add, tee(I), get(SEARCHED), i32.lessThan, branchIf(0)],
   ),
   [i32.const(LINES_AT), get(LINES), i32.store(0)],
   get(OUT),
@@ -186,7 +211,7 @@ const body = [
 
 /** Undefined where WebAssembly, or its vector instructions, are missing or forbidden. */
 export function openKernel(): FindLandmarks | undefined {
-  const module = assemble('find', 3, { i32: 8, v128: 8 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
+  const module = assemble('find', 3, { i32: 8, v128: 2 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
   if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(module)) return undefined
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module))
   const find = exports.find as (searched: number, visible: number, out: number) => number
@@ -202,8 +227,6 @@ export function openKernel(): FindLandmarks | undefined {
     // The beginning of the text is the beginning of a line.
     memory[TEXT_AT - (from - start) - 1] = 0x0a
     memory.set(bytes.subarray(start, end), TEXT_AT - (from - start))
-    // A run of backticks that the end cuts off may go on.
-    memory.fill(0x60, TEXT_AT + visible, TEXT_AT + visible + 2)
     found.count = (find(to - from, visible, PLACES_AT) - PLACES_AT) / 8
     found.lines = lines[0]!
     return found
