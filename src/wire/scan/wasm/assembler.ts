@@ -63,8 +63,7 @@ export const i64 = {
 
 export const v128 = {
   load: (offset: number): Code => [0xfd, 0, 0, unsigned(offset)],
-  /** Sixteen times the same byte. */
-  all8: (byte: number): Code => [0xfd, 12, Array<number>(16).fill(byte)],
+  splat8: [0xfd, 15],
   equal8: [0xfd, 35],
   lessOrEqual8: [0xfd, 42],
   and: [0xfd, 78],

@@ -41,39 +41,54 @@ const MARK = 9
 const BYTE = 10
 const FIRST = 11
 const SECOND = 12
+const THIS = 13
+const NEXT = 14
+/** Sixteen times the same byte, for those that are needed in every step. */
+const SPLATS: Record<string, number> = { '\n': 15, '<': 16, '`': 17, '{': 18, '[': 19, '~': 20 }
+const SPECIALS = ['<', '`', '{', '[', '~']
 
 const code = (character: string) => character.charCodeAt(0)
 const byte = (character: string) => i32.const(code(character))
 const isByte = (local: number, character: string) => [get(local), byte(character), i32.equal]
 const move = (local: number, by: number) => [get(local), i32.const(by), i32.add, set(local)]
 
+const splat = (character: string): Code => [byte(character), v128.splat8]
+const constant = (character: string): Code =>
+  SPLATS[character] === undefined ? splat(character) : get(SPLATS[character])
+
 /** The lanes of a vector that hold this byte. */
-const lanesOf = (vector: Code, character: string): Code => [vector, v128.all8(code(character)), v128.equal8]
+const lanesOf = (vector: Code, character: string): Code => [vector, constant(character), v128.equal8]
 const either = (first: Code, ...others: Code[]): Code => [first, others.map((lanes) => [lanes, v128.or])]
 const both = (one: Code, other: Code): Code => [one, other, v128.and]
+
+/** Lanes in which something may begin. */
+const specials = (vector: Code): Code => {
+  const [first, ...others] = SPECIALS.map((special) => lanesOf(vector, special))
+  return either(first!, ...others)
+}
+
+/** Those of them that the next bytes do not rule out. Most are ruled out. */
+const promising = (distance: number): Code => {
+  const third: Code = [get(I), v128.load(TEXT_AT + distance + 2)]
+  const nextInLowerCase: Code = [get(NEXT), splat(' '), v128.or]
+  const mayFollowBrace = either([get(NEXT), splat("'"), v128.lessOrEqual8], lanesOf(get(NEXT), '\xe2'))
+  const mayFollowTag = either(lanesOf(nextInLowerCase, 'o'), lanesOf(get(NEXT), '/'), lanesOf(get(NEXT), '!'))
+  return [
+    [get(I), v128.load(TEXT_AT + distance), set(THIS), get(I), v128.load(TEXT_AT + distance + 1), set(NEXT)],
+    either(
+      both(lanesOf(get(THIS), '`'), both(lanesOf(get(NEXT), '`'), lanesOf(third, '`'))),
+      both(lanesOf(get(THIS), '~'), lanesOf(get(NEXT), '~')),
+      both(lanesOf(get(THIS), '<'), mayFollowTag),
+      both(lanesOf(get(THIS), '['), lanesOf(nextInLowerCase, 'o')),
+      both(lanesOf(get(THIS), '{'), mayFollowBrace),
+    ),
+  ]
+}
+
 /** A bit for each lane of two vectors. */
 const bits = (first: Code, second: Code): Code => [
   [first, v128.bits8, second, v128.bits8, i32.const(16), i32.shiftLeft, i32.or],
 ]
-
-/** Lanes in which something may begin. */
-const specials = (vector: Code) =>
-  either(...(['<', '`', '{', '[', '~'].map((one) => lanesOf(vector, one)) as [Code]))
-
-/** Those of them that the next two bytes do not rule out. Most are ruled out. */
-const promising = (distance: number): Code => {
-  const text = [get(I), v128.load(TEXT_AT + distance)]
-  const next = [get(I), v128.load(TEXT_AT + distance + 1)]
-  const third = [get(I), v128.load(TEXT_AT + distance + 2)]
-  const nextInLowerCase = [next, v128.all8(0x20), v128.or]
-  return either(
-    both(lanesOf(text, '`'), both(lanesOf(next, '`'), lanesOf(third, '`'))),
-    both(lanesOf(text, '~'), lanesOf(next, '~')),
-    both(lanesOf(text, '<'), either(lanesOf(nextInLowerCase, 'o'), lanesOf(next, '/'), lanesOf(next, '!'))),
-    both(lanesOf(text, '['), lanesOf(nextInLowerCase, 'o')),
-    both(lanesOf(text, '{'), either([next, v128.all8(code("'")), v128.lessOrEqual8], lanesOf(next, '\xe2'))),
-  )
-}
 
 /** In the last, shorter step of the search: forget the lanes behind its end. */
 const cut = (lanes: number) => [
@@ -173,6 +188,7 @@ const judge = [
 ]
 
 const body = [
+  Object.entries(SPLATS).map(([character, local]) => [splat(character), set(local)]),
   loop(
     [get(I), v128.load(TEXT_AT), set(FIRST), get(I), v128.load(TEXT_AT + 16), set(SECOND)],
     [bits(lanesOf(get(FIRST), '\n'), lanesOf(get(SECOND), '\n')), set(NEWLINES)],
@@ -211,7 +227,7 @@ const body = [
 
 /** Undefined where WebAssembly, or its vector instructions, are missing or forbidden. */
 export function openKernel(): FindLandmarks | undefined {
-  const module = assemble('find', 3, { i32: 8, v128: 2 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
+  const module = assemble('find', 3, { i32: 8, v128: 10 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
   if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(module)) return undefined
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module))
   const find = exports.find as (searched: number, visible: number, out: number) => number
