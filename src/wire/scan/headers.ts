@@ -5,74 +5,84 @@ import {
   DOUBLE_QUOTE,
   GREATER_THAN,
   isSpace,
+  LEFT_BRACE,
   LESS_THAN,
   mayStandAt,
   SLASH,
   standsAt,
 } from '../ascii.ts'
-import { isCutOff } from './landmark.ts'
+import { CDATA, KEY_WORD, TAG_WORD } from './landmark.ts'
 
-export const OPENING = Buffer.from('<orc-command')
-const CLOSING = Buffer.from('</orc-command')
-const CDATA = Buffer.from('<![cdata[')
-const KEY = Buffer.from('"orc_command"')
-const SINGLE_QUOTED_KEY = Buffer.from("'orc_command'")
-const BARE_KEY = Buffer.from('orc_command')
+/** As much space as a closing tag or the beginning of a JSON command may hold in one place. */
+const SPACE_LIMIT = 200
 
-/** As much space as a closing tag or the beginning of a JSON command may hold. */
-const SPACE_LIMIT = 1024
-
-/** Whether an opening tag begins at the landmark: `mention` if it cannot hold an attribute. */
-export function openingTag(bytes: Buffer, at: number, isFinal: boolean): boolean | 'mention' | 'unsettled' {
-  const next = at + OPENING.length
-  if (isCutOff(bytes, at)) {
-    if (!standsAt(bytes, at, OPENING)) return !isFinal && mayStandAt(bytes, at, OPENING) ? 'unsettled' : false
-    if (next + 1 >= bytes.length && !isFinal) return 'unsettled'
-    if (next === bytes.length) return false
-  }
-  const byte = bytes[next]!
-  if (isSpace(byte)) return bytes[next + 1] !== LESS_THAN
-  return byte === GREATER_THAN || byte === SLASH ? 'mention' : false
+/** Whether the word `orc-command` begins here that a tag has. */
+export function tagWord(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
+  return standsAt(bytes, at, TAG_WORD) || (!isFinal && mayStandAt(bytes, at, TAG_WORD) ? 'unsettled' : false)
 }
 
-/** Where the closing tag ends that begins at the landmark. */
-export function closingTag(bytes: Buffer, at: number, isFinal: boolean): number | undefined | 'unsettled' {
-  if (isCutOff(bytes, at) && !standsAt(bytes, at, CLOSING)) {
-    return !isFinal && mayStandAt(bytes, at, CLOSING) ? 'unsettled' : undefined
-  }
-  const end = skipSpace(bytes, at + CLOSING.length)
-  if (end === bytes.length) return isFinal ? undefined : 'unsettled'
-  return bytes[end] === GREATER_THAN ? end + 1 : undefined
+export function keyWord(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
+  return standsAt(bytes, at, KEY_WORD) || (!isFinal && mayStandAt(bytes, at, KEY_WORD) ? 'unsettled' : false)
 }
 
 export function cdata(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
   return standsAt(bytes, at, CDATA) || (!isFinal && mayStandAt(bytes, at, CDATA) ? 'unsettled' : false)
 }
 
-/** Where the key and its value begin, if a JSON command begins here, and whether its quotes are JSON's. */
+/** Whether what follows the name in `<orc-command` makes it an opening tag: `mention` if it cannot hold an attribute. */
+export function openingTag(
+  bytes: Buffer,
+  nameEnd: number,
+  isFinal: boolean,
+): boolean | 'mention' | 'unsettled' {
+  if (nameEnd + 1 >= bytes.length && !isFinal) return 'unsettled'
+  const byte = bytes[nameEnd]
+  if (byte === undefined) return false
+  if (isSpace(byte)) return bytes[nameEnd + 1] !== LESS_THAN
+  return byte === GREATER_THAN || byte === SLASH ? 'mention' : false
+}
+
+/** Where `</orc-command` ends as a closing tag. */
+export function closingTag(
+  bytes: Buffer,
+  nameEnd: number,
+  isFinal: boolean,
+): number | undefined | 'unsettled' {
+  const end = skipSpace(bytes, nameEnd)
+  if (end === bytes.length) return isFinal ? undefined : 'unsettled'
+  return bytes[end] === GREATER_THAN ? end + 1 : undefined
+}
+
+export interface ObjectHeader {
+  brace: number
+  /** Where the key begins, quotation mark and all. */
+  key: number
+  /** Where the value may begin. */
+  value: number
+  /** Whether the quotation marks are JSON's. */
+  hasProperQuotes: boolean
+}
+
+/** The beginning of a JSON command around the word `orc_command` at `word`. */
 export function objectHeader(
   bytes: Buffer,
-  at: number,
+  word: number,
   isFinal: boolean,
-): { key: number; value: number; hasProperQuotes: boolean } | undefined | 'unsettled' {
-  const key = skipSpace(bytes, at + 1)
-  const cut = isFinal ? undefined : 'unsettled'
-  if (key === bytes.length) return cut
-  const quoted = bytes[key] === DOUBLE_QUOTE ? KEY : bytes[key] === APOSTROPHE ? SINGLE_QUOTED_KEY : undefined
-  let end: number
-  if (quoted !== undefined) {
-    if (!standsAt(bytes, key, quoted)) return mayStandAt(bytes, key, quoted) ? cut : undefined
-    end = key + quoted.length
-  } else {
-    // Typographic quotation marks are three bytes each, U+2018 to U+201F.
-    if (bytes[key] !== 0xe2) return undefined
-    const word = key + 3
-    if (!standsAt(bytes, word, BARE_KEY)) return mayStandAt(bytes, word, BARE_KEY) ? cut : undefined
-    end = word + BARE_KEY.length + 3
-  }
-  const colon = skipSpace(bytes, end)
-  if (colon >= bytes.length) return cut
-  return bytes[colon] === COLON ? { key, value: colon + 1, hasProperQuotes: quoted === KEY } : undefined
+): ObjectHeader | undefined | 'unsettled' {
+  const quote = bytes[word - 1]
+  const isPlain = quote === DOUBLE_QUOTE || quote === APOSTROPHE
+  // Typographic quotation marks are three bytes each, U+2018 to U+201F.
+  if (!isPlain && (bytes[word - 3] !== 0xe2 || bytes[word - 2] !== 0x80)) return undefined
+  const key = word - (isPlain ? 1 : 3)
+  let brace = key - 1
+  while (brace >= 0 && key - brace <= SPACE_LIMIT && isSpace(bytes[brace]!)) brace--
+  if (bytes[brace] !== LEFT_BRACE) return undefined
+  const end = word + KEY_WORD.length
+  const close = end + (isPlain ? 1 : 3)
+  const colon = skipSpace(bytes, close)
+  if (colon >= bytes.length) return isFinal ? undefined : 'unsettled'
+  if (bytes[colon] !== COLON || (isPlain && bytes[end] !== quote)) return undefined
+  return { brace, key, value: colon + 1, hasProperQuotes: quote === DOUBLE_QUOTE }
 }
 
 function skipSpace(bytes: Buffer, from: number): number {

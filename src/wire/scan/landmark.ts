@@ -1,12 +1,9 @@
-/** Landmarks are the places where something other than plain text may begin. */
+/** Landmarks are the places where something other than plain text may begin, told by their rarest bytes. */
 import {
-  APOSTROPHE,
   BACKTICK,
-  DOUBLE_QUOTE,
   GREATER_THAN,
-  LEFT_BRACE,
+  HYPHEN,
   LEFT_BRACKET,
-  LESS_THAN,
   NEWLINE,
   SPACE,
   standsAt,
@@ -18,16 +15,30 @@ import { PREFIX_LIMIT } from './lines.ts'
 /** At most this many bytes are searched at once. */
 export const BLOCK = 65_536
 
-/** No landmark is told by more bytes than these; closer to the end of the text, it gets the benefit of the doubt. */
-export const LOOK_AHEAD = 16
+/** No landmark needs more bytes than these behind the one that tells it; at the end of the text it may be cut off. */
+export const LOOK_AHEAD = 8
 
 /** The closest landmarks are those of empty fences, four bytes apart. */
 export const MOST_LANDMARKS = BLOCK / 4 + LOOK_AHEAD
 
+/** In tags and in JSON, told by the hyphen and the underscore between two letters that are seldom there. */
+export const TAG_WORD = Buffer.from('orc-command')
+export const KEY_WORD = Buffer.from('orc_command')
+/** Told by the first bracket. */
+export const CDATA = Buffer.from('<![cdata[')
+/** How far the telling byte is from the beginning of these. */
+export const WORD_MIDDLE = 3
+export const CDATA_MIDDLE = 2
+/** How the service's own markers go on behind the bracket that tells them. */
+export const MARKERS = [Buffer.from('orchest'), Buffer.from('orchub ')]
+
 /** Valid until the next search. */
 export interface Landmarks {
   count: number
-  /** For each landmark its distance from the start of the search, and the number of line ends between. */
+  /**
+   * For each landmark its distance from the start of the search, less than 0 if only the byte that tells it comes after
+   * that; and the number of line ends up to it.
+   */
   places: Int32Array
   /** The number of line ends in all that was searched. */
   lines: number
@@ -35,10 +46,8 @@ export interface Landmarks {
 
 export type FindLandmarks = (bytes: Uint8Array, from: number, to: number) => Landmarks
 
-/** What may follow `<`. Only these are told for certain; what follows `[` and `{` is looked at more closely later. */
-export const TAGS = ['orc-command', '/orc-command', '![cdata['] as const
-export const MARKERS = ['orchestr', 'orchub m'] as const
-
+const UNDERSCORE = 0x5f
+const EXCLAMATION_MARK = 0x21
 const places = new Int32Array(2 * MOST_LANDMARKS)
 
 /** The search in plain words. What it finds need not be what it looks like: the machine takes a closer look. */
@@ -48,46 +57,42 @@ export const findLandmarksPlainly: FindLandmarks = (bytes, from, to) => {
   let lines = 0
   for (let at = from; at < to; at++) {
     if (bytes[at] === NEWLINE) lines++
-    if (!isLandmark(visible, at)) continue
-    places[2 * count] = at - from
+    const start = landmarkAround(visible, at)
+    if (start === undefined) continue
+    places[2 * count] = start - from
     places[2 * count + 1] = lines
     count++
   }
   return { count, places, lines }
 }
 
-function isLandmark(bytes: Uint8Array, at: number): boolean {
+/** Where the landmark begins that the byte at `at` tells. */
+function landmarkAround(bytes: Uint8Array, at: number): number | undefined {
   switch (bytes[at]) {
-    case LESS_THAN:
-      return isCutOff(bytes, at) || TAGS.some((word) => reads(bytes, at + 1, word))
-    case LEFT_BRACKET:
-      return isCutOff(bytes, at) || MARKERS.some((word) => reads(bytes, at + 1, word))
-    case LEFT_BRACE:
-      return startsObject(bytes, at)
+    case HYPHEN:
+    case UNDERSCORE: {
+      const word = bytes[at] === HYPHEN ? TAG_WORD : KEY_WORD
+      return isCutOff(bytes, at) || standsAt(bytes, at - WORD_MIDDLE, word) ? at - WORD_MIDDLE : undefined
+    }
+    case LEFT_BRACKET: {
+      const isCdata = bytes[at - 1] === EXCLAMATION_MARK
+      const start = isCdata ? at - CDATA_MIDDLE : at
+      const stands = isCdata
+        ? standsAt(bytes, start, CDATA)
+        : MARKERS.some((word) => standsAt(bytes, at + 1, word))
+      return stands || isCutOff(bytes, at) ? start : undefined
+    }
     case BACKTICK:
     case TILDE:
-      return startsFence(bytes, at)
+      return startsFence(bytes, at) ? at : undefined
     default:
-      return false
+      return undefined
   }
 }
 
-/** Whether a landmark here could reach behind the end of what can be seen. */
+/** Whether a landmark told by the byte here could reach behind the end of what can be seen. */
 export function isCutOff(bytes: Uint8Array, at: number): boolean {
   return at + LOOK_AHEAD > bytes.length
-}
-
-function reads(bytes: Uint8Array, at: number, word: string): boolean {
-  return standsAt(bytes, at, Buffer.from(word))
-}
-
-/** Any quotes will do: those that are none in JSON have a diagnostic of their own. */
-function startsObject(bytes: Uint8Array, at: number): boolean {
-  let i = at + 1
-  while (i < bytes.length && bytes[i]! <= SPACE) i++
-  if (isCutOff(bytes, i)) return true
-  if (bytes[i] === DOUBLE_QUOTE || bytes[i] === APOSTROPHE) return reads(bytes, i + 1, 'orc_comm')
-  return bytes[i] === 0xe2 && reads(bytes, i + 3, 'orc_comm')
 }
 
 function startsFence(bytes: Uint8Array, at: number): boolean {

@@ -2,13 +2,13 @@
  * Finds where commands begin and end in a stream of agent text. It goes from landmark to landmark, once, forwards; what
  * it cannot tell yet makes it wait for more input, at most for as much as a command may be long.
  */
-import { BACKTICK, LEFT_BRACE, LEFT_BRACKET, SLASH, TILDE } from '../ascii.ts'
+import { BACKTICK, LEFT_BRACKET, LESS_THAN, NEWLINE, SLASH, TILDE } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 import { openingEcho } from './echo.ts'
 import { closingFence, openingFence } from './fence.ts'
-import { cdata, closingTag, OPENING, objectHeader, openingTag } from './headers.ts'
+import { cdata, closingTag, keyWord, objectHeader, openingTag, tagWord } from './headers.ts'
 import { openInlineCode } from './inline-code.ts'
-import { BLOCK } from './landmark.ts'
+import { BLOCK, TAG_WORD } from './landmark.ts'
 import { findLandmarks } from './landmark-search.ts'
 import { type Emit, type Kind, openLedger } from './ledger.ts'
 import { PREFIX_LIMIT } from './lines.ts'
@@ -41,6 +41,9 @@ const OBJECTS: Record<Exclude<ObjectOutcome, 'unsettled' | 'complete'>, Kind> = 
   'too-large': 'object-too-large',
 }
 
+const OPENING_LENGTH = TAG_WORD.length + 1
+const CLOSING_LENGTH = TAG_WORD.length + 2
+
 export function openMachine(emit: Emit): Machine {
   const window = openWindow()
   const ledger = openLedger(emit)
@@ -56,6 +59,7 @@ export function openMachine(emit: Emit): Machine {
   /** The same for what a JSON command holds, where only a closing tag of the command around it still counts. */
   let objectEnd = 0
   let waitingFor: 'nothing' | 'tag' | 'object' | 'paragraph' = 'nothing'
+  let waitingAt = 0
   /** The last tag that was merely mentioned, if nothing else was met since. */
   let bareStart = -1
   let bareLine = 0
@@ -91,7 +95,7 @@ export function openMachine(emit: Emit): Machine {
       case 'object':
         return readObject(anchorLine, isFinal)
       case 'paragraph':
-        if (inlineCode.at(anchor, isFinal) === 'unsettled') return false
+        if (inlineCode.at(waitingAt, isFinal) === 'unsettled') return false
         waitingFor = 'nothing'
         return true
       default:
@@ -108,15 +112,14 @@ export function openMachine(emit: Emit): Machine {
       case BACKTICK:
       case TILDE:
         return meetFence(at, line, isFinal)
-      case LEFT_BRACE:
-        return meetObject(at, line, isFinal)
       case LEFT_BRACKET:
         return meetEcho(at, line, isFinal)
+      case LESS_THAN:
+        return meetCdata(at, line, isFinal)
     }
-    const second = bytes[at - base + 1]
-    if (second === SLASH) return meetClosingTag(at, line, isFinal)
-    if (second === 0x21) return meetCdata(at, line, isFinal)
-    return meetOpeningTag(at, line, isFinal)
+    return bytes[at - base - 1] === LESS_THAN || bytes[at - base - 1] === SLASH
+      ? meetTag(at, line, isFinal)
+      : meetKey(at, line, isFinal)
   }
 
   function meetFence(at: number, line: number, isFinal: boolean): boolean {
@@ -154,11 +157,20 @@ export function openMachine(emit: Emit): Machine {
     return code !== 'unsettled'
   }
 
+  /** Meets the word `orc-command`, behind `<` or `/`. */
+  function meetTag(word: number, line: number, isFinal: boolean): boolean {
+    const { bytes, base } = window
+    const stands = tagWord(bytes, word - base, isFinal)
+    if (stands !== true) return stands === false
+    if (bytes[word - base - 1] === LESS_THAN) return meetOpeningTag(word - 1, line, isFinal)
+    return bytes[word - base - 2] !== LESS_THAN || meetClosingTag(word - 2, line, isFinal)
+  }
+
   function meetOpeningTag(at: number, line: number, isFinal: boolean): boolean {
-    const begins = openingTag(window.bytes, at - window.base, isFinal)
+    const nameEnd = at + OPENING_LENGTH
+    const begins = openingTag(window.bytes, nameEnd - window.base, isFinal)
     if (begins === 'unsettled') return false
     if (begins === false || at < objectEnd) return true
-    const nameEnd = at + OPENING.length
     const isSkipped = skip(at, line, nameEnd, begins === true, isFinal)
     if (isSkipped !== false) return isSkipped === true
     tag.begin(at)
@@ -171,7 +183,7 @@ export function openMachine(emit: Emit): Machine {
     if (outcome === 'unsettled') return false
     const { start, end } = tag
     ledger.expire(start)
-    cursor = start + OPENING.length
+    cursor = start + OPENING_LENGTH
     switch (outcome) {
       case 'open':
         ledger.open(start, line, end)
@@ -198,7 +210,7 @@ export function openMachine(emit: Emit): Machine {
 
   function meetClosingTag(at: number, line: number, isFinal: boolean): boolean {
     const { base } = window
-    const found = closingTag(window.bytes, at - base, isFinal)
+    const found = closingTag(window.bytes, at + CLOSING_LENGTH - base, isFinal)
     if (found === 'unsettled') return false
     if (found === undefined) return true
     const end = base + found
@@ -219,12 +231,17 @@ export function openMachine(emit: Emit): Machine {
     return true
   }
 
-  function meetObject(at: number, line: number, isFinal: boolean): boolean {
-    const { base } = window
-    const header = objectHeader(window.bytes, at - base, isFinal)
+  /** Meets the word `orc_command`, which is the key of a JSON command if a quotation mark and a brace precede it. */
+  function meetKey(word: number, lineOfWord: number, isFinal: boolean): boolean {
+    const { bytes, base } = window
+    const stands = keyWord(bytes, word - base, isFinal)
+    if (stands !== true) return stands === false
+    const header = objectHeader(bytes, word - base, isFinal)
     if (header === 'unsettled') return false
-    if (header === undefined || at < objectEnd) return true
+    if (header === undefined || base + header.brace < Math.max(objectEnd, cursor)) return true
+    const at = base + header.brace
     const value = base + header.value
+    const line = lineOfWord - countLines(bytes, header.brace, header.key)
     const isSkipped = skip(at, line, value, true, isFinal)
     if (isSkipped !== false) return isSkipped === true
     if (!header.hasProperQuotes) {
@@ -265,7 +282,10 @@ export function openMachine(emit: Emit): Machine {
       quotation.hideOpeningTag()
     } else {
       const code = inlineCode.at(at, isFinal)
-      if (code === 'unsettled') waitingFor = 'paragraph'
+      if (code === 'unsettled') {
+        waitingFor = 'paragraph'
+        waitingAt = at
+      }
       if (code !== 'code') return code === 'unsettled' ? code : false
     }
     if (isNoted && kind !== undefined) ledger.add(kind, at, line, quotation.line, end, end)
@@ -315,4 +335,10 @@ export function openMachine(emit: Emit): Machine {
       ledger.finish()
     },
   }
+}
+
+function countLines(bytes: Uint8Array, from: number, to: number): number {
+  let lines = 0
+  for (let i = from; i < to; i++) if (bytes[i] === NEWLINE) lines++
+  return lines
 }

@@ -4,8 +4,10 @@
  */
 import { APOSTROPHE, DOUBLE_QUOTE, EQUALS, GREATER_THAN, isSpace, LESS_THAN, SLASH } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
-import { OPENING } from './headers.ts'
+import { TAG_WORD } from './landmark.ts'
 import type { Window } from './window.ts'
+
+const OPENING_LENGTH = TAG_WORD.length + 1
 
 /** Words without a value, as in prose, are followed no further than this. */
 const PROSE_LIMIT = 256
@@ -105,7 +107,7 @@ export function openTagReader(window: Window): TagReader {
           i = recover(valueAt)
           continue
         }
-        return giveUp(i > limit ? reader.start + OPENING.length - base : size)
+        return giveUp(i > limit ? reader.start + OPENING_LENGTH - base : size)
       }
       const byte = bytes[i]!
       switch (phase) {
@@ -174,7 +176,7 @@ export function openTagReader(window: Window): TagReader {
     end: 0,
     begin(start: number) {
       reader.start = start
-      reader.end = start + OPENING.length
+      reader.end = start + OPENING_LENGTH
       phase = BETWEEN
       hasValue = false
     },

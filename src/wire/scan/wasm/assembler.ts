@@ -28,7 +28,6 @@ export const tee = (local: number): Code => [0x22, unsigned(local)]
 export const block = (...body: Code[]): Code => [0x02, VOID, body, 0x0b]
 export const loop = (...body: Code[]): Code => [0x03, VOID, body, 0x0b]
 export const when = (...body: Code[]): Code => [0x04, VOID, body, 0x0b]
-export const whenElse = (then: Code, otherwise: Code): Code => [0x04, VOID, then, 0x05, otherwise, 0x0b]
 /** Leaves the block around, or one `depth` further out; of a loop, begins it anew. */
 export const branch = (depth: number): Code => [0x0c, depth]
 export const branchIf = (depth: number): Code => [0x0d, depth]
@@ -65,7 +64,6 @@ export const v128 = {
   load: (offset: number): Code => [0xfd, 0, 0, unsigned(offset)],
   splat8: [0xfd, 15],
   equal8: [0xfd, 35],
-  lessOrEqual8: [0xfd, 42],
   and: [0xfd, 78],
   or: [0xfd, 80],
   anyTrue: [0xfd, 83],
