@@ -1,0 +1,103 @@
+import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type Orchub, readTeam, startOrchub } from '../../src/main.ts'
+
+const TEAM = 'agents: { Master: {}, Worker: { parent: Master } }\n'
+
+let folder: string
+let file: string
+let orchub: Orchub
+
+async function start(): Promise<Orchub> {
+  const loaded = readTeam(file)
+  if (!loaded.ok) throw new Error('the configuration is wrong')
+  return await startOrchub({ config: loaded.config, port: 0, watch: true })
+}
+const send = () =>
+  orchub.switchboard.handle(
+    { kind: 'agent', agent: 'Master' },
+    { type: 'send_message', fields: { to: 'Worker', content: 'x' } },
+  )
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'orchub-main-'))
+  file = join(folder, 'orc.yaml')
+  writeFileSync(file, TEAM)
+  orchub = await start()
+})
+afterEach(async () => {
+  await orchub.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+describe('the configuration of a running service', () => {
+  it('is read again when the file changes, and is in force at once', async () => {
+    expect(await send()).toMatchObject({ status: 'delivered' })
+    writeFileSync(file, `${TEAM}rules: { preset: isolated }\n`)
+    await vi.waitFor(async () => expect(await send()).toMatchObject({ status: 'blocked' }), 5000)
+  })
+
+  it('is read again when an editor replaces the file', async () => {
+    writeFileSync(`${file}.swp`, `${TEAM}rules: { preset: isolated }\n`)
+    renameSync(`${file}.swp`, file)
+    await vi.waitFor(async () => expect(await send()).toMatchObject({ status: 'blocked' }), 5000)
+  })
+
+  it('stays as it was when the file is nonsense, says what is wrong with the line, and recovers', async () => {
+    writeFileSync(file, `${TEAM}rules:\n  preset: ring\n`)
+    await vi.waitFor(() => expect(orchub.configStatus().problem).toContain('orc.yaml:3'), 5000)
+    expect(await send()).toMatchObject({ status: 'delivered' })
+    writeFileSync(file, '\0\0{{{{ : nonsense')
+    await vi.waitFor(() => expect(orchub.configStatus().problem).not.toContain('orc.yaml:3'), 5000)
+    expect(await send()).toMatchObject({ status: 'delivered' })
+    writeFileSync(file, `${TEAM}rules: { preset: isolated }\n`)
+    await vi.waitFor(() => expect(orchub.configStatus().problem).toBeUndefined(), 5000)
+    expect(await send()).toMatchObject({ status: 'blocked' })
+  })
+
+  it('lets runtimes check their settings, with the line', () => {
+    writeFileSync(
+      file,
+      'agents:\n  Master:\n    runtime: scripted\n    with:\n      script:\n        - say: 5\n',
+    )
+    expect(readTeam(file)).toMatchObject({ ok: false, problems: [{ line: 6 }, { line: 6 }] })
+  })
+})
+
+describe('the state folder', () => {
+  it('is for its owner only, and holds the token, the address and the witness', async () => {
+    await send()
+    const at = (name: string) => join(folder, '.orc', name)
+    expect(statSync(join(folder, '.orc')).mode & 0o777).toBe(0o700)
+    for (const name of ['operator.token', 'orc.db']) expect(statSync(at(name)).mode & 0o777).toBe(0o600)
+    expect(JSON.parse(readFileSync(at('service.json'), 'utf8'))).toEqual({
+      url: orchub.url,
+      pid: process.pid,
+    })
+    await orchub.close()
+    const { seq } = JSON.parse(readFileSync(at('audit.witness'), 'utf8')) as { seq: number }
+    expect(seq).toBeGreaterThan(0)
+    expect(() => readFileSync(at('service.json'))).toThrow('ENOENT')
+  })
+
+  it('keeps the operator token and every message from one start to the next', async () => {
+    const token = orchub.operatorToken
+    await send()
+    await orchub.close()
+    orchub = await start()
+    expect(orchub.operatorToken).toBe(token)
+    const headers = { authorization: `Bearer ${token}` }
+    const answer = await fetch(`${orchub.url}/api/v1/mailbox?agent=Worker&filter=all`, { headers })
+    expect(await answer.json()).toMatchObject({ messages: [{ content: 'x' }] })
+  })
+
+  it('admits one daemon, and tells a second one who holds it', async () => {
+    const { config } = orchub.switchboard.team()
+    await expect(startOrchub({ config, port: 0 })).rejects.toMatchObject({
+      code: 'STORE_LOCKED',
+      message: expect.stringContaining(`process ${process.pid}`),
+    })
+  })
+})
