@@ -1,7 +1,7 @@
 import { ORCHESTRATOR } from '../model/agent.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { DeliveryState, Priority } from '../model/message.ts'
-import { claimDeliveries, countQueued, moveDeliveries, releaseExpired } from '../store/deliveries.ts'
+import { claimDeliveries, countQueued, DAMAGED, moveDeliveries, releaseExpired } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
@@ -75,6 +75,7 @@ export function createMailroom(
       limit: options.limit ?? HAND_OUT.messages,
       maxBytes: HAND_OUT.bytes,
       byPriority: options.byPriority ?? false,
+      onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'failed', DAMAGED)),
     })
     if (messages.length === 0) return { messages, remaining: 0 }
     await setTimer(tx, 'redeliver', agent, until)

@@ -1,10 +1,12 @@
 import type { DeliveryState } from '../model/message.ts'
 import type { Mail, MailRow } from './messages.ts'
-import { toMail } from './messages.ts'
+import { isIntact, toMail } from './messages.ts'
 import type { Reader, Tx } from './store.ts'
 
 /** The ladder (C27): a step down it never happens; what was not confirmed goes back to the queue and is tried again. */
 const OPEN = `state NOT IN ('read', 'failed')`
+
+export const DAMAGED = 'its bytes changed on disk'
 
 export interface Claim {
   agent: string
@@ -15,6 +17,8 @@ export interface Claim {
   maxBytes: number
   /** Urgent and high before the others, for whoever takes them one by one; otherwise strictly as they came. */
   byPriority?: boolean
+  /** A message whose bytes changed on disk is never handed out, and must not keep the others back. */
+  onDamaged?(key: number): void
 }
 
 /** Hands queued messages out: they are now `written`, and come again unless their receiver confirms them. */
@@ -32,6 +36,11 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   const mails: Mail[] = []
   let bytes = 0
   for (const row of rows) {
+    if (!isIntact(row)) {
+      await moveDeliveries(tx, claim.agent, [row.seq], 'failed', DAMAGED)
+      claim.onDamaged?.(row.seq)
+      continue
+    }
     bytes += Buffer.byteLength(row.content)
     // At least one, however large; the rest waits for the next time.
     if (mails.length > 0 && bytes > claim.maxBytes) break

@@ -28,16 +28,42 @@ export interface Found {
 /** How much of a tag that does not end is looked at. */
 const ENDLESS_LIMIT = 1024
 
-export function decode(found: Found, machine: Machine, known: KnownCommands): Reading | Problem {
-  const { kind, start, inner, last, end } = found
+/** `raw` is the text of a command. */
+export function decode(
+  found: Found,
+  machine: Machine,
+  known: KnownCommands,
+): { read: Reading | Problem; raw: string } {
+  const { kind, start, end } = found
+  const isCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
+  if (!isCommand) return { read: explainFound(found, machine, known), raw: '' }
+  const raw = machine.window.text(start, end)
+  const read = decodeCommand(found, raw, machine.window, known)
+  return { read: read.ok ? checkSize(read, end - start) : read, raw }
+}
+
+function decodeCommand(
+  { kind, start, inner, last, end }: Found,
+  raw: string,
+  window: Window,
+  known: KnownCommands,
+): Reading | Problem {
+  if (kind === 'object') return decodeObject(raw, inner, last, known)
+  if (kind === 'self-closing') return decodeElement(raw, undefined, known)
+  // In ASCII, which most commands are, a distance in bytes is one in characters.
+  const isAscii = raw.length === end - start
+  const tag = isAscii ? raw.slice(0, inner - start) : window.text(start, inner)
+  const body = isAscii ? raw.slice(inner - start, last - start) : window.text(inner, last)
+  return decodeElement(tag, body, known)
+}
+
+function explainFound({ kind, start, inner, end }: Found, machine: Machine, known: KnownCommands): Problem {
   const { window } = machine
   switch (kind) {
     case 'element':
-      return checkSize(decodeElement(window.text(start, inner), window.text(inner, last), known), end - start)
     case 'self-closing':
-      return checkSize(decodeElement(window.text(start, end), undefined, known), end - start)
     case 'object':
-      return checkSize(decodeObject(window.text(start, end), inner, last, known), end - start)
+      throw new Error(`a ${kind} is no problem`)
     case 'bare':
       return missingType()
     case 'unclosed':
@@ -54,8 +80,8 @@ export function decode(found: Found, machine: Machine, known: KnownCommands): Re
 }
 
 /** C20. An invalid byte becomes three when it is decoded; nothing grows more than that. */
-function checkSize(reading: Reading | Problem, bytes: number): Reading | Problem {
-  if (!reading.ok || 3 * bytes <= MAX_COMMAND_BYTES) return reading
+function checkSize(reading: Reading, bytes: number): Reading | Problem {
+  if (3 * bytes <= MAX_COMMAND_BYTES) return reading
   for (const [name, value] of Object.entries(reading.fields)) {
     const size = Buffer.byteLength(value)
     if (size > MAX_COMMAND_BYTES) return tooLarge(reading.type, name, size)

@@ -2,9 +2,9 @@
 import { type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
 import { decode } from './decode.ts'
 import { openAllowance } from './scan/allowance.ts'
+import { openEncoder } from './scan/encoder.ts'
 import type { Kind } from './scan/ledger.ts'
 import { openMachine } from './scan/machine.ts'
-import { openPieces } from './scan/pieces.ts'
 
 export type { CommandShape, DiagnosticCode, KnownCommands, Scanned, Span } from './codec.ts'
 
@@ -17,7 +17,7 @@ export interface Scanner {
 
 export function createScanner(known: KnownCommands): Scanner {
   const machine = openMachine(receive)
-  const pieces = openPieces()
+  const encoder = openEncoder()
   const allowance = openAllowance()
   let scanned: Scanned[] = []
   let unlisted: { count: number; span: Span } | undefined
@@ -26,12 +26,12 @@ export function createScanner(known: KnownCommands): Scanner {
   function receive(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
     const mayBeCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
     if (!mayBeCommand && !allowance.take(start)) return omit(start, end, line)
-    const read = decode({ kind, start, inner, last, end }, machine, known)
+    const { read, raw } = decode({ kind, start, inner, last, end }, machine, known)
     if (!read.ok && mayBeCommand && !allowance.take(start)) return omit(start, end, line)
     const span = { offset: start, end, line }
     if (read.ok) {
       const { type, fields, ignored, notation } = read
-      scanned.push({ ok: true, type, fields, ignored, notation, span, raw: machine.window.text(start, end) })
+      scanned.push({ ok: true, type, fields, ignored, notation, span, raw })
     } else {
       const { code, message, hint } = read
       listOmitted()
@@ -61,13 +61,13 @@ export function createScanner(known: KnownCommands): Scanner {
   return {
     push(chunk) {
       if (isOver) throw new Error('The scanner is at its end; open another one for another text.')
-      for (const piece of pieces.of(chunk)) machine.read(piece)
+      machine.read(encoder.encode(chunk))
       return take()
     },
     end() {
       if (isOver) return []
       isOver = true
-      for (const piece of pieces.rest()) machine.read(piece)
+      machine.read(encoder.rest())
       machine.end()
       listOmitted()
       return take()

@@ -78,6 +78,17 @@ describe('a mailbox', () => {
     expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
   })
 
+  it('never hands out a message whose bytes changed on disk, nor lets it keep the others back', async () => {
+    board = await openBoard(TEAM)
+    for (const content of ['one', 'two', 'three']) await send(content)
+    await board.store.write((tx) => tx.run(`UPDATE messages SET content = 'tw0' WHERE seq = 2`))
+    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual(['one', 'three'])
+    expect(board.entries.find((entry) => entry.type === 'delivery.failed')).toMatchObject({
+      text: 'msg_2 is failed: its bytes changed on disk',
+    })
+    await expect(board.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+  })
+
   it('says which ids it does not know, and refuses what is no id', async () => {
     board = await openBoard(TEAM)
     await send('one')

@@ -16,6 +16,9 @@ const LINE_LOOK_AHEAD = 256
 /** How far back a paragraph's beginning is looked for, before everything since the last known point is read. */
 const LOOK_BACK = 512
 
+/** How much may stay unread as long as nobody asks. */
+const LAG = 16_384
+
 export type Verdict = 'code' | 'text' | 'unsettled'
 
 export interface InlineCode {
@@ -23,7 +26,7 @@ export interface InlineCode {
   at(at: number, isFinal: boolean): Verdict
   /** Whether `at` is inside inline code that begins and ends on its line, and behind `floor`. */
   onLine(at: number, floor: number, isFinal: boolean): Verdict
-  /** Reads on to `to`, or as far as can be told, so that earlier bytes may go. Returns how far. */
+  /** Reads on towards `to`, now and then, so that earlier bytes may go. Returns how far. */
   advance(to: number): number
   /** Something other than text ends at `at`: runs before it have no other half after it. */
   restart(at: number): void
@@ -63,7 +66,7 @@ export function openInlineCode(window: Window): InlineCode {
     return -1
   }
 
-  function advance(to: number): number {
+  function readOn(to: number): number {
     if (to > examined) readTo(to)
     const isRunOver = run > 0 && examined < window.end && window.bytes[examined - window.base] !== BACKTICK
     if (isRunOver) endRun()
@@ -104,14 +107,16 @@ export function openInlineCode(window: Window): InlineCode {
 
   return {
     at(at, isFinal) {
-      advance(at)
+      readOn(at)
       if (pending.isEmpty) return 'text'
       const verdict = ahead.closes(pending, at, isFinal)
       if (verdict === 'text') restart(at)
       return verdict
     },
     onLine: line.closes,
-    advance,
+    advance(to) {
+      return to - examined < LAG ? examined : readOn(to)
+    },
     restart,
   }
 }
@@ -180,7 +185,7 @@ function openLookAhead(window: Window) {
       isOver = false
       lastOf.fill(-1)
     }
-    if (pending.some((length) => lastOf[length]! > at)) return 'code'
+    if (pending.largestOf(lastOf) > at) return 'code'
     const { bytes, base } = window
     for (; !isOver; read++) {
       if (read - at > LOOK_AHEAD) return 'code'

@@ -22,7 +22,7 @@ export interface Machine {
   readonly window: Window
   /** Of a command that stays open at the end: the line of a closing tag that a quotation hides, and what kind that is. */
   readonly hidden: { kind: QuotationKind; line: number; closingLine: number } | undefined
-  read(piece: Uint8Array): void
+  read(chunk: Uint8Array): void
   end(): void
 }
 
@@ -310,9 +310,8 @@ export function openMachine(emit: Emit): Machine {
   function forget() {
     if (anchor >= quotation.end) leaveQuotation(quotation.end)
     ledger.expire(anchor)
-    let needed = anchor - PREFIX_LIMIT - 1
-    if (quotation.kind === undefined) needed = Math.min(needed, inlineCode.advance(anchor))
-    window.keepFrom(Math.min(needed, ledger.start))
+    const needed = Math.min(anchor - PREFIX_LIMIT - 1, ledger.start)
+    window.keepFrom(quotation.kind === undefined ? Math.min(needed, inlineCode.advance(anchor)) : needed)
   }
 
   return {
@@ -321,10 +320,12 @@ export function openMachine(emit: Emit): Machine {
       const { kind, line, hidden } = quotation
       return kind === undefined || hidden === undefined ? undefined : { kind, line, closingLine: hidden.line }
     },
-    read(piece) {
-      window.append(piece)
-      walk(false)
-      forget()
+    read(chunk) {
+      for (let at = 0; at < chunk.length; at += BLOCK) {
+        window.append(chunk.length <= BLOCK ? chunk : chunk.subarray(at, at + BLOCK))
+        walk(false)
+        forget()
+      }
     },
     end() {
       walk(true)

@@ -9,7 +9,8 @@ export interface PendingRuns {
   readonly isEmpty: boolean
   meet(length: number): void
   has(length: number): boolean
-  some(test: (length: number) => boolean): boolean
+  /** The largest of the numbers that are given for each length, among the lengths that are pending. */
+  largestOf(numbers: Float64Array): number
   clear(): void
 }
 
@@ -37,9 +38,10 @@ export function openPendingRuns(): PendingRuns {
     has(length: number) {
       return length <= LONGEST_RUN && (bits & (1 << length)) !== 0
     },
-    some(test: (length: number) => boolean) {
-      for (let i = 0; i < count; i++) if (test(lengths[i]!)) return true
-      return false
+    largestOf(numbers: Float64Array) {
+      let largest = Number.NEGATIVE_INFINITY
+      for (let i = 0; i < count; i++) largest = Math.max(largest, numbers[lengths[i]!]!)
+      return largest
     },
     clear() {
       count = 0

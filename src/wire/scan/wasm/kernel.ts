@@ -50,8 +50,10 @@ const START = 11
 const TEXT = 12
 const NEXT = 13
 const C_NEXT = 14
+const LINE_ENDS = 15
+const FOUND = 16
 /** Sixteen times the same byte. */
-const SPLATS = { '\n': 15, '-': 16, _: 17, '[': 18, '`': 19, '~': 20, c: 21, O: 22, ' ': 23 }
+const SPLATS = { '\n': 17, '-': 18, _: 19, '[': 20, '`': 21, '~': 22, c: 23, O: 24, ' ': 25 }
 
 type Character = keyof typeof SPLATS
 
@@ -62,18 +64,15 @@ const lanesOf = (vector: Code, character: Character): Code => [vector, get(SPLAT
 const both = (one: Code, other: Code): Code => [one, other, v128.and]
 const either = (one: Code, other: Code): Code => [one, other, v128.or]
 const textAt = (distance: number): Code => [get(I), v128.load(TEXT_AT + distance)]
-/** In ASCII the letters differ from their capitals by one bit, that of the space. */
-const lowerCase = (vector: Code): Code => either(vector, get(SPLATS[' ']))
-
 const separators = either(lanesOf(get(TEXT), '-'), lanesOf(get(TEXT), '_'))
 const marks = either(lanesOf(get(TEXT), '`'), lanesOf(get(TEXT), '~'))
 const brackets = lanesOf(get(TEXT), '[')
-/** Between two letters c; before a letter c or O; with the same mark twice behind it. */
+/** Before a letter c, or for brackets an O; with the same mark behind it. That leaves very few. */
 const promising: Code = [
-  [lanesOf(lowerCase(get(NEXT)), 'c'), set(C_NEXT)],
-  both(both(separators, get(C_NEXT)), lanesOf(lowerCase(textAt(-1)), 'c')),
+  [lanesOf(either(get(NEXT), get(SPLATS[' '])), 'c'), set(C_NEXT)],
+  both(separators, get(C_NEXT)),
   [both(brackets, either(get(C_NEXT), lanesOf(get(NEXT), 'O'))), v128.or],
-  [both(marks, both([get(TEXT), get(NEXT), v128.equal8], [get(TEXT), textAt(2), v128.equal8])), v128.or],
+  [both(marks, [get(TEXT), get(NEXT), v128.equal8]), v128.or],
 ]
 
 /** In the last, shorter step of the search: forget the lanes behind its end. */
@@ -161,33 +160,56 @@ const judge: Code = [
   judgeFence(0),
 ]
 
+/** Writes down the landmarks that the candidates tell. */
+const judgeAll: Code = block(
+  loop(
+    [get(CANDIDATES), i32.isZero, branchIf(1)],
+    [get(I), get(CANDIDATES), i32.trailingZeros, i32.add, set(AT)],
+    block(
+      block(judge),
+      [get(OUT), get(START), i32.store(0)],
+      // Line ends before the candidate's lane, and in all the steps before.
+      [get(OUT), i32.const(1), get(CANDIDATES), i32.trailingZeros, i32.shiftLeft],
+      [i32.const(1), i32.subtract, get(NEWLINES), i32.and, i32.ones, get(LINES), i32.add, i32.store(4)],
+      move(OUT, 8),
+    ),
+    [get(CANDIDATES), get(CANDIDATES), i32.const(1), i32.subtract, i32.and, set(CANDIDATES)],
+    branch(0),
+  ),
+)
+const countLines: Code = [get(LINES), get(NEWLINES), i32.ones, i32.add, set(LINES)]
+/** A bit for each lane of two vectors. */
+const bits = (first: Code, second: Code): Code => [
+  [first, v128.bits8, second, v128.bits8, i32.const(16), i32.shiftLeft, i32.or],
+]
+const load = (distance: number): Code => [textAt(distance), set(TEXT), textAt(distance + 1), set(NEXT)]
+
 const body: Code = [
   Object.entries(SPLATS).map(([character, local]) => [byte(character), v128.splat8, set(local)]),
-  loop(
-    [textAt(0), set(TEXT), textAt(1), set(NEXT)],
-    [lanesOf(get(TEXT), '\n'), v128.bits8, set(NEWLINES), cut(NEWLINES)],
-    [promising, v128.bits8, set(CANDIDATES)],
-    // Where the end may cut a landmark off, nothing is ruled out.
-    [get(I), i32.const(16 + LOOK_AHEAD), i32.add, get(VISIBLE), i32.greaterThan],
-    when(either(either(separators, marks), brackets), v128.bits8, set(CANDIDATES), cut(CANDIDATES)),
-    block(
-      loop(
-        [get(CANDIDATES), i32.isZero, branchIf(1)],
-        [get(I), get(CANDIDATES), i32.trailingZeros, i32.add, set(AT)],
-        block(
-          block(judge),
-          [get(OUT), get(START), i32.store(0)],
-          // Line ends before the candidate's lane, and in all the steps before.
-          [get(OUT), i32.const(1), get(CANDIDATES), i32.trailingZeros, i32.shiftLeft],
-          [i32.const(1), i32.subtract, get(NEWLINES), i32.and, i32.ones, get(LINES), i32.add, i32.store(4)],
-          move(OUT, 8),
-        ),
-        [get(CANDIDATES), get(CANDIDATES), i32.const(1), i32.subtract, i32.and, set(CANDIDATES)],
-        branch(0),
-      ),
+  block(
+    loop(
+      [get(I), i32.const(32), i32.add, get(SEARCHED), i32.greaterThan, branchIf(1)],
+      [get(I), i32.const(32 + LOOK_AHEAD), i32.add, get(VISIBLE), i32.greaterThan, branchIf(1)],
+      [load(0), lanesOf(get(TEXT), '\n'), set(LINE_ENDS), promising, set(FOUND)],
+      [load(16), bits(get(LINE_ENDS), lanesOf(get(TEXT), '\n')), set(NEWLINES)],
+      [promising, tee(TEXT), get(FOUND), v128.or, v128.anyTrue],
+      when([bits(get(FOUND), get(TEXT)), set(CANDIDATES)], judgeAll),
+      countLines,
+      move(I, 32),
+      branch(0),
     ),
-    [get(LINES), get(NEWLINES), i32.ones, i32.add, set(LINES)],
-    [get(I), i32.const(16), i32.add, tee(I), get(SEARCHED), i32.lessThan, branchIf(0)],
+  ),
+  // The end may cut a landmark off, so nothing is ruled out there.
+  block(
+    loop(
+      [get(I), get(SEARCHED), i32.greaterOrEqual, branchIf(1)],
+      [load(0), lanesOf(get(TEXT), '\n'), v128.bits8, set(NEWLINES), cut(NEWLINES)],
+      [either(either(separators, marks), brackets), v128.bits8, set(CANDIDATES), cut(CANDIDATES)],
+      judgeAll,
+      countLines,
+      move(I, 16),
+      branch(0),
+    ),
   ),
   [i32.const(LINES_AT), get(LINES), i32.store(0)],
   get(OUT),
@@ -195,7 +217,7 @@ const body: Code = [
 
 /** Undefined where WebAssembly, or its vector instructions, are missing or forbidden. */
 export function openKernel(): FindLandmarks | undefined {
-  const module = assemble('find', 3, { i32: 9, v128: 12 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
+  const module = assemble('find', 3, { i32: 9, v128: 14 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
   if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(module)) return undefined
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module))
   const find = exports.find as (searched: number, visible: number, out: number) => number
