@@ -14,6 +14,7 @@ export function commandNamed(
 
 /** The parameter of a said name, or undefined if the command has none such. */
 export function fieldNamed(said: string, shape: CommandShape): string | undefined {
+  if (shape.fields.has(said)) return said
   const field = said.toLowerCase()
   if (shape.fields.has(field)) return field
   const underscored = field.replaceAll('-', '_')
