@@ -42,7 +42,7 @@ export type LoadedConfig =
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
 /** Reads orc.yaml from text, or from bytes that should be text. Never throws for what is in it. */
-export function loadConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
+export function parseConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
   if (source.length > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
   const decoded = decodeUtf8(source)
   if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
@@ -59,7 +59,7 @@ export function readConfig(file: string, env: Env = process.env): LoadedConfig {
     descriptor = openSync(file, 'r')
     const { size } = fstatSync(descriptor)
     if (size > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
-    return loadConfig(readFileSync(descriptor), { file, env })
+    return parseConfig(readFileSync(descriptor), { file, env })
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     const known = UNREADABLE[code]

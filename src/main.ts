@@ -14,6 +14,7 @@ import { loadTeam } from './main/load-team.ts'
 import { readOrMakeOperatorToken } from './main/operator-token.ts'
 import { announceService } from './main/service-file.ts'
 import { openWitness } from './main/witness.ts'
+import { AppError } from './model/errors.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { type Service, startService } from './service/service.ts'
@@ -46,6 +47,11 @@ export interface Orchub {
 
 export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   const { config } = options
+  if (config === undefined) {
+    throw new AppError('CONFIG_INVALID', 'startOrchub needs a configuration', {
+      hint: 'defineConfig({ agents: … }) makes one; readTeam(file) reads one from orc.yaml.',
+    })
+  }
   const log = options.log ?? SILENT
   const clock = options.clock ?? SYSTEM_CLOCK
   const startedAt = clock.now()
@@ -158,7 +164,9 @@ function listenOn({ config, host, port }: OrchubOptions) {
 }
 
 function describeListen(listen: ReturnType<typeof listenOn>): string {
-  return 'unixSocket' in listen ? listen.unixSocket : `http://${listen.host}:${listen.port}`
+  if ('unixSocket' in listen) return listen.unixSocket
+  // Which free port it gets is not known yet.
+  return listen.port === 0 ? '' : `http://${listen.host}:${listen.port}`
 }
 
 function closeOnce(ending: readonly (() => Promise<void> | void)[]): () => Promise<void> {

@@ -1,7 +1,9 @@
+import { hash } from 'node:crypto'
 import { genesisHash } from '../audit/chain.ts'
 import { type ChainMark, type StoredEntry, verifyChain } from '../audit/verify.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import { type AuditRow, readHead, streamAudit } from '../store/audit-log.ts'
+import type { HumanRequestRow } from '../store/human-requests.ts'
 import { isIntact, type MessageRow } from '../store/messages.ts'
 import type { Store } from '../store/store.ts'
 
@@ -43,11 +45,26 @@ export async function verifyAudit(store: Store, witness?: ChainMark): Promise<Au
     }
     const stray = await messages.rest()
     if (stray !== undefined) return fault(verdict.count, stray, 'message')
+    const changed = await changedRequest(store)
+    if (changed !== undefined) return fault(verdict.count, changed, 'request')
     const counted = `${verdict.count} entries and ${messages.count()} messages`
     return { ok: true, count: verdict.count, message: `All is well: ${counted} are as they were written` }
   } finally {
     await messages.close()
   }
+}
+
+/** What a person is asked about must be what was asked: a verdict is bound to its hash. */
+async function changedRequest(store: Store): Promise<string | undefined> {
+  const rows = store.stream<Pick<HumanRequestRow, 'id' | 'action' | 'action_hash'>>(
+    'SELECT id, action, action_hash FROM human_requests WHERE action IS NOT NULL ORDER BY id',
+  )
+  for await (const { id, action, action_hash } of rows) {
+    if (hash('sha256', action!) !== action_hash) {
+      return `The action of ${formatId('req', id)} is not the one that was asked about`
+    }
+  }
+  return undefined
 }
 
 /** Gives the entries to the chain's check, and compares each accepted message once its entry is known to be good. */

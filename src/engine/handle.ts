@@ -123,7 +123,9 @@ function rateLimited(retryAfterMs: number): AppError {
 /** A denial by rule: the receipt says `blocked` and why (S1.12). */
 function block(context: HandlerContext, command: Command, decision: Decision): Receipt {
   const { to, target } = command.fields as { to?: string; target?: string }
-  const subject = to ?? target
+  const named = to ?? target
+  // The registered spelling, or an attempt would hide from a query by name.
+  const subject = named === undefined ? undefined : (context.team.resolve(named) ?? named)
   context.tx.audit({
     type: 'command.blocked',
     class: 'internal',

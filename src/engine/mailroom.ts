@@ -1,7 +1,14 @@
 import { ORCHESTRATOR } from '../model/agent.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { DeliveryState, Priority } from '../model/message.ts'
-import { claimDeliveries, countQueued, DAMAGED, moveDeliveries, releaseExpired } from '../store/deliveries.ts'
+import {
+  claimDeliveries,
+  countQueued,
+  DAMAGED,
+  knownDeliveries,
+  moveDeliveries,
+  releaseExpired,
+} from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
@@ -48,7 +55,9 @@ export interface HandedOut {
 
 export interface Acknowledged {
   acknowledged: string[]
-  /** Acknowledged before, or never this agent's. */
+  /** A repeated acknowledgement is normal where messages may come twice. */
+  already_read: string[]
+  /** No message to this agent. */
   unknown: string[]
 }
 
@@ -75,12 +84,12 @@ export function createMailroom(
       limit: options.limit ?? HAND_OUT.messages,
       maxBytes: HAND_OUT.bytes,
       byPriority: options.byPriority ?? false,
-      onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'failed', DAMAGED)),
+      onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), 'failed', DAMAGED)),
     })
     if (messages.length === 0) return { messages, remaining: 0 }
     await setTimer(tx, 'redeliver', agent, until)
     for (const mail of messages) {
-      tx.audit(deliveryEntry(agent, mail.id, mail.from, 'written', evidence))
+      tx.audit(deliveryEntry(agent, mail.id, 'written', evidence))
     }
     const last = messages.at(-1)!
     tx.afterCommit(() => {
@@ -99,7 +108,7 @@ export function createMailroom(
     evidence: string,
   ) {
     for (const key of await moveDeliveries(tx, agent, keys, state, evidence)) {
-      tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, state, evidence))
+      tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
     }
   }
 
@@ -107,7 +116,7 @@ export function createMailroom(
     const { released, nextDue } = await releaseExpired(tx, agent)
     if (nextDue !== undefined) await setTimer(tx, 'redeliver', agent, nextDue)
     for (const key of released) {
-      tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'queued', 'no acknowledgement in time'))
+      tx.audit(deliveryEntry(agent, formatId('msg', key), 'queued', 'no acknowledgement in time'))
     }
     tx.afterCommit(() => {
       if (nextDue !== undefined) timers.setFor(nextDue)
@@ -180,13 +189,13 @@ export function createMailroom(
       }
       const done = await moveDeliveries(tx, agent, [...keys.keys()], 'read', evidence)
       for (const key of done) {
-        tx.audit(deliveryEntry(agent, formatId('msg', key), undefined, 'read', evidence))
+        tx.audit(deliveryEntry(agent, formatId('msg', key), 'read', evidence))
         keys.delete(key)
       }
-      return {
-        acknowledged: done.map((key) => formatId('msg', key)),
-        unknown: [...unknown, ...keys.values()],
-      }
+      const known = new Set(await knownDeliveries(tx, agent, [...keys.keys()]))
+      const already_read: string[] = []
+      for (const [key, id] of keys) (known.has(key) ? already_read : unknown).push(id)
+      return { acknowledged: done.map((key) => formatId('msg', key)), already_read, unknown }
     },
   }
 }
@@ -195,18 +204,12 @@ function causeFrom(mail: Mail) {
   return { key: parseId('msg', mail.id)!, hop: mail.hop, correlation: parseId('msg', mail.correlationId)! }
 }
 
-function deliveryEntry(
-  agent: string,
-  id: string,
-  from: string | undefined,
-  state: DeliveryState,
-  evidence: string,
-) {
+/** What the receiver confirms is its own word; every other step is ours. */
+function deliveryEntry(agent: string, id: string, state: DeliveryState, evidence: string) {
   return {
     type: `delivery.${state}`,
     class: 'internal' as const,
-    actor: agent,
-    ...(from === undefined ? {} : { subject: from }),
+    ...(state === 'read' ? { actor: agent } : { actor: ORCHESTRATOR, subject: agent }),
     text: `${id} is ${state}: ${evidence}`,
     data: { message_id: id, state, evidence },
   }

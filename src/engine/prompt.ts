@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { CommandDefinition } from '../model/command.ts'
 import type { Registry } from '../model/registry.ts'
 import { ACTIONS, type Action } from '../model/rule.ts'
@@ -16,7 +17,9 @@ export function renderPrompt(name: string, team: Team, registry: Registry): stri
     ...(agent.role === undefined ? [] : [`Your role: ${agent.role}`]),
     ...(agent.parent === undefined ? [] : [`You report to ${agent.parent}.`]),
     '',
-    'You act by writing commands into your answers, as plain text outside of code blocks:',
+    ...(agent.runtime === 'none'
+      ? BY_SHELL
+      : ['You act by writing commands into your answers, as plain text outside of code blocks:']),
     '',
     `<orc-command name="send_message" from="${name}" to="${example}" title="A short title">`,
     'The message. It can be several lines.',
@@ -32,7 +35,7 @@ export function renderPrompt(name: string, team: Team, registry: Registry): stri
     ...(asked.length === 0
       ? []
       : [`A person is asked first for: ${asked.map((other) => other.name).join(', ')}.`]),
-    ...permitted(name, team),
+    ...permitted(name, team, reachable.length > 0),
     '',
     'Commands:',
     ...registry.all().map(commandLine),
@@ -50,16 +53,27 @@ export function renderPrompt(name: string, team: Team, registry: Registry): stri
   ].join('\n')
 }
 
+/** Nobody of ours reads the answers of an agent that only holds a token. */
+const BY_SHELL = [
+  'You act with the command `orc`, which knows you by ORC_TOKEN in your environment:',
+  '',
+  '    orc send-message --to NAME --title "A short title" "The message"',
+  '    orc mailbox-check',
+  '    orc update-status --status working "A few words"',
+  '',
+  'Where your answers are read for you, write the same as commands, as plain text outside of code blocks:',
+]
+
 function describe(name: string, role: string | undefined): string {
   return role === undefined ? name : `${name} (${role})`
 }
 
-function permitted(name: string, team: Team): string[] {
+function permitted(name: string, team: Team, mayWrite: boolean): string[] {
   const by = (verdict: string) =>
     (Object.keys(ACTIONS) as Action[]).filter(
       (action) => decideAction(team.rules, name, action).verdict === verdict,
     )
-  const allowed = by('allow')
+  const allowed = by('allow').filter((action) => mayWrite || action !== 'broadcast')
   const asking = by('ask')
   return [
     allowed.length === 0 ? 'You have no special permissions.' : `You may also: ${allowed.join(', ')}.`,
@@ -68,11 +82,20 @@ function permitted(name: string, team: Team): string[] {
 }
 
 function commandLine(definition: CommandDefinition): string {
-  const shape = definition.fields.shape
-  const fields = Object.keys(shape).map((field) => {
-    const optional = shape[field]!.safeParse(undefined).success
+  const schema = z.toJSONSchema(definition.fields, { io: 'input', unrepresentable: 'any' })
+  const properties = schema.properties ?? {}
+  const required = new Set(schema.required)
+  const fields = Object.entries(properties).map(([field, property]) => {
+    const values = valuesOf(property)
     const body = field === definition.body ? ' (the body)' : ''
-    return `${field}${optional ? '?' : ''}${body}`
+    return `${field}${required.has(field) ? '' : '?'}${values === undefined ? '' : ` = ${values.join('|')}`}${body}`
   })
-  return `- ${definition.type}: ${definition.summary}.${fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`}`
+  const parameters = fields.length === 0 ? '' : ` Parameters: ${fields.join(', ')}.`
+  return `- ${definition.type}: ${definition.summary}.${parameters}`
+}
+
+function valuesOf(property: unknown): readonly unknown[] | undefined {
+  return typeof property === 'object' && property !== null && 'enum' in property
+    ? (property.enum as unknown[])
+    : undefined
 }

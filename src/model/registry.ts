@@ -35,7 +35,8 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
       if (definition === undefined) return { ok: false, error: unknownCommand(said.type, ordered) }
       const { known, ignored } = sortFields(definition, said)
       const parsed = definition.fields.safeParse(known)
-      if (!parsed.success) return { ok: false, error: invalidCommand(definition, parsed.error.issues) }
+      if (!parsed.success)
+        return { ok: false, error: invalidCommand(definition, known, parsed.error.issues as Issue[]) }
       return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
     },
   }
@@ -64,12 +65,15 @@ function sortFields(definition: CommandDefinition, said: SaidCommand) {
   return { known, ignored }
 }
 
+type Issue = { code?: string; path: readonly PropertyKey[]; message: string; values?: readonly unknown[] }
+
 function invalidCommand(
   definition: CommandDefinition,
-  issues: readonly { path: readonly PropertyKey[]; message: string }[],
+  said: Record<string, unknown>,
+  issues: readonly Issue[],
 ): AppError {
   const shape = definition.fields.shape
-  const problems = issues.map((issue) => `${issue.path.join('.') || definition.type}: ${issue.message}`)
+  const problems = issues.map((issue) => describe(issue, said))
   const names = [...new Set(issues.map((issue) => String(issue.path[0] ?? '')))].filter(
     (field) => field in shape,
   )
@@ -78,4 +82,16 @@ function invalidCommand(
     hint: hint === '' ? `For example: ${definition.example}` : `${hint}. For example: ${definition.example}`,
     data: { problems },
   })
+}
+
+/** For agents and people, who have no use for the words of a schema library. */
+function describe(issue: Issue, said: Record<string, unknown>): string {
+  const field = String(issue.path[0] ?? '')
+  const value = said[field]
+  if (value === undefined || value === '') return `"${field}" is missing`
+  if (issue.code === 'invalid_value') {
+    return `"${field}" is ${JSON.stringify(value)?.slice(0, 60)}, which is none of ${issue.values?.join(', ')}`
+  }
+  if (issue.code === 'invalid_type') return `"${field}" is not of the right kind`
+  return `"${field}": ${issue.message}`
 }

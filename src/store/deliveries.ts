@@ -92,6 +92,20 @@ export async function releaseExpired(
   return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
 }
 
+/** Those of the keys that are messages to this agent. */
+export async function knownDeliveries(
+  reader: Reader,
+  agent: string,
+  keys: readonly number[],
+): Promise<number[]> {
+  if (keys.length === 0) return []
+  const rows = await reader.all<{ message: number }>(
+    `SELECT message FROM deliveries WHERE recipient = ? AND message IN (${keys.map(() => '?').join(', ')})`,
+    [agent, ...keys],
+  )
+  return rows.map((row) => row.message)
+}
+
 /** When a delivery last moved: nothing in the log after that concerns it. */
 export async function lastMoved(reader: Reader, agent: string, key: number): Promise<number | undefined> {
   const row = await reader.get<{ updated_at: number }>(

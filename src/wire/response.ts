@@ -5,7 +5,7 @@ const CLOSING = '[END ORCHESTRATOR RESPONSE]'
 
 /** The block that answers an agent's command in its own terminal (S1.15). */
 export function renderResponse(command: string, receipt: Receipt): string {
-  const { result, details } = explain(receipt)
+  const { result, details } = explain(command, receipt)
   return [
     OPENING,
     `Command: ${escapeMarkers(command)}`,
@@ -16,7 +16,7 @@ export function renderResponse(command: string, receipt: Receipt): string {
   ].join('\n')
 }
 
-function explain(receipt: Receipt): { result: string; details: Record<string, unknown> } {
+function explain(command: string, receipt: Receipt): { result: string; details: Record<string, unknown> } {
   const ignored = receipt.ignored === undefined ? {} : { ignored: receipt.ignored }
   switch (receipt.status) {
     case 'delivered': {
@@ -26,7 +26,10 @@ function explain(receipt: Receipt): { result: string; details: Record<string, un
     case 'ok':
       return { result: receipt.result, details: { ...receipt.details, ...ignored } }
     case 'blocked':
-      return { result: `Message blocked: ${receipt.reason}`, details: { reason: receipt.reason, ...ignored } }
+      return {
+        result: `${command === 'send_message' ? 'Message blocked' : 'Blocked'}: ${receipt.reason}`,
+        details: { reason: receipt.reason, ...ignored },
+      }
     case 'held':
       return { result: `Held: ${receipt.reason}`, details: { request_id: receipt.request_id, ...ignored } }
     case 'error': {

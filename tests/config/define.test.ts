@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type ConfigInput, defineConfig, loadConfig } from '../../src/config.ts'
+import { type ConfigInput, defineConfig, parseConfig } from '../../src/config.ts'
 import { AppError } from '../../src/model/errors.ts'
 
 const env = {}
@@ -22,7 +22,7 @@ describe('a configuration without a file', () => {
   }
 
   it('means the same as the file would, but for its lines', () => {
-    const loaded = loadConfig(JSON.stringify(input), { env })
+    const loaded = parseConfig(JSON.stringify(input), { env })
     const { lines, ...fromText } = loaded.ok ? loaded.config : expect.fail()
     expect(defineConfig(input, { env })).toEqual({ ...fromText, lines: {} })
     expect(Object.keys(lines)).toContain('rules.forbid[0]')

@@ -2,16 +2,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Config, type ConfigOptions, loadConfig, readConfig, stateFolder } from '../../src/config.ts'
+import { type Config, type ConfigOptions, parseConfig, readConfig, stateFolder } from '../../src/config.ts'
 
 function load(yaml: string, options: ConfigOptions = { file: '/team/orc.yaml', env: {} }): Config {
-  const loaded = loadConfig(yaml, options)
+  const loaded = parseConfig(yaml, options)
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
   return loaded.config
 }
 
 function warningsOf(yaml: string, env: Record<string, string> = {}) {
-  const loaded = loadConfig(yaml, { file: '/team/orc.yaml', env })
+  const loaded = parseConfig(yaml, { file: '/team/orc.yaml', env })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
   return loaded.warnings
 }
@@ -226,7 +226,7 @@ describe('warnings', () => {
 })
 
 it('gives those who check a part of their own the place of it', () => {
-  const loaded = loadConfig(
+  const loaded = parseConfig(
     'agents:\n  A:\n    runtime: scripted\n    with:\n      script:\n        - nonsense\n',
     { env: {} },
   )

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatProblems, loadConfig, type Problem } from '../../src/config.ts'
+import { formatProblems, type Problem, parseConfig } from '../../src/config.ts'
 
 function problemsOf(source: string | Uint8Array, env = {}): readonly Problem[] {
-  const loaded = loadConfig(source, { file: '/team/orc.yaml', env })
+  const loaded = parseConfig(source, { file: '/team/orc.yaml', env })
   return loaded.ok ? [] : loaded.problems
 }
 
@@ -411,7 +411,7 @@ describe('nonsense', () => {
     )
     fc.assert(
       fc.property(text, (yaml) => {
-        const loaded = loadConfig(yaml, { env: {} })
+        const loaded = parseConfig(yaml, { env: {} })
         if (loaded.ok) return
         expect(loaded.problems.length).toBeGreaterThan(0)
         for (const { line, column, hint, message } of loaded.problems) {

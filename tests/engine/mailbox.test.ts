@@ -72,9 +72,7 @@ describe('a mailbox', () => {
     board = await openBoard({ agents: { Master: {}, Worker: {}, Other: {} } })
     await send('mine')
     await board.say('Worker', 'mailbox_check')
-    expect(await board.say('Other', 'acknowledge', { ids: 'msg_1' })).toMatchObject({
-      details: { acknowledged: [], unknown: ['msg_1'] },
-    })
+    expect(await board.say('Other', 'acknowledge', { ids: 'msg_1' })).toMatchObject({ code: 'NOT_FOUND' })
     expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
   })
 
@@ -96,6 +94,11 @@ describe('a mailbox', () => {
     expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1, msg_99' })).toMatchObject({
       details: { acknowledged: ['msg_1'], unknown: ['msg_99'] },
     })
+    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1' })).toMatchObject({
+      status: 'ok',
+      details: { acknowledged: [], already_read: ['msg_1'], unknown: [] },
+    })
+    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_99' })).toMatchObject({ code: 'NOT_FOUND' })
     expect(await board.say('Worker', 'acknowledge', { ids: 'banana' })).toMatchObject({
       code: 'INVALID_COMMAND',
     })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { loadConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { explain } from '../../src/rules/explain.ts'
 
@@ -23,7 +23,7 @@ permissions:
 `
 
 function rules() {
-  const loaded = loadConfig(yaml, { env: {} })
+  const loaded = parseConfig(yaml, { env: {} })
   if (!loaded.ok) throw new Error(loaded.problems[0]?.message)
   return compileRules(loaded.config)
 }

@@ -149,6 +149,25 @@ describe('a text in chunks (C5)', () => {
   })
 })
 
+describe('a long text in chunks', () => {
+  it('gives the same however it is cut, though most of it is forgotten', () => {
+    const long = fc.constantFrom(
+      ...['word '.repeat(4000), 'line\n'.repeat(4000), '` '.repeat(9000), 'x'.repeat(40_000)],
+    )
+    const parts = fc.array(
+      fc.oneof({ weight: 9, arbitrary: fc.constantFrom(...FRAGMENTS) }, { weight: 1, arbitrary: long }),
+    )
+    const sizes = fc.array(fc.integer({ min: 50, max: 9000 }), { minLength: 1 })
+    fc.assert(
+      fc.property(parts, sizes, (input, cuts) => {
+        const whole = Buffer.from(input.join(''))
+        expect(scanInPieces(whole, cuts)).toEqual(scanInPieces(whole, [whole.length + 1]))
+      }),
+      { numRuns: 200 },
+    )
+  })
+})
+
 describe('any input', () => {
   it('never throws', () => {
     fc.assert(

@@ -90,21 +90,25 @@ export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
-    const { acknowledged, unknown } = await parts.mailroom.acknowledge(
+    const { acknowledged, already_read, unknown } = await parts.mailroom.acknowledge(
       tx,
       agent,
       fields.ids,
       `acknowledged by ${speaker.name}`,
     )
-    if (acknowledged.length === 0 && unknown.some((id) => parseId('msg', id) === undefined)) {
-      return new AppError('INVALID_COMMAND', `Not message ids: ${unknown.join(', ').slice(0, 200)}`, {
-        hint: 'A message id looks like msg_12.',
-      })
+    if (unknown.length === fields.ids.length) {
+      const noId = unknown.every((id) => parseId('msg', id) === undefined)
+      const named = unknown.join(', ').slice(0, 200)
+      return new AppError(
+        noId ? 'INVALID_COMMAND' : 'NOT_FOUND',
+        noId ? `Not message ids: ${named}` : `No messages to ${agent}: ${named}`,
+        { hint: 'A message id looks like msg_12; query_mailbox with filter all lists them.' },
+      )
     }
     return {
       status: 'ok',
       result: `${acknowledged.length} acknowledged`,
-      details: { acknowledged, unknown, unread: await countQueued(tx, agent) },
+      details: { acknowledged, already_read, unknown, unread: await countQueued(tx, agent) },
     }
   },
 }

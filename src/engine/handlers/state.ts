@@ -17,9 +17,10 @@ type Fields = FieldsOf<'query_state'>
 
 export const queryStateHandler: Handler<Fields> = {
   decide({ team, speaker }, fields) {
+    // C16.
     if (fields.filter === 'specific_agent') {
       if (fields.agent === undefined) {
-        return new AppError('INVALID_COMMAND', 'query_state: filter specific_agent needs an agent (C16)', {
+        return new AppError('INVALID_COMMAND', 'query_state: filter specific_agent needs an agent', {
           hint: `Add the agent's name. Agents: ${team.names.join(', ')}.`,
         })
       }

@@ -83,7 +83,8 @@ async function operatorOnly({ switchboard }: Desk, caller: Caller, route: Route)
     )
   }
   return new AppError('FORBIDDEN', 'Only the operator may do this', {
-    hint: "Use the operator's token; it is in the state folder, in operator.token.",
+    // Said to an agent, which might do as it is told: not a word on how to become the operator.
+    hint: 'A person decides this. Go on with other work, or tell them what you need.',
   })
 }
 

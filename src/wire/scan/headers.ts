@@ -11,22 +11,27 @@ import {
   SLASH,
   standsAt,
 } from '../ascii.ts'
-import { CDATA, KEY_WORD, TAG_WORD } from './landmark.ts'
+import { CDATA, CDATA_MIDDLE, isCutOff, KEY_WORD, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
 
 /** As much space as a closing tag or the beginning of a JSON command may hold in one place. */
 const SPACE_LIMIT = 200
 
-/** Whether the word `orc-command` begins here that a tag has. */
+/** Whether the landmark is the word `orc-command` indeed. */
 export function tagWord(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
-  return standsAt(bytes, at, TAG_WORD) || (!isFinal && mayStandAt(bytes, at, TAG_WORD) ? 'unsettled' : false)
+  return !isCutOff(bytes, at + WORD_MIDDLE) || stands(bytes, at, TAG_WORD, isFinal)
 }
 
 export function keyWord(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
-  return standsAt(bytes, at, KEY_WORD) || (!isFinal && mayStandAt(bytes, at, KEY_WORD) ? 'unsettled' : false)
+  return !isCutOff(bytes, at + WORD_MIDDLE) || stands(bytes, at, KEY_WORD, isFinal)
 }
 
 export function cdata(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
-  return standsAt(bytes, at, CDATA) || (!isFinal && mayStandAt(bytes, at, CDATA) ? 'unsettled' : false)
+  return !isCutOff(bytes, at + CDATA_MIDDLE) || stands(bytes, at, CDATA, isFinal)
+}
+
+/** Only what the end of the text may have cut off is not certain yet. */
+function stands(bytes: Buffer, at: number, word: Buffer, isFinal: boolean): boolean | 'unsettled' {
+  return standsAt(bytes, at, word) || (!isFinal && mayStandAt(bytes, at, word) ? 'unsettled' : false)
 }
 
 /** Whether what follows the name in `<orc-command` makes it an opening tag: `mention` if it cannot hold an attribute. */

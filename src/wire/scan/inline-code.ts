@@ -43,11 +43,6 @@ export function openInlineCode(window: Window): InlineCode {
   let clearFrom = 0
   let clearTo = 0
 
-  function endRun() {
-    pending.meet(run)
-    run = 0
-  }
-
   function hasBacktick(from: number, to: number): boolean {
     if (from < clearFrom || from > clearTo) clearTo = from
     clearFrom = from
@@ -69,7 +64,10 @@ export function openInlineCode(window: Window): InlineCode {
   function readOn(to: number): number {
     if (to > examined) readTo(to)
     const isRunOver = run > 0 && examined < window.end && window.bytes[examined - window.base] !== BACKTICK
-    if (isRunOver) endRun()
+    if (isRunOver) {
+      pending.meet(run)
+      run = 0
+    }
     return examined
   }
 
@@ -83,19 +81,22 @@ export function openInlineCode(window: Window): InlineCode {
     }
     const { bytes, base } = window
     const stop = to - base
+    let length = run
     let i = examined - base
     for (; i < stop; i++) {
       const byte = bytes[i]!
       if (byte === BACKTICK) {
-        run++
+        length++
         continue
       }
-      if (run > 0) endRun()
+      if (length > 0) pending.meet(length)
+      length = 0
       if (byte !== NEWLINE || pending.isEmpty) continue
       const next = lineStart(bytes, i + 1)
       if (next === 'unsettled') break
       if (next === 'break') pending.clear()
     }
+    run = length
     examined = base + i
   }
 
@@ -186,27 +187,40 @@ function openLookAhead(window: Window) {
       lastOf.fill(-1)
     }
     if (pending.largestOf(lastOf) > at) return 'code'
+    return isOver ? 'text' : readOn(pending, at, isFinal)
+  }
+
+  function readOn(pending: PendingRuns, at: number, isFinal: boolean): Verdict {
     const { bytes, base } = window
-    for (; !isOver; read++) {
-      if (read - at > LOOK_AHEAD) return 'code'
-      const isEnd = read >= window.end
-      if (isEnd && !isFinal) return 'unsettled'
-      const byte = bytes[read - base]
-      if (byte === BACKTICK) {
-        run++
+    const size = bytes.length
+    const limit = at - base + LOOK_AHEAD
+    let verdict: Verdict = 'code'
+    let length = run
+    let i = read - base
+    for (; i <= limit; i++) {
+      if (i < size && bytes[i] === BACKTICK) {
+        length++
         continue
       }
-      if (run > 0) {
-        const length = run
-        run = 0
-        if (length <= LONGEST_RUN) lastOf[length] = read - length
-        if (pending.has(length)) return 'code'
+      if (i >= size && !isFinal) {
+        verdict = 'unsettled'
+        break
       }
-      const next = byte === NEWLINE ? lineStart(bytes, read + 1 - base) : 'plain'
-      if (next === 'unsettled' && !isFinal) return 'unsettled'
-      isOver = isEnd || next === 'break'
+      if (length > 0) {
+        const isPartner = pending.has(length)
+        if (length <= LONGEST_RUN) lastOf[length] = base + i - length
+        length = 0
+        if (isPartner) break
+      }
+      const next = i < size ? (bytes[i] === NEWLINE ? lineStart(bytes, i + 1) : 'plain') : 'break'
+      if (next === 'plain' || (next === 'unsettled' && isFinal)) continue
+      verdict = next === 'break' ? 'text' : 'unsettled'
+      break
     }
-    return 'text'
+    read = base + i
+    run = length
+    isOver = verdict === 'text'
+    return verdict
   }
 
   return { closes }

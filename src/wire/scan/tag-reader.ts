@@ -185,16 +185,13 @@ export function openTagReader(window: Window): TagReader {
   return reader
 }
 
+/** Looked up rather than worked out: this is asked for every byte of every tag. */
+const ENDS_NAME = new Uint8Array(256)
+for (let byte = 0; byte < 256; byte++) if (isSpace(byte)) ENDS_NAME[byte] = 1
+for (const byte of [EQUALS, GREATER_THAN, LESS_THAN, SLASH, DOUBLE_QUOTE, APOSTROPHE]) ENDS_NAME[byte] = 1
+
 function isNamePart(byte: number): boolean {
-  return (
-    !isSpace(byte) &&
-    byte !== EQUALS &&
-    byte !== GREATER_THAN &&
-    byte !== LESS_THAN &&
-    byte !== SLASH &&
-    byte !== DOUBLE_QUOTE &&
-    byte !== APOSTROPHE
-  )
+  return ENDS_NAME[byte] === 0
 }
 
 function endsValue(byte: number): boolean {

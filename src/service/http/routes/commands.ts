@@ -73,6 +73,8 @@ function toCommand(body: unknown): SaidCommand | AppError {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return invalid('A command is a JSON object')
   }
+  // The JSON notation in full (S1.18) says the same.
+  if ('orc_command' in body) return toCommand(body.orc_command)
   const { type, ...fields } = body as Record<string, unknown>
   if (typeof type !== 'string') return invalid('A command needs a "type", which is a text')
   return { type, fields }

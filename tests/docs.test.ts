@@ -1,0 +1,26 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../src/config.ts'
+
+const ROOT = join(import.meta.dirname, '..')
+const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
+const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+
+describe('the documentation', () => {
+  it.each(pages)('%s links only to what is there', (page) => {
+    const links = [...read(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map((match) => match[1]!)
+    const relative = links.filter((link) => !/^[a-z]+:/.test(link))
+    const missing = relative.filter((link) => !existsSync(join(ROOT, dirname(page), link)))
+    expect(missing).toEqual([])
+  })
+
+  it.each(pages)('%s shows only configurations that work', (page) => {
+    const blocks = [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1]!)
+    for (const block of blocks.filter((text) => text.includes('agents:'))) {
+      const loaded = parseConfig(block, { env: { PASSWORD: 'x' } })
+      expect(loaded.ok ? [] : loaded.problems, block).toEqual([])
+    }
+  })
+})
