@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { genesisHash } from './audit/chain.ts'
-import { openRedactor } from './audit/redact.ts'
+import { openRedactor, type Redactor } from './audit/redact.ts'
 import { sealWith } from './audit/seal.ts'
 import type { Config, LoadedConfig } from './config.ts'
 import type { AddedCommand } from './engine/handler.ts'
@@ -56,7 +56,8 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   const clock = options.clock ?? SYSTEM_CLOCK
   const startedAt = clock.now()
   const listen = listenOn(options)
-  const store = await openStore(config, clock, describeListen(listen))
+  const redactor = await openRedactor()
+  const store = await openStore(config, clock, redactor, describeListen(listen))
   const ending: (() => Promise<void> | void)[] = []
   try {
     const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
@@ -66,6 +67,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       store,
       clock,
       log,
+      redact: redactor.redact,
       runtimes: runtimesOn(clock),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
     })
@@ -128,16 +130,16 @@ function runtimesOn(clock: Clock): Runtime[] {
 export async function openOffline(
   config: Config,
 ): Promise<{ store: Store; tokens: Tokens; close(): Promise<void> }> {
-  const store = await openStore(config, SYSTEM_CLOCK, 'not listening: an offline command')
+  const redactor = await openRedactor()
+  const store = await openStore(config, SYSTEM_CLOCK, redactor, 'not listening: an offline command')
   return { store, tokens: await openTokens(store), close: () => store.close() }
 }
 
 /** The lease of a daemon on a shared database; on a file the kernel's lock decides and the lease is a formality. */
 const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
 
-async function openStore(config: Config, clock: Clock, address: string): Promise<Store> {
+async function openStore(config: Config, clock: Clock, redactor: Redactor, address: string): Promise<Store> {
   mkdirSync(config.stateFolder, { recursive: true, mode: 0o700 })
-  const redactor = await openRedactor()
   const options: StoreOptions = {
     identity: {
       daemon: 'main',

@@ -18,3 +18,17 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
     '  ',
   )
 }
+
+/** Further than these a message cannot be. */
+const DONE: ReadonlySet<string> = new Set(['read', 'failed'])
+
+/** How many messages are on their way to each agent. */
+export function waitingFor(
+  deliveries: readonly { agent: string; state: string; count: number }[],
+): ReadonlyMap<string, number> {
+  const waiting = new Map<string, number>()
+  for (const { agent, state, count } of deliveries) {
+    if (!DONE.has(state)) waiting.set(agent, (waiting.get(agent) ?? 0) + count)
+  }
+  return waiting
+}

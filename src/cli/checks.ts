@@ -2,10 +2,12 @@ import { execFileSync } from 'node:child_process'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { AppError } from '../model/errors.ts'
+import { openClient } from './connect.ts'
+import { counted } from './counted.ts'
+import { noTeam } from './faults.ts'
 import { findService, findToken, operatorFile } from './line.ts'
 import { loadTeam, withStore } from './offline.ts'
 import type { Place } from './place.ts'
-import { openClient } from './session.ts'
 
 export interface Finding {
   state: 'ok' | 'warn' | 'fail'
@@ -26,13 +28,7 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
   },
 
   config: async ({ configFile }) => {
-    if (configFile === undefined) {
-      return {
-        state: 'fail',
-        text: 'there is no orc.yaml here or in a folder above',
-        hint: 'Create one, or name it with --config FILE.',
-      }
-    }
+    if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
     const [{ formatProblems }, { readTeam }] = await Promise.all([
       import('../config.ts'),
       import('../main.ts'),
@@ -48,7 +44,7 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
     }
     if (loaded.warnings.length > 0)
       return { state: 'warn', text: formatProblems(loaded.warnings, configFile) }
-    return ok(`${configFile}, ${loaded.config.agents.length} agents`)
+    return ok(`${configFile}, ${counted(loaded.config.agents.length, 'agent')}`)
   },
 
   state: async ({ stateFolder }) => {
@@ -83,7 +79,8 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
       await (await openClient(place)).health()
       return ok(`answers at ${address}`)
     } catch (error) {
-      if (!(error instanceof AppError) || error.code !== 'SERVICE_UNREACHABLE') throw error
+      // That there is no orc.yaml is the finding of another check.
+      if (!(error instanceof AppError) || !/^(SERVICE_UNREACHABLE|NOT_FOUND)$/.test(error.code)) throw error
       return { state: 'warn', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
     }
   },

@@ -7,7 +7,7 @@ import type { Unknown } from './report.ts'
 export interface FieldSchema {
   description?: string
   enum?: string[]
-  default?: unknown
+  minLength?: number
 }
 
 export interface CommandType {
@@ -41,6 +41,25 @@ export async function askTypes(place: Place): Promise<CommandType[]> {
   })
   if (answer.commands === undefined) throw asError(answer)
   return answer.commands
+}
+
+/** A service that takes longer is left alone by whatever can do without it. */
+const PATIENCE_MS = 1000
+
+/** Those of the running service if there is one that answers, else those of every Orchub. Never fails. */
+export async function typesHere(place: Place): Promise<CommandType[]> {
+  const tooLong = new Promise<undefined>((resolve) => setTimeout(resolve, PATIENCE_MS, undefined).unref())
+  const asked = await Promise.race([askTypes(place).catch(() => undefined), tooLong])
+  return asked ?? (await builtInTypes())
+}
+
+/** What reading a command needs to know of it: the names of its fields. */
+export function shapeOf({ schema, body }: CommandType) {
+  return {
+    fields: Object.keys(schema.properties ?? {}),
+    required: schema.required ?? [],
+    ...(body === undefined ? {} : { body }),
+  }
 }
 
 /** The type behind a verb that this program does not know, or an error that suggests what was meant. */

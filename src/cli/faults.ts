@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { AppError, type ErrorCode } from '../model/errors.ts'
 import type { Place } from './place.ts'
+import type { Unknown } from './report.ts'
 
 /** What can go wrong before a command reaches the service, each with what to do about it. */
 function fault(code: ErrorCode, message: string, hint: string, cause?: unknown): AppError {
@@ -11,17 +12,20 @@ export function usage(message: string, hint: string): AppError {
   return fault('USAGE', message, hint)
 }
 
+/** The same wherever a team is needed and there is none, whether its service would be asked or its file read. */
+export function noTeam(configFile: string | undefined): AppError {
+  return fault(
+    'NOT_FOUND',
+    configFile === undefined
+      ? 'There is no orc.yaml here or in a folder above'
+      : `${configFile}: there is no such file`,
+    'Name it with --config FILE or ORC_CONFIG, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
+  )
+}
+
 export function notRunning({ configFile, stateFolder }: Place): AppError {
-  if (stateFolder === undefined) {
-    return fault(
-      'SERVICE_UNREACHABLE',
-      'There is no orc.yaml here or in a folder above, so that no service is known',
-      'Go to the folder of the team, or name its file with --config FILE or ORC_CONFIG.',
-    )
-  }
-  if (configFile !== undefined && !existsSync(configFile)) {
-    return fault('SERVICE_UNREACHABLE', `There is no ${configFile}`, 'Check --config or ORC_CONFIG.')
-  }
+  const isMissing = configFile === undefined ? stateFolder === undefined : !existsSync(configFile)
+  if (isMissing) return noTeam(configFile)
   return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${serveCommand(configFile)}`)
 }
 
@@ -109,4 +113,42 @@ export function needsValue(name: string, value: string): AppError {
     `--${name} needs a value`,
     `Such as --${name} ${value}; one that begins with dashes: --${name}=--${value}`,
   )
+}
+
+/** A slip of the finger must not send a command with a part of it left out. */
+export function noSuchField(verb: string, name: string, fields: readonly string[]): AppError {
+  const word = dashed(name)
+  return new AppError('USAGE', `orc ${verb} has no option --${word}`, {
+    hint: seeHelp(verb),
+    data: { unknown: { word, among: fields.map(dashed), prefix: '--' } satisfies Unknown },
+  })
+}
+
+export function missingField(verb: string, field: string): AppError {
+  return usage(`--${dashed(field)} is missing`, seeHelp(verb))
+}
+
+export function missingText(verb: string, body: string): AppError {
+  const name = body.toUpperCase()
+  return usage(
+    `${name} is missing`,
+    `Put ${name} after the options, or - to read it from standard input. ${seeHelp(verb)}`,
+  )
+}
+
+export function textTwice(body: string): AppError {
+  return usage('The text is given twice', `Keep one of --${dashed(body)}, - and the words.`)
+}
+
+export function noJson(verb: string, instead: string): AppError {
+  return usage(`orc ${verb} has nothing to say in JSON`, instead)
+}
+
+function seeHelp(verb: string): string {
+  return `orc ${verb} --help shows its options.`
+}
+
+/** A field as it is typed: `in_reply_to` is --in-reply-to. */
+export function dashed(field: string): string {
+  return field.replaceAll('_', '-')
 }

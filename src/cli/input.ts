@@ -11,7 +11,7 @@ export function noteTypedInput(): void {
   if (isatty(0)) complain(paint('dim', 'Reading standard input; Ctrl-D ends it.', 'err'))
 }
 
-/** All of standard input, unchanged: a message keeps its formatting to the last line end. */
+/** All of standard input but its final line end, which `echo` and editors add and nobody means. */
 export async function readInput(): Promise<string> {
   noteTypedInput()
   const chunks: Buffer[] = []
@@ -26,7 +26,8 @@ export async function readInput(): Promise<string> {
     }
   }
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(chunks))
+    return text.replace(/\r?\n$/, '')
   } catch {
     throw new AppError('INVALID_REQUEST', 'Standard input is not UTF-8 text', {
       hint: 'Send the path of a binary file rather than the file.',

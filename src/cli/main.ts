@@ -1,4 +1,4 @@
-import { BODIES, speak } from './speak.ts'
+import { SHAPES, speak } from './speak.ts'
 import type { Program, Verb } from './verb.ts'
 
 type Load = () => Promise<{ verb: Verb }>
@@ -70,7 +70,7 @@ async function fail(error: unknown, argv: readonly string[]): Promise<number> {
     import('./report.ts'),
     import('../config/suggestion.ts'),
   ])
-  const known = [...Object.keys(VERBS), ...Object.keys(BODIES).map((type) => type.replaceAll('_', '-'))]
+  const known = [...Object.keys(VERBS), ...Object.keys(SHAPES).map((type) => type.replaceAll('_', '-'))]
   return reportThrown(error, argv, ({ word, among, verbs }) =>
     nearest(word, verbs ? [...known, ...among] : among),
   )

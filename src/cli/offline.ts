@@ -1,17 +1,14 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainMark } from '../audit/verify.ts'
 import type { Config, LoadedConfig } from '../config.ts'
 import { AppError } from '../model/errors.ts'
+import { noTeam } from './faults.ts'
 import type { Place } from './place.ts'
 
 /** The configuration that the place names, or an error that tells its mistakes with their lines. */
 export async function loadTeam({ configFile }: Place, how: Loading = {}): Promise<Config> {
-  if (configFile === undefined) {
-    throw new AppError('CONFIG_INVALID', 'There is no orc.yaml here or in a folder above', {
-      hint: 'Name it with --config FILE, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
-    })
-  }
+  if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
   const { formatProblems, readConfig } = await import('../config.ts')
   const loaded = (how.read ?? readConfig)(configFile)
   if (!loaded.ok) {

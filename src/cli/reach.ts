@@ -1,8 +1,8 @@
 import type { Client } from '../client/client.ts'
 import { AppError } from '../model/errors.ts'
+import { openClientIfRunning } from './connect.ts'
 import { type Offline, withStore } from './offline.ts'
 import type { Place } from './place.ts'
-import { openClientIfRunning } from './session.ts'
 
 /** A service that starts with a large team or a slow disk; longer than this it is not starting but stuck. */
 const STARTING_MS = 10_000

@@ -1,4 +1,4 @@
-import type { Receipt, RecipientReceipt } from '../model/receipt.ts'
+import type { ErrorReceipt, Receipt, RecipientReceipt } from '../model/receipt.ts'
 import { showDetails } from './details.ts'
 import { exitCode, exitOfReceipt } from './exit-code.ts'
 import { complain, paint, plain, print, printJson } from './output.ts'
@@ -6,15 +6,17 @@ import { reportError } from './report.ts'
 
 /** What was done goes to standard output, what was not to standard error; with --json all goes to the first. */
 export function showAnyReceipt(receipt: Receipt, json: boolean): number {
-  if (json) printJson(receipt)
+  if (receipt.status === 'error') reportError(receipt, json)
+  else if (json) printJson(receipt)
   else {
     showText(receipt)
+    // Only where the service is of another version than this program, which checks names itself.
     if (receipt.ignored !== undefined) complain(`not used: ${plain(receipt.ignored.join(', '))}`)
   }
   return exitCode(exitOfReceipt(receipt))
 }
 
-function showText(receipt: Receipt): void {
+function showText(receipt: Exclude<Receipt, ErrorReceipt>): void {
   switch (receipt.status) {
     case 'delivered': {
       const recipients: readonly RecipientReceipt[] = receipt.recipients ?? [
@@ -38,8 +40,5 @@ function showText(receipt: Receipt): void {
       break
     case 'held':
       complain(`${paint('yellow', 'held:', 'err')} ${receipt.request_id}: ${plain(receipt.reason)}`)
-      break
-    case 'error':
-      reportError(receipt, false)
   }
 }

@@ -5,14 +5,23 @@ import { complain, OutputClosed, paint, plain, printJson } from './output.ts'
 
 /** An error as everyone meets it: what happened, its code, what to do next. With --json on standard output. */
 export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean): number {
-  const { code, message, hint } = error
-  if (json) printJson({ status: 'error', ...error })
+  const { code, message } = error
+  const hint = code === 'UNAUTHENTICATED' ? tokenHint(error.hint) : error.hint
+  if (json) printJson({ status: 'error', ...error, ...(hint === undefined ? {} : { hint }) })
   else {
     const [first, ...rest] = plain(message).split('\n')
     complain([`${paint('red', 'orc:', 'err')} ${first} (${code})`, ...rest].join('\n'))
     if (hint !== undefined) complain(`${paint('dim', 'hint:', 'err')} ${plain(hint)}`)
   }
   return exitCode(exitOfError(code))
+}
+
+/** The service speaks to programs, of a header; here a token comes from somewhere else. */
+function tokenHint(said: string | undefined): string | undefined {
+  if (!said?.includes('Authorization')) return said
+  return process.env.ORC_TOKEN === undefined
+    ? "The operator's token in the state folder is not one of this service: check ORC_URL and ORC_HOME, or start the service again."
+    : 'ORC_TOKEN was revoked, or belongs to another service. `orc token AGENT` makes a new one; unset it to speak as the operator.'
 }
 
 /** A word that is not known: whoever reports it may say what was probably meant. */

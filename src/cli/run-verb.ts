@@ -1,14 +1,13 @@
 import { readTyped } from './invocation.ts'
 import { findPlace } from './line.ts'
-import { print } from './output.ts'
 import type { Program, Verb } from './verb.ts'
-import { verbHelp } from './verb-help.ts'
+import { showVerbHelp } from './verb-help.ts'
 
 /** Reads what was typed after a verb and runs it. */
 export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
   const { words, options } = readTyped(verb, argv)
   if (options.has('help')) {
-    print(verbHelp(verb, await program.verbs(`${verb.name} `)))
+    showVerbHelp(verb, await program.verbs(`${verb.name} `), options.has('json'))
     return 0
   }
   const option = (name: string) => {

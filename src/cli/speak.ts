@@ -5,20 +5,36 @@ import type { Place } from './place.ts'
 const faults = () => import('./faults.ts')
 const output = () => import('./output.ts')
 
+/** What the shell form must know of a command type. */
+interface Shape {
+  fields: readonly string[]
+  required?: readonly string[]
+  /** The field that the words without an option fill. */
+  body?: string
+}
+
 /**
- * Which field the body fills, for the built-in commands: a copy of what the registry says, because loading the
- * schemas would double the time of a short command. A test compares the two. For others the service is asked.
+ * The built-in commands: a copy of what the registry says, because loading the schemas would double the time of a
+ * short command. A test compares the two. For other types the service is asked.
  */
-export const BODIES: Readonly<Record<string, { field?: string; required?: true }>> = {
-  send_message: { field: 'content', required: true },
-  mailbox_check: {},
-  query_mailbox: {},
-  update_status: { field: 'current_task' },
-  request_action: { field: 'reason' },
-  query_state: {},
-  list_agents: {},
-  context_status: {},
-  acknowledge: { field: 'ids', required: true },
+export const SHAPES: Readonly<Record<string, Shape>> = {
+  send_message: {
+    fields: ['from', 'to', 'title', 'priority', 'in_reply_to', 'content'],
+    required: ['to', 'content'],
+    body: 'content',
+  },
+  mailbox_check: { fields: ['agent'] },
+  query_mailbox: { fields: ['agent', 'filter', 'after'] },
+  update_status: { fields: ['agent', 'status', 'current_task'], required: ['status'], body: 'current_task' },
+  request_action: {
+    fields: ['from', 'action', 'target', 'reason'],
+    required: ['action', 'target'],
+    body: 'reason',
+  },
+  query_state: { fields: ['query', 'filter', 'agent'], required: ['query'] },
+  list_agents: { fields: [] },
+  context_status: { fields: ['agent'] },
+  acknowledge: { fields: ['agent', 'ids'], required: ['ids'], body: 'ids' },
 }
 
 /** A command in the shell form, before anyone knows its parameters. */
@@ -35,8 +51,9 @@ interface Said {
 }
 
 /**
- * Any command type in the shell form: `orc send-message --to Worker "Hello"` says send_message. It knows no schema:
- * the service judges the fields, so that a type which an application adds works here at once (S0.16, S1.17).
+ * Any command type in the shell form: `orc send-message --to Worker "Hello"` says send_message. A type that an
+ * application adds works here at once (S0.16, S1.17). Names are checked here, where a slip of the finger must not
+ * send half a command; values are judged by the service.
  */
 export async function speak(verb: string, argv: readonly string[]): Promise<number> {
   const said = await readSaid(argv)
@@ -44,10 +61,11 @@ export async function speak(verb: string, argv: readonly string[]): Promise<numb
   const place = findPlace(said.config)
   if (said.help) {
     const { showCommandHelp } = await import('./command-help.ts')
-    return await showCommandHelp(verb, type, place)
+    return await showCommandHelp(verb, type, place, said.json === true)
   }
-  const body = Object.hasOwn(BODIES, type) ? BODIES[type]! : await askForBody(verb, type, place)
-  const fields = await withBody(said, verb, body)
+  const shape = Object.hasOwn(SHAPES, type) ? SHAPES[type]! : await askForShape(verb, type, place)
+  if (said.noAck && type !== 'mailbox_check') throw (await faults()).noSuchField(verb, 'no-ack', shape.fields)
+  const fields = await withBody(await named(said.fields, verb, shape), said.words, verb, shape)
   const line = await openLine(place)
   const receipt = await say(line, { ...fields, type }, said.idempotencyKey)
   const exit = await showReceipt(receipt, said.json === true)
@@ -55,7 +73,7 @@ export async function speak(verb: string, argv: readonly string[]): Promise<numb
   return isMail ? await acknowledge(line, receipt, fields.agent, said.json === true) : exit
 }
 
-/** `--key value` and `--key=value` become fields; the service says which ones the command has. */
+/** `--key value` and `--key=value` become fields, whatever the command. */
 async function readSaid(argv: readonly string[]): Promise<Said> {
   const said: Said = { fields: {}, words: [] }
   for (let at = 0; at < argv.length; at++) {
@@ -96,7 +114,7 @@ async function readOption(said: Said, word: string, next: string | undefined): P
     }
     said.idempotencyKey = value
   } else {
-    const field = name.replaceAll('-', '_')
+    const field = fold(name)
     if (Object.hasOwn(said.fields, field))
       throw (await faults()).usage(`--${name} is there twice`, 'Keep one of the two.')
     Object.defineProperty(said.fields, field, { value, enumerable: true })
@@ -104,31 +122,53 @@ async function readOption(said: Said, word: string, next: string | undefined): P
   return attached === undefined ? 1 : 0
 }
 
-/** A verb that this program does not know may be a command type of the application that the service runs in. */
-async function askForBody(verb: string, type: string, place: Place) {
-  const { askType } = await import('./command-types.ts')
-  const { body, schema } = await askType(verb, type, place)
-  return body === undefined ? {} : { field: body, required: schema.required?.includes(body) === true }
+/** `--in-reply-to`, `--in_reply_to` and `--In-Reply-To` are one field (S0.4). */
+function fold(name: string): string {
+  return name.replaceAll('-', '_').toLowerCase()
 }
 
-async function withBody(said: Said, verb: string, body: { field?: string; required?: boolean }) {
-  const { fields, words } = said
-  const { field } = body
-  if (field === undefined) {
+/** A verb that this program does not know may be a command type of the application that the service runs in. */
+async function askForShape(verb: string, type: string, place: Place): Promise<Shape> {
+  const { askType, shapeOf } = await import('./command-types.ts')
+  return shapeOf(await askType(verb, type, place))
+}
+
+/** The fields under the names the command has for them. */
+async function named(said: Said['fields'], verb: string, { fields, required, body }: Shape) {
+  const given: Record<string, string> = {}
+  for (const name of Object.keys(said)) {
+    const field = fields.find((one) => fold(one) === name)
+    if (field === undefined) throw (await faults()).noSuchField(verb, name, fields)
+    given[field] = said[name]!
+  }
+  const missing = required?.find((field) => field !== body && !Object.hasOwn(given, field))
+  if (missing !== undefined) throw (await faults()).missingField(verb, missing)
+  return given
+}
+
+async function withBody(
+  fields: Record<string, string>,
+  words: readonly string[],
+  verb: string,
+  { body, required }: Shape,
+): Promise<Record<string, string>> {
+  if (body === undefined) {
     if (words.length === 0) return fields
     throw (await faults()).usage(
       `${verb} takes no text: "${words.join(' ')}"`,
       `orc ${verb} --help shows its options.`,
     )
   }
-  const named = Object.hasOwn(fields, field)
-  if (words.length > 0 && (named || (words.includes('-') && words.length > 1))) {
-    throw (await faults()).usage('The text is given twice', `Keep one of --${field}, - and the words.`)
+  const isNamed = Object.hasOwn(fields, body)
+  if (words.length > 0 && (isNamed || (words.includes('-') && words.length > 1))) {
+    throw (await faults()).textTwice(body)
   }
-  if (words.length > 0 && words[0] !== '-') return { ...fields, [field]: words.join(' ') }
-  if (words.length === 0 && (named || !body.required)) return fields
+  if (words.length > 0 && words[0] !== '-') return { ...fields, [body]: words.join(' ') }
+  const isNeeded = !isNamed && required?.includes(body) === true
+  if (words.length === 0 && !isNeeded) return fields
   const { isInputGiven, readInput } = await import('./input.ts')
-  return words.length > 0 || isInputGiven() ? { ...fields, [field]: await readInput() } : fields
+  if (words.length === 0 && !isInputGiven()) throw (await faults()).missingText(verb, body)
+  return { ...fields, [body]: await readInput() }
 }
 
 async function say(line: Line, command: Record<string, string>, idempotencyKey?: string): Promise<Receipt> {

@@ -1,10 +1,20 @@
 import { optionsText } from './command-help.ts'
 import { usageLine } from './invocation.ts'
-import { paint } from './output.ts'
+import { paint, print, printJson } from './output.ts'
 import { table } from './table.ts'
 import { COMMON_OPTIONS, type Verb } from './verb.ts'
 
-export function verbHelp(verb: Verb, below: readonly Verb[]): string {
+export function showVerbHelp(verb: Verb, below: readonly Verb[], json: boolean): void {
+  if (json) printJson(verbFacts(verb))
+  else print(verbHelp(verb, below))
+}
+
+function verbFacts(verb: Verb) {
+  const { run: _, ...facts } = verb
+  return { ...facts, options: [...(verb.options ?? []), ...COMMON_OPTIONS], usage: usageLine(verb) }
+}
+
+function verbHelp(verb: Verb, below: readonly Verb[]): string {
   return [
     `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
     '',

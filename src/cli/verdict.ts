@@ -1,7 +1,7 @@
 import type { Receipt } from '../model/receipt.ts'
+import { openClient } from './connect.ts'
 import { print, printJson } from './output.ts'
 import { showAnyReceipt } from './receipt-text.ts'
-import { openClient } from './session.ts'
 import type { Invocation } from './verb.ts'
 
 /** A person's word on one request. The exit code tells whether it was taken, not what became of the held command. */

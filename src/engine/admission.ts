@@ -14,7 +14,12 @@ export interface Admission {
    * Whether this refusal should be written down. A flood of refused commands must not fill the disk: past the
    * same rate they are counted, and the next one written says how many went before it.
    */
-  noteRefusal(team: Team, agent: string, now: number): { write: boolean; unwritten: number }
+  noteRefusal(
+    team: Team,
+    agent: string,
+    kind: 'refusal' | 'security',
+    now: number,
+  ): { write: boolean; unwritten: number }
 }
 
 export function createAdmission(): Admission {
@@ -33,10 +38,12 @@ export function createAdmission(): Admission {
   return {
     takeCommand: (team, agent, now) => takeFrom(commands, agent, now, team.config.limits.rate),
     takePair: (team, from, to, now) => takeFrom(pairs, `${from} ${to}`, now, team.config.limits.pairRate),
-    noteRefusal(team, agent, now) {
-      const write = takeFrom(refusals, agent, now, team.config.limits.rate) === undefined
-      const before = unwritten.get(agent) ?? 0
-      unwritten.set(agent, write ? 0 : before + 1)
+    noteRefusal(team, agent, kind, now) {
+      // Apart, or many small mistakes would hide a forgery.
+      const key = `${kind} ${agent}`
+      const write = takeFrom(refusals, key, now, team.config.limits.rate) === undefined
+      const before = unwritten.get(key) ?? 0
+      unwritten.set(key, write ? 0 : before + 1)
       return { write, unwritten: before }
     },
   }

@@ -20,6 +20,8 @@ export interface Switch {
   readonly timers: Timers
   readonly sessions: Sessions
   readonly clock: Clock
+  /** Takes secrets out, for what is cut short before the audit sees it whole. */
+  redact(text: string): string
   readonly log: Log
   /** The current team; a reload replaces it. */
   team(): Team
@@ -42,6 +44,8 @@ export interface HandlerContext {
   readonly speaker: Speaker
   /** A person has approved exactly this command, so that `ask` counts as `allow`. */
   readonly approved: boolean
+  /** For what is taken or counted in memory: computed once for the command, though its work may run again. */
+  once<T>(what: string, compute: () => T): T
 }
 
 /** Thrown values would roll the batch back; an expected refusal is returned instead. */

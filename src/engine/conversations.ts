@@ -1,8 +1,7 @@
 import { parseId } from '../model/identifier.ts'
 import { observe, type PingPong } from '../rules/loop.ts'
 import type { MessageRow } from '../store/messages.ts'
-import { type ParkedRow, readParked } from '../store/parked.ts'
-import type { Reader, Store } from '../store/store.ts'
+import type { Reader } from '../store/store.ts'
 import type { Team } from './team.ts'
 
 /** Where a message stands in a conversation: how many replies led to it, and to which first message they go back. */
@@ -10,6 +9,8 @@ export interface Cause {
   key: number
   hop: number
   correlation: number
+  /** Said by the speaker, not inferred. */
+  said: boolean
 }
 
 /**
@@ -27,9 +28,8 @@ export interface Conversations {
   handedOut(agent: string, cause: Cause, now: number): void
   /** Sees a message go by; says why the conversation should be parked, if it should. */
   observe(team: Team, from: string, to: string, hop: number, now: number): string | undefined
-  parkedBy(from: string, to: string): number | undefined
-  parked(pair: string, request: number): void
-  unparked(pair: string): void
+  /** They count from zero again. */
+  forget(pair: string): void
 }
 
 /** Older than this, what an agent was handed is no longer taken for the cause of what it says. */
@@ -39,10 +39,9 @@ export function pairOf(a: string, b: string): string {
   return a < b ? `${a} ${b}` : `${b} ${a}`
 }
 
-export async function openConversations(store: Store): Promise<Conversations> {
+export function createConversations(): Conversations {
   const lastHanded = new Map<string, { cause: Cause; at: number }>()
   const pingPongs = new Map<string, PingPong>()
-  const parkedPairs = new Map((await readParked(store)).map((row: ParkedRow) => [row.pair, row.request]))
 
   return {
     async causeOf(reader, agent, inReplyTo, now) {
@@ -52,7 +51,7 @@ export async function openConversations(store: Store): Promise<Conversations> {
           'SELECT hop, correlation FROM messages WHERE seq = ? AND (recipient = ? OR sender = ?)',
           [key, agent, agent],
         )
-        if (row !== undefined) return { key, hop: row.hop, correlation: row.correlation }
+        if (row !== undefined) return { key, hop: row.hop, correlation: row.correlation, said: true }
       }
       const handed = lastHanded.get(agent)
       return handed !== undefined && now - handed.at < IMPLIED_CAUSE_MS ? handed.cause : undefined
@@ -72,10 +71,7 @@ export async function openConversations(store: Store): Promise<Conversations> {
       if (seen.verdict === 'ok') return undefined
       return `${from} and ${to} answered each other ${seen.turns} times in ${Math.round(pingPong.withinMs / 1000)} s`
     },
-    parkedBy: (from, to) => (parkedPairs.size === 0 ? undefined : parkedPairs.get(pairOf(from, to))),
-    parked: (pair, request) => void parkedPairs.set(pair, request),
-    unparked(pair) {
-      parkedPairs.delete(pair)
+    forget(pair) {
       pingPongs.delete(pair)
       for (const agent of pair.split(' ')) lastHanded.delete(agent)
     },

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Principal } from '../model/agent.ts'
+import { OPERATOR, type Principal } from '../model/agent.ts'
 import type { AuditDraft } from '../model/audit-entry.ts'
 import type { Command, CommandDefinition, SaidCommand } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
@@ -24,6 +24,9 @@ export type Handle = (
   circumstances?: Circumstances,
 ) => Promise<Receipt>
 
+/** Whoever invents more names than this knows what is wrong. */
+const IGNORED_NAMED = 20
+
 const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permission', reason: '' }
 
 /**
@@ -43,27 +46,24 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
     const handler = handlers[definition.type]
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
 
-    // Taken once, though the work below may run again: a repetition is not a second command.
     const counted = principal.kind === 'agent' && handler.free !== true
-    let wait: number | undefined | 'not asked' = counted ? 'not asked' : undefined
-    const admit = () => {
-      if (wait === 'not asked') wait = parts.admission.takeCommand(team, speaker.name, parts.clock.now())
-      return wait
-    }
-
-    const { idempotencyKey } = circumstances
+    const once = createOnce()
+    // A look has no effect to repeat, and its answer may be large.
+    const idempotencyKey = handler.looksOnly === true ? undefined : circumstances.idempotencyKey
+    const keyOwner = speaker.onBehalf ? `${OPERATOR} for ${speaker.name}` : speaker.name
     const digest = idempotencyKey === undefined ? '' : digestOf(definition, command)
     const answer = await parts.store.write(async (tx): Promise<Receipt | AppError> => {
       if (idempotencyKey !== undefined) {
-        const earlier = await findReceipt(tx, speaker.name, idempotencyKey)
+        const earlier = await findReceipt(tx, keyOwner, idempotencyKey)
         if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
       }
-      const context: HandlerContext = { parts, team, tx, speaker, approved: false }
+      const context: HandlerContext = { parts, team, tx, speaker, approved: false, once }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
-      if (decision.verdict === 'deny') return block(context, command, decision)
-      const retryAfterMs = admit()
+      const takeCommand = () => parts.admission.takeCommand(team, speaker.name, parts.clock.now())
+      const retryAfterMs = counted ? once('rate', takeCommand) : undefined
       if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
+      if (decision.verdict === 'deny') return block(context, command, decision)
       const receipt =
         decision.verdict === 'ask'
           ? await hold(context, definition, command, decision)
@@ -71,12 +71,21 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       if (receipt instanceof AppError) return receipt
       const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
       if (idempotencyKey !== undefined) {
-        await keepReceipt(tx, speaker.name, idempotencyKey, { digest, receipt: JSON.stringify(noted) })
+        await keepReceipt(tx, keyOwner, idempotencyKey, { digest, receipt: JSON.stringify(noted) })
       }
       return noted
     })
     parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
     return answer instanceof AppError ? refuse(parts, speaker.name, definition.type, answer) : answer
+  }
+}
+
+/** What is taken or counted in memory is so once for a command, though its work may run again. */
+function createOnce(): HandlerContext['once'] {
+  const results = new Map<string, unknown>()
+  return <T>(what: string, compute: () => T): T => {
+    if (!results.has(what)) results.set(what, compute())
+    return results.get(what) as T
   }
 }
 
@@ -139,15 +148,20 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
 
 /** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
 async function refuse(parts: Switch, speaker: string, type: string, error: AppError): Promise<Receipt> {
-  const note = parts.admission.noteRefusal(parts.team(), speaker, parts.clock.now())
+  const kind = isSecurity(error) ? 'security' : 'refusal'
+  const note = parts.admission.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
   if (note.write) {
     await parts.store.write((tx) => tx.audit(refusalEntry(speaker, type, error, note.unwritten)))
   }
   return errorReceipt(error)
 }
 
+function isSecurity({ code }: AppError): boolean {
+  return code === 'SENDER_MISMATCH' || code === 'FORBIDDEN'
+}
+
 function refusalEntry(speaker: string, type: string, error: AppError, unwritten: number): AuditDraft {
-  const forged = error.code === 'SENDER_MISMATCH' || error.code === 'FORBIDDEN'
+  const forged = isSecurity(error)
   const more = unwritten === 0 ? '' : ` (and ${unwritten} more before it, not written down)`
   return {
     type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
@@ -172,14 +186,15 @@ function noteIgnored(
   receipt: Receipt,
 ): Receipt {
   if (ignored.length === 0) return receipt
+  const named = ignored.slice(0, IGNORED_NAMED)
   tx.audit({
     type: 'command.fields_ignored',
     class: 'internal',
     actor: speaker.name,
-    text: `${definition.type}: ignored ${ignored.join(', ')}`,
-    data: { command: definition.type, ignored },
+    text: `${definition.type}: ignored ${named.join(', ')}`,
+    data: { command: definition.type, ignored: named },
   })
-  return { ...receipt, ignored }
+  return { ...receipt, ignored: named }
 }
 
 function principalName(principal: Principal): string {

@@ -8,6 +8,8 @@ import type { HandlerContext } from './context.ts'
 export interface Handler<Fields = Record<string, unknown>> {
   /** Not counted against the speaker's rate. */
   free?: boolean
+  /** Changes nothing, so that an idempotency key has nothing to protect. */
+  looksOnly?: boolean
   /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
   handle(

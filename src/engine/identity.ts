@@ -1,23 +1,22 @@
-import { OPERATOR, type Principal } from '../model/agent.ts'
-import type { CommandDefinition, SaidCommand } from '../model/command.ts'
+import { foldName, OPERATOR, type Principal } from '../model/agent.ts'
+import { CLAIMS, type CommandDefinition, type SaidCommand } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
 import type { Outcome, Speaker } from './context.ts'
 import { isOperatorName, type Team } from './team.ts'
 
-/** Fields that claim to name the speaker, in any codec. Claims are compared with the transport's word, never believed. */
-const CLAIMS = new Set(['from', 'from_agent'])
-
 /** Identity comes from the transport (C3); what the command says of its sender must agree with it. */
 export function identify(team: Team, principal: Principal, said: SaidCommand): Outcome<Speaker> {
-  const claimed = claimedSender(said)
+  const claims = claimedSenders(said)
   if (principal.kind === 'agent') {
     const name = team.resolve(principal.agent)
     if (name === undefined) return { ok: false, error: noLongerRegistered(principal.agent) }
-    if (claimed !== undefined && claimed.toLowerCase() !== name.toLowerCase()) {
-      return { ok: false, error: senderMismatch(name, claimed) }
-    }
+    const other = claims.find((claim) => foldName(claim) !== foldName(name))
+    if (other !== undefined) return { ok: false, error: senderMismatch(name, other) }
     return { ok: true, value: { name, principal, onBehalf: false } }
   }
+  const claimed = claims[0]
+  const other = claims.find((claim) => foldName(claim) !== foldName(claimed!))
+  if (other !== undefined) return { ok: false, error: senderMismatch(claimed!, other) }
   if (claimed === undefined || isOperatorName(claimed)) {
     return { ok: true, value: { name: OPERATOR, principal, onBehalf: false } }
   }
@@ -26,16 +25,17 @@ export function identify(team: Team, principal: Principal, said: SaidCommand): O
   return { ok: true, value: { name, principal, onBehalf: true } }
 }
 
-function claimedSender(said: SaidCommand): string | undefined {
+function claimedSenders(said: SaidCommand): string[] {
+  const claims: string[] = []
   for (const key of Object.keys(said.fields)) {
     if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
     const value = said.fields[key]
     if (value === undefined || value === null) continue
     // Whatever is no text names nobody, and so never the speaker.
     const text = typeof value === 'string' ? value.trim() : '(not a name)'
-    if (text !== '') return text
+    if (text !== '') claims.push(text)
   }
-  return undefined
+  return claims
 }
 
 /** The agent a command is about: the caller itself, unless it names another (C14). */

@@ -1,4 +1,4 @@
-import type { SaidCommand } from '../model/command.ts'
+import { CLAIMS, type SaidCommand } from '../model/command.ts'
 import { asAppError } from '../model/errors.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
@@ -11,6 +11,9 @@ export interface Listener {
   /** What was said so far is all of it: a command left open does not swallow the next turn. */
   endTurn(): void
 }
+
+/** `handedOut`: the messages that the answer itself brings to the agent. */
+export type Answer = (block: string, handedOut: readonly string[]) => void
 
 export function knownCommands(registry: Registry): KnownCommands {
   return (type) => {
@@ -25,12 +28,21 @@ export function knownCommands(registry: Registry): KnownCommands {
   }
 }
 
+/** The same for what is carried out: whoever claims to be somebody must be heard, or the claim could not be refused. */
+export function heardCommands(registry: Registry): KnownCommands {
+  const known = knownCommands(registry)
+  return (type) => {
+    const shape = known(type)
+    return shape === undefined ? undefined : { ...shape, fields: new Set([...shape.fields, ...CLAIMS]) }
+  }
+}
+
 export function createListener(
   registry: Registry,
   handle: (said: SaidCommand) => Promise<Receipt>,
-  answer: (block: string) => void,
+  answer: Answer,
 ): Listener {
-  const known = knownCommands(registry)
+  const known = heardCommands(registry)
   let scanner = createScanner(known)
   let last: Promise<void> = Promise.resolve()
 
@@ -39,7 +51,7 @@ export function createListener(
       const said = { type: found.type, fields: found.fields, ignored: found.ignored }
       // A full disk or a lost database is the agent's to know, too.
       const receipt = await handle(said).catch((error: unknown) => errorReceipt(asAppError(error)))
-      answer(renderResponse(found.type, receipt))
+      answer(renderResponse(found.type, receipt), handedOutBy(found.type, receipt))
       return
     }
     const { code, message, hint } = found
@@ -52,6 +64,7 @@ export function createListener(
         message: `${code}: ${message}`,
         hint,
       }),
+      [],
     )
   }
 
@@ -72,3 +85,8 @@ export function createListener(
 }
 
 const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
+
+function handedOutBy(type: string, receipt: Receipt): string[] {
+  if (type !== 'mailbox_check' || receipt.status !== 'ok') return []
+  return (receipt.details?.messages as { id: string }[]).map((message) => message.id)
+}

@@ -19,6 +19,8 @@ import type { Timers } from './timers.ts'
 /** How long a receiver has to acknowledge what it was handed (C8). */
 export const ACKNOWLEDGE_MS = 30_000
 /** What one hand-out holds at most; the rest follows at the next one. */
+/** How many waiting messages are worth counting: beyond it, more is more. */
+const COUNTED = 1000
 const HAND_OUT = { messages: 500, bytes: 4_000_000 }
 
 /** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
@@ -36,6 +38,8 @@ export interface Mailroom {
   /** Someone has mail: wakes whoever waits for it. Called after the commit. */
   announce(agent: string, priority: Priority, from: string): void
   onMail(listener: OnMail): void
+  /** While an agent is paused, whoever waits for its mail goes on waiting (S1.24). */
+  setHeld(agent: string, held: boolean): void
 }
 
 /** Priority and sender are of the newest message; a hand-out gives all that wait. */
@@ -69,6 +73,7 @@ export function createMailroom(
 ): Mailroom {
   const waiters = new Map<string, Set<() => void>>()
   const listeners: OnMail[] = []
+  const heldBack = new Set<string>()
 
   async function handOut(
     tx: Tx,
@@ -96,7 +101,7 @@ export function createMailroom(
       timers.setFor(until)
       conversations.handedOut(agent, causeFrom(last), clock.now())
     })
-    const remaining = await countQueued(tx, agent)
+    const remaining = await countQueued(tx, agent, COUNTED)
     return { messages, remaining }
   }
 
@@ -161,13 +166,17 @@ export function createMailroom(
     moved,
     announce,
     onMail: (listener) => void listeners.push(listener),
+    setHeld(agent, held) {
+      if (held) heldBack.add(agent)
+      else if (heldBack.delete(agent)) announce(agent, 'normal', ORCHESTRATOR)
+    },
     async waitForMail(agent, { waitMs, evidence, signal }) {
       const deadline = clock.now() + waitMs
       while (!signal.aborted) {
         // Listening first: mail that comes while we look is not missed.
         const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
         try {
-          if ((await countQueued(store, agent)) > 0) {
+          if (!heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {
             const { messages } = await store.write((tx) => handOut(tx, agent, evidence))
             if (messages.length > 0) return messages
           }
@@ -201,7 +210,12 @@ export function createMailroom(
 }
 
 function causeFrom(mail: Mail) {
-  return { key: parseId('msg', mail.id)!, hop: mail.hop, correlation: parseId('msg', mail.correlationId)! }
+  return {
+    key: parseId('msg', mail.id)!,
+    hop: mail.hop,
+    correlation: parseId('msg', mail.correlationId)!,
+    said: false,
+  }
 }
 
 /** What the receiver confirms is its own word; every other step is ours. */

@@ -7,7 +7,7 @@ import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { createAdmission } from './admission.ts'
 import type { Switch } from './context.ts'
-import { openConversations } from './conversations.ts'
+import { createConversations } from './conversations.ts'
 import { createHandle, type Handle } from './handle.ts'
 import type { AddedCommand } from './handler.ts'
 import { handlerTable } from './handlers/table.ts'
@@ -26,6 +26,7 @@ export interface SwitchboardOptions {
   store: Store
   clock: Clock
   log: Log
+  redact: (text: string) => string
   runtimes?: readonly Runtime[]
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
@@ -55,7 +56,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   const handlers = handlerTable(added)
   let team: Team = createTeam(options.config)
 
-  const conversations = await openConversations(store)
+  const conversations = createConversations()
   const timers = createTimers(store, clock, log)
   const mailroom = createMailroom(store, timers, conversations, clock)
   const tokens = await openTokens(store)
@@ -80,6 +81,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     sessions,
     clock,
     log,
+    redact: options.redact,
     team: () => team,
   }
   const door = createHandle(parts, handlers)

@@ -36,7 +36,7 @@ export async function hold(
   const id = await openRequest(context, command, {
     kind: 'approval',
     purpose: 'command',
-    question: `May ${context.speaker.name} ${describe(definition, command)}?`,
+    question: `May ${context.speaker.name} ${describe(definition, command, context.parts.redact)}?`,
     reason: decision.reason,
   })
   return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
@@ -48,7 +48,7 @@ export async function askToGoOn(
   fields: FieldsOf<'send_message'>,
   reason: string,
 ): Promise<HeldReceipt> {
-  const { tx, parts, speaker } = context
+  const { tx, speaker } = context
   const pair = pairOf(speaker.name, fields.to)
   const id = await openRequest(
     context,
@@ -71,7 +71,6 @@ export async function askToGoOn(
     text: `${speaker.name} and ${fields.to} are parked: ${reason}`,
     data: { pair: pair.split(' '), request_id: id },
   })
-  tx.afterCommit(() => parts.conversations.parked(pair, key))
   return {
     status: 'held',
     request_id: id,
@@ -117,13 +116,19 @@ async function openRequest(
   return id
 }
 
-function describe(definition: CommandDefinition, command: Command): string {
+function describe(definition: CommandDefinition, command: Command, redact: (text: string) => string): string {
   const { to, title, content, action, target } = command.fields as Record<string, string | undefined>
   if (definition.type === 'send_message') {
-    return `send ${to} the message "${(title ?? content ?? '').slice(0, 80)}"`
+    return `send ${to} the message "${redact((title ?? content ?? '').slice(0, 8192)).slice(0, 80)}"`
   }
   if (definition.type === 'request_action') return `${action} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)
+}
+
+/** The held command, if there is one and it is the one that was asked about. */
+export function intactAction({ action, action_hash }: HumanRequestRow): Command | undefined {
+  if (action === null || hash('sha256', action) !== action_hash) return undefined
+  return JSON.parse(action) as Command
 }
 
 export function toHumanRequest(row: HumanRequestRow): HumanRequest {
@@ -137,10 +142,8 @@ export function toHumanRequest(row: HumanRequestRow): HumanRequest {
     createdAt: new Date(row.created_at).toISOString(),
     expiresAt: new Date(row.expires_at).toISOString(),
   }
-  if (row.action !== null && row.action_hash !== null) {
-    const { type, fields } = JSON.parse(row.action) as Command
-    request.action = { type, fields, hash: row.action_hash }
-  }
+  const action = intactAction(row)
+  if (action !== undefined) request.action = { ...action, hash: row.action_hash! }
   if (row.decided_at !== null) request.decidedAt = new Date(row.decided_at).toISOString()
   if (row.decided_by !== null) request.decidedBy = row.decided_by
   if (row.comment !== null) request.comment = row.comment

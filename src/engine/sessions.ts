@@ -3,11 +3,11 @@ import type { SessionState } from '../model/agent.ts'
 import type { Action } from '../model/command.ts'
 import { parseId } from '../model/identifier.ts'
 import type { Priority } from '../model/message.ts'
-import type { Runtime, Session } from '../runtimes/runtime.ts'
+import type { Arrival, Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import type { Store } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
-import type { Listener } from './listener.ts'
+import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
@@ -37,15 +37,18 @@ export interface SessionsOptions {
   team: () => Team
   prompt: (agent: string) => string
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
-  listen: (agent: string, answer: (block: string) => void) => Listener
+  listen: (agent: string, answer: Answer) => Listener
 }
 
 interface Running {
-  session: Session
+  /** Undefined while it starts. */
+  session: Session | undefined
   listener: Listener
-  /** Answers to the agent's own commands, waiting for its next turn. */
-  answers: string[]
+  /** Answers to the agent's own commands, waiting for its next turn, with the messages they hand out. */
+  answers: { block: string; handedOut: readonly string[] }[]
   delivering: boolean
+  /** Something may be there for it. */
+  wanted: boolean
   noticedAt: number
   usage: { lines: number; characters: number }
 }
@@ -56,12 +59,15 @@ const RUNTIME_ACK_MS = 120_000
 const CHARACTERS_PER_TOKEN = 4
 /** A flood of important messages is one notice (C2). */
 const NOTICE_EVERY_MS = 2000
+/** After a full disk or a lost database. */
+const TRY_AGAIN_MS = 2000
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, mailroom, log, team } = options
   const running = new Map<string, Running>()
   const paused = new Set<string>()
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
+  let known: ReadonlySet<string> = new Set()
   let closing = false
 
   const agentConfig = (name: string): AgentConfig | undefined =>
@@ -73,18 +79,21 @@ export function createSessions(options: SessionsOptions): Sessions {
     const runtime = runtimeOf(name)
     if (config === undefined || runtime === undefined || running.has(name) || closing) return
     const state: Running = {
-      session: undefined as never,
-      listener: options.listen(name, (block) => {
-        state.answers.push(block)
+      session: undefined,
+      listener: options.listen(name, (block, handedOut) => {
+        state.answers.push({ block, handedOut })
         void deliverNext(name)
       }),
       answers: [],
       delivering: false,
+      wanted: false,
       noticedAt: Number.NEGATIVE_INFINITY,
       usage: { lines: 0, characters: 0 },
     }
+    // Before the first await, or two requests at once would start it twice.
+    running.set(name, state)
     try {
-      state.session = await runtime.start(
+      const session = await runtime.start(
         { name, prompt: options.prompt(name), settings: config.with },
         {
           said(text) {
@@ -93,25 +102,30 @@ export function createSessions(options: SessionsOptions): Sessions {
           },
           changed(session, evidence) {
             if (session !== 'busy') state.listener.endTurn()
+            if (session === 'exited' && running.get(name) === state) running.delete(name)
             void record(name, session, evidence).then(() => deliverNext(name))
           },
         },
       )
-      running.set(name, state)
+      state.session = session
+      // It was stopped while it started.
+      if (running.get(name) !== state) await session.stop()
     } catch (error) {
+      running.delete(name)
       log.error({ agent: name, err: error }, 'the agent could not be started')
-      await record(
-        name,
-        'error',
-        `could not be started: ${error instanceof Error ? error.message : String(error)}`,
-      )
+      await record(name, 'error', `could not be started: ${reasonOf(error)}`)
     }
   }
 
   async function stop(name: string) {
     const state = running.get(name)
     running.delete(name)
-    await state?.session.stop()
+    try {
+      await state?.session?.stop()
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'the agent could not be stopped')
+      await record(name, 'error', `could not be stopped: ${reasonOf(error)}`)
+    }
   }
 
   async function record(name: string, session: SessionState, evidence: string) {
@@ -132,32 +146,54 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
   }
 
-  /** One turn at a time: first the answers to its own commands, then the messages that wait. */
+  /** Called whenever something may be there for the agent. While a turn is given, it makes us look again after it. */
   async function deliverNext(name: string) {
     const state = running.get(name)
-    if (state === undefined || state.delivering || paused.has(name) || state.session.state !== 'idle') return
+    if (state === undefined) return
+    state.wanted = true
+    if (state.delivering) return
     state.delivering = true
     try {
-      const answers = state.answers.splice(0)
-      const { messages } = await store.write((tx) =>
-        mailroom.handOut(tx, name, `given to the ${runtimeOf(name)?.name} runtime`, {
-          byPriority: true,
-          ackMs: RUNTIME_ACK_MS,
-        }),
-      )
-      if (answers.length === 0 && messages.length === 0) return
-      const text = [...answers, ...messages.map(renderEnvelope)].join('\n\n')
-      const arrival = await state.session.deliver(text)
-      const keys = messages.map((mail) => parseId('msg', mail.id)!)
-      await store.write((tx) => mailroom.moved(tx, name, keys, arrival.state, arrival.evidence))
-      if (arrival.state === 'queued') state.answers.unshift(...answers)
+      while (state.wanted && isListening(name, state)) {
+        state.wanted = false
+        await deliverTurn(name, state)
+      }
     } catch (error) {
-      if (!closing) log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
+      if (closing) return
+      log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
+      options.clock.after(TRY_AGAIN_MS, () => void deliverNext(name))
     } finally {
       state.delivering = false
     }
-    // Something may have come in meanwhile.
-    if (state.session.state === 'idle' && state.answers.length > 0) void deliverNext(name)
+  }
+
+  function isListening(name: string, state: Running): boolean {
+    return running.get(name) === state && !paused.has(name) && state.session?.state === 'idle'
+  }
+
+  /** First the answers to its own commands, then the messages that wait, as one turn. */
+  async function deliverTurn(name: string, state: Running) {
+    const { messages } = await store.write((tx) =>
+      mailroom.handOut(tx, name, `given to the ${runtimeOf(name)?.name} runtime`, {
+        byPriority: true,
+        ackMs: RUNTIME_ACK_MS,
+      }),
+    )
+    const answers = state.answers.splice(0)
+    if (answers.length === 0 && messages.length === 0) return
+    const text = [...answers.map((answer) => answer.block), ...messages.map(renderEnvelope)].join('\n\n')
+    let arrival: Arrival
+    try {
+      arrival = await state.session!.deliver(text)
+    } catch (error) {
+      state.answers.unshift(...answers)
+      throw error
+    }
+    if (arrival.state === 'queued') state.answers.unshift(...answers)
+    // What a mailbox_check of its own handed out has arrived with the answer to it.
+    const ids = [...answers.flatMap((answer) => answer.handedOut), ...messages.map((mail) => mail.id)]
+    const keys = ids.map((id) => parseId('msg', id)!)
+    await store.write((tx) => mailroom.moved(tx, name, keys, arrival.state, arrival.evidence))
   }
 
   async function registerAll() {
@@ -169,19 +205,20 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
   async function newMail(name: string, priority: Priority, from: string) {
     const state = running.get(name)
-    if (state === undefined || paused.has(name)) return
-    if (state.session.state === 'busy') {
-      if (priority === 'urgent') await state.session.interrupt()
-      else if (priority === 'high') await giveNotice(state, from)
+    const session = state?.session
+    if (state === undefined || session === undefined || paused.has(name)) return
+    if (session.state === 'busy') {
+      if (priority === 'urgent') await session.interrupt()
+      else if (priority === 'high') await giveNotice(state, session, from)
     }
     await deliverNext(name)
   }
 
-  async function giveNotice(state: Running, from: string) {
+  async function giveNotice(state: Running, session: Session, from: string) {
     const now = options.clock.now()
     if (now - state.noticedAt < NOTICE_EVERY_MS) return
     state.noticedAt = now
-    await state.session.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+    await session.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
   }
 
   mailroom.onMail((agent, priority, from) => {
@@ -214,6 +251,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       await start(name)
     },
     setPaused(name, hold) {
+      mailroom.setHeld(name, hold)
       if (hold) paused.add(name)
       else if (paused.delete(name)) void deliverNext(name)
     },
@@ -225,19 +263,31 @@ export function createSessions(options: SessionsOptions): Sessions {
     async follow() {
       await registerAll()
       for (const name of running.keys()) if (agentConfig(name) === undefined) await stop(name)
-      for (const agent of team().config.agents) if (agent.autostart) await start(agent.name)
+      // Only what is new: an agent that was stopped on purpose stays stopped.
+      const added = team().config.agents.filter((agent) => !known.has(agent.name))
+      known = new Set(team().names)
+      for (const agent of added) if (agent.autostart) await start(agent.name)
     },
     async open() {
       await registerAll()
-      for (const row of await readAgents(store)) if (row.paused === 1) paused.add(row.name)
+      known = new Set(team().names)
+      for (const row of await readAgents(store)) {
+        if (row.paused !== 1) continue
+        paused.add(row.name)
+        mailroom.setHeld(row.name, true)
+      }
       for (const agent of team().config.agents) if (agent.autostart) await start(agent.name)
     },
     async close() {
       closing = true
-      await Promise.all([...running.values()].map((state) => state.session.stop()))
+      await Promise.all([...running.values()].map((state) => state.session?.stop()))
       running.clear()
     },
   }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function count(state: Running, text: string) {

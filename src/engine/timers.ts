@@ -1,5 +1,5 @@
 import type { Store, Tx } from '../store/store.ts'
-import { nextDue, takeDue } from '../store/timers.ts'
+import { nextDue, postponeTimer, type TimerRow, takeDue } from '../store/timers.ts'
 import type { Clock, Log } from './surroundings.ts'
 
 export type TimerKind = 'redeliver' | 'expire_request' | 'unpark'
@@ -22,6 +22,8 @@ export interface Timers {
 /** setTimeout's longest. A later alarm is set in several steps. */
 const LONGEST_ALARM = 2 ** 31 - 1
 const BATCH = 200
+/** For a timer whose work failed: long enough not to fill the log, short enough to recover by itself. */
+const TRY_AGAIN_MS = 5 * 60_000
 
 export function createTimers(store: Store, clock: Clock, log: Log): Timers {
   const acts = new Map<string, OnDue>()
@@ -38,12 +40,8 @@ export function createTimers(store: Store, clock: Clock, log: Log): Timers {
   async function ring() {
     alarm = undefined
     try {
-      const taken = await store.write(async (tx) => {
-        const due = await takeDue(tx, BATCH)
-        for (const timer of due) await acts.get(timer.kind)?.(tx, timer.ref)
-        return due.length
-      })
-      if (taken === BATCH) setFor(clock.now())
+      // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting.
+      for (let count = 0; count < BATCH; count++) if (!(await fireNext())) break
       const next = await nextDue(store)
       if (next !== undefined) setFor(next)
     } catch (error) {
@@ -51,6 +49,26 @@ export function createTimers(store: Store, clock: Clock, log: Log): Timers {
       log.error({ err: error }, 'timers could not be taken; trying again in a second')
       setFor(clock.now() + 1000)
     }
+  }
+
+  /** Each in a transaction of its own: one that fails is put off, and keeps no other from firing. */
+  async function fireNext(): Promise<boolean> {
+    let taken: TimerRow | undefined
+    try {
+      await store.write(async (tx) => {
+        taken = (await takeDue(tx, 1))[0]
+        if (taken !== undefined) await acts.get(taken.kind)?.(tx, taken.ref)
+      })
+    } catch (error) {
+      const failed = taken
+      if (stopped || failed === undefined) throw error
+      log.error(
+        { err: error, timer: failed.kind, ref: failed.ref },
+        'a timer failed; it is tried again later',
+      )
+      await store.write((tx) => postponeTimer(tx, failed.kind, failed.ref, tx.now + TRY_AGAIN_MS))
+    }
+    return taken !== undefined
   }
 
   return {

@@ -3,7 +3,7 @@ import { OPERATOR, type Principal } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Store } from '../store/store.ts'
-import { insertToken, readTokens, revokeTokens } from '../store/tokens.ts'
+import { insertToken, isKnownToken, readTokens, revokeTokens } from '../store/tokens.ts'
 
 /** Who may speak: a token names an agent or the operator. Only its hash is kept, and a revoked one is dead at once. */
 export interface Tokens {
@@ -12,8 +12,8 @@ export interface Tokens {
   /** By token id, or all of an agent's. Gives how many there were. */
   revoke(which: string): Promise<number>
   list(): Promise<{ id: string; agent: string; created_at: string }[]>
-  /** Makes a token that the operator already holds in a file valid, such as after the store was replaced. */
-  adoptOperator(token: string): Promise<void>
+  /** Makes a token that the operator already holds in a file valid, such as after the store was replaced; false if it was revoked. */
+  adoptOperator(token: string): Promise<boolean>
 }
 
 /** Long enough that guessing is hopeless, so that a plain hash is enough at rest. */
@@ -63,7 +63,10 @@ export async function openTokens(store: Store): Promise<Tokens> {
     async revoke(which) {
       const id = parseId('tok', which)
       return await store.write(async (tx) => {
-        const hashes = await revokeTokens(tx, id === undefined ? { agent: which } : { id })
+        const hashes = await revokeTokens(
+          tx,
+          id === undefined ? { agent: which === OPERATOR ? null : which } : { id },
+        )
         if (hashes.length > 0) {
           tx.audit({
             type: 'token.revoked',
@@ -93,7 +96,11 @@ export async function openTokens(store: Store): Promise<Tokens> {
           hint: 'Delete the file; the service makes a new one at its next start.',
         })
       }
-      if (!principals.has(hash('sha256', token))) await add(token, null)
+      const tokenHash = hash('sha256', token)
+      if (principals.has(tokenHash)) return true
+      if (await isKnownToken(store, tokenHash)) return false
+      await add(token, null)
+      return true
     },
   }
 }

@@ -1,11 +1,15 @@
-import { hash } from 'node:crypto'
 import { OPERATOR, ORCHESTRATOR, type Principal } from '../model/agent.ts'
 import type { Command } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
 import type { HumanRequest } from '../model/human-request.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Receipt } from '../model/receipt.ts'
-import { decideHumanRequest, findHumanRequest, type HumanRequestRow } from '../store/human-requests.ts'
+import {
+  decideHumanRequest,
+  findHumanRequest,
+  type HumanRequestRow,
+  insertHumanRequest,
+} from '../store/human-requests.ts'
 import { insertMessage } from '../store/messages.ts'
 import { unpark } from '../store/parked.ts'
 import type { Tx } from '../store/store.ts'
@@ -14,7 +18,7 @@ import { renderResponse } from '../wire/response.ts'
 import type { HandlerContext, Switch } from './context.ts'
 import { carryOut } from './handle.ts'
 import type { Handlers } from './handler.ts'
-import { type HeldBy, toHumanRequest } from './people.ts'
+import { type HeldBy, intactAction, toHumanRequest } from './people.ts'
 
 export interface Verdict {
   decision: 'approve' | 'reject' | 'answer'
@@ -30,6 +34,9 @@ export interface Decided {
 /** After a person said no, the two stay apart this long before they may try again. */
 const PARKED_AFTER_REJECTION_MS = 3600_000
 
+/** A notice has no timer of its own; the date is for the reader. */
+const NOTICE_MS = 365 * 24 * 3600_000
+
 const STATE_OF = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const
 
 /** People's word on what was held: it is carried out or refused, once, and the asker is told either way (C9). */
@@ -37,7 +44,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
   async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
     if (principal.kind !== 'operator') {
       throw new AppError('FORBIDDEN', 'Only a person decides on requests to people', {
-        hint: 'Use the operator token. An agent waits for the verdict; it comes as a message.',
+        hint: 'Go on with other work; the verdict comes as a message.',
       })
     }
     return await parts.store.write((tx) => decideIn(tx, id, verdict))
@@ -75,7 +82,9 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
   }
 
   async function approved(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
-    const { command, held } = heldCommand(row)
+    if (row.purpose === 'notice') return { status: 'ok', result: 'noted' }
+    const command = heldCommand(row)
+    const held = heldBy(row)
     if (held.pair !== undefined) await letGoOn(tx, held.pair)
     const definition = parts.registry.find(command.type)
     const handler = handlers[command.type]
@@ -89,26 +98,32 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       tx,
       speaker: { name: held.speaker, principal: held.principal, onBehalf: held.onBehalf },
       approved: true,
+      once: (_, compute) => compute(),
     }
     return await carryOut(context, handler, definition, command)
   }
 
   async function refused(tx: Tx, row: HumanRequestRow, comment: string | null): Promise<Receipt> {
-    const { held } = heldCommand(row)
-    if (held.pair !== undefined) {
-      const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
-      await setTimer(tx, 'unpark', held.pair, dueAt)
-      tx.afterCommit(() => parts.timers.setFor(dueAt))
-    }
+    await keepApart(tx, row)
     return {
       status: 'blocked',
       reason: comment === null ? 'a person said no' : `a person said no: ${comment}`,
     }
   }
 
+  /** Nobody let them go on, so they stay parked for a while, and may then try again. */
+  async function keepApart(tx: Tx, row: HumanRequestRow) {
+    const { pair } = heldBy(row)
+    if (pair === undefined) return
+    const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
+    await setTimer(tx, 'unpark', pair, dueAt)
+    tx.afterCommit(() => parts.timers.setFor(dueAt))
+  }
+
   async function letGoOn(tx: Tx, pair: string) {
     await unpark(tx, pair)
-    tx.afterCommit(() => parts.conversations.unparked(pair))
+    await clearTimer(tx, 'unpark', pair)
+    tx.afterCommit(() => parts.conversations.forget(pair))
   }
 
   /** Every verdict wakes the asker, as a message that shows what became of its command. */
@@ -119,12 +134,13 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     comment: string | null,
     state: string,
   ) {
-    if (parts.team().resolve(row.asker) === undefined) return
-    const { command } = heldCommand(row)
+    if (row.purpose === 'notice' || parts.team().resolve(row.asker) === undefined) return
+    // Saying no, or letting it expire, needs no intact action.
+    const type = intactAction(row)?.type ?? 'command'
     const id = formatId('req', row.id)
-    const title = `${id} ${state}: ${command.type}`
+    const title = `${id} ${state}: ${type}`
     const remark = comment === null ? '' : `\nA person remarks: ${comment}\n`
-    const content = `${row.question}\nVerdict: ${state}.${remark}\n${renderResponse(command.type, receipt)}`
+    const content = `${row.question}\nVerdict: ${state}.${remark}\n${renderResponse(type, receipt)}`
     const { key, digest } = await insertMessage(tx, {
       from: ORCHESTRATOR,
       to: row.asker,
@@ -144,6 +160,29 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     tx.afterCommit(() => parts.mailroom.announce(row.asker, 'high', ORCHESTRATOR))
   }
 
+  /** What nobody decided on was not carried out, and stays in the inbox as something to know (C9). */
+  async function escalate(tx: Tx, row: HumanRequestRow) {
+    const key = await insertHumanRequest(tx, {
+      kind: 'escalation',
+      purpose: 'notice',
+      asker: row.asker,
+      question: `Nobody decided in time, so this was not done: ${row.question}`,
+      reason: `${formatId('req', row.id)} expired`,
+      action: null,
+      action_hash: null,
+      context: row.context,
+      expires_at: tx.now + NOTICE_MS,
+    })
+    tx.audit({
+      type: 'human.escalated',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: row.asker,
+      text: `${formatId('req', key)}: ${formatId('req', row.id)} expired and was not carried out`,
+      data: { request_id: formatId('req', key), expired: formatId('req', row.id) },
+    })
+  }
+
   parts.timers.on('expire_request', async (tx, id) => {
     const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
     if (row === undefined) return
@@ -157,6 +196,8 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       text: `${id} expired without a verdict and was not carried out: ${row.question}`,
       data: { request_id: id },
     })
+    await keepApart(tx, row)
+    await escalate(tx, row)
     await tellAsker(tx, row, { status: 'blocked', reason: 'no person decided in time' }, null, 'expired')
   })
 
@@ -168,17 +209,20 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
 export type Verdicts = ReturnType<typeof createVerdicts>
 
 /** The action is bound to its hash: what is carried out is what the person was shown. */
-function heldCommand(row: HumanRequestRow): { command: Command; held: HeldBy } {
-  if (row.action === null || hash('sha256', row.action) !== row.action_hash) {
-    throw new AppError(
-      'STORE_CORRUPT',
-      `The action of ${formatId('req', row.id)} is not the one that was asked about`,
-      {
-        hint: 'It changed on disk and will not be carried out. Run `orc doctor`.',
-      },
-    )
-  }
-  return { command: JSON.parse(row.action) as Command, held: JSON.parse(row.context) as HeldBy }
+function heldCommand(row: HumanRequestRow): Command {
+  const command = intactAction(row)
+  if (command !== undefined) return command
+  throw new AppError(
+    'STORE_CORRUPT',
+    `The action of ${formatId('req', row.id)} is not the one that was asked about`,
+    {
+      hint: 'It changed on disk and will not be carried out. Reject it, and run `orc doctor`.',
+    },
+  )
+}
+
+function heldBy(row: HumanRequestRow): HeldBy {
+  return JSON.parse(row.context) as HeldBy
 }
 
 function checkFits(row: HumanRequestRow, verdict: Verdict) {

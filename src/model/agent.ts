@@ -18,6 +18,11 @@ export type DeclaredStatus = (typeof DECLARED_STATUSES)[number]
 /** Names go into prompts, panes, file names and URLs: no spaces, no separators, no dots in front. */
 export const AGENT_NAME = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/
 
+/** Names are ASCII, and so is their case: a Kelvin sign is no k. */
+export function foldName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
+}
+
 /** Names that stand for the service and its people; no agent may bear them. */
 export const OPERATOR = 'operator'
 export const ORCHESTRATOR = 'orchestrator'

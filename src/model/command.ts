@@ -29,9 +29,9 @@ const blankIsMissing = (value: unknown) =>
   typeof value === 'string' && value.trim() === '' ? undefined : value
 const lowerCase = (value: unknown) => (typeof value === 'string' ? value.trim().toLowerCase() : value)
 
-const name = z.string().trim().min(1)
+const name = z.string().trim().min(1).max(200)
 const optionalName = z.preprocess(blankIsMissing, name.optional())
-const optionalText = z.preprocess(blankIsMissing, z.string().optional())
+const optionalText = z.preprocess(blankIsMissing, z.string().max(2000).optional())
 
 function oneOf<const Values extends readonly [string, ...string[]]>(values: Values) {
   return z.preprocess((value) => blankIsMissing(lowerCase(value)), z.enum(values))
@@ -62,7 +62,7 @@ export const mailboxCheck = defineCommand({
   type: 'mailbox_check',
   summary: 'Get every message that waits for you',
   fields: z.object({ agent: optionalName.describe('Your own name') }),
-  subject: { field: 'agent', permission: 'read_other_mailbox' },
+  subject: { field: 'agent', permission: 'take_other_mail' },
   example: 'orc mailbox-check',
 })
 
@@ -88,7 +88,7 @@ export const updateStatus = defineCommand({
   }),
   body: 'current_task',
   subject: { field: 'agent', permission: 'update_other_status' },
-  example: 'orc update-status --agent Worker --status working --current_task "Adding numbers"',
+  example: 'orc update-status --agent Worker --status working "Adding numbers"',
 })
 
 export const ACTIONS = [
@@ -155,7 +155,7 @@ export const acknowledge = defineCommand({
       .describe('Message ids, separated by spaces or commas'),
   }),
   body: 'ids',
-  subject: { field: 'agent', permission: 'read_other_mailbox' },
+  subject: { field: 'agent', permission: 'take_other_mail' },
   example: 'orc acknowledge msg_12 msg_13',
 })
 
@@ -173,6 +173,9 @@ export const BUILT_IN_COMMANDS = {
 
 export type CommandType = keyof typeof BUILT_IN_COMMANDS
 export type FieldsOf<T extends CommandType> = z.output<(typeof BUILT_IN_COMMANDS)[T]['fields']>
+
+/** Fields that claim to name the speaker, in any codec. Claims are compared with the transport's word, never believed. */
+export const CLAIMS: ReadonlySet<string> = new Set(['from', 'from_agent'])
 
 /** A command as its speaker said it, before anyone judged it: what every codec yields. */
 export interface SaidCommand {

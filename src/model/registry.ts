@@ -54,6 +54,7 @@ function sortFields(definition: CommandDefinition, said: SaidCommand) {
   const known: Record<string, unknown> = {}
   const ignored = said.ignored === undefined ? [] : [...said.ignored]
   for (const key of Object.keys(said.fields)) {
+    if (said.fields[key] === null) continue
     if (Object.hasOwn(shape, key)) {
       known[key] = said.fields[key]
       continue

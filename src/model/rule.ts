@@ -18,6 +18,7 @@ export const ACTIONS = {
   resume_session: { silent: 'deny', summary: "resume an agent's session" },
   urgent: { silent: 'deny', summary: "send urgent messages, which interrupt the recipient's turn" },
   read_other_mailbox: { silent: 'deny', summary: 'read the mailbox of another agent' },
+  take_other_mail: { silent: 'deny', summary: "take and acknowledge another agent's mail in its stead" },
   update_other_status: { silent: 'deny', summary: 'set the status of another agent' },
   read_log: { silent: 'deny', summary: 'read messages between other agents' },
   query_state: { silent: 'allow', summary: 'ask who is active and what the team is doing' },

@@ -1,4 +1,4 @@
-import { AGENT_NAME, EVERYONE, OPERATOR } from '../model/agent.ts'
+import { AGENT_NAME, EVERYONE, foldName, OPERATOR } from '../model/agent.ts'
 import type { Decision, Permissions, Policy, Rule, Who } from '../model/rule.ts'
 
 /** A policy made ready for fast answers. Build a new one when orc.yaml changes; nothing in it is edited. */
@@ -94,6 +94,4 @@ function matcher(who: Who): Matcher {
   return (name) => names.has(fold(name))
 }
 
-function fold(name: string): string {
-  return name.toLowerCase()
-}
+const fold = foldName

@@ -1,5 +1,6 @@
 import type { AuditEntry } from '../model/audit-entry.ts'
-import { readHead, readTime } from './audit-log.ts'
+import { AppError } from '../model/errors.ts'
+import { hasEntries, readHead, readTime } from './audit-log.ts'
 import { checkMessages } from './check-messages.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { startGroupCommit } from './group-commit.ts'
@@ -29,6 +30,11 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
   const { identity, now } = options
   const lease = await inTransaction(connection, now(), (tx) => takeLease(tx, identity, engine.exclusive))
   const stored = await readHead(reader, identity.daemon)
+  if (stored === undefined && (await hasEntries(reader, identity.daemon))) {
+    throw new AppError('STORE_CORRUPT', 'The record of where the audit ends is gone', {
+      hint: 'Somebody changed the store by hand. Restore it from a backup, or start with another state folder (ORC_HOME).',
+    })
+  }
   const head: ChainHead = stored ?? { chain: identity.daemon, seq: 0, hash: options.genesis(identity.daemon) }
 
   const listeners = new Set<(entries: readonly AuditEntry[]) => void>()

@@ -48,6 +48,10 @@ export async function readHead(reader: Reader, chain: string): Promise<ChainHead
   return await reader.get<ChainHead>('SELECT chain, seq, hash FROM audit_heads WHERE chain = ?', [chain])
 }
 
+export async function hasEntries(reader: Reader, chain: string): Promise<boolean> {
+  return (await reader.get('SELECT seq FROM audit WHERE chain = ? LIMIT 1', [chain])) !== undefined
+}
+
 /** When the entry at the head was written; 0 for an empty log. */
 export async function readTime(reader: Reader, head: ChainHead): Promise<number> {
   const row = await reader.get<{ at: number }>('SELECT at FROM audit WHERE chain = ? AND seq = ?', [
@@ -149,17 +153,29 @@ export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<Audi
 /** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */
 export type ReadEntry = Omit<AuditEntry, 'prev'>
 
+/** The last moment that a date can name. */
+const LATEST = 8.64e15
+
+/** A damaged entry is shown as what it is; only verification may stop at it. */
+function readData(json: string): Record<string, unknown> {
+  try {
+    return JSON.parse(json) as Record<string, unknown>
+  } catch {
+    return { damaged: json.slice(0, 200) }
+  }
+}
+
 export function toEntry(row: AuditRow): ReadEntry {
   const entry: ReadEntry = {
     chain: row.chain,
     seq: row.seq,
-    at: new Date(row.at).toISOString(),
+    at: new Date(Math.min(row.at, LATEST)).toISOString(),
     type: row.type,
     class: row.class,
     actor: row.actor,
     text: row.text,
     hash: row.hash,
-    data: JSON.parse(row.data) as Record<string, unknown>,
+    data: readData(row.data),
   }
   if (row.subject !== null) entry.subject = row.subject
   if (row.confidence !== null) entry.confidence = row.confidence

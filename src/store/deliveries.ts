@@ -124,10 +124,12 @@ export async function countOpen(
   )
 }
 
-export async function countQueued(reader: Reader, agent: string): Promise<number> {
+/** How many wait, up to `most`: counting on would take the longer the more there are. */
+export async function countQueued(reader: Reader, agent: string, most: number): Promise<number> {
   const row = await reader.get<{ count: number }>(
-    `SELECT COUNT(*) AS count FROM deliveries WHERE recipient = ? AND ${OPEN} AND state IN ('queued', 'uncertain')`,
-    [agent],
+    `SELECT COUNT(*) AS count FROM (
+       SELECT 1 FROM deliveries WHERE recipient = ? AND ${OPEN} AND state = 'queued' LIMIT ?) AS waiting`,
+    [agent, most],
   )
   return row?.count ?? 0
 }

@@ -4,7 +4,7 @@ import type { Reader, Tx } from './store.ts'
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
-  /** What a verdict sets in motion: `command` carries the held command out, `unpark` lets a conversation go on. */
+  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `notice` nothing. */
   purpose: string
   state: HumanRequestState
   asker: string

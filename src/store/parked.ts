@@ -6,8 +6,9 @@ export interface ParkedRow {
   request: number
 }
 
-export async function readParked(reader: Reader): Promise<ParkedRow[]> {
-  return await reader.all<ParkedRow>('SELECT pair, request FROM parked')
+/** The request that a parked pair waits for. */
+export async function parkedBy(reader: Reader, pair: string): Promise<number | undefined> {
+  return (await reader.get<ParkedRow>('SELECT pair, request FROM parked WHERE pair = ?', [pair]))?.request
 }
 
 export async function park(tx: Tx, pair: string, request: number): Promise<void> {

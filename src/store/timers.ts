@@ -33,3 +33,7 @@ export async function takeDue(tx: Tx, limit: number): Promise<TimerRow[]> {
   for (const timer of due) await clearTimer(tx, timer.kind, timer.ref)
   return due
 }
+
+export async function postponeTimer(tx: Tx, kind: string, ref: string, dueAt: number): Promise<void> {
+  await tx.run('UPDATE timers SET due_at = ? WHERE kind = ? AND ref = ?', [dueAt, kind, ref])
+}

@@ -25,11 +25,19 @@ export async function readTokens(reader: Reader): Promise<TokenRow[]> {
 }
 
 /** Revokes one token, or all of an agent; gives the hashes that no longer count. */
-export async function revokeTokens(tx: Tx, which: { id: number } | { agent: string }): Promise<string[]> {
-  const [column, value] = 'id' in which ? ['id', which.id] : ['agent', which.agent]
+export async function revokeTokens(
+  tx: Tx,
+  which: { id: number } | { agent: string | null },
+): Promise<string[]> {
+  const [column, value] = 'id' in which ? ['id', which.id] : ["COALESCE(agent, '')", which.agent ?? '']
   const rows = await tx.all<{ hash: string }>(
     `UPDATE tokens SET revoked_at = ? WHERE ${column} = ? AND revoked_at IS NULL RETURNING hash`,
     [tx.now, value],
   )
   return rows.map((row) => row.hash)
+}
+
+/** Whether the store ever knew it, revoked or not. */
+export async function isKnownToken(reader: Reader, hash: string): Promise<boolean> {
+  return (await reader.get('SELECT id FROM tokens WHERE hash = ?', [hash])) !== undefined
 }

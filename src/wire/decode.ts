@@ -11,12 +11,13 @@ import { missingType } from './naming.ts'
 import { decodeObject } from './orc-json/decode.ts'
 import { decodeElement, decodeTag } from './orc-xml/decode.ts'
 import { explain, thousands } from './scan/explanation.ts'
-import type { Kind } from './scan/ledger.ts'
+import type { CommandKind, Kind } from './scan/ledger.ts'
 import type { Machine } from './scan/machine.ts'
 import type { Window } from './scan/window.ts'
 
-export interface Found {
-  kind: Kind
+/** What the machine emits, but for the line. */
+export interface Found<K extends Kind = Kind> {
+  kind: K
   start: number
   /** Where an opening tag ends, the line of a quotation, the place of a problem in JSON, or the number of its keys. */
   inner: number
@@ -28,42 +29,29 @@ export interface Found {
 /** How much of a tag that does not end is looked at. */
 const ENDLESS_LIMIT = 1024
 
-/** `raw` is the text of a command. */
-export function decode(
-  found: Found,
-  machine: Machine,
-  known: KnownCommands,
-): { read: Reading | Problem; raw: string } {
-  const { kind, start, end } = found
-  const isCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
-  if (!isCommand) return { read: explainFound(found, machine, known), raw: '' }
-  const raw = machine.window.text(start, end)
-  const read = decodeCommand(found, raw, machine.window, known)
-  return { read: read.ok ? checkSize(read, end - start) : read, raw }
-}
-
-function decodeCommand(
-  { kind, start, inner, last, end }: Found,
+/** `raw` is its text as it was written. */
+export function decodeCommand(
+  { kind, start, inner, last, end }: Found<CommandKind>,
   raw: string,
   window: Window,
   known: KnownCommands,
 ): Reading | Problem {
-  if (kind === 'object') return decodeObject(raw, inner, last, known)
-  if (kind === 'self-closing') return decodeElement(raw, undefined, known)
+  const size = end - start
+  if (kind === 'object') return checkSize(decodeObject(raw, inner, last, known), size)
+  if (kind === 'self-closing') return checkSize(decodeElement(raw, undefined, known), size)
   // In ASCII, which most commands are, a distance in bytes is one in characters.
-  const isAscii = raw.length === end - start
+  const isAscii = raw.length === size
   const tag = isAscii ? raw.slice(0, inner - start) : window.text(start, inner)
   const body = isAscii ? raw.slice(inner - start, last - start) : window.text(inner, last)
-  return decodeElement(tag, body, known)
+  return checkSize(decodeElement(tag, body, known), size)
 }
 
-function explainFound({ kind, start, inner, end }: Found, machine: Machine, known: KnownCommands): Problem {
-  const { window } = machine
+export function explainProblem(
+  { kind, start, inner, end }: Found<Exclude<Kind, CommandKind>>,
+  { window, hidden }: Machine,
+  known: KnownCommands,
+): Problem {
   switch (kind) {
-    case 'element':
-    case 'self-closing':
-    case 'object':
-      throw new Error(`a ${kind} is no problem`)
     case 'bare':
       return missingType()
     case 'unclosed':
@@ -72,7 +60,7 @@ function explainFound({ kind, start, inner, end }: Found, machine: Machine, know
       const tagEnd = kind === 'endless' ? Math.min(end, start + ENDLESS_LIMIT) : inner
       const opening = decodeTag(window.text(start, tagEnd), known)
       if (!opening.ok) return opening
-      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, machine.hidden)
+      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, hidden)
     }
     default:
       return explain(kind, { quotedSince: inner, character: () => characterAt(window, inner) })
@@ -80,8 +68,8 @@ function explainFound({ kind, start, inner, end }: Found, machine: Machine, know
 }
 
 /** C20. An invalid byte becomes three when it is decoded; nothing grows more than that. */
-function checkSize(reading: Reading, bytes: number): Reading | Problem {
-  if (3 * bytes <= MAX_COMMAND_BYTES) return reading
+function checkSize(reading: Reading | Problem, bytes: number): Reading | Problem {
+  if (!reading.ok || 3 * bytes <= MAX_COMMAND_BYTES) return reading
   for (const [name, value] of Object.entries(reading.fields)) {
     const size = Buffer.byteLength(value)
     if (size > MAX_COMMAND_BYTES) return tooLarge(reading.type, name, size)

@@ -1,9 +1,9 @@
 /** Commands in free agent text that arrives in chunks of any size (S0.1, C4, C5). The rules: docs/protocol.md. */
-import { type KnownCommands, problem, type Scanned, type Span } from './codec.ts'
-import { decode } from './decode.ts'
+import { type KnownCommands, type Problem, problem, type Scanned, type Span } from './codec.ts'
+import { decodeCommand, explainProblem } from './decode.ts'
 import { openAllowance } from './scan/allowance.ts'
 import { openEncoder } from './scan/encoder.ts'
-import type { Kind } from './scan/ledger.ts'
+import { isCommandKind, type Kind } from './scan/ledger.ts'
 import { openMachine } from './scan/machine.ts'
 
 export type { CommandShape, DiagnosticCode, KnownCommands, Scanned, Span } from './codec.ts'
@@ -24,19 +24,20 @@ export function createScanner(known: KnownCommands): Scanner {
   let isOver = false
 
   function receive(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
-    const mayBeCommand = kind === 'element' || kind === 'self-closing' || kind === 'object'
-    if (!mayBeCommand && !allowance.take(start)) return omit(start, end, line)
-    const { read, raw } = decode({ kind, start, inner, last, end }, machine, known)
-    if (!read.ok && mayBeCommand && !allowance.take(start)) return omit(start, end, line)
-    const span = { offset: start, end, line }
-    if (read.ok) {
+    if (isCommandKind(kind)) {
+      const raw = machine.window.text(start, end)
+      const read = decodeCommand({ kind, start, inner, last, end }, raw, machine.window, known)
+      if (!read.ok) return allowance.take(start) ? list(read, start, end, line) : omit(start, end, line)
       const { type, fields, ignored, notation } = read
-      scanned.push({ ok: true, type, fields, ignored, notation, span, raw })
-    } else {
-      const { code, message, hint } = read
-      listOmitted()
-      scanned.push({ ok: false, code, message, hint, span })
-    }
+      scanned.push({ ok: true, type, fields, ignored, notation, span: { offset: start, end, line }, raw })
+    } else if (allowance.take(start)) {
+      list(explainProblem({ kind, start, inner, last, end }, machine, known), start, end, line)
+    } else omit(start, end, line)
+  }
+
+  function list({ code, message, hint }: Problem, offset: number, end: number, line: number) {
+    listOmitted()
+    scanned.push({ ok: false, code, message, hint, span: { offset, end, line } })
   }
 
   function omit(offset: number, end: number, line: number) {

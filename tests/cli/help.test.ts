@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT_CODES } from '../../src/cli/exit-code.ts'
+import { ACKNOWLEDGE_MS } from '../../src/engine/mailroom.ts'
 import { BUILT_IN_COMMANDS } from '../../src/model/command.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
@@ -46,6 +47,32 @@ describe('orc help', () => {
     expect((await team.orc('help audit verify')).out).toMatch(/^Usage: orc audit verify \[FILE\]/)
     expect((await team.orc('help send-message')).out).toContain('--priority low|normal|high|urgent')
     expect((await team.orc('help adit')).err).toContain('Did you mean audit?')
+  })
+
+  it('shows options as they are typed, and long lists of values apart from their names', async () => {
+    const update = (await team.orc('help update-status')).out
+    expect(update).toContain('--current-task CURRENT_TASK ')
+    expect(update).toContain('--status working --current-task "')
+    expect(update).not.toContain('--current_task')
+    expect((await team.orc('help request-action')).out).toMatch(
+      /--action ACTION {2,}spawn_agent, terminate_agent/,
+    )
+    expect((await team.orc('mailbox-check --help')).out).toContain(
+      `come again after ${ACKNOWLEDGE_MS / 1000} s`,
+    )
+  })
+
+  it('gives one command as JSON too', async () => {
+    const [verb] = (await team.orc('help audit export --json')).json()
+    expect(verb).toMatchObject({ name: 'audit export', usage: 'orc audit export [options]' })
+    expect((await team.orc('audit export --help --json')).json()).toEqual([verb])
+    const [type] = (await team.orc('send-message --help --json')).json()
+    expect(type).toMatchObject({
+      name: 'send-message',
+      body: 'content',
+      schema: { required: ['to', 'content'] },
+    })
+    expect((await team.orc('help send_message --json')).json()).toEqual([type])
   })
 
   it('prints the version of the package', async () => {
@@ -102,6 +129,14 @@ describe('completion', () => {
       ],
       [['send-message', '--priority', 'u'], ['urgent']],
       [['rules', 'explain', 'S'], ['Spy']],
+      [['rules', 'explain', 'Master', '--json', 'Spy', 'pause'], ['pause_session']],
+      [
+        ['token', ''],
+        ['list', 'revoke', 'Master', 'Worker', 'Spy'],
+      ],
+      [['token', 'revoke', 'W'], ['Worker']],
+      [['rules', 'explain', '--config', 'orc.yaml', 'Master', 'Spy', 'b'], ['broadcast']],
+      [['update-status', '--cur'], ['--current-task']],
     ]
     const tries = cases.map(([typed]) => {
       const words = ['orc', ...typed].map((word) => `'${word}'`).join(' ')
@@ -110,6 +145,13 @@ describe('completion', () => {
     const { out, err } = await team.shell(['source <(orc completion bash)', ...tries].join('\n'))
     expect(err).toBe('')
     expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
+  })
+
+  it('refuses JSON, which a script is not, and lists agents in it', async () => {
+    const refused = await team.orc('completion bash --json')
+    expect(refused).toMatchObject({ code: 2, err: '' })
+    expect(refused.json()).toMatchObject([{ code: 'USAGE' }])
+    expect((await team.orc('completion agents --json')).json()).toEqual(['Master', 'Worker', 'Spy'])
   })
 
   it('says which shells there are', async () => {

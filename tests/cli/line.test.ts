@@ -60,15 +60,40 @@ describe('a service that does not run', () => {
     }
   })
 
-  it('is told where there is no team at all', async () => {
+  it.each([
+    'send-message --to Worker hi',
+    'status',
+    'serve',
+    'rules',
+    'rules check',
+    'rules explain A B',
+    'token Worker',
+    'prompt Worker',
+    'audit verify',
+  ])('is told with one exit code where there is no team at all: orc %s', async (args) => {
     const team = teamFolder()
     rmSync(team.configFile)
-    const ran = await team.orc('send-message --to Worker hi')
-    expect(ran).toMatchObject({ code: 5, err: expect.stringContaining('no orc.yaml here') })
-    const named = await team.orc('status --config missing.yaml --json')
+    const ran = await team.orc(args)
+    expect(ran).toMatchObject({ code: 7, err: expect.stringContaining('There is no orc.yaml here') })
+    const named = await team.orc(`${args} --config missing.yaml --json`)
+    expect(named.code).toBe(7)
     expect(named.json()).toMatchObject([
-      { code: 'SERVICE_UNREACHABLE', message: expect.stringContaining('missing.yaml') },
+      { code: 'NOT_FOUND', message: expect.stringContaining('missing.yaml') },
     ])
+  })
+
+  it('does not hide that a command was mistyped', async () => {
+    const team = teamFolder()
+    const mistyped = await team.orc('send-message --to Worker --priorty urgent hi')
+    expect(mistyped).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --priority?') })
+    expect(await team.orc('send-message hi')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--to is missing'),
+    })
+    expect(await team.shell('orc send-message --to Worker < /dev/null')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('CONTENT is missing'),
+    })
   })
 
   it('gets no token sent to whoever has its port after a crash', async () => {
@@ -97,6 +122,14 @@ describe('a service that does not run', () => {
     const ran = await team.orc('send-message --to Worker hi', { env })
     other.server.close()
     expect(ran).toMatchObject({ code: 5, err: expect.stringContaining('is not Orchub') })
+  })
+
+  it('keeps nobody waiting who only wants help', async () => {
+    const silent = await listen(() => {})
+    const team = teamFolder()
+    const ran = await team.orc('help', { env: { ORC_URL: silent.url, ORC_TOKEN: 'x' } })
+    silent.server.close()
+    expect(ran).toMatchObject({ code: 0, err: '', out: expect.stringContaining('send-message') })
   })
 
   it('is told when ORC_URL is no address', async () => {

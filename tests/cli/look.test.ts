@@ -172,6 +172,12 @@ describe('orc audit verify and export', () => {
       'Entry 3 comes after entry 4',
     ],
     ['first', (lines: string[]) => lines.slice(1), 'begins with entry 2'],
+    ['missing last', (lines: string[]) => lines.toSpliced(-2, 1), 'tells of another head'],
+    ['last but its line', (lines: string[]) => lines.slice(0, -1), 'cut off or not a whole export'],
+    ['cut', (lines: string[]) => lines.with(-1, lines.at(-1)!.slice(0, 20)), 'cut off or changed there'],
+    ['half', (lines: string[]) => [...lines.slice(0, 2), lines[2]!.slice(0, 40)], 'Line 3 is no entry'],
+    ['added', (lines: string[]) => [...lines, lines[0]!], 'comes after the end'],
+    ['nonexistent', () => [], 'cut off or not a whole export'],
   ])('finds a %s entry in an export and names it', async (name, damage, said) => {
     const lines = (await team.orc('audit export')).out.trimEnd().split('\n')
     const file = join(team.folder, `${name}.jsonl`)
@@ -193,7 +199,23 @@ describe('orc audit verify and export', () => {
       code: 7,
       err: expect.stringContaining('nowhere.jsonl: there is no such file'),
     })
-    expect((await team.orc('audit export -o nowhere/a.jsonl')).code).toBe(7)
+    expect(await team.orc('audit export -o nowhere/a.jsonl')).toMatchObject({
+      code: 7,
+      err: expect.stringContaining('orc: nowhere/a.jsonl: there is no such'),
+    })
+  })
+
+  it('ends an export with a line that tells the head, and says it in JSON', async () => {
+    const ran = await team.orc('audit export -o summed.jsonl --json')
+    const lines = readFileSync(join(team.folder, 'summed.jsonl'), 'utf8').trimEnd().split('\n')
+    const end = JSON.parse(lines.at(-1)!)
+    const { chain, seq, hash } = JSON.parse(lines.at(-2)!)
+    expect(end).toEqual({ head: { chain, seq, hash }, count: lines.length - 1 })
+    expect(ran).toMatchObject({ code: 0, err: '' })
+    expect(ran.json()).toEqual([{ file: 'summed.jsonl', format: 'jsonl', ...end }])
+    const text = await team.orc('audit export --format text')
+    expect(text.out.trimEnd().split('\n')).toHaveLength(lines.length - 1)
+    expect((await team.orc('audit export --format text --json')).code).toBe(2)
   })
 
   it('leaves no half-written file behind when it fails', async () => {

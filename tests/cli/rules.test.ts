@@ -17,6 +17,7 @@ describe('orc rules', () => {
     expect(out).toContain('preset  mesh')
     expect(out).toMatch(/Spy → Master {2}spies do not write to masters \(line 7\)/)
     expect(out).toContain('Master  spawn_agent: ask (line 2)')
+    expect(out).toContain("read_log: its own descendants' only")
     expect((await team.orc('rules show')).out).toBe(out)
     expect((await team.orc('rules --json')).json()).toMatchObject([
       { rules: { preset: 'mesh', forbid: [{ from: ['Spy'] }] } },
@@ -67,6 +68,9 @@ describe('orc rules check', () => {
       code: 0,
       out: expect.stringMatching(/^ok {2}.*3 agents\n$/),
     })
+    const file = join(team.folder, 'one.yaml')
+    writeFileSync(file, 'agents: { Alone: {} }\n')
+    expect((await team.orc(['rules', 'check', file])).out).toMatch(/: 1 agent\n$/)
   })
 
   it('shows each mistake with its line, a caret and a hint', async () => {

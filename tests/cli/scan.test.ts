@@ -81,6 +81,20 @@ describe('orc scan (S0.22)', () => {
     expect(ran.err).toBe('1 command, 1 quoted and left alone\n')
   })
 
+  it('says to people when a command would be refused because a parameter is missing', async () => {
+    const input = [
+      '<orc-command name="send_message">hi</orc-command>',
+      '<orc-command name="send_message" to=""/>',
+      '<orc-command name="send_message" to="B">hi</orc-command>',
+    ].join('\n')
+    const { out } = await team.orc('scan', { input })
+    expect(out.match(/would be refused: .*/g)).toEqual([
+      'would be refused: to is missing',
+      'would be refused: to, content are missing',
+    ])
+    expect(await scan(input)).toMatchObject([{ ok: true }, { ok: true }, { ok: true }])
+  })
+
   it('fails on mistakes only when told to, and never on what is quoted', async () => {
     const bad = '<orc-command name="send_message" to="B">'
     expect((await team.orc('scan', { input: bad })).code).toBe(0)

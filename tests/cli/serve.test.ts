@@ -76,7 +76,7 @@ describe('orc serve', () => {
   it('says what to do without an orc.yaml', async () => {
     const ran = await team.orc('serve --config missing.yaml')
     expect(ran).toMatchObject({
-      code: 1,
+      code: 7,
       err: expect.stringContaining('agents: { Master: {}, Worker: { parent: Master } }'),
     })
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { BODIES } from '../../src/cli/speak.ts'
+import { SHAPES } from '../../src/cli/speak.ts'
 import { BUILT_IN_COMMANDS, type CommandDefinition, defineCommand } from '../../src/model/command.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
@@ -83,19 +83,24 @@ describe('the shell form of a command (S1.17)', () => {
     ])
   })
 
-  it('reads the body from standard input, unchanged to the last line end', async () => {
-    const text = 'first line\n\n  "quoted" <tag> ünïcode 🧮\n'
-    await team.orc(['send-message', '--to', 'Worker', '-'], { input: text })
-    expect((await mailbox('Worker')).at(-1)?.content).toBe(text)
+  it.each([
+    ['\n', ''],
+    ['\r\n', ''],
+    ['\n\n', '\n'],
+    ['', ''],
+  ])('reads the body from standard input, unchanged but for one final line end: %j', async (end, kept) => {
+    const text = 'first line\n\n  "quoted" <tag> ünïcode 🧮'
+    await team.orc(['send-message', '--to', 'Worker', '-'], { input: text + end })
+    expect((await mailbox('Worker')).at(-1)?.content).toBe(text + kept)
   })
 
   it('takes what is piped or redirected into it as the body when none is given', async () => {
     expect((await team.shell('echo piped | orc send-message --to Worker')).code).toBe(0)
-    expect((await mailbox('Worker')).at(-1)?.content).toBe('piped\n')
+    expect((await mailbox('Worker')).at(-1)?.content).toBe('piped')
     expect((await team.shell('orc send-message --to Worker < orc.yaml')).code).toBe(0)
     expect((await mailbox('Worker')).at(-1)?.content).toContain('agents:')
     const nothing = await team.shell('orc send-message --to Worker < /dev/null')
-    expect(nothing).toMatchObject({ code: 2, err: expect.stringContaining('content') })
+    expect(nothing).toMatchObject({ code: 2, err: expect.stringContaining('CONTENT is missing') })
   })
 
   it('refuses standard input that is not UTF-8 instead of changing it', async () => {
@@ -146,9 +151,38 @@ describe('the shell form of a command (S1.17)', () => {
     expect(ran.out).toMatch(/delivered: msg_\d+, in the mailbox of Worker/)
   })
 
-  it('says which options the command did not use', async () => {
-    const ran = await team.orc('send-message --to Worker --colour red hi')
-    expect(ran).toMatchObject({ code: 0, err: expect.stringContaining('not used: colour') })
+  it('refuses an option that the command does not have, and sends nothing', async () => {
+    const before = await mailbox('Worker')
+    for (const [args, said] of [
+      ['send-message --to Worker --priorty urgent hi', 'Did you mean --priority?'],
+      ['send-message --to Worker --colour red hi', 'has no option --colour'],
+      ['send-message --to Worker --no-ack hi', 'has no option --no-ack'],
+      ['note-measurement --unti m 12', 'Did you mean --unit?'],
+      ['note-measurement 12', '--unit is missing'],
+      ['update-status --curent-task x', 'Did you mean --current-task?'],
+    ] as const) {
+      expect(await team.orc(args)).toMatchObject({ code: 2, out: '', err: expect.stringContaining(said) })
+    }
+    expect(await mailbox('Worker')).toEqual(before)
+  })
+
+  it('takes the names of fields with dashes and underscores, in any case (S0.4)', async () => {
+    for (const name of ['in-reply-to', 'in_reply_to', 'In-Reply_To']) {
+      const ran = await team.orc(['send-message', '--to', 'Worker', `--${name}`, 'msg_1', 'answer'])
+      expect(ran).toMatchObject({ code: 0, err: '' })
+    }
+    const twice = await team.orc('send-message --to Worker --in-reply-to msg_1 --in_reply_to msg_2 hi')
+    expect(twice.err).toContain('is there twice')
+  })
+
+  it('shows answers without repeating the question, and no raw JSON where it knows better', async () => {
+    const status = await team.orc('update-status --agent Spy --status idle')
+    expect(status.out).toBe('Spy is idle\n')
+    expect((await team.orc('query-mailbox --agent Worker --filter all')).out).not.toMatch(/^(agent|filter):/m)
+    const { out } = await team.orc('query-state --query global_status')
+    expect(out).toMatch(/Worker {2}.*\d+ waiting/)
+    expect(out).toContain('service: store sqlite')
+    expect(out).not.toMatch(/[{}[\]]/)
   })
 
   it('knows a command type at once that an application added to the service (S0.16, S1.23)', async () => {
@@ -159,15 +193,34 @@ describe('the shell form of a command (S1.17)', () => {
     expect(help.out).toContain('orc note-measurement --unit m 12')
   })
 
-  it('knows of each built-in command what the registry says of its body', () => {
+  it('shows such a type in help, in the prompt and in scans while the service runs (S0.16)', async () => {
+    expect((await team.orc('help')).out).toContain('  note-measurement ')
+    const [overview] = (await team.orc('help --json')).json() as { commands: { name: string }[] }[]
+    expect(overview!.commands.map(({ name }) => name)).toContain('note-measurement')
+    expect((await team.orc('prompt worker')).out).toContain('note_measurement')
+    expect((await team.orc('prompt Worker --json')).json()).toMatchObject([{ agent: 'Worker' }])
+    const input = '<orc-command name="note_measurement" size="3">12</orc-command>'
+    expect((await team.orc('scan --json', { input })).json()).toMatchObject([
+      { ok: true, type: 'note_measurement', fields: { reading: '12' } },
+    ])
+    expect((await team.orc('scan', { input })).out).toMatch(
+      /not used: size\n.*would be refused: unit is missing/,
+    )
+    const env = { ORC_URL: 'http://127.0.0.1:9' }
+    expect(await team.orc('help', { env })).toMatchObject({ code: 0, err: '' })
+    expect((await team.orc('scan --json', { input, env })).json()).toMatchObject([
+      { code: 'UNKNOWN_COMMAND' },
+    ])
+  })
+
+  it('knows of each built-in command what the registry says', () => {
     const wanted = Object.values<CommandDefinition>(BUILT_IN_COMMANDS).map(({ type, body, fields }) => {
-      const required = body !== undefined && !fields.shape[body]!.safeParse(undefined).success
-      return [
-        type,
-        { ...(body === undefined ? {} : { field: body }), ...(required ? { required: true } : {}) },
-      ]
+      const names = Object.keys(fields.shape)
+      const required = names.filter((name) => !fields.shape[name]!.safeParse(undefined).success)
+      const shape = { fields: names, ...(required.length === 0 ? {} : { required }) }
+      return [type, { ...shape, ...(body === undefined ? {} : { body }) }]
     })
-    expect(BODIES).toEqual(Object.fromEntries(wanted))
+    expect(SHAPES).toEqual(Object.fromEntries(wanted))
   })
 })
 
@@ -264,6 +317,10 @@ describe('who speaks (C3)', () => {
     expect((await team.orc('send-message --to Worker hi', { env: { ORC_TOKEN: '' } })).code).toBe(8)
     const wrong = await team.orc('send-message --to Worker hi', { env: { ORC_TOKEN: 'orct_wrong' } })
     expect(wrong).toMatchObject({ code: 8, err: expect.stringContaining('UNAUTHENTICATED') })
+    expect(wrong.err).toContain('hint: ORC_TOKEN')
+    expect(wrong.err).not.toContain('Authorization')
+    const status = await team.orc('status --json', { env: { ORC_TOKEN: 'orct_wrong' } })
+    expect(status.json()).toMatchObject([{ hint: expect.stringContaining('ORC_TOKEN') }])
   })
 })
 

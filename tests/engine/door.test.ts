@@ -48,6 +48,20 @@ describe('the door', () => {
     },
   )
 
+  it.each([
+    { from: 'Worker', FROM: 'Master' },
+    { from: 'Worker', from_agent: 'Master' },
+    { from: 'Wor\u212Aer' },
+    { from: ['Worker'] },
+    { from: { toString: 1 } },
+    { from: 7 },
+  ])('refuses the claim %j of Worker (C3)', async (claim) => {
+    board = await openBoard(TEAM)
+    const receipt = await board.say('Worker', 'send_message', { ...claim, to: 'Monitor', content: 'x' })
+    expect(receipt).toMatchObject({ code: 'SENDER_MISMATCH' })
+    expect(await board.mailOf('Monitor')).toEqual([])
+  })
+
   it('takes a sender that differs only in case for the same (C3)', async () => {
     board = await openBoard(TEAM)
     const receipt = await board.say('Worker', 'send_message', { from: 'WORKER', to: 'master', content: 'hi' })
@@ -92,7 +106,7 @@ describe('the door', () => {
   it.each([
     [{}, /to/],
     [{ to: 'Worker' }, /content/],
-    [{ to: 'Worker', content: '' }, /no content/],
+    [{ to: 'Worker', content: '' }, /"content" is missing/],
     [{ to: 'Worker', content: 'x', priority: 'asap' }, /priority/],
     [{ to: ['Worker'], content: 'x' }, /to/],
     [{ to: 'Worker', content: 12 }, /content/],
@@ -149,6 +163,31 @@ describe('the door', () => {
     board = await openBoard(TEAM)
     await board.say('Master', 'send_message', { to: 'Worker', content: 'a\0b\uD800c' })
     expect((await board.mailOf('Worker'))[0]!.content).toBe('a\uFFFDb\uFFFDc')
+  })
+
+  it('records as answered only what is said to be, and is there (C10)', async () => {
+    board = await openBoard(TEAM)
+    await board.say('Worker', 'send_message', { to: 'Master', content: 'one' })
+    await board.say('Master', 'mailbox_check')
+    await board.say('Master', 'send_message', { to: 'Worker', content: 'a', in_reply_to: 'msg_999' })
+    await board.say('Master', 'send_message', { to: 'Worker', content: 'b', in_reply_to: 'msg_1' })
+    const mails = (await board.mailOf('Worker')) as { content: string; in_reply_to?: string }[]
+    expect(mails.map((mail) => [mail.content, mail.in_reply_to])).toEqual([
+      ['a', undefined],
+      ['b', 'msg_1'],
+    ])
+  })
+
+  it('limits every text, and says which is too long', async () => {
+    board = await openBoard(TEAM)
+    const receipt = await board.say('Worker', 'update_status', {
+      status: 'idle',
+      current_task: 'x'.repeat(900_000),
+    })
+    expect(receipt).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: expect.stringContaining('current_task'),
+    })
   })
 
   it('names parameters it has no use for, in the receipt and in the audit', async () => {
@@ -244,6 +283,23 @@ describe('the door', () => {
     expect(await board.mailOf('Worker')).toHaveLength(1)
   })
 
+  it.each([241, 245, 250, 260, 279])(
+    'redacts a secret that the excerpt would cut at %i (C12)',
+    async (before) => {
+      board = await openBoard(TEAM)
+      const token = `ghp_${'a1B2c3D4e5F6'.repeat(3)}`
+      await board.say('Master', 'send_message', {
+        to: 'Worker',
+        content: `${'x'.repeat(before)} ${token} and on`,
+      })
+      await board.say('Master', 'send_message', {
+        to: 'Worker',
+        content: `${'x '.repeat(before % 40)}${token}`,
+      })
+      expect(JSON.stringify(board.entries)).not.toContain(token.slice(0, 12))
+    },
+  )
+
   it('redacts secrets in the audit, and leaves the message as it is (C12)', async () => {
     board = await openBoard(TEAM)
     const token = `ghp_${'a1B2c3D4e5F6'.repeat(3)}`
@@ -310,17 +366,20 @@ describe('rules at the door', () => {
     board = await openBoard({
       agents: { Master: { permissions: { read_other_mailbox: 'allow' } }, Worker: {} },
     })
-    expect(await board.say('Worker', 'query_mailbox', { agent: 'Master' })).toMatchObject({
-      status: 'blocked',
-    })
-    expect(await board.say('Worker', 'mailbox_check', { agent: 'Master' })).toMatchObject({
-      status: 'blocked',
-    })
+    const forbidden = { status: 'error', code: 'FORBIDDEN' }
+    expect(await board.say('Worker', 'query_mailbox', { agent: 'Master' })).toMatchObject(forbidden)
+    expect(await board.say('Worker', 'mailbox_check', { agent: 'Master' })).toMatchObject(forbidden)
+    expect(await board.say('Worker', 'update_status', { agent: 'Master', status: 'idle' })).toMatchObject(
+      forbidden,
+    )
+    expect(board.types().filter((type) => type === 'security.forbidden')).toHaveLength(3)
     expect(await board.say('Worker', 'query_mailbox', { agent: 'worker' })).toMatchObject({ status: 'ok' })
     expect(await board.say('Master', 'query_mailbox', { agent: 'Worker' })).toMatchObject({ status: 'ok' })
-    expect(await board.say('Worker', 'update_status', { agent: 'Master', status: 'idle' })).toMatchObject({
-      status: 'blocked',
-    })
+    // Looking is not taking.
+    expect(await board.say('Master', 'mailbox_check', { agent: 'Worker' })).toMatchObject(forbidden)
+    expect(await board.say('Master', 'acknowledge', { agent: 'Worker', ids: 'msg_1' })).toMatchObject(
+      forbidden,
+    )
   })
 
   it('puts reloaded rules in force at once', async () => {
@@ -343,6 +402,27 @@ describe('rates', () => {
     await board.clock.advance(2000)
     expect(await send()).toMatchObject({ status: 'delivered' })
     expect(await send()).toMatchObject({ code: 'RATE_LIMITED' })
+  })
+
+  it('bounds what a flood of denied commands writes, and lets no refusal hide a forgery', async () => {
+    board = await openBoard(TEAM)
+    for (let index = 0; index < 100; index++)
+      await board.say('Worker', 'send_message', { to: 'Worker', content: 'x' })
+    expect(board.types().filter((type) => type === 'command.blocked')).toHaveLength(10)
+    for (let index = 0; index < 100; index++) await board.say('Worker', 'nonsense')
+    await board.say('Worker', 'send_message', { from: 'Master', to: 'Monitor', content: 'x' })
+    expect(board.types()).toContain('security.sender_mismatch')
+  })
+
+  it('does not count a command twice when its batch has to run again', async () => {
+    board = await openBoard({ ...TEAM, limits: { rate: 'off', pair_rate: { per_minute: 1, burst: 4 } } })
+    const send = () => board.say('Master', 'send_message', { to: 'Worker', content: 'x' })
+    const failing = board.store.write(() => {
+      throw new Error('makes the batch run again')
+    })
+    const receipts = await Promise.all([send(), send(), send(), send()])
+    await expect(failing).rejects.toThrow('again')
+    expect(receipts.map((receipt) => receipt.status)).toEqual(Array(4).fill('delivered'))
   })
 
   it('does not fill the audit with a flood of refusals, but counts them', async () => {

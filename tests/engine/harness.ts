@@ -48,6 +48,7 @@ export async function openBoard(
     store,
     clock,
     log,
+    redact: (await redactor).redact,
     runtimes,
     ...(options.commands === undefined ? {} : { commands: options.commands }),
   })

@@ -118,6 +118,18 @@ describe('a mailbox', () => {
     ])
   })
 
+  it('keeps whoever waits for a paused agent waiting (S1.24)', async () => {
+    board = await openBoard(TEAM)
+    await send('held')
+    await board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    const signal = new AbortController().signal
+    const waiting = board.mailroom.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    await board.clock.advance(1000)
+    expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'queued' }])
+    await board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    expect((await waiting).map((mail) => mail.content)).toEqual(['held'])
+  })
+
   it('ends a wait when its time is over or its caller is gone', async () => {
     board = await openBoard(TEAM)
     const caller = new AbortController()

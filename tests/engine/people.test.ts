@@ -102,6 +102,28 @@ describe('a rule that says ask', () => {
       code: 'CONFLICT',
     })
     expect(board.types()).toContain('human.expired')
+    // The person is told as well, once, and can put it away.
+    expect(await board.verdicts.decide(OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
+      request: { kind: 'escalation', state: 'approved' },
+      receipt: { result: 'noted' },
+    })
+  })
+
+  it('can be refused, and expires, though its action was damaged; other timers go on', async () => {
+    board = await openBoard(ASKING)
+    await send('one')
+    await send('two')
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET action = 'garbage'`))
+    expect(await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
+      request: { state: 'rejected' },
+    })
+    await board.clock.advance(73 * HOUR)
+    expect((await board.mailOf('Worker')).map((mail) => mail.title)).toContain('req_2 expired: command')
+  })
+
+  it('is not asked of a person when it is too large to be carried out', async () => {
+    board = await openBoard(ASKING)
+    expect(await send('x'.repeat(102_401))).toMatchObject({ code: 'TOO_LARGE' })
   })
 
   it('lets a rule that forbids it by now win over the approval', async () => {
@@ -152,6 +174,31 @@ describe('the loop breaker', () => {
     expect(sent).toMatchObject({ status: 'delivered' })
     expect((await board.mailOf('B')).length + (await board.mailOf('A')).length).toBe(before + 2)
     expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
+  })
+
+  it('asks a person once, however many messages come at the same time', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    await speak('A', 'B')
+    await speak('B', 'A')
+    const receipts = await Promise.all(Array.from({ length: 5 }, () => speak('A', 'B')))
+    expect(receipts.map((receipt) => receipt.status)).toEqual([
+      'held',
+      'blocked',
+      'blocked',
+      'blocked',
+      'blocked',
+    ])
+  })
+
+  it('lets them try again an hour after nobody decided', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    await speak('A', 'B')
+    await speak('B', 'A')
+    await speak('A', 'B')
+    await board.clock.advance(72 * HOUR + 1)
+    expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
+    await board.clock.advance(HOUR + 1)
+    expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
   })
 
   it('keeps them apart for an hour after a rejection', async () => {

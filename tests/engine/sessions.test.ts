@@ -116,6 +116,66 @@ describe('agents that a runtime runs', () => {
     expect(await board.mailOf('Worker')).toMatchObject([{ content: 'closed' }])
   })
 
+  it('get every message of a burst, whenever it comes', async () => {
+    board = await openBoard({
+      agents: {
+        Master: {},
+        Worker: { runtime: 'scripted', with: { script: [{ on: 'start', say: 'hello' }] } },
+      },
+      limits: { rate: 'off' },
+    })
+    await board.clock.advance(10)
+    for (let round = 0; round < 40; round++) {
+      for (let index = 0; index < 6; index++) {
+        void board.say('Master', 'send_message', { to: 'Worker', content: `${round}.${index}` })
+        for (let pause = 0; pause < (round * 7 + index) % 5; pause++)
+          await new Promise((resolve) => setImmediate(resolve))
+      }
+      await board.clock.advance(1)
+    }
+    const waiting = (await board.mailOf('Worker')).filter((mail) => mail.delivery !== 'read')
+    expect(waiting).toEqual([])
+  })
+
+  it('get what their own mailbox_check hands out once', async () => {
+    const checking = { on: { text: 'Title: Look' }, say: '<orc-command name="mailbox_check"/>' }
+    const busy = { ...checking, after_ms: 1000 }
+    board = await openBoard({
+      agents: { Master: {}, Worker: { runtime: 'scripted', with: { script: [busy] } } },
+    })
+    await board.clock.advance(10)
+    await board.say('Master', 'send_message', { to: 'Worker', title: 'Look', content: 'x' })
+    await board.clock.advance(10)
+    await board.say('Master', 'send_message', { to: 'Worker', title: 'Other', content: 'y' })
+    await board.clock.advance(200_000)
+    expect(await board.mailOf('Worker')).toMatchObject([
+      { delivery: 'read', attempts: 1 },
+      { delivery: 'read', attempts: 1 },
+    ])
+  })
+
+  it('are started once, though two ask for it at once', async () => {
+    board = await openBoard({ agents: { Worker: { ...WORKER, autostart: false } } })
+    const spawn = () => board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await Promise.all([spawn(), spawn()])
+    await board.clock.advance(100)
+    expect(board.entries.filter((entry) => entry.text.includes('turn 1'))).toHaveLength(1)
+  })
+
+  it('stay stopped when an unrelated line of the configuration changes', async () => {
+    const input = { agents: { Master: {}, Worker: WORKER } }
+    board = await openBoard(input)
+    await board.clock.advance(10)
+    await board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    await board.clock.advance(10)
+    const { defineConfig } = await import('../../src/config.ts')
+    await board.reload(defineConfig({ ...input, limits: { hops: 7 } }, { env: {} }))
+    await board.clock.advance(10)
+    expect(
+      await board.order('request_action', { action: 'terminate_agent', target: 'Worker' }),
+    ).toMatchObject({ message: 'Worker is not running' })
+  })
+
   it('get their errors as a response block that says what to do (S0.15, S1.15)', async () => {
     const lost = `<orc-command name="send_message" to="Nobody">x</orc-command>`
     const noticing = {

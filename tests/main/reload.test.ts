@@ -93,6 +93,16 @@ describe('the state folder', () => {
     expect(await answer.json()).toMatchObject({ messages: [{ content: 'x' }] })
   })
 
+  it('gets a new operator token when the old one was revoked', async () => {
+    const token = orchub.operatorToken
+    expect(await orchub.switchboard.tokens.revoke('operator')).toBe(1)
+    await orchub.close()
+    orchub = await start()
+    expect(orchub.operatorToken).not.toBe(token)
+    expect(orchub.switchboard.tokens.authenticate(orchub.operatorToken)).toMatchObject({ kind: 'operator' })
+    expect(orchub.switchboard.tokens.authenticate(token)).toBeUndefined()
+  })
+
   it('admits one daemon, and tells a second one who holds it', async () => {
     const { config } = orchub.switchboard.team()
     await expect(startOrchub({ config, port: 0 })).rejects.toMatchObject({

@@ -176,6 +176,7 @@ describe('permissions (S1.19)', () => {
     ['resume_session', 'deny'],
     ['urgent', 'deny'],
     ['read_other_mailbox', 'deny'],
+    ['take_other_mail', 'deny'],
     ['update_other_status', 'deny'],
     ['read_log', 'deny'],
     ['query_state', 'allow'],

@@ -41,7 +41,7 @@ const expected = (mails: readonly ModelMail[]) =>
 async function compareAll(model: MailboxModel, real: CrashingStore) {
   for (const agent of AGENTS) {
     expect(told(await readMailbox(real.store(), agent, 'all'))).toEqual(expected(boxOf(model, agent)))
-    expect(await countQueued(real.store(), agent)).toBe(
+    expect(await countQueued(real.store(), agent, 1000)).toBe(
       boxOf(model, agent).filter((mail) => mail.state === 'queued').length,
     )
   }

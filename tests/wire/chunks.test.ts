@@ -51,6 +51,7 @@ const FRAGMENTS = [
     '# ',
     '{"orc_command": {"type": "list_agents"}}',
     '{"orc_command":',
+    '{\n\n "orc_command"\n:',
     '{"type": "x", ',
     '{',
     '}',

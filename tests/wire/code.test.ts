@@ -31,6 +31,11 @@ describe('fenced code (S0.14, C4)', () => {
     expect(briefly(`\`\`\`\n${CHECK}\n\n${LIST}`)).toEqual([SKIPPED, SKIPPED])
   })
 
+  it('may hide a closing tag where nothing is open', () => {
+    expect(briefly(`\`\`\`\n${END}`)).toEqual([])
+    expect(briefly(`${LIST}\n\`\`\`\n${END}`)).toEqual([LISTED])
+  })
+
   it('says on which line it began', () => {
     expect(onlyProblem(`a\n\`\`\`\n\n${CHECK}`)).toMatchObject({
       message: expect.stringContaining('line 2'),

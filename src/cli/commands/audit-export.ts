@@ -3,8 +3,10 @@ import { formatLine } from '../../audit/line.ts'
 import type { AuditEntryAnswer } from '../../service/contract.ts'
 import { streamAudit, toEntry } from '../../store/audit-log.ts'
 import type { Store } from '../../store/store.ts'
-import { exportLine } from '../audit-file.ts'
-import { complain, printRaw } from '../output.ts'
+import { type ExportEnd, exportLine, openExportEnd } from '../audit-file.ts'
+import { counted } from '../counted.ts'
+import { noJson } from '../faults.ts'
+import { complain, printJson, printRaw } from '../output.ts'
 import type { Place } from '../place.ts'
 import { showProgress } from '../progress.ts'
 import { reach } from '../reach.ts'
@@ -32,17 +34,36 @@ export const verb: Verb = {
   ],
   examples: ['orc audit export -o audit.jsonl', 'orc audit export --format text | less'],
 
-  async run({ place, option }) {
-    const render = option('format') === 'text' ? (entry: AuditEntryAnswer) => entry.line : exportLine
+  async run({ place, option, json }) {
+    const format = option('format') ?? 'jsonl'
     const file = option('output')
+    if (json && file === undefined && format === 'text')
+      throw noJson(
+        'audit export --format text',
+        'Leave one of --json and --format text away, or add -o FILE.',
+      )
+    const write = (take: (text: string) => void) => writeEntries(place, format, take)
     if (file === undefined) {
-      await eachEntry(place, (entry) => printRaw(`${render(entry)}\n`))
+      await write(printRaw)
       return 0
     }
-    const count = await writeWhole(file, (write) => eachEntry(place, (entry) => write(`${render(entry)}\n`)))
-    complain(`${count} entries in ${file}`)
+    const { head, count } = await writeWhole(file, write)
+    if (json) printJson({ file, format, count, head })
+    else complain(`${counted(count, 'entry', 'entries')} in ${file}`)
     return 0
   },
+}
+
+/** All entries and, where it can be verified, the line that tells the last of them. */
+async function writeEntries(place: Place, format: string, write: (text: string) => void): Promise<ExportEnd> {
+  const progress = openExportEnd()
+  await eachEntry(place, (entry) => {
+    progress.add(entry)
+    write(`${format === 'text' ? entry.line : exportLine(entry)}\n`)
+  })
+  const end = progress.end()
+  if (format !== 'text') write(`${JSON.stringify(end)}\n`)
+  return end
 }
 
 /** From the running service, or from the store itself when none runs. */
@@ -66,14 +87,14 @@ async function eachStored(store: Store, take: (entry: AuditEntryAnswer) => void)
 /** Under another name until it is on disk, so that a half-written file never passes for an export. */
 async function writeWhole(
   file: string,
-  fill: (write: (text: string) => void) => Promise<void>,
-): Promise<number> {
+  fill: (write: (text: string) => void) => Promise<ExportEnd>,
+): Promise<ExportEnd> {
   const temporary = `${file}.${process.pid}.part`
-  const descriptor = openSync(temporary, 'wx', 0o600)
   const progress = showProgress('entries')
   let count = 0
   try {
-    await fill((text) => {
+    const descriptor = openSync(temporary, 'wx', 0o600)
+    const end = await fill((text) => {
       writeFileSync(descriptor, text)
       count += 1
       progress.update(count)
@@ -81,11 +102,19 @@ async function writeWhole(
     fsyncSync(descriptor)
     closeSync(descriptor)
     renameSync(temporary, file)
+    return end
   } catch (error) {
-    rmSync(temporary, { force: true })
-    throw error
+    throw aboutFile(error, temporary, file)
   } finally {
     progress.end()
   }
-  return count
+}
+
+/** Nothing half-written stays, and the error tells of the file that was named. */
+function aboutFile(error: unknown, temporary: string, file: string): unknown {
+  const fault = error as NodeJS.ErrnoException
+  const isOurs = fault.code !== 'EEXIST'
+  if (isOurs) rmSync(temporary, { force: true })
+  if (isOurs && fault.path === temporary) fault.path = file
+  return error
 }

@@ -13,8 +13,8 @@ export const verb: Verb = {
   summary: 'check that no entry was changed, removed, reordered or cut off',
   details:
     'Asks the running service, or reads the store itself when none runs; every message is compared with its entry.\n' +
-    'With FILE it checks what `orc audit export` wrote. A file cannot tell whether entries are missing at its end:\n' +
-    'compare the head that is shown with another copy.',
+    'With FILE it checks what `orc audit export` wrote, its last line included, which tells the head. Whoever can\n' +
+    'write the file could cut it and write that line anew: compare the head that is shown with another copy.',
   arguments: [{ name: 'FILE', optional: true }],
   examples: ['orc audit verify', 'orc audit verify audit.jsonl'],
 

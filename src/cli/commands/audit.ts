@@ -2,9 +2,9 @@ import type { Client } from '../../client/client.ts'
 import { AppError } from '../../model/errors.ts'
 import type { AuditEntryAnswer, QueryOf } from '../../service/contract.ts'
 import { auditMatcher } from '../audit-filter.ts'
+import { openClient } from '../connect.ts'
 import { untilInterrupted } from '../following.ts'
 import { paint, print, printJson } from '../output.ts'
-import { openClient } from '../session.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 /** Of what was before, when nothing says how much. */

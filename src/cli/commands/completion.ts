@@ -1,7 +1,8 @@
 import { builtInTypes } from '../command-types.ts'
 import { completionScript, SHELLS, type Shell } from '../completion.ts'
+import { noJson } from '../faults.ts'
 import { loadTeam } from '../offline.ts'
-import { print } from '../output.ts'
+import { print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -15,9 +16,11 @@ export const verb: Verb = {
     'source <(orc completion zsh)     # in ~/.zshrc, after compinit',
     'orc completion fish > ~/.config/fish/completions/orc.fish',
   ],
-  async run({ words, program, place }) {
+  async run({ words, program, place, json }) {
     const shell = words[0] as Shell | 'agents'
-    if (shell === 'agents') for (const { name } of (await loadTeam(place)).agents) print(name)
+    if (shell === 'agents') {
+      for (const { name } of (await loadTeam(place)).agents) json ? printJson(name) : print(name)
+    } else if (json) throw noJson('completion', 'A script for the shell is no JSON; leave --json away.')
     else print(completionScript(shell, await program.verbs(), await builtInTypes()))
     return 0
   },

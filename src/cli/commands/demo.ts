@@ -1,4 +1,5 @@
 import { startDemo } from '../demo.ts'
+import { noJson } from '../faults.ts'
 import { ifTaken, print } from '../output.ts'
 import { stopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
@@ -8,7 +9,8 @@ export const verb: Verb = {
   group: 'Run',
   summary: 'watch a small built-in team at work; needs no key and no network',
   examples: ['orc demo'],
-  async run() {
+  async run({ json }) {
+    if (json) throw noJson('demo', 'While it runs: ORC_HOME=.orc/demo orc audit --follow --json')
     // A reader that leaves (`| head`) must not break what commits are doing.
     const write = (line: string) => ifTaken(() => print(line))
     const demo = await startDemo({ folder: process.cwd(), write })

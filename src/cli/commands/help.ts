@@ -1,35 +1,36 @@
 import { AppError } from '../../model/errors.ts'
 import { showCommandHelp } from '../command-help.ts'
-import { builtInTypes } from '../command-types.ts'
+import { type CommandType, typesHere, verbOf } from '../command-types.ts'
 import { EXIT_CODES } from '../exit-code.ts'
 import { usageLine } from '../invocation.ts'
-import { paint, print, printJson } from '../output.ts'
+import { paint, plainLine, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import { GROUPS, type Verb } from '../verb.ts'
-import { verbHelp } from '../verb-help.ts'
+import { showVerbHelp } from '../verb-help.ts'
 
 export const verb: Verb = {
   name: 'help',
   group: 'Tools',
   summary: 'show all of this, or one command',
   arguments: [{ name: 'COMMAND', optional: true, rest: true }],
-  examples: ['orc help', 'orc help audit', 'orc audit verify --help'],
+  details: 'While a service runs here, the commands that its application adds are among them.',
+  examples: ['orc help', 'orc help audit', 'orc audit verify --help', 'orc help --json'],
   async run({ words, program, place, json }) {
     const name = words.join(' ')
     if (name === '') {
-      const [all, version] = [await program.verbs(), await program.version()]
-      if (json) printJson(await overviewJson(all, version))
-      else print(await overview(all, version))
+      const [all, version, types] = await Promise.all([program.verbs(), program.version(), typesHere(place)])
+      if (json) printJson(overviewJson(all, types, version))
+      else print(overview(all, types, version))
       return 0
     }
     const one = (await program.verbs(name)).find((verb) => verb.name === name)
     if (one !== undefined) {
-      print(verbHelp(one, await program.verbs(`${name} `)))
+      showVerbHelp(one, await program.verbs(`${name} `), json)
       return 0
     }
     if (words.length > 1)
       throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists them all.' })
-    return await showCommandHelp(name, name.replaceAll('-', '_'), place)
+    return await showCommandHelp(name, name.replaceAll('-', '_'), place, json)
   },
 }
 
@@ -42,15 +43,14 @@ const ENVIRONMENT = [
   ['ORC_DEBUG', 'say where a fault of Orchub itself came from'],
 ]
 
-async function overview(verbs: readonly Verb[], version: string): Promise<string> {
-  const types = await builtInTypes()
+function overview(verbs: readonly Verb[], types: readonly CommandType[], version: string): string {
   const lines = [`${paint('bold', `Orchub ${version}`)}: the switchboard for a team of AI agents`, '']
   lines.push(`${paint('bold', 'Usage:')} orc COMMAND [options]`, '')
   const width = Math.max(...verbs.map((verb) => shortUsage(verb).length))
   for (const group of GROUPS) {
     const rows = verbs.filter((verb) => verb.group === group).map((verb) => [shortUsage(verb), verb.summary])
     if (group === 'Talk')
-      rows.push(...types.map(({ type, summary }) => [type.replaceAll('_', '-'), lowerFirst(summary)]))
+      rows.push(...types.map((type) => [verbOf(type), lowerFirst(plainLine(type.summary))]))
     lines.push(
       paint('bold', group),
       table(
@@ -73,7 +73,7 @@ async function overview(verbs: readonly Verb[], version: string): Promise<string
     ),
     '',
     paint('bold', 'Examples'),
-    '  orc demo                                                 two scripted agents at work',
+    '  orc demo                                                 three scripted agents at work',
     '  orc serve                                                the service for the orc.yaml here',
     '  orc send-message --from Master --to Worker "Add 2 and 3" a message into a mailbox',
     '  orc audit --follow                                       all that happens, as it happens',
@@ -91,12 +91,12 @@ function lowerFirst(text: string): string {
   return text.charAt(0).toLowerCase() + text.slice(1)
 }
 
-async function overviewJson(verbs: readonly Verb[], version: string) {
+function overviewJson(verbs: readonly Verb[], types: readonly CommandType[], version: string) {
   return {
     version,
     commands: [
       ...verbs.map(({ name, summary }) => ({ name, summary })),
-      ...(await builtInTypes()).map(({ type, summary }) => ({ name: type.replaceAll('_', '-'), summary })),
+      ...types.map((type) => ({ name: verbOf(type), summary: type.summary })),
     ],
     exit_codes: Object.values(EXIT_CODES).map(([code, meaning]) => ({ code, meaning })),
   }

@@ -1,8 +1,8 @@
 import type { Client } from '../../client/client.ts'
+import { openClient } from '../connect.ts'
 import { untilInterrupted } from '../following.ts'
 import { complain, paint, print, printJson } from '../output.ts'
 import { type HumanRequest, requestText } from '../request-text.ts'
-import { openClient } from '../session.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {

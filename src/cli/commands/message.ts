@@ -1,6 +1,6 @@
+import { openClient } from '../connect.ts'
 import { mailText, shortTime } from '../mail-text.ts'
 import { plainLine, print, printJson } from '../output.ts'
-import { openClient } from '../session.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
 

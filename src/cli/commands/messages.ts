@@ -1,6 +1,6 @@
+import { openClient } from '../connect.ts'
 import { mailHead } from '../mail-text.ts'
 import { print, printJson } from '../output.ts'
-import { openClient } from '../session.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {

@@ -1,5 +1,7 @@
-import { AppError } from '../../model/errors.ts'
+import { existsSync } from 'node:fs'
+import { counted } from '../counted.ts'
 import { exitCode } from '../exit-code.ts'
+import { noTeam } from '../faults.ts'
 import { complain, paint, plain, print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
 
@@ -11,11 +13,7 @@ export const verb: Verb = {
   examples: ['orc rules check', 'orc rules check new.yaml --json'],
   async run({ words, place, json }) {
     const file = words[0] ?? place.configFile
-    if (file === undefined) {
-      throw new AppError('USAGE', 'There is no orc.yaml here or in a folder above', {
-        hint: 'Say which file: orc rules check FILE',
-      })
-    }
+    if (file === undefined || !existsSync(file)) throw noTeam(file)
     const [{ formatProblems }, { readTeam }] = await Promise.all([
       import('../../config.ts'),
       import('../../main.ts'),
@@ -28,7 +26,8 @@ export const verb: Verb = {
       if (problems.length > 0) complain(plain(formatProblems(problems, file)))
       if (warnings.length > 0)
         complain(`${paint('yellow', 'warning:', 'err')} ${plain(formatProblems(warnings, file))}`)
-      if (loaded.ok) print(`${paint('green', 'ok')}  ${file}: ${loaded.config.agents.length} agents`)
+      if (loaded.ok)
+        print(`${paint('green', 'ok')}  ${file}: ${counted(loaded.config.agents.length, 'agent')}`)
     }
     return exitCode(loaded.ok ? 'ok' : 'error')
   },

@@ -1,8 +1,8 @@
 import { ACTIONS, type Action, type Verdict } from '../../model/rule.ts'
 import type { Explanation } from '../../rules/explain.ts'
+import { openClientIfRunning } from '../connect.ts'
 import { loadTeam } from '../offline.ts'
 import { paint, plain, print, printJson, type Style } from '../output.ts'
-import { openClientIfRunning } from '../session.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 export const verb: Verb = {

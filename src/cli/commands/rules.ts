@@ -73,8 +73,13 @@ function permissionsText(who: string, permissions: Permissions, line: (action: s
   return `  ${who}  ${said.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
 }
 
+/** What holds beside the table: an agent may read the log of those below it. */
+const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
+
 function silentText(): string {
-  return (Object.keys(ACTIONS) as Action[]).map((action) => `${action}: ${ACTIONS[action].silent}`).join(', ')
+  return (Object.keys(ACTIONS) as Action[])
+    .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].silent}`)
+    .join(', ')
 }
 
 function whoText(who: Who): string {

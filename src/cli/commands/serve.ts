@@ -11,7 +11,8 @@ export const verb: Verb = {
   group: 'Run',
   summary: 'run the service for the team in orc.yaml, until Ctrl-C',
   details:
-    'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.',
+    'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.\n' +
+    'Ctrl-C and SIGTERM end it properly, with exit code 0.',
   options: [
     { name: 'port', value: 'N', summary: 'listen on this port; 0 takes a free one' },
     { name: 'host', value: 'H', summary: 'listen on this address instead of 127.0.0.1' },

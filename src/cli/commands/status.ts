@@ -1,11 +1,8 @@
-import { agentsText } from '../agents-text.ts'
+import { agentsText, waitingFor } from '../agents-text.ts'
+import { openClient } from '../connect.ts'
 import { shortTime } from '../mail-text.ts'
 import { paint, plain, print, printJson } from '../output.ts'
-import { openClient } from '../session.ts'
 import type { Verb } from '../verb.ts'
-
-/** Further than these a message cannot be. */
-const DONE = new Set(['read', 'failed'])
 
 export const verb: Verb = {
   name: 'status',
@@ -19,15 +16,11 @@ export const verb: Verb = {
       printJson(state)
       return 0
     }
-    const waiting = new Map<string, number>()
-    for (const { agent, state: step, count } of state.deliveries) {
-      if (!DONE.has(step)) waiting.set(agent, (waiting.get(agent) ?? 0) + count)
-    }
     print(
       `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
     )
     print(`store ${state.store.engine}: ${plain(state.store.place)}`)
-    print(agentsText(state.agents, waiting))
+    print(agentsText(state.agents, waitingFor(state.deliveries)))
     const { open_requests: open } = state
     print(
       open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),

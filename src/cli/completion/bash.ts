@@ -11,39 +11,60 @@ export function bashScript(table: readonly CompletedVerb[]): string {
           ],
     ),
   )
-  const words = table.map(
-    ({ name, options, argument }) =>
-      `    '${name}') ${offer(argument)}; options='${options.map((option) => `--${option.name}`).join(' ')}' ;;`,
+  const options = table.map(
+    ({ name, options }) =>
+      `    '${name}') options='${options.map((option) => `--${option.name}`).join(' ')}' valued='${valued(options)}' ;;`,
+  )
+  const words = table.flatMap(({ name, words }) =>
+    words.map((word, index) => `    '${name} ${index + 1}') ${offer(word)} ;;`),
   )
   return `# Completion of orc for bash. In ~/.bashrc: source <(orc completion bash)
 _orc() {
-  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} options=
+  local current=\${COMP_WORDS[COMP_CWORD]} previous=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]}
+  local options= valued= place=1 at=2
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
-    _orc_words '${firstWords(table)
+    _orc_offer '${firstWords(table)
       .map(({ name }) => name)
       .join(' ')} --help --version'
     return
   fi
   if [ "$COMP_CWORD" -gt 2 ]; then
-    case "$verb \${COMP_WORDS[2]}" in ${pairs.join('|')}) verb="$verb \${COMP_WORDS[2]}" ;; esac
+    case "$verb \${COMP_WORDS[2]}" in ${pairs.join('|')}) verb="$verb \${COMP_WORDS[2]}" at=3 ;; esac
   fi
   case "$verb $previous" in
 ${values.join('\n')}
   esac
   case "$verb" in
+${options.join('\n')}
+  esac
+  case "$current" in -*) _orc_offer "$options"; return ;; esac
+  for (( ; at < COMP_CWORD; at++ )); do
+    case " $valued " in *" \${COMP_WORDS[at]} "*) (( at++ )); continue ;; esac
+    case "\${COMP_WORDS[at]}" in -*) ;; *) (( place++ )) ;; esac
+  done
+  case "$verb $place" in
 ${words.join('\n')}
   esac
-  case "$current" in -*) _orc_words "$options" ;; esac
 }
-_orc_words() { COMPREPLY=($(compgen -W "$1" -- "$current")); }
-_orc_agents() { COMPREPLY=($(compgen -W "$(orc completion agents 2>/dev/null)" -- "$current")); }
-_orc_files() { COMPREPLY=($(compgen -f -- "$current")); }
+_orc_offer() { COMPREPLY+=($(compgen -W "$1" -- "$current")); }
+_orc_agents() { _orc_offer "$(orc completion agents 2>/dev/null)"; }
+_orc_files() { COMPREPLY+=($(compgen -f -- "$current")); }
 complete -o bashdefault -F _orc orc`
 }
 
-function offer(value: Offer): string {
-  if (value === 'agents') return '_orc_agents'
-  if (value === 'files') return '_orc_files'
-  return value === 'nothing' ? ':' : `_orc_words '${value.words.join(' ')}'`
+/** The options after which a word is theirs and does not count. */
+function valued(options: CompletedVerb['options']): string {
+  return options
+    .filter(({ value }) => value !== undefined)
+    .flatMap(({ name, short }) => [`--${name}`, ...(short === undefined ? [] : [`-${short}`])])
+    .join(' ')
+}
+
+function offer({ words = [], find }: Offer): string {
+  const parts = [
+    ...(words.length === 0 ? [] : [`_orc_offer '${words.join(' ')}'`]),
+    ...(find === undefined ? [] : [`_orc_${find}`]),
+  ]
+  return parts.join('; ') || ':'
 }

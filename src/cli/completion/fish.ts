@@ -8,9 +8,11 @@ export function fishScript(table: readonly CompletedVerb[]): string {
   for (const { name, summary } of firstWords(table)) {
     lines.push(`complete -c orc -n __fish_use_subcommand -a ${name} -d '${quoted(summary)}'`)
   }
-  for (const { name, options, argument } of table) {
+  for (const { name, options, words } of table) {
     const condition = `-n '${seen(name)}'`
-    if (argument !== 'nothing') lines.push(`complete -c orc ${condition} ${action(argument)}`)
+    // What stands at any place is offered at each: fish does not count words apart from options.
+    const actions = new Set(words.map(action).filter((one) => one !== ''))
+    lines.push(...[...actions].map((one) => `complete -c orc ${condition} ${one}`))
     lines.push(...options.map((option) => `complete -c orc ${condition} ${optionWords(option)}`))
   }
   return lines.join('\n')
@@ -26,13 +28,15 @@ function seen(name: string): string {
 function optionWords({ name, short, summary, value }: CompletedOption): string {
   const flag = `-l ${name}${short === undefined ? '' : ` -s ${short}`} -d '${quoted(summary)}'`
   if (value === undefined) return flag
-  return value === 'nothing' ? `${flag} -x` : `${flag} -r ${action(value)}`
+  const offered = action(value)
+  return offered === '' ? `${flag} -x` : `${flag} -r ${offered}`
 }
 
-function action(offer: Offer): string {
-  if (offer === 'agents') return "-f -a '(orc completion agents 2>/dev/null)'"
-  if (offer === 'files') return '-F'
-  return offer === 'nothing' ? '' : `-f -a '${offer.words.join(' ')}'`
+function action({ words = [], find }: Offer): string {
+  if (find === 'files') return '-F'
+  const agents = find === 'agents' ? ['(orc completion agents 2>/dev/null)'] : []
+  const all = [...words, ...agents]
+  return all.length === 0 ? '' : `-f -a '${all.join(' ')}'`
 }
 
 function quoted(text: string): string {

@@ -2,8 +2,11 @@ import { fieldOptions, NO_ACK, SPOKEN_OPTIONS } from '../command-help.ts'
 import { type CommandType, verbOf } from '../command-types.ts'
 import { COMMON_OPTIONS, type Option, type Verb } from '../verb.ts'
 
-/** What a shell can offer as a value. */
-export type Offer = { words: readonly string[] } | 'agents' | 'files' | 'nothing'
+/** What a shell can offer as a value: these words, and what it finds out when it is asked. */
+export interface Offer {
+  words?: readonly string[]
+  find?: 'agents' | 'files'
+}
 
 export interface CompletedOption {
   name: string
@@ -18,7 +21,8 @@ export interface CompletedVerb {
   name: string
   summary: string
   options: readonly CompletedOption[]
-  argument: Offer
+  /** By place. */
+  words: readonly Offer[]
 }
 
 export function completionTable(verbs: readonly Verb[], types: readonly CommandType[]): CompletedVerb[] {
@@ -34,13 +38,13 @@ function ofVerb(verb: Verb, verbs: readonly Verb[]): CompletedVerb {
   const below = verbs.flatMap(({ name }) =>
     name.startsWith(`${verb.name} `) ? [name.slice(verb.name.length + 1)] : [],
   )
-  const [argument] = verb.arguments ?? []
-  const own = argument === undefined ? 'nothing' : offerOf(argument.name, argument.choices)
+  const [first = {}, ...rest] = (verb.arguments ?? []).map(({ name, choices }) => offerOf(name, choices))
+  const words = [...new Set([...below, ...(first.words ?? [])])]
   return {
     name: verb.name,
     summary: verb.summary,
     options: [...(verb.options ?? []), ...COMMON_OPTIONS].map(completed),
-    argument: below.length === 0 ? own : { words: below },
+    words: [{ ...first, ...(words.length === 0 ? {} : { words }) }, ...rest],
   }
 }
 
@@ -50,7 +54,7 @@ function ofType(type: CommandType): CompletedVerb {
     name: verbOf(type),
     summary: type.summary,
     options: [...fieldOptions(type), ...extra, ...SPOKEN_OPTIONS].map(completed),
-    argument: 'nothing',
+    words: [],
   }
 }
 
@@ -67,6 +71,6 @@ const AGENTS = /^(AGENT|NAME|FROM|TO|TARGET|ID\|AGENT)$/
 
 function offerOf(name: string, choices: readonly string[] | undefined): Offer {
   if (choices !== undefined) return { words: choices }
-  if (name.startsWith('FILE')) return 'files'
-  return AGENTS.test(name) ? 'agents' : 'nothing'
+  if (name.startsWith('FILE')) return { find: 'files' }
+  return AGENTS.test(name) ? { find: 'agents' } : {}
 }

@@ -2,8 +2,11 @@ import { type CompletedOption, type CompletedVerb, firstWords, type Offer } from
 
 export function zshScript(table: readonly CompletedVerb[]): string {
   const pairs = table.filter(({ name }) => name.includes(' ')).map(({ name }) => `'${name}'`)
-  const cases = table.map(({ name, options, argument }) => {
-    const specs = [...options.flatMap(optionSpecs), `'*:: :${action(argument)}'`]
+  const cases = table.map(({ name, options, words }) => {
+    const specs = [
+      ...options.flatMap(optionSpecs),
+      ...words.map((word, index) => `'${index + 1}: :${action(word)}'`),
+    ]
     return `    '${name}') _arguments ${specs.join(' ')} ;;`
   })
   return `#compdef orc
@@ -36,7 +39,7 @@ ${cases.join('\n')}
 }
 _orc_agents() {
   local -a agents=(\${(f)"$(orc completion agents 2>/dev/null)"})
-  compadd -a agents
+  compadd -- $agents $@
 }
 compdef _orc orc`
 }
@@ -46,10 +49,11 @@ function optionSpecs({ name, short, summary, value }: CompletedOption): string[]
   return [`'--${name}${text}'`, ...(short === undefined ? [] : [`'-${short}${text}'`])]
 }
 
-function action(offer: Offer): string {
-  if (offer === 'agents') return '_orc_agents'
-  if (offer === 'files') return '_files'
-  return offer === 'nothing' ? ' ' : `(${offer.words.join(' ')})`
+function action({ words = [], find }: Offer): string {
+  // A space before it: called with these words alone.
+  if (find === 'agents') return [' _orc_agents', ...words].join(' ')
+  if (find === 'files') return '_files'
+  return words.length === 0 ? ' ' : `(${words.join(' ')})`
 }
 
 /** Inside single quotes. */

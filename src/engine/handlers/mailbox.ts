@@ -4,7 +4,6 @@ import { AppError } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Action, Decision } from '../../model/rule.ts'
 import { decideAction } from '../../rules/decide.ts'
-import { countQueued } from '../../store/deliveries.ts'
 import { readMailbox } from '../../store/messages.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
@@ -22,7 +21,14 @@ export function decideSubject(
   const subject = subjectOf(team, definition, speaker, fields)
   if (!subject.ok) return subject.error
   if (subject.value === speaker.name || speaker.name === OPERATOR) return OWN
-  return decideAction(team.rules, speaker.name, definition.subject!.permission as Action, subject.value)
+  const permission = definition.subject!.permission as Action
+  const decision = decideAction(team.rules, speaker.name, permission, subject.value)
+  if (decision.verdict !== 'deny') return decision
+  // C3: naming another without leave is an error and a matter of security, not of a rule between two agents.
+  return new AppError('FORBIDDEN', `You are ${speaker.name}: ${decision.reason}`, {
+    hint: `Leave "${definition.subject!.field}" out. For another agent it needs the permission ${permission}.`,
+    data: { named: subject.value },
+  })
 }
 
 /** After `decideSubject` said yes. */
@@ -64,6 +70,7 @@ function summary(count: number, remaining: number): string {
 const PAGE = 1000
 
 export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
+  looksOnly: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { tx } = context
@@ -108,7 +115,7 @@ export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
     return {
       status: 'ok',
       result: `${acknowledged.length} acknowledged`,
-      details: { acknowledged, already_read, unknown, unread: await countQueued(tx, agent) },
+      details: { acknowledged, already_read, unknown },
     }
   },
 }

@@ -7,7 +7,9 @@ import type { Receipt, RecipientReceipt } from '../../model/receipt.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
 import { nextHop } from '../../rules/loop.ts'
 import { insertMessage } from '../../store/messages.ts'
-import type { HandlerContext } from '../context.ts'
+import { parkedBy } from '../../store/parked.ts'
+import type { HandlerContext, Switch } from '../context.ts'
+import { pairOf } from '../conversations.ts'
 import type { Handler } from '../handler.ts'
 import { behalf } from '../identity.ts'
 import { askToGoOn, hold } from '../people.ts'
@@ -19,6 +21,8 @@ type Sent = RecipientReceipt | AppError
 
 export const sendMessageHandler: Handler<Fields> = {
   decide({ team, speaker }, fields) {
+    const sized = checkSize(team.config.limits.messageBytes, fields)
+    if (sized !== undefined) return sized
     if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
     const to = team.resolve(fields.to)
     if (to === undefined) return unknownRecipient(team.names, fields.to)
@@ -30,8 +34,6 @@ export const sendMessageHandler: Handler<Fields> = {
 
   async handle(context, fields) {
     const { team } = context
-    const sized = checkSize(team.config.limits.messageBytes, fields)
-    if (sized !== undefined) return sized
     if (fields.to === EVERYONE) return broadcast(context, fields)
     const sent = await sendTo(context, fields, team.resolve(fields.to)!)
     return sent instanceof AppError ? sent : asReceipt(sent)
@@ -73,13 +75,13 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
   const { conversations } = parts
   const fromAgent = speaker.name !== OPERATOR
   if (fromAgent && !approved) {
-    const request = conversations.parkedBy(speaker.name, to)
+    const request = await parkedBy(tx, pairOf(speaker.name, to))
     if (request !== undefined)
       return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
   }
   const wait =
     speaker.principal.kind === 'agent' && !approved
-      ? parts.admission.takePair(team, speaker.name, to, tx.now)
+      ? context.once(`pair ${to}`, () => parts.admission.takePair(team, speaker.name, to, tx.now))
       : undefined
   if (wait !== undefined) return pairRateLimited(to, wait)
 
@@ -90,7 +92,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
       : undefined
   const hop = nextHop(cause)
   if (fromAgent && !approved) {
-    const loop = conversations.observe(team, speaker.name, to, hop, tx.now)
+    const loop = context.once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
     if (loop !== undefined) {
       const held = await askToGoOn(context, { ...fields, to }, loop)
       return { to, status: 'held', request_id: held.request_id, reason: held.reason }
@@ -107,7 +109,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
     priority: fields.priority,
     hop,
     ...(cause === undefined ? {} : { correlation: cause.correlation }),
-    ...(fields.in_reply_to === undefined || cause === undefined ? {} : { inReplyTo: cause.key }),
+    ...(cause?.said === true ? { inReplyTo: cause.key } : {}),
   })
   const id = formatId('msg', key)
   tx.audit({
@@ -115,11 +117,11 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
     class: 'internal',
     actor: speaker.name,
     subject: to,
-    text: title,
+    text: fields.title === undefined ? cutSafely(parts, firstLine(content), 80) : title,
     data: {
       message_id: id,
       priority: fields.priority,
-      excerpt: content.slice(0, EXCERPT),
+      excerpt: cutSafely(parts, content, EXCERPT),
       digest,
       ...behalf(speaker),
     },
@@ -144,9 +146,21 @@ function asReceipt(sent: RecipientReceipt): Receipt {
 
 /** The body's first line that says anything, 80 characters (C13). */
 export function titleOf(content: string): string {
-  const line = content.trimStart().split(/\r?\n/, 1)[0]!.trim()
+  const line = firstLine(content)
   const characters = [...line]
   return characters.length <= 80 ? line : characters.slice(0, 80).join('')
+}
+
+function firstLine(content: string): string {
+  return content.trimStart().split(/\r?\n/, 1)[0]!.trim()
+}
+
+/** No secret is longer than this, a private key with all its lines included. */
+const LONGEST_SECRET = 8192
+
+/** Redacted before it is cut: of a secret cut in half, no rule would know the rest. */
+export function cutSafely({ redact }: Pick<Switch, 'redact'>, text: string, length: number): string {
+  return redact(text.slice(0, length + LONGEST_SECRET)).slice(0, length)
 }
 
 /** What no store can keep as text becomes visible instead of being dropped or breaking the digest (S0.20). */

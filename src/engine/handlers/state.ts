@@ -16,6 +16,7 @@ const LOG_LENGTH = 200
 type Fields = FieldsOf<'query_state'>
 
 export const queryStateHandler: Handler<Fields> = {
+  looksOnly: true,
   decide({ team, speaker }, fields) {
     // C16.
     if (fields.filter === 'specific_agent') {
@@ -54,7 +55,7 @@ const QUERIES: Record<Fields['query'], Query> = {
     })
     return {
       status: 'ok',
-      result: `${messages.length} messages${messages.length === LOG_LENGTH ? ', the newest' : ''}`,
+      result: `${counted(messages.length, 'message')}${messages.length === LOG_LENGTH ? ', the newest' : ''}`,
       details: { messages: messages.map(wireMail) },
     }
   },
@@ -66,10 +67,14 @@ const QUERIES: Record<Fields['query'], Query> = {
     const deliveries = (await countOpen(tx)).filter((row) => names.has(row.agent))
     return {
       status: 'ok',
-      result: `${agents.length} agents`,
+      result: counted(agents.length, 'agent'),
       details: { agents, deliveries, service: { store: parts.store.engine, daemon: parts.store.daemon } },
     }
   },
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
 async function selected({ tx, team }: HandlerContext, fields: Fields) {
@@ -85,8 +90,9 @@ async function selected({ tx, team }: HandlerContext, fields: Fields) {
 }
 
 export const listAgentsHandler: Handler<FieldsOf<'list_agents'>> = {
+  looksOnly: true,
   async handle({ tx, team }) {
     const agents = await rosterOf(tx, team)
-    return { status: 'ok', result: `${agents.length} agents`, details: { agents } }
+    return { status: 'ok', result: counted(agents.length, 'agent'), details: { agents } }
   },
 }

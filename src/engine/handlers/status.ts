@@ -25,6 +25,7 @@ export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
 
 /** What is known of an agent's context. Figures come with the transcripts of real agent programs (C26). */
 export const contextStatusHandler: Handler<FieldsOf<'context_status'>> = {
+  looksOnly: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { parts } = context

@@ -69,7 +69,12 @@ function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteNa
 async function operatorOnly({ switchboard }: Desk, caller: Caller, route: Route): Promise<AppError> {
   const { principal } = caller
   const agent = principal.kind === 'agent' ? principal.agent : OPERATOR
-  const note = switchboard.admission.noteRefusal(switchboard.team(), agent, switchboard.clock.now())
+  const note = switchboard.admission.noteRefusal(
+    switchboard.team(),
+    agent,
+    'security',
+    switchboard.clock.now(),
+  )
   if (note.write) {
     const more = note.unwritten === 0 ? '' : ` (and ${note.unwritten} more before it, not written down)`
     await switchboard.store.write((tx) =>

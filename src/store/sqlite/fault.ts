@@ -32,6 +32,10 @@ function resultCode(error: unknown): number | undefined {
 }
 
 export function nameFault(file: string, error: unknown): unknown {
+  // A number that JavaScript cannot hold was never written by us.
+  if ((error as NodeJS.ErrnoException).code === 'ERR_OUT_OF_RANGE') {
+    return damaged(file, 'a number is out of range', error)
+  }
   const text = (error as Error).message
   switch (resultCode(error)) {
     case FULL:

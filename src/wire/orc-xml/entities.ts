@@ -1,11 +1,11 @@
-/** Character references: the five of XML, in any case, and numeric ones. Anything else with an `&` is text. */
+/** Character references: the five of XML, also in capitals, and numeric ones. Anything else with an `&` is text. */
 
 const NAMED: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
-const REFERENCE = /&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,8})|([a-zA-Z]{2,4}));/g
+const REFERENCE = /&(?:#(\d{1,8})|#[xX]([0-9a-fA-F]{1,8})|([a-z]{2,4}|[A-Z]{2,4}));/g
 
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
-  if (/&(?:#|[a-z]{0,3}[A-Z])/.test(text)) return text.replace(REFERENCE, decodeReference)
+  if (/&[#A-Z]/.test(text)) return text.replace(REFERENCE, decodeReference)
   // The usual ones, much faster. What `&amp;` leaves behind is not looked at again: it comes last.
   return text
     .replace(/&lt;/g, '<')

@@ -1,6 +1,6 @@
 /** What to say about something that was found but is no command, where its text need not be decoded for that. */
 import { MAX_COMMAND_TEXT, type Problem, problem } from '../codec.ts'
-import type { Kind } from './ledger.ts'
+import type { CommandKind, Kind } from './ledger.ts'
 
 /** What the machine knows of it beyond its kind. */
 export interface Finding {
@@ -10,10 +10,7 @@ export interface Finding {
   character: () => string
 }
 
-export type Explained = Exclude<
-  Kind,
-  'element' | 'self-closing' | 'object' | 'unclosed' | 'unclosed-too-long' | 'endless' | 'bare'
->
+export type Explained = Exclude<Kind, CommandKind | 'unclosed' | 'unclosed-too-long' | 'endless' | 'bare'>
 
 const EXPLANATIONS: Record<Explained, (finding: Finding) => Problem> = {
   'object-unescaped': () =>

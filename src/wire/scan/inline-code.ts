@@ -170,21 +170,18 @@ function openLine(window: Window) {
 
 /** Looks for the other half of pending runs behind a point, and reads each paragraph once however often it is asked. */
 function openLookAhead(window: Window) {
-  let from = -1
   let read = -1
   /** Length of the run that ends at `read` and may go on. */
   let run = 0
   let isOver = false
-  /** Where the last run of each length begins, between `from` and `read`. */
-  const lastOf = new Float64Array(LONGEST_RUN + 1)
+  /** Where the last run of each length before `read` begins. */
+  const lastOf = new Float64Array(LONGEST_RUN + 1).fill(-1)
 
   function closes(pending: PendingRuns, at: number, isFinal: boolean): Verdict {
-    if (at < from || at > read) {
-      from = at
+    if (at > read) {
       read = at
       run = 0
       isOver = false
-      lastOf.fill(-1)
     }
     if (pending.largestOf(lastOf) > at) return 'code'
     return isOver ? 'text' : readOn(pending, at, isFinal)

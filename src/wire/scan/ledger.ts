@@ -31,6 +31,12 @@ const KINDS = [
 ] as const
 
 export type Kind = (typeof KINDS)[number]
+export type CommandKind = 'element' | 'self-closing' | 'object'
+
+/** Whether it may be a command, once its text is read; the others are problems for certain. */
+export function isCommandKind(kind: Kind): kind is CommandKind {
+  return kind === 'element' || kind === 'self-closing' || kind === 'object'
+}
 
 /** An entry: its kind, where it starts, on which line, two more numbers that depend on the kind, and where it ends. */
 export type Emit = (kind: Kind, start: number, line: number, inner: number, last: number, end: number) => void
@@ -41,6 +47,8 @@ const ELEMENT = KINDS.indexOf('element')
 /** On the stack of open tags: a mention of the tag, which may or may not have a closing tag of its own. */
 const MENTION = -1
 const SIZE = 6
+/** More numbers than these are not kept for later use. */
+const LARGE = 8192
 
 export interface Ledger {
   /** Whether a command is open. */
@@ -106,6 +114,7 @@ export function openLedger(emit: Emit): Ledger {
     depth = 0
     first = 0
     count = 0
+    if (entries.length > LARGE) entries = new Float64Array(16 * SIZE)
   }
 
   function closeCommand(start: number, end: number) {
@@ -165,8 +174,8 @@ export function openLedger(emit: Emit): Ledger {
     },
     add(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
       if (kind === 'self-closing' || kind === 'object') releaseHeld()
-      append(KINDS.indexOf(kind), start, line, inner, last, end)
-      if (!ledger.isOpen) settle()
+      if (ledger.isOpen) append(KINDS.indexOf(kind), start, line, inner, last, end)
+      else emit(kind, start, line, inner, last, end)
     },
     expire(at: number) {
       while (ledger.isOpen && at - entries[stack[bottom]! + 1]! > MAX_COMMAND_TEXT) {

@@ -2,13 +2,13 @@
  * Finds where commands begin and end in a stream of agent text. It goes from landmark to landmark, once, forwards; what
  * it cannot tell yet makes it wait for more input, at most for as much as a command may be long.
  */
-import { BACKTICK, LEFT_BRACKET, LESS_THAN, NEWLINE, SLASH, TILDE } from '../ascii.ts'
+import { BACKTICK, HYPHEN, LEFT_BRACKET, LESS_THAN, NEWLINE, SLASH, TILDE } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 import { openingEcho } from './echo.ts'
 import { closingFence, openingFence } from './fence.ts'
 import { cdata, closingTag, keyWord, objectHeader, openingTag, tagWord } from './headers.ts'
 import { openInlineCode } from './inline-code.ts'
-import { BLOCK, TAG_WORD } from './landmark.ts'
+import { BLOCK, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
 import { findLandmarks } from './landmark-search.ts'
 import { type Emit, type Kind, openLedger } from './ledger.ts'
 import { PREFIX_LIMIT } from './lines.ts'
@@ -60,6 +60,7 @@ export function openMachine(emit: Emit): Machine {
   let objectEnd = 0
   let waitingFor: 'nothing' | 'tag' | 'object' | 'paragraph' = 'nothing'
   let waitingAt = 0
+  let waitingLine = 0
   /** The last tag that was merely mentioned, if nothing else was met since. */
   let bareStart = -1
   let bareLine = 0
@@ -91,9 +92,9 @@ export function openMachine(emit: Emit): Machine {
     quotation.seek()
     switch (waitingFor) {
       case 'tag':
-        return readTag(anchorLine, isFinal)
+        return readTag(waitingLine, isFinal)
       case 'object':
-        return readObject(anchorLine, isFinal)
+        return readObject(waitingLine, isFinal)
       case 'paragraph':
         if (inlineCode.at(waitingAt, isFinal) === 'unsettled') return false
         waitingFor = 'nothing'
@@ -101,6 +102,13 @@ export function openMachine(emit: Emit): Machine {
       default:
         return true
     }
+  }
+
+  function wait(what: typeof waitingFor, at: number, line: number): false {
+    waitingFor = what
+    waitingAt = at
+    waitingLine = line
+    return false
   }
 
   /** Deals with a landmark; false if more input is needed for that. */
@@ -117,9 +125,7 @@ export function openMachine(emit: Emit): Machine {
       case LESS_THAN:
         return meetCdata(at, line, isFinal)
     }
-    return bytes[at - base - 1] === LESS_THAN || bytes[at - base - 1] === SLASH
-      ? meetTag(at, line, isFinal)
-      : meetKey(at, line, isFinal)
+    return bytes[at - base + WORD_MIDDLE] === HYPHEN ? meetTag(at, line, isFinal) : meetKey(at, line, isFinal)
   }
 
   function meetFence(at: number, line: number, isFinal: boolean): boolean {
@@ -157,13 +163,15 @@ export function openMachine(emit: Emit): Machine {
     return code !== 'unsettled'
   }
 
-  /** Meets the word `orc-command`, behind `<` or `/`. */
+  /** Meets the word `orc-command`, which is the name of a tag behind `<` or `</`. */
   function meetTag(word: number, line: number, isFinal: boolean): boolean {
     const { bytes, base } = window
-    const stands = tagWord(bytes, word - base, isFinal)
+    const at = word - base
+    const isOpening = bytes[at - 1] === LESS_THAN
+    if (!isOpening && (bytes[at - 1] !== SLASH || bytes[at - 2] !== LESS_THAN)) return true
+    const stands = tagWord(bytes, at, isFinal)
     if (stands !== true) return stands === false
-    if (bytes[word - base - 1] === LESS_THAN) return meetOpeningTag(word - 1, line, isFinal)
-    return bytes[word - base - 2] !== LESS_THAN || meetClosingTag(word - 2, line, isFinal)
+    return isOpening ? meetOpeningTag(word - 1, line, isFinal) : meetClosingTag(word - 2, line, isFinal)
   }
 
   function meetOpeningTag(at: number, line: number, isFinal: boolean): boolean {
@@ -179,8 +187,8 @@ export function openMachine(emit: Emit): Machine {
 
   function readTag(line: number, isFinal: boolean): boolean {
     const outcome = tag.read(isFinal)
-    waitingFor = outcome === 'unsettled' ? 'tag' : 'nothing'
-    if (outcome === 'unsettled') return false
+    if (outcome === 'unsettled') return wait('tag', tag.start, line)
+    waitingFor = 'nothing'
     const { start, end } = tag
     ledger.expire(start)
     cursor = start + OPENING_LENGTH
@@ -255,8 +263,8 @@ export function openMachine(emit: Emit): Machine {
 
   function readObject(line: number, isFinal: boolean): boolean {
     const outcome = object.read(isFinal)
-    waitingFor = outcome === 'unsettled' ? 'object' : 'nothing'
-    if (outcome === 'unsettled') return false
+    if (outcome === 'unsettled') return wait('object', object.start, line)
+    waitingFor = 'nothing'
     const { start, end, problemAt, keys, outerKeys } = object
     ledger.expire(start)
     if (outcome === 'complete') ledger.add('object', start, line, keys, outerKeys, end)
@@ -282,10 +290,7 @@ export function openMachine(emit: Emit): Machine {
       quotation.hideOpeningTag()
     } else {
       const code = inlineCode.at(at, isFinal)
-      if (code === 'unsettled') {
-        waitingFor = 'paragraph'
-        waitingAt = at
-      }
+      if (code === 'unsettled') wait('paragraph', at, line)
       if (code !== 'code') return code === 'unsettled' ? code : false
     }
     if (isNoted && kind !== undefined) ledger.add(kind, at, line, quotation.line, end, end)
@@ -332,7 +337,8 @@ export function openMachine(emit: Emit): Machine {
       if (window.end >= quotation.end) leaveQuotation(quotation.end)
       // The text ends within a quotation that holds the one closing tag: its own end was forgotten.
       const { hidden } = quotation
-      if (hidden !== undefined && quotation.hidesOneClosingTag()) ledger.close(hidden.start, hidden.end)
+      const isForgotten = ledger.isOpen && quotation.hidesOneClosingTag()
+      if (isForgotten && hidden !== undefined) ledger.close(hidden.start, hidden.end)
       ledger.finish()
     },
   }

@@ -126,11 +126,15 @@ export function openObjectReader(window: Window): ObjectReader {
       if (i >= limit) return finish('too-large', limit)
       const byte = bytes[i]!
       if (phase === STRING) {
-        if (byte === DOUBLE_QUOTE) {
+        if (IS_PLAIN[byte] === 1) {
+          isBlankLine = false
+          do i++
+          while (i < size && IS_PLAIN[bytes[i]!] === 1)
+          i--
+        } else if (byte === DOUBLE_QUOTE) {
           isAfterString = true
           phase = isKey ? AFTER_KEY : AFTER_VALUE
         } else if (byte === BACKSLASH) phase = ESCAPE
-        else if (byte > SPACE) isBlankLine = false
         else if (byte < SPACE) {
           // A string may go on over a line end, to be refused as one; but not over a blank line.
           if (reader.problemAt < 0) reader.problemAt = base + i
@@ -188,6 +192,11 @@ export function openObjectReader(window: Window): ObjectReader {
   }
   return reader
 }
+
+/** Nothing happens within a string at bytes other than space, controls, the quotation mark and the backslash. */
+const IS_PLAIN = new Uint8Array(256)
+for (let byte = SPACE + 1; byte < 256; byte++)
+  if (byte !== DOUBLE_QUOTE && byte !== BACKSLASH) IS_PLAIN[byte] = 1
 
 /** Numbers, true, false, null: anything that could be one, to be judged later. */
 function isWordPart(byte: number): boolean {

@@ -158,7 +158,7 @@ export function mailboxCases(here: Here) {
     for (let count = 0; count < 3; count++) await send(store)
     await claim(store, { limit: 1 })
     await acknowledge(store, [3])
-    expect(await countQueued(store, 'Bob')).toBe(1)
+    expect(await countQueued(store, 'Bob', 1000)).toBe(1)
     const counts = await countOpen(store)
     expect(counts.sort((a, b) => (a.state < b.state ? -1 : 1))).toEqual([
       { agent: 'Bob', state: 'queued', count: 1 },

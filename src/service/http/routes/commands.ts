@@ -1,5 +1,5 @@
 import type { Circumstances } from '../../../engine/handle.ts'
-import { knownCommands } from '../../../engine/listener.ts'
+import { heardCommands } from '../../../engine/listener.ts'
 import type { SaidCommand } from '../../../model/command.ts'
 import { AppError, asAppError } from '../../../model/errors.ts'
 import { errorReceipt, type Receipt } from '../../../model/receipt.ts'
@@ -24,7 +24,7 @@ export async function takeCommands(desk: Desk, call: Call<'command'>): Promise<S
   const kind = mediaType(incoming.headers['content-type'])
   const text = await readText(incoming, outgoing, LIMITS[kind])
   if (kind === 'text') {
-    const found = scanText(text, knownCommands(desk.switchboard.registry))
+    const found = scanText(text, heardCommands(desk.switchboard.registry))
     if (found.length > MAX_COMMANDS) throw tooMany('text', found.length)
     const receipts = found.map((one, index) => {
       if (!one.ok) return notExtracted(one)
@@ -96,7 +96,7 @@ function sendAll(outgoing: Call['outgoing'], receipts: readonly Receipt[]) {
 }
 
 function at(key: string | undefined, index: number): Circumstances | undefined {
-  return key === undefined ? undefined : { idempotencyKey: `${key}#${index}` }
+  return key === undefined ? undefined : { idempotencyKey: `${key} ${index}` }
 }
 
 const KEY = /^[!-~]{1,200}$/

@@ -21,11 +21,12 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
     version: desk.version,
     pid: process.pid,
     started_at: new Date(desk.startedAt).toISOString(),
-    store: { engine: store.engine, place: desk.storePlace, pending: store.pending() },
+    // Where things lie, and what orc.yaml says, is the operator's business.
+    store: { engine: store.engine, place: call.isOperator ? desk.storePlace : '', pending: store.pending() },
     config: {
-      ...(file === undefined ? {} : { file }),
+      ...(file === undefined || !call.isOperator ? {} : { file }),
       loaded_at: new Date(loadedAt).toISOString(),
-      ...(problem === undefined ? {} : { problem }),
+      ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
     agents: await rosterOf(store, team),
     deliveries: await countOpen(store),
