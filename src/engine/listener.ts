@@ -15,26 +15,19 @@ export interface Listener {
 /** `handedOut`: the messages that the answer itself brings to the agent. */
 export type Answer = (block: string, handedOut: readonly string[]) => void
 
-export function knownCommands(registry: Registry): KnownCommands {
-  return (type) => {
-    const definition = registry.find(type)
-    if (definition === undefined) return undefined
-    const fields = new Set(Object.keys(definition.fields.shape))
-    return {
-      type: definition.type,
-      fields,
-      ...(definition.body === undefined ? {} : { body: definition.body }),
-    }
-  }
+export function knownCommands(registry: Registry, also: Iterable<string> = []): KnownCommands {
+  const shapes = new Map(
+    registry.all().map(({ type, fields, body }) => {
+      const shape = { type, fields: new Set([...Object.keys(fields.shape), ...also]) }
+      return [type, body === undefined ? shape : { ...shape, body }]
+    }),
+  )
+  return (type) => shapes.get(type)
 }
 
 /** The same for what is carried out: whoever claims to be somebody must be heard, or the claim could not be refused. */
 export function heardCommands(registry: Registry): KnownCommands {
-  const known = knownCommands(registry)
-  return (type) => {
-    const shape = known(type)
-    return shape === undefined ? undefined : { ...shape, fields: new Set([...shape.fields, ...CLAIMS]) }
-  }
+  return knownCommands(registry, CLAIMS)
 }
 
 export function createListener(
