@@ -81,5 +81,6 @@ const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
 function handedOutBy(type: string, receipt: Receipt): string[] {
   if (type !== 'mailbox_check' || receipt.status !== 'ok') return []
-  return (receipt.details?.messages as { id: string }[]).map((message) => message.id)
+  const messages = (receipt.details?.messages ?? []) as { id: string }[]
+  return messages.map((message) => message.id)
 }
