@@ -52,7 +52,7 @@ describe('orc help', () => {
   it('shows options as they are typed, and long lists of values apart from their names', async () => {
     const update = (await team.orc('help update-status')).out
     expect(update).toContain('--current-task CURRENT_TASK ')
-    expect(update).toContain('--status working --current-task "')
+    expect(update).toContain('--status working "Adding numbers"')
     expect(update).not.toContain('--current_task')
     expect((await team.orc('help request-action')).out).toMatch(
       /--action ACTION {2,}spawn_agent, terminate_agent/,
