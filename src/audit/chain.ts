@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import type { AuditDraft, AuditEntry } from '../model/audit-entry.ts'
+import { storable } from '../store/storable.ts'
 import type { SealedEntry } from '../store/store.ts'
 
 /** Where in which chain an entry goes. */
@@ -76,10 +77,4 @@ export function sealEntry(
 
 export function serializeData(data: Record<string, unknown> | undefined): string {
   return data === undefined ? '{}' : JSON.stringify(data)
-}
-
-/** Lone surrogates do not survive UTF-8, nor NUL PostgreSQL: the entry would read back changed, as if forged. */
-function storable(text: string): string {
-  const wellFormed = text.isWellFormed() ? text : text.toWellFormed()
-  return wellFormed.includes('\0') ? wellFormed.replaceAll('\0', '\ufffd') : wellFormed
 }

@@ -20,7 +20,12 @@ export async function reach<T>(
   const deadline = Date.now() + STARTING_MS
   for (;;) {
     const client = await openClientIfRunning(place)
-    if (client !== undefined) return await online(client)
+    try {
+      if (client !== undefined) return await online(client)
+    } catch (error) {
+      // It was killed, and its note of where it listens is still there.
+      if ((error as { code?: unknown }).code !== 'SERVICE_UNREACHABLE') throw error
+    }
     try {
       return await withStore(place, offline)
     } catch (error) {

@@ -30,3 +30,16 @@ export function wireMail(mail: Mail): WireMail {
     ...(mail.inReplyTo === undefined ? {} : { in_reply_to: mail.inReplyTo }),
   }
 }
+
+/** What one answer holds at most; it is read by a model, kept in memory and sent in one piece. */
+const ANSWER_BYTES = 4_000_000
+
+/** The first messages that fit into an answer: at least one, however large. */
+export function withinBytes(mails: readonly Mail[]): Mail[] {
+  let bytes = 0
+  const end = mails.findIndex((mail, index) => {
+    bytes += Buffer.byteLength(mail.content)
+    return index > 0 && bytes > ANSWER_BYTES
+  })
+  return end === -1 ? [...mails] : mails.slice(0, end)
+}

@@ -5,6 +5,7 @@ import { checkMessages } from './check-messages.ts'
 import { type DaemonIdentity, type DaemonLease, releaseLease, renewLease, takeLease } from './daemons.ts'
 import { startGroupCommit } from './group-commit.ts'
 import type { ChainHead, Connection, Reader, Seal, SqlValue, Store, Tx } from './store.ts'
+import { asTx } from './transaction.ts'
 
 export interface StoreOptions {
   identity: DaemonIdentity
@@ -101,17 +102,7 @@ async function inTransaction<T>(
   }
   await connection.begin()
   try {
-    const tx: Tx = {
-      now,
-      skipLocked: connection.skipLocked,
-      lockShared: connection.lockShared,
-      all: (sql, params) => connection.all(sql, params),
-      get: (sql, params) => connection.get(sql, params),
-      run: (sql, params) => connection.run(sql, params),
-      nextKey: (kind) => connection.nextKey(kind),
-      audit: outside,
-      afterCommit: outside,
-    }
+    const tx = asTx(connection, now, outside, outside)
     const result = await work(tx)
     await connection.commit()
     return result

@@ -3,6 +3,7 @@ import { AppError } from '../model/errors.ts'
 import { appendEntries, readHead } from './audit-log.ts'
 import { checkFence, type DaemonLease } from './daemons.ts'
 import type { ChainHead, Connection, Seal, SealedEntry, Tx, Work } from './store.ts'
+import { asTx } from './transaction.ts'
 
 /** Enough to share one sync among a flood, small enough that the event loop gets its turn. */
 const MAX_BATCH = 256
@@ -98,7 +99,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
     const drafts: AuditDraft[] = []
     const effects: (() => void)[] = []
     lastNow = Math.max(lastNow, options.now())
-    const tx = transaction(connection, lastNow, drafts, effects)
+    const tx = asTx(connection, lastNow, drafts.push.bind(drafts), effects.push.bind(effects))
     const results: unknown[] = []
     let outcome: Outcome | undefined
     try {
@@ -153,20 +154,6 @@ export function startGroupCommit(options: GroupCommitOptions) {
       if (running) await new Promise<void>((resolve) => whenIdle.push(resolve))
       whenIdle = []
     },
-  }
-}
-
-function transaction(connection: Connection, now: number, drafts: AuditDraft[], effects: (() => void)[]): Tx {
-  return {
-    now,
-    skipLocked: connection.skipLocked,
-    lockShared: connection.lockShared,
-    all: (sql, params) => connection.all(sql, params),
-    get: (sql, params) => connection.get(sql, params),
-    run: (sql, params) => connection.run(sql, params),
-    nextKey: (kind) => connection.nextKey(kind),
-    audit: (draft) => void drafts.push(draft),
-    afterCommit: (effect) => void effects.push(effect),
   }
 }
 

@@ -28,7 +28,7 @@ export function trafficLine(entry: AuditEntry): string | undefined {
   if (shown === undefined) return undefined
   const time = entry.at.slice(11, 19)
   const who = entry.subject === undefined ? entry.actor : `${entry.actor} → ${entry.subject}`
-  const excerpt = entry.type === 'message.accepted' ? ` — ${String(entry.data?.excerpt ?? '')}` : ''
+  const excerpt = typeof entry.data?.excerpt === 'string' ? ` — ${entry.data.excerpt}` : ''
   const text = escapeText(`${entry.text}${excerpt}`.replace(/\s+/g, ' '))
   const line = `${shown.mark} ${who.padEnd(24)} ${text}`
   return `${paint('grey', time)} ${paint(shown.style, line)}`

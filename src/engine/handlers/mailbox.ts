@@ -8,7 +8,7 @@ import { readMailbox } from '../../store/messages.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { subjectOf } from '../identity.ts'
-import { wireMail } from '../mail.ts'
+import { wireMail, withinBytes } from '../mail.ts'
 
 const OWN: Decision = { verdict: 'allow', rule: 'built-in: its own', reason: '' }
 
@@ -66,8 +66,8 @@ function summary(count: number, remaining: number): string {
   return `${count === 1 ? '1 new message' : `${count} new messages`}${more}`
 }
 
-/** A look without consequences, so that a page is enough; `after` and `limit` of the HTTP route go further. */
-const PAGE = 1000
+/** A look without consequences, so that a page is enough; `after`, and the HTTP route, go further. */
+const PAGE = 200
 
 export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
   looksOnly: true,
@@ -76,12 +76,13 @@ export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
     const { tx } = context
     const agent = subjectAllowed(context, fields, definition)
     const after = fields.after === undefined ? undefined : parseId('msg', fields.after)
-    const messages = await readMailbox(tx, agent, fields.filter, {
+    const page = await readMailbox(tx, agent, fields.filter, {
       limit: PAGE,
       ...(after === undefined ? {} : { after }),
     })
-    const last = messages.at(-1)
-    const more = messages.length === PAGE && last !== undefined ? { next: `after="${last.id}"` } : {}
+    const messages = withinBytes(page)
+    const isWhole = page.length < PAGE && messages.length === page.length
+    const more = isWhole ? {} : { next: `after="${messages.at(-1)!.id}"` }
     return {
       status: 'ok',
       result: `${messages.length} ${fields.filter === 'all' ? 'in all' : fields.filter}`,

@@ -8,6 +8,7 @@ import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
 import { nextHop } from '../../rules/loop.ts'
 import { insertMessage } from '../../store/messages.ts'
 import { parkedBy } from '../../store/parked.ts'
+import { storable } from '../../store/storable.ts'
 import type { HandlerContext, Switch } from '../context.ts'
 import { pairOf } from '../conversations.ts'
 import type { Handler } from '../handler.ts'
@@ -161,11 +162,6 @@ const LONGEST_SECRET = 8192
 /** Redacted before it is cut: of a secret cut in half, no rule would know the rest. */
 export function cutSafely({ redact }: Pick<Switch, 'redact'>, text: string, length: number): string {
   return redact(text.slice(0, length + LONGEST_SECRET)).slice(0, length)
-}
-
-/** What no store can keep as text becomes visible instead of being dropped or breaking the digest (S0.20). */
-function storable(text: string): string {
-  return text.toWellFormed().replaceAll('\0', '\uFFFD')
 }
 
 function checkSize(limit: number, fields: Fields): AppError | undefined {

@@ -7,7 +7,7 @@ import { readLog } from '../../store/messages.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { unknownAgent } from '../identity.ts'
-import { wireMail } from '../mail.ts'
+import { wireMail, withinBytes } from '../mail.ts'
 import { rosterOf } from '../roster.ts'
 
 const TEN_MINUTES = 10 * 60_000
@@ -47,15 +47,17 @@ const QUERIES: Record<Fields['query'], Query> = {
   async communication_log({ tx, team, speaker }, fields) {
     const readable = speaker.name === OPERATOR ? 'all' : readableLogs(team.rules, speaker.name)
     const agent = fields.filter === 'specific_agent' ? team.resolve(fields.agent!) : undefined
-    const messages = await readLog(tx, {
+    const newest = await readLog(tx, {
       ...(fields.filter === 'last_10_minutes' ? { since: tx.now - TEN_MINUTES } : {}),
       ...(agent === undefined ? {} : { agent }),
       ...(readable === 'all' ? {} : { parties: [...new Set([speaker.name, ...readable])] }),
       limit: LOG_LENGTH,
     })
+    // The newest that fit into an answer, oldest first.
+    const messages = withinBytes(newest.toReversed()).toReversed()
     return {
       status: 'ok',
-      result: `${counted(messages.length, 'message')}${messages.length === LOG_LENGTH ? ', the newest' : ''}`,
+      result: `${counted(messages.length, 'message')}${newest.length === LOG_LENGTH || messages.length < newest.length ? ', the newest' : ''}`,
       details: { messages: messages.map(wireMail) },
     }
   },

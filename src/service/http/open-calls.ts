@@ -26,6 +26,19 @@ interface Kept {
   end(reason: AppError): void
 }
 
+/** More than any program needs; each one costs a socket and a place in every announcement. */
+const MOST_PER_TOKEN = 64
+
+function tooManyOpen(): AppError {
+  return new AppError(
+    'RATE_LIMITED',
+    `More than ${MOST_PER_TOKEN} streams and long polls are open with this token`,
+    {
+      hint: 'Close those that are no longer read.',
+    },
+  )
+}
+
 export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
   const kept = new Set<Kept>()
   let stopping: AppError | undefined
@@ -38,8 +51,15 @@ export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
     }
   })
 
+  function count(which: (call: Kept) => boolean): number {
+    let found = 0
+    for (const call of kept) if (which(call)) found += 1
+    return found
+  }
+
   return {
     open(kind, caller, outgoing) {
+      if (count((call) => call.caller.token === caller.token) >= MOST_PER_TOKEN) throw tooManyOpen()
       const controller = new AbortController()
       const call: Kept = { kind, caller, end: (reason) => controller.abort(reason) }
       const gone = () => controller.abort()
@@ -55,7 +75,7 @@ export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
         },
       }
     },
-    count: (kind) => [...kept].filter((call) => call.kind === kind).length,
+    count: (kind) => count((call) => call.kind === kind),
     close() {
       stopListening()
       stopping = new AppError('SERVICE_STOPPING', 'The service is shutting down', {
