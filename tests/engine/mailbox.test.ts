@@ -87,6 +87,25 @@ describe('a mailbox', () => {
     await expect(board.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
   })
 
+  it('gives a large mailbox in pages that fit into an answer', async () => {
+    board = await openBoard(TEAM)
+    for (let index = 0; index < 50; index++) await send('x'.repeat(100_000))
+    const page = async (after?: string) => {
+      const receipt = await board.say('Worker', 'query_mailbox', {
+        filter: 'all',
+        ...(after === undefined ? {} : { after }),
+      })
+      return (receipt as never as { details: { messages: { id: string }[]; next?: string } }).details
+    }
+    const first = await page()
+    expect(first).toMatchObject({ next: 'after="msg_40"' })
+    const second = await page('msg_40')
+    expect(second.messages.map((mail) => mail.id)).toEqual(
+      Array.from({ length: 10 }, (_, index) => `msg_${41 + index}`),
+    )
+    expect(second.next).toBeUndefined()
+  })
+
   it('says which ids it does not know, and refuses what is no id', async () => {
     board = await openBoard(TEAM)
     await send('one')

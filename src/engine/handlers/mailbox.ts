@@ -4,7 +4,8 @@ import { AppError } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Action, Decision } from '../../model/rule.ts'
 import { decideAction } from '../../rules/decide.ts'
-import { readMailbox } from '../../store/messages.ts'
+import { type Mail, type MailboxFilter, readMailbox } from '../../store/messages.ts'
+import type { Reader } from '../../store/store.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { subjectOf } from '../identity.ts'
@@ -67,7 +68,25 @@ function summary(count: number, remaining: number): string {
 }
 
 /** A look without consequences, so that a page is enough; `after`, and the HTTP route, go further. */
-const PAGE = 200
+const PAGE = { messages: 1000, readAtOnce: 100 }
+
+/** As many as fit into an answer, read a few at a time: each may be large. */
+async function readPage(reader: Reader, agent: string, filter: MailboxFilter, after: number | undefined) {
+  const messages: Mail[] = []
+  while (messages.length < PAGE.messages) {
+    const last = messages.at(-1)
+    const from = last === undefined ? after : parseId('msg', last.id)
+    const read = await readMailbox(reader, agent, filter, {
+      limit: PAGE.readAtOnce,
+      ...(from === undefined ? {} : { after: from }),
+    })
+    messages.push(...read)
+    const fitting = withinBytes(messages)
+    if (fitting.length < messages.length) return { messages: fitting, isWhole: false }
+    if (read.length < PAGE.readAtOnce) return { messages, isWhole: true }
+  }
+  return { messages, isWhole: false }
+}
 
 export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
   looksOnly: true,
@@ -76,12 +95,7 @@ export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
     const { tx } = context
     const agent = subjectAllowed(context, fields, definition)
     const after = fields.after === undefined ? undefined : parseId('msg', fields.after)
-    const page = await readMailbox(tx, agent, fields.filter, {
-      limit: PAGE,
-      ...(after === undefined ? {} : { after }),
-    })
-    const messages = withinBytes(page)
-    const isWhole = page.length < PAGE && messages.length === page.length
+    const { messages, isWhole } = await readPage(tx, agent, fields.filter, after)
     const more = isWhole ? {} : { next: `after="${messages.at(-1)!.id}"` }
     return {
       status: 'ok',
