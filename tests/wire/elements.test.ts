@@ -168,6 +168,33 @@ describe('the legacy form', () => {
   })
 })
 
+describe('elements before the text of a body', () => {
+  it.each([
+    [
+      '<orc-command type="send_message"><to>B</to>hello <b>x</b></orc-command>',
+      { to: 'B', content: 'hello <b>x</b>' },
+    ],
+    [
+      '<orc-command type="send_message" to="B">\n<title>T</title>\nBody\n</orc-command>',
+      { to: 'B', title: 'T', content: 'Body' },
+    ],
+    [
+      '<orc-command type="send_message"><to>B</to><p>Body</p></orc-command>',
+      { to: 'B', content: '<p>Body</p>' },
+    ],
+    [
+      '<orc-command type="send_message" to="B"><to>C</to>Body</orc-command>',
+      { to: 'B', content: '<to>C</to>Body' },
+    ],
+    [
+      '<orc-command name="send_message" to="B"><title>T</title>Body</orc-command>',
+      { to: 'B', content: '<title>T</title>Body' },
+    ],
+  ])('%s says its parameters with type=, and is text with name= (S0.3)', (text, fields) => {
+    expect(only(text).fields).toEqual(fields)
+  })
+})
+
 describe('commands within commands', () => {
   it.each([
     ['a self-closing one', CHECK],

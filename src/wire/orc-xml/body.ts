@@ -50,6 +50,26 @@ export function childrenOf(body: string): Child[] | undefined {
   return undefined
 }
 
+/** The elements that a body begins with, as long as they are wanted, and the text after them. */
+export function leadingChildren(
+  body: string,
+  isWanted: (name: string) => boolean,
+): { children: Child[]; rest: string } {
+  const visible = withoutSections(body)
+  const children: Child[] = []
+  const opening = /\s*<([A-Za-z_][\w.-]*)\s*>/y
+  let end = 0
+  for (let found = opening.exec(visible); found !== null; found = opening.exec(visible)) {
+    const name = found[1]!
+    const closing = isWanted(name) ? closingOf(visible, name, opening.lastIndex) : undefined
+    if (closing === undefined || children.length === MOST_CHILDREN) break
+    children.push({ name, value: textOf(body.slice(opening.lastIndex, closing.start)) })
+    end = closing.end
+    opening.lastIndex = end
+  }
+  return { children, rest: body.slice(end) }
+}
+
 /** The same text with what is in CDATA sections blanked out, so that tags there are not seen. */
 function withoutSections(body: string): string {
   let visible = ''

@@ -1,7 +1,7 @@
 /** Text of an element → command, in the modern and the legacy form (S0.2–S0.5). */
 import { brief, type CommandShape, type KnownCommands, type Problem, type Reading } from '../codec.ts'
 import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
-import { childrenOf, textOf } from './body.ts'
+import { childrenOf, leadingChildren, textOf } from './body.ts'
 import { type Attribute, parseTag } from './tag.ts'
 
 /** `body` is undefined for a self-closing tag. */
@@ -21,13 +21,15 @@ export function decodeElement(
     else if (reading.fields[field] === undefined) reading.fields[field] = value
     else return saidTwice(name)
   }
-  return body === undefined ? reading : readBody(body, shape, reading)
+  return body === undefined ? reading : readBody(body, opening, reading)
 }
 
 interface Opening {
   ok: true
   shape: CommandShape
   attributes: Attribute[]
+  /** The older of the two words for the name, with which elements may stand before the text of the body. */
+  saysType: boolean
   /** Whether the attribute with this key names the command. */
   names(key: string): boolean
 }
@@ -47,7 +49,7 @@ export function decodeTag(tag: string, known: KnownCommands): Opening | Problem 
   const { shape } = command
   const names = (key: string) =>
     key === chosen.key || ((key === 'name' || key === 'type') && !shape.fields.has(key))
-  return { ok: true, shape, attributes, names }
+  return { ok: true, shape, attributes, saysType: chosen.key === 'type', names }
 }
 
 function valueOfKey(attributes: readonly Attribute[], key: string): string | undefined {
@@ -56,7 +58,7 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
 }
 
 /** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
-function readBody(body: string, shape: CommandShape, reading: Reading): Reading | Problem {
+function readBody(body: string, { shape, saysType }: Opening, reading: Reading): Reading | Problem {
   const { fields, ignored } = reading
   const say = (field: string, value: string) => {
     const isSaid = fields[field] !== undefined && fields[field] !== ''
@@ -65,7 +67,7 @@ function readBody(body: string, shape: CommandShape, reading: Reading): Reading 
   }
   const children = legacyChildren(body, shape)
   if (children === undefined) {
-    const text = textOf(body)
+    const text = textOf(saysType ? takeLeading(body, shape, reading) : body)
     if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
     return reading
   }
@@ -77,6 +79,26 @@ function readBody(body: string, shape: CommandShape, reading: Reading): Reading 
   }
   reading.notation = 'legacy'
   return reading
+}
+
+/** `<to>B</to> and then the message`: takes the parameters that were not said yet, and leaves the message. */
+function takeLeading(body: string, shape: CommandShape, reading: Reading): string {
+  const wanted = (name: string) => {
+    const field = fieldNamed(name, shape)
+    return field !== undefined && field !== shape.body && (reading.fields[field] ?? '') === ''
+      ? field
+      : undefined
+  }
+  const taken = new Set<string>()
+  const { children, rest } = leadingChildren(body, (name) => {
+    const field = wanted(name)
+    if (field === undefined || taken.has(field)) return false
+    taken.add(field)
+    return true
+  })
+  for (const { name, value } of children) reading.fields[wanted(name)!] = value
+  if (children.length > 0) reading.notation = 'legacy'
+  return rest
 }
 
 /**
