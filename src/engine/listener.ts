@@ -1,9 +1,11 @@
 import { CLAIMS, type SaidCommand } from '../model/command.ts'
 import { asAppError } from '../model/errors.ts'
-import { errorReceipt, type Receipt } from '../model/receipt.ts'
+import { type ErrorReceipt, errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
 import { renderResponse } from '../wire/response.ts'
 import { createScanner, type KnownCommands, type Scanned } from '../wire/scanner.ts'
+
+type Problem = Extract<Scanned, { ok: false }>
 
 /** Listens to one agent's own text: commands are carried out in the order they are said, and each is answered. */
 export interface Listener {
@@ -47,18 +49,8 @@ export function createListener(
       answer(renderResponse(found.type, receipt), handedOutBy(found.type, receipt))
       return
     }
-    const { code, message, hint } = found
     // Quoted code is no mistake: an agent may well explain the protocol to another.
-    if (QUOTED.has(code)) return
-    answer(
-      renderResponse('unknown', {
-        status: 'error',
-        code: 'NOT_EXTRACTED',
-        message: `${code}: ${message}`,
-        hint,
-      }),
-      [],
-    )
+    if (!QUOTED.has(found.code)) answer(renderResponse('unknown', problemReceipt(found)), [])
   }
 
   function actInOrder(found: readonly Scanned[]) {
@@ -75,6 +67,16 @@ export function createListener(
       scanner = createScanner(known)
     },
   }
+}
+
+/** What a text says that cannot be carried out. Where the door would say the same, it is said in the door's words. */
+export function problemReceipt({
+  code,
+  message,
+  hint,
+}: Pick<Problem, 'code' | 'message' | 'hint'>): ErrorReceipt {
+  if (code === 'TOO_LARGE' || code === 'UNKNOWN_COMMAND') return { status: 'error', code, message, hint }
+  return { status: 'error', code: 'NOT_EXTRACTED', message: `${code}: ${message}`, hint }
 }
 
 const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])

@@ -1,5 +1,5 @@
 import type { Circumstances } from '../../../engine/handle.ts'
-import { heardCommands } from '../../../engine/listener.ts'
+import { heardCommands, problemReceipt } from '../../../engine/listener.ts'
 import type { SaidCommand } from '../../../model/command.ts'
 import { AppError, asAppError } from '../../../model/errors.ts'
 import { errorReceipt, type Receipt } from '../../../model/receipt.ts'
@@ -27,7 +27,8 @@ export async function takeCommands(desk: Desk, call: Call<'command'>): Promise<S
     const found = scanText(text, heardCommands(desk.switchboard.registry))
     if (found.length > MAX_COMMANDS) throw tooMany('text', found.length)
     const receipts = found.map((one, index) => {
-      if (!one.ok) return notExtracted(one)
+      // Quoted commands are told of as well: whoever sent the text wants to see why nothing came of them.
+      if (!one.ok) return problemReceipt(one)
       const { type, fields, ignored } = one
       return act(desk, caller, { type, fields, ignored }, at(key, index))
     })
@@ -84,11 +85,6 @@ function invalid(message: string): AppError {
   return new AppError('INVALID_COMMAND', message, {
     hint: 'For example {"type": "send_message", "to": "Worker", "content": "…"}. GET /api/v1/commands lists all types.',
   })
-}
-
-/** Quoted commands are told of as well: whoever sent the text wants to see why nothing came of them. */
-function notExtracted({ code, message, hint }: { code: string; message: string; hint: string }): Receipt {
-  return { status: 'error', code: 'NOT_EXTRACTED', message: `${code}: ${message}`, hint }
 }
 
 function sendAll(outgoing: Call['outgoing'], receipts: readonly Receipt[]) {
