@@ -28,6 +28,9 @@ const CLOSING = '</orc-command>'
 
 export const HOSTILE_TEXTS: Record<string, () => Buffer> = {
   'less-than signs': () => fill('<'),
+  'small whole commands': () => fill('<orc-command name="mailbox_check"/>'),
+  'small whole commands of no known type': () => fill('<orc-command name="a"/>'),
+  'CDATA sections': () => around(MESSAGE, '<![CDATA[x]]>', CLOSING),
   'tags that never go on': () => fill('<orc-command '),
   'tags without attributes': () => fill('<orc-command>'),
   'quotes that never close': () => fill('<orc-command name="'),

@@ -2,8 +2,8 @@
  * How fast commands are found in text, as ratios within one run: `node bench/scan.ts [--json]`.
  *
  * The text is Markdown as coding agents write it (bench/agent-text.ts): prose, lists, tables, fenced code and tool output,
- * with a command in 32 KiB as in transcripts, or one in 1 KiB where a team talks all the time. Times are medians of runs
- * that take turns, so that a busy machine disturbs both sides of a ratio alike.
+ * with commands at several densities, from rare as in transcripts to one in 1 KiB where a team talks all the time. Times are
+ * medians of runs that take turns where they can, so that a busy machine disturbs both sides of a ratio alike.
  */
 import type { KnownCommands } from '../src/wire/codec.ts'
 import { createScanner } from '../src/wire/scanner.ts'
@@ -14,8 +14,8 @@ import { asTable, type Figure, median } from './report.ts'
 const MEGABYTE = 1_048_576
 const CHUNK = 65_536
 const APPEND = 8192
-const TRANSCRIPT = 32_768
-const TEAMWORK = 1024
+/** Bytes of text for each command in it. The denser, the more of the time is spent on reading commands. */
+const DENSITIES = { sparse: 32_768, middling: 16_384, dense: 4096, teamwork: 1024 }
 
 /** The regular expression of the seed document, as it was applied to a session's whole content. */
 const SEED = /<orc-command\s+(?:name|type)=["']([^"']+)["'](?:\s+[^>]+)?>(.*?)<\/orc-command>/gis
@@ -68,14 +68,15 @@ function compare(runs: number, one: () => unknown, other: () => unknown): [numbe
   return [median(ones), median(others)]
 }
 
-function measureThroughput(text: Buffer): Figure {
+function measureThroughput(density: number): Figure {
+  const text = agentText(8 * MEGABYTE, density)
   const [scanning, searching] = compare(
     25,
     () => scan(text),
     () => findTags(text),
   )
   return {
-    name: 'scanning 8 MiB in 64 KiB chunks',
+    name: `scanning 8 MiB in 64 KiB chunks, a command in ${density / 1024} KiB`,
     baseline: "`Buffer.indexOf('<orc-command')` over the same chunks",
     ratio: searching / scanning,
     target: { atLeast: 0.4 },
@@ -84,23 +85,32 @@ function measureThroughput(text: Buffer): Figure {
 }
 
 /** The seed's expression is run at 16 of the 1,024 lengths only; at all of them it takes too long. */
-function measureGrowth(file: Buffer): Figure {
-  const samples = Array.from({ length: 16 }, (_, i) => Math.round(((i + 0.5) / 16) * file.length))
-  const runSeed = (length: number) => {
+function measureGrowth(file: Buffer): Figure[] {
+  const lengths = Array.from({ length: 16 }, (_, i) => Math.round(((i + 0.5) / 16) * file.length))
+  const contents = lengths.map((length) => file.toString('utf8', 0, length))
+  const runSeed = (content: string) => {
     let found = 0
-    for (const _ of file.toString('utf8', 0, length).matchAll(SEED)) found++
+    for (const _ of content.matchAll(SEED)) found++
     return found
   }
   // Not in turns: the strings of the one side leave garbage that the other would collect.
   const scanning = median(repeat(15, () => scan(file, APPEND)))
-  const rerun = (median(repeat(5, () => samples.map(runSeed))) / samples.length) * (file.length / APPEND)
-  return {
+  const atEveryLength = (times: number[]) => (median(times) / lengths.length) * (file.length / APPEND)
+  const alone = atEveryLength(repeat(5, () => contents.map(runSeed)))
+  const decoding = atEveryLength(
+    repeat(5, () => lengths.map((length) => runSeed(file.toString('utf8', 0, length)))),
+  )
+  const figure = (baseline: string, rerun: number): Figure => ({
     name: 'a file that grows by 8 KiB appends to 8 MiB',
-    baseline: "the whole file as a string and the seed's regular expression over it, each time",
+    baseline,
     ratio: rerun / scanning,
     target: { atLeast: 250 },
-    note: `${scanning.toFixed(1)} ms against ${(rerun / 1000).toFixed(1)} s`,
-  }
+    note: `${scanning.toFixed(1)} ms, ${(rerun / 1000).toFixed(1)} s`,
+  })
+  return [
+    figure("the seed's regular expression over all of it, a string already, each time", alone),
+    figure('the same with reading the bytes as a string, each time', decoding),
+  ]
 }
 
 /** Eight short scans are timed together: on a busy machine a long one is interrupted more often than a short one. */
@@ -118,33 +128,39 @@ function measureLinearity(text: Buffer): Figure {
   }
 }
 
+/** Against the densest benign text, which costs the most, and against the usual kind, which is the stricter. */
 function measureHostility(): Figure[] {
-  const benign = agentText(MEGABYTE, TEAMWORK)
+  const teamwork = agentText(MEGABYTE, DENSITIES.teamwork)
+  const dense = agentText(MEGABYTE, DENSITIES.dense)
   return Object.entries(HOSTILE_TEXTS).map(([name, write]) => {
     const text = write()
     for (let run = 0; run < 5; run++) scan(text)
+    const megabytes = text.length / MEGABYTE
     const [usual, hostile] = compare(
       9,
-      () => repeat(3, () => scan(benign)),
+      () => repeat(3, () => scan(teamwork)),
       () => scan(text),
     )
+    const stricter = median(repeat(9, () => scan(dense)))
     return {
       name: `a hostile megabyte: ${name}`,
-      baseline: 'a megabyte of teamwork',
-      ratio: hostile / (usual / 3) / (text.length / MEGABYTE),
+      baseline: 'a benign megabyte, a command in 1 KiB',
+      ratio: hostile / (usual / 3) / megabytes,
       target: { atMost: 3 },
-      note: `${hostile.toFixed(1)} ms`,
+      note: `${hostile.toFixed(1)} ms; ${(hostile / stricter / megabytes).toFixed(1)} × one with a command in 4 KiB`,
     }
   })
 }
 
 export function runScanBench(): Promise<Figure[]> {
-  const text = agentText(8 * MEGABYTE, TRANSCRIPT)
-  const warmUp = agentText(MEGABYTE, TEAMWORK)
+  const text = agentText(8 * MEGABYTE, DENSITIES.sparse)
+  const warmUp = agentText(MEGABYTE, DENSITIES.teamwork)
   for (let run = 0; run < 100; run++) scan(warmUp)
   return Promise.resolve([
-    measureThroughput(text),
-    measureGrowth(text),
+    measureThroughput(DENSITIES.sparse),
+    measureThroughput(DENSITIES.middling),
+    measureThroughput(DENSITIES.dense),
+    ...measureGrowth(text),
     measureLinearity(text),
     ...measureHostility(),
   ])
