@@ -18,9 +18,10 @@ import { AppError } from './model/errors.ts'
 
 export type { Limits } from './config/limits.ts'
 export type { ServiceConfig } from './config/listener.ts'
+export type { Price, Prices } from './config/prices.ts'
 export { formatProblems, type Problem } from './config/problem.ts'
 export type { AgentConfig, Config } from './config/resolve.ts'
-export { type ConfigInput, configJsonSchema, type RuntimeName } from './config/schema.ts'
+export { type ConfigInput, configJsonSchema, type ProgramName, type RuntimeName } from './config/schema.ts'
 export { type Env, stateFolder } from './config/state-folder.ts'
 export type { StoreConfig } from './config/store-url.ts'
 

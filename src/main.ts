@@ -94,6 +94,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     ending.unshift(() => service.close())
     const announced = announceService(config.stateFolder, service.url)
     ending.unshift(() => announced.close())
+    await switchboard.begin(service.url)
     await store.write((tx) =>
       tx.audit({
         type: 'service.started',

@@ -23,6 +23,9 @@ const ROWS = [
 /** Where a layer's list is not simply "all rows before mine". A path names one file. */
 const INSTEAD: Record<string, readonly string[]> = {
   config: ['model', 'rules'],
+  // The two axes, where an agent runs and which program it is, know each other by their contracts only.
+  programs: ['model', 'wire', 'runtimes/runtime.ts'],
+  runtimes: ['model', 'wire', 'programs/program.ts'],
   // Runs in a browser: it knows the service by its contract only.
   client: ['model', 'service/contract.ts'],
 }

@@ -9,6 +9,13 @@ export interface Limits {
   readonly hops: number | undefined
   readonly pingPong: PingPongPolicy | undefined
   readonly messageBytes: number
+  readonly spend: SpendCaps
+}
+
+/** In the currency of the prices. */
+export interface SpendCaps {
+  readonly perAgent: number | undefined
+  readonly total: number | undefined
 }
 
 type Written = NonNullable<ConfigInput['limits']>
@@ -22,6 +29,7 @@ export function resolveLimits(written: Written): Limits {
     hops: isOff(written.hops) ? undefined : (written.hops ?? DEFAULTS.hops),
     pingPong: pingPongOf(written.ping_pong),
     messageBytes: written.message_bytes ?? MAX_MESSAGE_BYTES,
+    spend: { perAgent: written.spend?.per_agent, total: written.spend?.total },
   }
 }
 

@@ -1,10 +1,12 @@
+import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { AgentPolicy, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
+import { type Prices, resolvePrices } from './prices.ts'
 import type { Locate, Report } from './problem.ts'
-import type { ConfigInput, RuntimeName } from './schema.ts'
+import { type ConfigInput, PROGRAMS, type ProgramName, type RuntimeName } from './schema.ts'
 import { type Env, folderOf, stateFolder } from './state-folder.ts'
 import { resolveStore, type StoreConfig } from './store-url.ts'
 import { checkParents, type Roster, readRoster } from './team.ts'
@@ -12,7 +14,12 @@ import { checkParents, type Roster, readRoster } from './team.ts'
 export interface AgentConfig extends AgentPolicy {
   readonly role?: string
   readonly runtime: RuntimeName
-  /** The runtime's own settings; the runtime checks them. */
+  /** Where a program is run by the runtime. */
+  readonly program?: ProgramName
+  /** Where the agent works. Absolute. */
+  readonly folder: string
+  readonly deliver: 'together' | 'single'
+  /** The settings of the program or runtime, which checks them. */
   readonly with: Readonly<Record<string, unknown>>
   readonly autostart: boolean
 }
@@ -24,8 +31,15 @@ export interface Config extends Policy {
   readonly stateFolder: string
   readonly agents: readonly AgentConfig[]
   readonly limits: Limits
+  readonly prices: Prices
+  readonly tmux: TmuxConfig
   readonly service: ServiceConfig
   readonly store: StoreConfig
+}
+
+export interface TmuxConfig {
+  readonly socket: string
+  readonly panesPerWindow: number
 }
 
 export interface Origin {
@@ -44,24 +58,40 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
   return {
     ...(file !== undefined && { file: resolve(file) }),
     stateFolder: places.stateFolder,
-    agents: resolveAgents(input, roster, origin),
+    agents: resolveAgents(input, roster, places.folder, origin),
     rules: resolveRules(input, roster, origin),
     permissions: permissionsOf(input.permissions),
     limits: resolveLimits(input.limits ?? {}),
+    prices: resolvePrices(input, warn),
+    tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
     service: resolveService(input.service ?? {}, places.folder, report, warn),
     store: resolveStore(input.store?.url, places, report, warn),
     lines: decidingLines(input, locate),
   }
 }
 
-function resolveAgents(input: ConfigInput, roster: Roster, { report, warn }: Origin): AgentConfig[] {
+function resolveAgents(
+  input: ConfigInput,
+  roster: Roster,
+  folder: string,
+  { report, warn }: Origin,
+): AgentConfig[] {
   const parents = new Map<string, string>()
   const agents = Object.entries(input.agents).map(([name, written]): AgentConfig => {
     const agent = written ?? {}
     const path = ['agents', name]
     const parent = agent.parent === undefined ? undefined : roster.one(agent.parent, [...path, 'parent'])
     if (parent !== undefined) parents.set(name, parent)
-    const runtime = agent.runtime ?? 'none'
+    const runtime = agent.runtime ?? (agent.program === undefined ? 'none' : 'tmux')
+    checkProgram(agent.program, runtime, path, report)
+    if (RUNS_PROGRAMS.has(runtime) && input.service?.unix_socket !== undefined) {
+      report(
+        path,
+        'Agent programs reach the service over a port, and it listens on a Unix socket',
+        'Remove service.unix_socket.',
+        'key',
+      )
+    }
     if (agent.with && runtime === 'none') {
       warn(
         [...path, 'with'],
@@ -78,12 +108,46 @@ function resolveAgents(input: ConfigInput, roster: Roster, { report, warn }: Ori
       ...(agent.receive !== undefined && { receive: roster.who(agent.receive, [...path, 'receive']) }),
       permissions: permissionsOf(agent.permissions),
       runtime,
+      ...(agent.program !== undefined && { program: agent.program }),
+      folder: agent.folder === undefined ? folder : resolve(folder, agent.folder),
+      deliver: agent.deliver ?? 'together',
       with: agent.with ?? {},
       autostart: agent.autostart ?? true,
     }
   })
   checkParents(parents, report)
   return agents
+}
+
+const RUNS_PROGRAMS: ReadonlySet<RuntimeName> = new Set(['tmux', 'acp'])
+
+function checkProgram(
+  program: ProgramName | undefined,
+  runtime: RuntimeName,
+  path: readonly string[],
+  report: Report,
+) {
+  if (program === undefined && RUNS_PROGRAMS.has(runtime)) {
+    report(
+      [...path, 'runtime'],
+      `The runtime "${runtime}" needs a program to run`,
+      `Add "program: ${PROGRAMS.join(' | ')}".`,
+    )
+  } else if (program !== undefined && !RUNS_PROGRAMS.has(runtime)) {
+    report(
+      [...path, 'program'],
+      `The runtime "${runtime}" runs no program`,
+      'Say "runtime: tmux" or "runtime: acp", or remove the program.',
+    )
+  }
+}
+
+/** Each state folder has a tmux server of its own, so that two teams never meet in one. */
+function resolveTmux(written: NonNullable<ConfigInput['tmux']>, state: string): TmuxConfig {
+  return {
+    socket: written.socket ?? `orc-${hash('sha256', state).slice(0, 10)}`,
+    panesPerWindow: written.panes_per_window ?? 4,
+  }
 }
 
 function resolveRules(input: ConfigInput, roster: Roster, origin: Origin): RuleSet {

@@ -4,8 +4,15 @@ import { ACTIONS, type Action, PRESETS, VERDICTS } from '../model/rule.ts'
 import { DURATION } from './duration.ts'
 
 /** Runtimes an agent can be run by. Each checks its own settings under `with`. */
-export const RUNTIMES = ['none', 'scripted'] as const
+export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
+
+/** Agent programs that the runtimes tmux and acp know. Each checks its own settings under `with`. */
+export const PROGRAMS = ['claude-code', 'codex', 'gemini', 'opencode', 'any'] as const
+export type ProgramName = (typeof PROGRAMS)[number]
+
+/** How waiting messages reach an agent. */
+export const DELIVER = ['together', 'single'] as const
 
 /** For hints. */
 export const SMALLEST = 'agents: { Master: {}, Worker: { parent: Master } }'
@@ -34,6 +41,7 @@ const anyNumber = (list: z.ZodArray<typeof someone>, text: string) => z.union([s
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const off = z.union([z.literal('off'), z.literal(false)])
 const count = (most: number) => z.int().min(1).max(most)
+const money = z.number().positive().max(1_000_000)
 
 const Who = (text: string) => anyNumber(z.array(someone).min(1), text)
 const Narrowing = (text: string) => anyNumber(z.array(someone), text)
@@ -73,12 +81,25 @@ const AgentSchema = z
       .enum(RUNTIMES)
       .optional()
       .describe(
-        'What runs the agent. none (the default): any program that holds its token. scripted: plays the script under "with".',
+        'What runs the agent. tmux (the default where a program is named): in a terminal of its own. acp: as a process without a terminal, over the Agent Client Protocol. scripted: plays the script under "with". none (the default otherwise): any program that holds its token.',
+      ),
+    program: z
+      .enum(PROGRAMS)
+      .optional()
+      .describe('Which agent program: claude-code, codex, gemini, opencode, or any command line.'),
+    folder: line
+      .optional()
+      .describe('Where the agent works. Relative to this file; without it, the folder of this file.'),
+    deliver: z
+      .enum(DELIVER)
+      .optional()
+      .describe(
+        'Messages that wait together reach the agent as one turn (together, the default), or one by one (single).',
       ),
     with: z
       .record(z.string(), z.unknown())
       .nullish()
-      .describe('Settings for the runtime, as that runtime defines them.'),
+      .describe('Settings for the program or the runtime, as it defines them.'),
     autostart: z
       .boolean()
       .optional()
@@ -158,6 +179,35 @@ const LimitsSchema = z
     message_bytes: count(MAX_MESSAGE_BYTES)
       .optional()
       .describe(`The largest message, in bytes of UTF-8. Default and maximum: ${MAX_MESSAGE_BYTES}.`),
+    spend: z
+      .strictObject({
+        per_agent: money.optional().describe('What one agent may spend before it is paused.'),
+        total: money.optional().describe('What all agents together may spend before all are paused.'),
+      })
+      .optional()
+      .describe(
+        'Caps on what agents spend, in the currency of "prices". An agent that reaches one is paused and a person is told; resuming it grants the same sum again.',
+      ),
+  })
+  .nullish()
+
+const PriceSchema = z
+  .strictObject({
+    input: money.describe('Per million input tokens.'),
+    output: money.describe('Per million output tokens.'),
+    cache_read: money.optional().describe('Per million tokens read from the cache. Default: as input.'),
+    cache_write: money.optional().describe('Per million tokens written to the cache. Default: as input.'),
+  })
+  .describe('What a model costs, per million tokens.')
+
+const TmuxSchema = z
+  .strictObject({
+    socket: z
+      .string()
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { error: 'is not a name for a socket' })
+      .optional()
+      .describe('The name of the tmux socket (tmux -L NAME). Default: one made from the state folder.'),
+    panes_per_window: count(16).optional().describe('How many agents share a window. Default: 4.'),
   })
   .nullish()
 
@@ -207,6 +257,13 @@ export const ConfigSchema = z
       'What agents may do, for all that have no permissions of their own on it.',
     ),
     limits: LimitsSchema.describe('Brakes on floods and on agents that keep each other busy.'),
+    prices: z
+      .record(z.string().min(1).max(200), PriceSchema)
+      .nullish()
+      .describe(
+        'What models cost, by the beginning of their name: { claude-sonnet: { input: 3, output: 15 } }. The longest that fits counts.',
+      ),
+    tmux: TmuxSchema.describe('The terminals of the agents.'),
     service: ServiceSchema.describe('Where the API listens.'),
     store: StoreSchema.describe('Where state is kept.'),
   })

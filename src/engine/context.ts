@@ -5,6 +5,8 @@ import type { Store, Tx } from '../store/store.ts'
 import type { Admission } from './admission.ts'
 import type { Conversations } from './conversations.ts'
 import type { Mailroom } from './mailroom.ts'
+import type { Meter } from './meter.ts'
+import type { PermissionDesk } from './permissions.ts'
 import type { Sessions } from './sessions.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
@@ -19,6 +21,8 @@ export interface Switch {
   readonly mailroom: Mailroom
   readonly timers: Timers
   readonly sessions: Sessions
+  readonly permissions: PermissionDesk
+  readonly meter: Meter
   readonly clock: Clock
   /** Takes secrets out, for what is cut short before the audit sees it whole. */
   redact(text: string): string

@@ -7,15 +7,12 @@ import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Decision } from '../model/rule.ts'
 import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import type { Tx } from '../store/store.ts'
+import type { Circumstances } from './circumstances.ts'
 import type { HandlerContext, Speaker, Switch } from './context.ts'
 import type { Handler, Handlers } from './handler.ts'
 import { behalf, identify } from './identity.ts'
 import { hold } from './people.ts'
-
-export interface Circumstances {
-  /** The same key from the same speaker acts once (C25). */
-  idempotencyKey?: string
-}
+import { twinsOf } from './twins.ts'
 
 /** The one door: HTTP, shell, text, files and people all end here. */
 export type Handle = (
@@ -58,6 +55,12 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
         if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
       }
       const context: HandlerContext = { parts, team, tx, speaker, approved: false, once }
+      const twins =
+        circumstances.channel === undefined || principal.kind !== 'agent' || handler.looksOnly === true
+          ? undefined
+          : twinsOf(context, circumstances.channel, definition, command)
+      const twin = await twins?.take()
+      if (twin !== undefined) return twin
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
       const takeCommand = () => parts.admission.takeCommand(team, speaker.name, parts.clock.now())
@@ -73,6 +76,7 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       if (idempotencyKey !== undefined) {
         await keepReceipt(tx, keyOwner, idempotencyKey, { digest, receipt: JSON.stringify(noted) })
       }
+      await twins?.leave(noted)
       return noted
     })
     parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')

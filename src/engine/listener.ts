@@ -2,20 +2,42 @@ import { CLAIMS, type SaidCommand } from '../model/command.ts'
 import { asAppError } from '../model/errors.ts'
 import { type ErrorReceipt, errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
+import type { Utterance } from '../runtimes/runtime.ts'
 import { renderResponse } from '../wire/response.ts'
-import { createScanner, type KnownCommands, type Scanned } from '../wire/scanner.ts'
+import { createScanner, type KnownCommands, type Scanned, scanText } from '../wire/scanner.ts'
+import type { Circumstances } from './circumstances.ts'
 
 type Problem = Extract<Scanned, { ok: false }>
 
 /** Listens to one agent's own text: commands are carried out in the order they are said, and each is answered. */
 export interface Listener {
-  hear(text: string): void
+  /** Resolves when all it asked for was carried out and answered. */
+  hear(utterance: Utterance): Promise<void>
   /** What was said so far is all of it: a command left open does not swallow the next turn. */
   endTurn(): void
 }
 
-/** `handedOut`: the messages that the answer itself brings to the agent. */
-export type Answer = (block: string, handedOut: readonly string[]) => void
+/** What goes back to the agent for one command. */
+export interface Answer {
+  block: string
+  /** Messages that the answer itself brings to the agent. */
+  handedOut: readonly string[]
+  /** Whether the agent waits for it. A mere confirmation comes with its next turn: waking it would cost a turn. */
+  wakes: boolean
+}
+
+export interface ListenerOptions {
+  registry: Registry
+  /** Must stand in every command that is read off a terminal, where anybody's text may stand. */
+  nonce: string
+  handle(said: SaidCommand, circumstances: Circumstances): Promise<Receipt>
+  /** Resolves when the answer reached the agent. */
+  answer(answer: Answer): Promise<void>
+  /** A command on the screen without the nonce: not carried out, not answered, but written down. */
+  unmarked(type: string): void
+}
+
+const NONCE = 'nonce'
 
 export function knownCommands(registry: Registry, also: Iterable<string> = []): KnownCommands {
   const shapes = new Map(
@@ -29,44 +51,75 @@ export function knownCommands(registry: Registry, also: Iterable<string> = []): 
 
 /** The same for what is carried out: whoever claims to be somebody must be heard, or the claim could not be refused. */
 export function heardCommands(registry: Registry): KnownCommands {
-  return knownCommands(registry, CLAIMS)
+  return knownCommands(registry, [...CLAIMS, NONCE])
 }
 
-export function createListener(
-  registry: Registry,
-  handle: (said: SaidCommand) => Promise<Receipt>,
-  answer: Answer,
-): Listener {
+export function createListener({ registry, nonce, handle, answer, unmarked }: ListenerOptions): Listener {
   const known = heardCommands(registry)
   let scanner = createScanner(known)
-  let last: Promise<void> = Promise.resolve()
+  let last: Promise<unknown> = Promise.resolve()
 
-  async function act(found: Scanned) {
-    if (found.ok) {
-      const said = { type: found.type, fields: found.fields, ignored: found.ignored }
-      // A full disk or a lost database is the agent's to know, too.
-      const receipt = await handle(said).catch((error: unknown) => errorReceipt(asAppError(error)))
-      answer(renderResponse(found.type, receipt), handedOutBy(found.type, receipt))
-      return
+  async function act(found: Scanned, { key, channel }: Utterance): Promise<Answer | undefined> {
+    if (!found.ok) {
+      // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
+      if (QUOTED.has(found.code) || channel === 'pane') return undefined
+      return { block: renderResponse('unknown', problemReceipt(found)), handedOut: [], wakes: true }
     }
-    // Quoted code is no mistake: an agent may well explain the protocol to another.
-    if (!QUOTED.has(found.code)) answer(renderResponse('unknown', problemReceipt(found)), [])
+    const { [NONCE]: mark, ...fields } = found.fields
+    if (channel === 'pane' && mark !== nonce) {
+      unmarked(found.type)
+      return undefined
+    }
+    const said = { type: found.type, fields, ignored: found.ignored }
+    // The place in the record makes it act once, however often the record is read (C25).
+    const idempotencyKey = key === undefined ? undefined : `${key}@${found.span.offset}`
+    const receipt = await handle(said, {
+      channel: 'text',
+      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+    }).catch((error: unknown) => errorReceipt(asAppError(error))) // A full disk is the agent's to know, too.
+    return {
+      block: renderResponse(found.type, receipt),
+      handedOut: handedOutBy(found.type, receipt),
+      wakes: isWaitedFor(found.type, receipt),
+    }
   }
 
-  function actInOrder(found: readonly Scanned[]) {
-    if (found.length === 0) return
-    last = last.then(async () => {
-      for (const one of found) await act(one)
+  /** Carried out one after the other; an answer that takes its time to arrive keeps no later command back. */
+  function actInOrder(found: readonly Scanned[], utterance: Utterance): Promise<void> {
+    if (found.length === 0) return Promise.resolve()
+    const answers = last.then(async () => {
+      const arriving: Promise<void>[] = []
+      for (const one of found) {
+        const given = await act(one, utterance)
+        if (given !== undefined) arriving.push(answer(given))
+      }
+      return arriving
     })
+    last = answers
+    return answers.then(async (arriving) => void (await Promise.all(arriving)))
   }
 
+  let streamed: Utterance = { text: '', channel: 'api' }
   return {
-    hear: (text) => actInOrder(scanner.push(text)),
+    hear(utterance) {
+      if (utterance.key !== undefined) return actInOrder(scanText(utterance.text, known), utterance)
+      streamed = utterance
+      return actInOrder(scanner.push(utterance.text), utterance)
+    },
     endTurn() {
-      actInOrder(scanner.end())
+      void actInOrder(scanner.end(), streamed)
       scanner = createScanner(known)
     },
   }
+}
+
+/** Commands whose success the agent need not be woken for. */
+const CONFIRMATIONS = new Set(['update_status', 'acknowledge', 'request_action'])
+
+function isWaitedFor(type: string, receipt: Receipt): boolean {
+  if (receipt.status === 'delivered')
+    return receipt.recipients?.some((one) => one.status !== 'delivered') ?? false
+  return receipt.status !== 'ok' || !CONFIRMATIONS.has(type)
 }
 
 /** What a text says that cannot be carried out. Where the door would say the same, it is said in the door's words. */

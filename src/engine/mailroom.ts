@@ -18,9 +18,9 @@ import type { Timers } from './timers.ts'
 
 /** How long a receiver has to acknowledge what it was handed (C8). */
 export const ACKNOWLEDGE_MS = 30_000
-/** What one hand-out holds at most; the rest follows at the next one. */
 /** How many waiting messages are worth counting: beyond it, more is more. */
 const COUNTED = 1000
+/** What one hand-out holds at most; the rest follows at the next one. */
 const HAND_OUT = { messages: 500, bytes: 4_000_000 }
 
 /** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
@@ -48,8 +48,9 @@ export type OnMail = (agent: string, priority: Priority, from: string) => void
 export interface HandOutOptions {
   limit?: number
   byPriority?: boolean
-  /** For runtimes that give their own evidence: how long before an unconfirmed one comes again. */
-  ackMs?: number
+  /** For runtimes: an unconfirmed one is looked for by its id, and never comes again by time alone. */
+  untilFound?: boolean
+  maxBytes?: number
 }
 
 export interface HandedOut {
@@ -81,24 +82,24 @@ export function createMailroom(
     evidence: string,
     options: HandOutOptions = {},
   ): Promise<HandedOut> {
-    const until = tx.now + (options.ackMs ?? ACKNOWLEDGE_MS)
+    const until = options.untilFound === true ? null : tx.now + ACKNOWLEDGE_MS
     const messages = await claimDeliveries(tx, {
       agent,
       until,
       evidence,
       limit: options.limit ?? HAND_OUT.messages,
-      maxBytes: HAND_OUT.bytes,
+      maxBytes: options.maxBytes ?? HAND_OUT.bytes,
       byPriority: options.byPriority ?? false,
       onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), 'failed', DAMAGED)),
     })
     if (messages.length === 0) return { messages, remaining: 0 }
-    await setTimer(tx, 'redeliver', agent, until)
+    if (until !== null) await setTimer(tx, 'redeliver', agent, until)
     for (const mail of messages) {
       tx.audit(deliveryEntry(agent, mail.id, 'written', evidence))
     }
     const last = messages.at(-1)!
     tx.afterCommit(() => {
-      timers.setFor(until)
+      if (until !== null) timers.setFor(until)
       conversations.handedOut(agent, causeFrom(last), clock.now())
     })
     const remaining = await countQueued(tx, agent, COUNTED)

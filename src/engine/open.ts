@@ -1,5 +1,4 @@
 import type { Config } from '../config.ts'
-import type { SaidCommand } from '../model/command.ts'
 import { asAppError } from '../model/errors.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import { createRegistry, type Registry } from '../model/registry.ts'
@@ -13,8 +12,10 @@ import type { AddedCommand } from './handler.ts'
 import { handlerTable } from './handlers/table.ts'
 import { createListener } from './listener.ts'
 import { createMailroom } from './mailroom.ts'
+import { createMeter } from './meter.ts'
+import { createPermissionDesk } from './permissions.ts'
 import { renderPrompt } from './prompt.ts'
-import { createSessions } from './sessions.ts'
+import { createSessions, type Sessions } from './sessions.ts'
 import type { Clock, Log } from './surroundings.ts'
 import { createTeam, type Team } from './team.ts'
 import { createTimers } from './timers.ts'
@@ -40,11 +41,16 @@ export interface Switchboard extends Switch {
   readonly tokens: Tokens
   readonly verdicts: Verdicts
   readonly registry: Registry
+  /** Whether a command of this type changes nothing. */
+  looksOnly(type: string): boolean
   /** Text of an agent's prompt, or undefined for an unknown agent. */
   prompt(agent: string): string | undefined
+  /** Starts the agents, once the service can be reached at that address. */
+  begin(url: string): Promise<void>
   /** Puts another configuration in force: rules, permissions, limits, agents. */
   reload(config: Config): Promise<void>
-  close(): Promise<void>
+  /** `leave`: agents that can outlive the service go on. Otherwise they end with it. */
+  close(how?: 'leave' | 'end'): Promise<void>
 }
 
 export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) => void
@@ -60,16 +66,32 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   const timers = createTimers(store, clock, log)
   const mailroom = createMailroom(store, timers, conversations, clock)
   const tokens = await openTokens(store)
-  const sessions = createSessions({
+  const permissions = createPermissionDesk({ store, timers, redact: options.redact, after: clock.after })
+  const meter = createMeter({
     store,
     mailroom,
+    team: () => team,
+    hold: (agent) => sessions.setPaused(agent, true),
+  })
+  const sessions: Sessions = createSessions({
+    store,
+    mailroom,
+    permissions,
+    meter,
+    tokens,
     clock,
     log,
     runtimes: options.runtimes ?? [],
     team: () => team,
-    prompt: (agent) => renderPrompt(agent, team, registry),
-    listen: (agent, answer) =>
-      createListener(registry, (said: SaidCommand) => handle({ kind: 'agent', agent }, said), answer),
+    prompt: (agent, nonce) => renderPrompt(agent, team, registry, nonce),
+    listen: (agent, nonce, answer) =>
+      createListener({
+        registry,
+        nonce,
+        answer,
+        handle: (said, circumstances) => handle({ kind: 'agent', agent }, said, circumstances),
+        unmarked: (type) => log.debug({ agent, command: type }, 'a command on the screen has no nonce'),
+      }),
   })
   const parts: Switch = {
     store,
@@ -79,6 +101,8 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     mailroom,
     timers,
     sessions,
+    permissions,
+    meter,
     clock,
     log,
     redact: options.redact,
@@ -101,6 +125,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   const verdicts = createVerdicts(parts, handlers)
 
   await sessions.open()
+  await meter.open()
   await timers.start()
 
   return {
@@ -109,17 +134,19 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     onHandled: (observe) => void observers.push(observe),
     tokens,
     verdicts,
+    looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
       const name = team.resolve(agent)
       return name === undefined ? undefined : renderPrompt(name, team, registry)
     },
+    begin: (url) => sessions.begin(url),
     async reload(config) {
       team = createTeam(config)
       await sessions.follow()
     },
-    async close() {
+    async close(how = 'end') {
       timers.stop()
-      await sessions.close()
+      await sessions.close(how)
       await store.close()
     },
   }

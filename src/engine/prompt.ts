@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { AgentConfig } from '../config.ts'
 import type { CommandDefinition } from '../model/command.ts'
 import type { Registry } from '../model/registry.ts'
 import { ACTIONS, type Action } from '../model/rule.ts'
@@ -6,7 +7,7 @@ import { decideAction, decideSend } from '../rules/decide.ts'
 import type { Team } from './team.ts'
 
 /** The text that teaches one agent the protocol: its name, whom it may write to, what it may do (S0.24, S1.16). */
-export function renderPrompt(name: string, team: Team, registry: Registry): string {
+export function renderPrompt(name: string, team: Team, registry: Registry, nonce?: string): string {
   const agent = team.config.agents.find((one) => one.name === name)!
   const others = team.config.agents.filter((one) => one.name !== name)
   const reachable = others.filter((other) => decideSend(team.rules, name, other.name).verdict !== 'deny')
@@ -17,9 +18,7 @@ export function renderPrompt(name: string, team: Team, registry: Registry): stri
     ...(agent.role === undefined ? [] : [`Your role: ${agent.role}`]),
     ...(agent.parent === undefined ? [] : [`You report to ${agent.parent}.`]),
     '',
-    ...(agent.runtime === 'none'
-      ? BY_SHELL
-      : ['You act by writing commands into your answers, as plain text outside of code blocks:']),
+    ...(agent.runtime === 'none' ? BY_SHELL : byText(agent, nonce)),
     '',
     `<orc-command name="send_message" from="${name}" to="${example}" title="A short title">`,
     'The message. It can be several lines.',
@@ -63,6 +62,21 @@ const BY_SHELL = [
   '',
   'Where your answers are read for you, write the same as commands, as plain text outside of code blocks:',
 ]
+
+/** An example never carries the nonce: it may be echoed on the screen that commands are read off. */
+function byText({ program, runtime }: AgentConfig, nonce: string | undefined): string[] {
+  const tools = program !== undefined && program !== 'any' && runtime !== 'scripted'
+  const readOffScreen = program === 'any' && runtime === 'tmux' && nonce !== undefined
+  return [
+    ...(tools ? ['You have these commands as tools of the MCP server "orc": use them where you can.'] : []),
+    tools
+      ? 'Otherwise write them into your answers, as plain text outside of code blocks; never both ways:'
+      : 'You act by writing commands into your answers, as plain text outside of code blocks:',
+    ...(readOffScreen
+      ? [`Every command must carry one more attribute, or it is not heard: nonce="${nonce}"`]
+      : []),
+  ]
+}
 
 function describe(name: string, role: string | undefined): string {
   return role === undefined ? name : `${name} (${role})`

@@ -1,130 +1,199 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
 import type { AgentConfig } from '../config.ts'
 import type { SessionState } from '../model/agent.ts'
 import type { Action } from '../model/command.ts'
-import { parseId } from '../model/identifier.ts'
-import type { Priority } from '../model/message.ts'
-import type { Arrival, Runtime, Session } from '../runtimes/runtime.ts'
+import { AppError } from '../model/errors.ts'
+import { formatId, parseId } from '../model/identifier.ts'
+import type { Credentials, Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
+import {
+  beginSession,
+  readSession,
+  readSessions,
+  type SessionRow,
+  setSessionToken,
+  setWanted,
+} from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
-import { renderEnvelope } from '../wire/envelope.ts'
+import { type Attendant, createAttendant, reasonOf } from './attendant.ts'
 import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
+import type { Meter } from './meter.ts'
+import type { PermissionDesk } from './permissions.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
+import type { Tokens } from './tokens.ts'
 
-/** The agents that a runtime of ours runs: starting them, hearing them, and putting their mail before them. */
+/** The agents that a runtime of ours runs: starting, finding again and ending them. */
 export interface Sessions {
   /** Why an action cannot be done right now, if it cannot. */
   impossible(agent: string, action: Action): { reason: string; hint: string } | undefined
+  /** Takes up its last conversation, or finds it running. */
   start(agent: string): Promise<void>
+  /** It stays stopped until it is asked for. */
   stop(agent: string): Promise<void>
+  /** A new conversation, with the role restored. */
   reset(agent: string): Promise<void>
   setPaused(agent: string, paused: boolean): void
-  usage(agent: string): { lines: number; tokens: number } | undefined
-  /** Brings the team's rows up to date and starts what starts by itself. */
+  /** A hook of the agent's program calls. */
+  hook(agent: string, event: unknown, gone: AbortSignal): Promise<unknown>
+  /** The running session, for those who look at it. */
+  session(agent: string): Session | undefined
+  /** When its current turn began, or its last one. */
+  turnBegan(agent: string): number | undefined
+  /** Brings the team's rows up to date. */
   open(): Promise<void>
+  /** Starts what starts by itself, and what ran when the service ended. The address is for the agents. */
+  begin(url: string): Promise<void>
   /** After a reload: new agents are registered and started, those no longer in the team are stopped. */
   follow(): Promise<void>
-  close(): Promise<void>
+  /** `leave`: agents that can outlive the service go on, and are found again. `end`: all are stopped. */
+  close(how: 'leave' | 'end'): Promise<void>
 }
 
 export interface SessionsOptions {
   store: Store
   mailroom: Mailroom
+  permissions: PermissionDesk
+  meter: Meter
+  tokens: Tokens
   clock: Clock
   log: Log
   runtimes: readonly Runtime[]
   team: () => Team
-  prompt: (agent: string) => string
+  prompt: (agent: string, nonce: string) => string
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
-  listen: (agent: string, answer: Answer) => Listener
+  listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
 }
 
 interface Running {
-  /** Undefined while it starts. */
-  session: Session | undefined
-  listener: Listener
-  /** Answers to the agent's own commands, waiting for its next turn, with the messages they hand out. */
-  answers: { block: string; handedOut: readonly string[] }[]
-  delivering: boolean
-  /** Something may be there for it. */
-  wanted: boolean
-  noticedAt: number
-  usage: { lines: number; characters: number }
+  /** Undefined before its rows are read. */
+  attendant?: Attendant
+  readonly started: Promise<Session | undefined>
 }
 
-/** A runtime of ours gives its own evidence; this only covers a crash in between. */
-const RUNTIME_ACK_MS = 120_000
-/** Roughly, for English and code; the real figure comes with an agent program's own usage record. */
-const CHARACTERS_PER_TOKEN = 4
-/** A flood of important messages is one notice (C2). */
-const NOTICE_EVERY_MS = 2000
-/** After a full disk or a lost database. */
-const TRY_AGAIN_MS = 2000
+const NONCE_BYTES = 9
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, mailroom, log, team } = options
+  const { store, mailroom, log, team, tokens } = options
   const running = new Map<string, Running>()
   const paused = new Set<string>()
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
   let known: ReadonlySet<string> = new Set()
+  let address: string | undefined
   let closing = false
 
   const agentConfig = (name: string): AgentConfig | undefined =>
     team().config.agents.find((one) => one.name === name)
   const runtimeOf = (name: string): Runtime | undefined => runtimes.get(agentConfig(name)?.runtime ?? 'none')
 
-  async function start(name: string) {
+  async function start(name: string, conversation: 'last' | 'new' = 'last') {
     const config = agentConfig(name)
     const runtime = runtimeOf(name)
     if (config === undefined || runtime === undefined || running.has(name) || closing) return
-    const state: Running = {
-      session: undefined,
-      listener: options.listen(name, (block, handedOut) => {
-        state.answers.push({ block, handedOut })
-        void deliverNext(name)
-      }),
-      answers: [],
-      delivering: false,
-      wanted: false,
-      noticedAt: Number.NEGATIVE_INFINITY,
-      usage: { lines: 0, characters: 0 },
-    }
+    const { promise, resolve } = Promise.withResolvers<Session | undefined>()
+    const entry: Running = { started: promise }
     // Before the first await, or two requests at once would start it twice.
-    running.set(name, state)
+    running.set(name, entry)
     try {
+      const row = await openSession(name, conversation)
+      const attendant = attend(entry, config, runtime, row)
+      entry.attendant = attendant
+      await options.permissions.begin(name)
       const session = await runtime.start(
-        { name, prompt: options.prompt(name), settings: config.with },
         {
-          said(text) {
-            count(state, text)
-            state.listener.hear(text)
-          },
-          changed(session, evidence) {
-            if (session !== 'busy') state.listener.endTurn()
-            if (session === 'exited' && running.get(name) === state) running.delete(name)
-            void record(name, session, evidence).then(() => deliverNext(name))
-          },
+          name,
+          program: config.program,
+          settings: config.with,
+          prompt: options.prompt(name, row.nonce),
+          cwd: config.folder,
+          folder: join(team().config.stateFolder, 'agents', name),
+          kept: row.kept === null ? undefined : JSON.parse(row.kept),
+          nonce: row.nonce,
+          credentials: () => issueToken(name),
         },
+        attendant.port,
       )
-      state.session = session
+      resolve(session)
       // It was stopped while it started.
-      if (running.get(name) !== state) await session.stop()
+      if (running.get(name) !== entry) await session.stop()
+      else await attendant.attend(session)
     } catch (error) {
-      running.delete(name)
+      if (running.get(name) === entry) running.delete(name)
+      entry.attendant?.dismiss()
       log.error({ agent: name, err: error }, 'the agent could not be started')
-      await record(name, 'error', `could not be started: ${reasonOf(error)}`)
+      await record(name, 'error', `could not be started: ${explained(error)}`)
+    } finally {
+      resolve(undefined)
     }
   }
 
+  function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
+    const { name } = config
+    const attendant = createAttendant({
+      name,
+      store,
+      mailroom,
+      permissions: options.permissions,
+      meter: options.meter,
+      clock: options.clock,
+      log,
+      runtime: runtime.name,
+      deliver: config.deliver,
+      isPaused: () => paused.has(name),
+      listen: (answer) => options.listen(name, row.nonce, answer),
+      async changed(state, evidence) {
+        if (state === 'exited' && running.get(name) === entry) running.delete(name)
+        await record(name, state, evidence)
+        if (state === 'exited') attendant.dismiss()
+      },
+    })
+    return attendant
+  }
+
+  async function openSession(name: string, conversation: 'last' | 'new'): Promise<SessionRow> {
+    if (conversation === 'new') await options.meter.begin(name)
+    return await store.write(async (tx) => {
+      const row = await readSession(tx, name)
+      if (row === undefined || conversation === 'new') {
+        await beginSession(tx, name, randomBytes(NONCE_BYTES).toString('base64url'))
+      } else await setWanted(tx, name, true)
+      return (await readSession(tx, name))!
+    })
+  }
+
+  /** One token a process: the one before it dies, so that what is left of an old process cannot speak. */
+  async function issueToken(name: string): Promise<Credentials> {
+    if (address === undefined) throw new Error('agents are started before the service listens')
+    await revokeToken(name)
+    const { id, token } = await tokens.mint(name)
+    await store.write((tx) => setSessionToken(tx, name, parseId('tok', id)!))
+    return { url: address, token }
+  }
+
+  async function revokeToken(name: string) {
+    const row = await readSession(store, name)
+    if (row?.token != null) await tokens.revoke(formatId('tok', row.token))
+  }
+
   async function stop(name: string) {
-    const state = running.get(name)
+    const entry = running.get(name)
+    await store.write((tx) => setWanted(tx, name, false))
+    if (entry === undefined) return
+    await end(name, entry)
+    await revokeToken(name)
+  }
+
+  async function end(name: string, entry: Running) {
     running.delete(name)
     try {
-      await state?.session?.stop()
+      await entry.attendant?.session?.stop()
     } catch (error) {
       log.error({ agent: name, err: error }, 'the agent could not be stopped')
-      await record(name, 'error', `could not be stopped: ${reasonOf(error)}`)
+      await record(name, 'error', `could not be stopped: ${explained(error)}`)
+    } finally {
+      entry.attendant?.dismiss()
     }
   }
 
@@ -146,56 +215,6 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
   }
 
-  /** Called whenever something may be there for the agent. While a turn is given, it makes us look again after it. */
-  async function deliverNext(name: string) {
-    const state = running.get(name)
-    if (state === undefined) return
-    state.wanted = true
-    if (state.delivering) return
-    state.delivering = true
-    try {
-      while (state.wanted && isListening(name, state)) {
-        state.wanted = false
-        await deliverTurn(name, state)
-      }
-    } catch (error) {
-      if (closing) return
-      log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
-      options.clock.after(TRY_AGAIN_MS, () => void deliverNext(name))
-    } finally {
-      state.delivering = false
-    }
-  }
-
-  function isListening(name: string, state: Running): boolean {
-    return running.get(name) === state && !paused.has(name) && state.session?.state === 'idle'
-  }
-
-  /** First the answers to its own commands, then the messages that wait, as one turn. */
-  async function deliverTurn(name: string, state: Running) {
-    const { messages } = await store.write((tx) =>
-      mailroom.handOut(tx, name, `given to the ${runtimeOf(name)?.name} runtime`, {
-        byPriority: true,
-        ackMs: RUNTIME_ACK_MS,
-      }),
-    )
-    const answers = state.answers.splice(0)
-    if (answers.length === 0 && messages.length === 0) return
-    const text = [...answers.map((answer) => answer.block), ...messages.map(renderEnvelope)].join('\n\n')
-    let arrival: Arrival
-    try {
-      arrival = await state.session!.deliver(text)
-    } catch (error) {
-      state.answers.unshift(...answers)
-      throw error
-    }
-    if (arrival.state === 'queued') state.answers.unshift(...answers)
-    // What a mailbox_check of its own handed out has arrived with the answer to it.
-    const ids = [...answers.flatMap((answer) => answer.handedOut), ...messages.map((mail) => mail.id)]
-    const keys = ids.map((id) => parseId('msg', id)!)
-    await store.write((tx) => mailroom.moved(tx, name, keys, arrival.state, arrival.evidence))
-  }
-
   async function registerAll() {
     await store.write(async (tx) => {
       for (const agent of team().config.agents) await registerAgent(tx, agent.name, 'unknown')
@@ -203,28 +222,11 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 
   /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
-  async function newMail(name: string, priority: Priority, from: string) {
-    const state = running.get(name)
-    const session = state?.session
-    if (state === undefined || session === undefined || paused.has(name)) return
-    if (session.state === 'busy') {
-      if (priority === 'urgent') await session.interrupt()
-      else if (priority === 'high') await giveNotice(state, session, from)
-    }
-    await deliverNext(name)
-  }
-
-  async function giveNotice(state: Running, session: Session, from: string) {
-    const now = options.clock.now()
-    if (now - state.noticedAt < NOTICE_EVERY_MS) return
-    state.noticedAt = now
-    await session.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
-  }
-
-  mailroom.onMail((agent, priority, from) => {
-    newMail(agent, priority, from).catch((error: unknown) =>
-      log.error({ agent, err: error }, 'mail was not announced'),
-    )
+  mailroom.onMail((name, priority, from) => {
+    running
+      .get(name)
+      ?.attendant?.mailCame(priority, from)
+      .catch((error: unknown) => log.error({ agent: name, err: error }, 'mail was not announced'))
   })
 
   return {
@@ -239,7 +241,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (action === 'spawn_agent' && running.has(name)) {
         return { reason: `${name} is running already`, hint: 'Use reset_session to start it afresh.' }
       }
-      if (action !== 'spawn_agent' && !running.has(name)) {
+      if (action === 'terminate_agent' && !running.has(name)) {
         return { reason: `${name} is not running`, hint: 'Use spawn_agent to start it.' }
       }
       return undefined
@@ -247,26 +249,34 @@ export function createSessions(options: SessionsOptions): Sessions {
     start,
     stop,
     async reset(name) {
-      await stop(name)
-      await start(name)
+      const entry = running.get(name)
+      if (entry !== undefined) await end(name, entry)
+      await start(name, 'new')
     },
     setPaused(name, hold) {
       mailroom.setHeld(name, hold)
       if (hold) paused.add(name)
-      else if (paused.delete(name)) void deliverNext(name)
+      else paused.delete(name)
+      running.get(name)?.attendant?.look()
     },
-    usage(name) {
-      const state = running.get(name)
-      if (state === undefined) return undefined
-      return { lines: state.usage.lines, tokens: Math.ceil(state.usage.characters / CHARACTERS_PER_TOKEN) }
+    async hook(name, event, gone) {
+      const session = await running.get(name)?.started
+      if (session?.hook === undefined) {
+        throw new AppError('CONFLICT', `${name} is not run here, so that its hooks have nobody to tell`, {
+          hint: `Start it with orc spawn ${name}.`,
+        })
+      }
+      return await session.hook(event, gone)
     },
+    session: (name) => running.get(name)?.attendant?.session,
+    turnBegan: (name) => running.get(name)?.attendant?.turnBegan,
     async follow() {
       await registerAll()
-      for (const name of running.keys()) if (agentConfig(name) === undefined) await stop(name)
+      for (const [name, entry] of running) if (agentConfig(name) === undefined) await end(name, entry)
       // Only what is new: an agent that was stopped on purpose stays stopped.
       const added = team().config.agents.filter((agent) => !known.has(agent.name))
       known = new Set(team().names)
-      for (const agent of added) if (agent.autostart) await start(agent.name)
+      await Promise.all(added.filter((agent) => agent.autostart).map((agent) => start(agent.name)))
     },
     async open() {
       await registerAll()
@@ -276,21 +286,32 @@ export function createSessions(options: SessionsOptions): Sessions {
         paused.add(row.name)
         mailroom.setHeld(row.name, true)
       }
-      for (const agent of team().config.agents) if (agent.autostart) await start(agent.name)
     },
-    async close() {
+    async begin(url) {
+      address = url
+      const wanted = new Map((await readSessions(store)).map((row) => [row.agent, row.wanted === 1]))
+      const starting = team().config.agents.filter((agent) => wanted.get(agent.name) ?? agent.autostart)
+      await Promise.all(starting.map((agent) => start(agent.name)))
+    },
+    async close(how) {
+      const ending = [...running.values()].map(async ({ attendant }) => {
+        try {
+          await (how === 'leave' ? attendant?.session?.leave() : attendant?.session?.stop())
+        } catch (error) {
+          log.error({ err: error }, 'a session did not end well')
+        }
+        attendant?.dismiss()
+      })
+      await Promise.all(ending)
       closing = true
-      await Promise.all([...running.values()].map((state) => state.session?.stop()))
       running.clear()
+      for (const runtime of options.runtimes) await runtime.close?.()
     },
   }
 }
 
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-function count(state: Running, text: string) {
-  state.usage.characters += text.length
-  for (const character of text) if (character === '\n') state.usage.lines += 1
+function explained(error: unknown): string {
+  return error instanceof AppError && error.hint !== undefined
+    ? `${error.message}. ${error.hint}`
+    : reasonOf(error)
 }

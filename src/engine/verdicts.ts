@@ -10,7 +10,6 @@ import {
   type HumanRequestRow,
   insertHumanRequest,
 } from '../store/human-requests.ts'
-import { insertMessage } from '../store/messages.ts'
 import { unpark } from '../store/parked.ts'
 import type { Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timers.ts'
@@ -19,6 +18,7 @@ import type { HandlerContext, Switch } from './context.ts'
 import { carryOut } from './handle.ts'
 import type { Handlers } from './handler.ts'
 import { type HeldBy, intactAction, toHumanRequest } from './people.ts'
+import { post } from './post.ts'
 
 export interface Verdict {
   decision: 'approve' | 'reject' | 'answer'
@@ -59,6 +59,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       })
     }
     checkFits(row, verdict)
+    if (row.purpose === 'permission') parts.permissions.mustWait(row)
     const comment = verdict.comment?.trim() || null
     const closed = await decideHumanRequest(tx, row.id, {
       state: STATE_OF[verdict.decision],
@@ -76,13 +77,19 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       data: { request_id: formatId('req', row.id) },
     })
     const receipt = verdict.decision === 'approve' ? await approved(tx, row) : await refused(tx, row, comment)
-    await tellAsker(tx, row, receipt, comment, STATE_OF[verdict.decision])
+    if (row.purpose === 'permission') {
+      const allow = verdict.decision === 'approve'
+      tx.afterCommit(() =>
+        parts.permissions.decided(row.id, { allow, ...(comment === null ? {} : { comment }) }),
+      )
+    } else await tellAsker(tx, row, receipt, comment, STATE_OF[verdict.decision])
     const after = await findHumanRequest(tx, row.id)
     return { request: toHumanRequest(after!), receipt }
   }
 
   async function approved(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
     if (row.purpose === 'notice') return { status: 'ok', result: 'noted' }
+    if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may go on` }
     const command = heldCommand(row)
     const held = heldBy(row)
     if (held.pair !== undefined) await letGoOn(tx, held.pair)
@@ -141,23 +148,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     const title = `${id} ${state}: ${type}`
     const remark = comment === null ? '' : `\nA person remarks: ${comment}\n`
     const content = `${row.question}\nVerdict: ${state}.${remark}\n${renderResponse(type, receipt)}`
-    const { key, digest } = await insertMessage(tx, {
-      from: ORCHESTRATOR,
-      to: row.asker,
-      title,
-      content,
-      priority: 'high',
-      hop: 0,
-    })
-    tx.audit({
-      type: 'message.accepted',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: title,
-      data: { message_id: formatId('msg', key), priority: 'high', digest },
-    })
-    tx.afterCommit(() => parts.mailroom.announce(row.asker, 'high', ORCHESTRATOR))
+    await post(tx, parts.mailroom, { to: row.asker, title, content, priority: 'high' })
   }
 
   /** What nobody decided on was not carried out, and stays in the inbox as something to know (C9). */
@@ -196,6 +187,10 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       text: `${id} expired without a verdict and was not carried out: ${row.question}`,
       data: { request_id: id },
     })
+    if (row.purpose === 'permission') {
+      tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
+      return
+    }
     await keepApart(tx, row)
     await escalate(tx, row)
     await tellAsker(tx, row, { status: 'blocked', reason: 'no person decided in time' }, null, 'expired')

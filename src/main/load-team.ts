@@ -7,7 +7,7 @@ export function loadTeam(file: string, runtimes: readonly Runtime[], env: Env = 
   if (!loaded.ok) return loaded
   const problems = loaded.config.agents.flatMap((agent) => {
     const runtime = runtimes.find((one) => one.name === agent.runtime)
-    const found = runtime?.check(agent.with) ?? []
+    const found = runtime?.check({ program: agent.program, settings: agent.with }) ?? []
     return found.map(({ path, message, hint }) =>
       loaded.problemAt(['agents', agent.name, 'with', ...path], message, hint),
     )

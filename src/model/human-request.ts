@@ -2,7 +2,15 @@
 export const HUMAN_REQUEST_KINDS = ['input', 'approval', 'moderation', 'escalation'] as const
 export type HumanRequestKind = (typeof HUMAN_REQUEST_KINDS)[number]
 
-export const HUMAN_REQUEST_STATES = ['open', 'approved', 'rejected', 'answered', 'expired'] as const
+/** `withdrawn`: whoever asked needs no answer any more, such as a dialog that was answered in its terminal. */
+export const HUMAN_REQUEST_STATES = [
+  'open',
+  'approved',
+  'rejected',
+  'answered',
+  'expired',
+  'withdrawn',
+] as const
 export type HumanRequestState = (typeof HUMAN_REQUEST_STATES)[number]
 
 export interface HumanRequest {

@@ -1,33 +1,101 @@
 import type { SessionState } from '../model/agent.ts'
 import type { DeliveryState } from '../model/message.ts'
+import type { SettingsProblem } from '../model/settings.ts'
 
-/** Where an agent runs and how text reaches it: in process here; a tmux pane or ACP elsewhere. */
+/** Where an agent runs and how text reaches it: in process, in a tmux pane, as a process that speaks ACP. */
 export interface Runtime {
   readonly name: string
   /** Checks an agent's settings when orc.yaml is read; each problem names the path inside them. */
-  check(settings: unknown): SettingsProblem[]
+  check(agent: AgentSettings): SettingsProblem[]
+  /** Starts the agent, or finds it again when `kept` says that it is still running. */
   start(agent: AgentStart, port: SessionPort): Promise<Session>
+  /** Lets go of what the runtime itself holds. Agents that can outlive the service go on. */
+  close?(): Promise<void>
 }
 
-export interface SettingsProblem {
-  path: (string | number)[]
-  message: string
-  hint: string
+/** What orc.yaml says of how an agent is run. */
+export interface AgentSettings {
+  /** Which agent program, where the runtime runs one. */
+  readonly program: string | undefined
+  /** Under `with:`, as the runtime or the program defines them. */
+  readonly settings: unknown
 }
 
-export interface AgentStart {
-  name: string
+export interface AgentStart extends AgentSettings {
+  readonly name: string
   /** What the agent must know of the protocol, its role and its permissions. */
-  prompt: string
-  settings: unknown
+  readonly prompt: string
+  /** Where it works. */
+  readonly cwd: string
+  /** A private folder of this agent's, made when it is first needed; what is in it survives a restart. */
+  readonly folder: string
+  /** What an earlier session of this agent kept (`SessionPort.keep`); undefined for a new conversation. */
+  readonly kept: unknown
+  /** The word that marks its commands where anything on the screen could be mistaken for them. */
+  readonly nonce: string
+  /** A way to the service in the agent's own name. The earlier token dies: ask only when a process is started. */
+  credentials(): Promise<Credentials>
+}
+
+export interface Credentials {
+  /** `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
+  readonly url: string
+  readonly token: string
 }
 
 /** What a session tells the engine. */
 export interface SessionPort {
-  /** The agent's own text, in pieces of any size. Nothing else may come this way (C4). */
-  said(text: string): void
+  /**
+   * The agent's own text, and nothing else (C4). Resolves when all it asks for was carried out and answered, so
+   * that its place in a transcript may be kept; what was said twice with one key acts once (C25).
+   */
+  said(utterance: Utterance): Promise<void>
   /** A fact about the session, with what it was learnt from. */
   changed(state: SessionState, evidence: string): void
+  /** Evidence that messages came further, at any time, by their ids. */
+  arrived(ids: readonly string[], state: 'submitted' | 'read', evidence: string): void
+  /** The program asks a person for leave. Resolves with the verdict, or with undefined when `gone` aborts. */
+  asked(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
+  /** How full the agent's context is, and what was spent. */
+  used(usage: Usage): void
+  /** What the session needs to be found again, or its conversation taken up, after a restart. JSON. Last one wins. */
+  keep(value: unknown): Promise<void>
+}
+
+export interface Utterance {
+  readonly text: string
+  /** `pane`: read off a terminal, where anyone's text may stand: commands must carry the nonce. */
+  readonly channel: 'transcript' | 'api' | 'pane'
+  /** With a key, the text is whole; without one it is the next piece of a stream that ends with the turn. */
+  readonly key?: string
+}
+
+export interface PermissionQuestion {
+  /** The same for one dialog, however often it is asked. */
+  readonly key: string
+  /** The tool, such as `Bash`. */
+  readonly tool: string
+  /** What exactly it wants to do: the command, the file, the change. Shown to the person. */
+  readonly input: Readonly<Record<string, unknown>>
+  /** Why, in the program's words. */
+  readonly reason?: string
+}
+
+export interface PermissionVerdict {
+  readonly allow: boolean
+  /** A person's remark; told to the agent with a no. */
+  readonly comment?: string
+}
+
+/** C26: of the last answer, over the model's window; tokens since the start for the cost. */
+export interface Usage {
+  readonly model?: string
+  readonly contextTokens?: number
+  readonly contextWindow?: number
+  readonly lines?: number
+  readonly bytes?: number
+  /** Spent by one answer, to be added up. `key` makes it count once. */
+  readonly spent?: { key: string; input: number; output: number; cacheRead: number; cacheWrite: number }
 }
 
 /**
@@ -35,18 +103,41 @@ export interface SessionPort {
  * `uncertain`: nobody knows, so that it must be looked up before it is sent again.
  */
 export interface Arrival {
-  state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
-  evidence: string
+  readonly state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
+  readonly evidence: string
 }
 
-/** One running agent. After `stop` nothing of it is left. */
+/** What is put before the agent at once: answers to its commands, then messages in their envelopes. */
+export interface Turn {
+  readonly text: string
+  /** Of the messages in it. Empty when it holds only answers. */
+  readonly ids: readonly string[]
+}
+
+/** `absent`: surely never given to the agent. */
+export type Whereabouts = 'submitted' | 'absent' | 'unknown'
+
+/** One running agent. */
 export interface Session {
   readonly state: SessionState
-  /** Puts text before the agent as its next turn. Only called while it is idle. */
-  deliver(text: string): Promise<Arrival>
+  /** Puts text before the agent as its next turn. Only called while it is idle, one at a time. */
+  deliver(turn: Turn): Promise<Arrival>
+  /** Where a message of an earlier attempt is, for deciding whether it may be sent again (C25). */
+  locate(id: string): Promise<{ at: Whereabouts; evidence: string }>
   /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */
   notice(text: string): Promise<void>
-  /** Ends the current turn, for what cannot wait (C2). */
-  interrupt(): Promise<void>
+  /** Ends the current turn, for what cannot wait (C2). `stopped` only with evidence. */
+  interrupt(): Promise<{ stopped: boolean; evidence: string }>
+  /** A hook of the program calls. The answer is given back to the program as JSON. */
+  hook?(event: unknown, gone: AbortSignal): Promise<unknown>
+  /** What people see of the agent around its terminal. */
+  show?(label: string): void
+  /** How a person gets to see it: a command line for their terminal. */
+  readonly view?: readonly string[]
+  /** The end of what it showed, as plain text. */
+  screen?(lines: number): Promise<string>
+  /** Ends it. Nothing of it is left: no process, no pane. */
   stop(): Promise<void>
+  /** The service ends; the agent goes on if it can, and is found again by what was kept. */
+  leave(): Promise<void>
 }

@@ -10,8 +10,8 @@ export const DAMAGED = 'its bytes changed on disk'
 
 export interface Claim {
   agent: string
-  /** When an unconfirmed one comes again. */
-  until: number
+  /** When an unconfirmed one comes again; null when it must first be looked for. */
+  until: number | null
   evidence: string
   limit: number
   maxBytes: number
@@ -66,8 +66,8 @@ export async function moveDeliveries(
   for (const key of keys) {
     const rows = await tx.all<{ message: number }>(
       `UPDATE deliveries SET state = ?, updated_at = ?, evidence = ?, claimed_until = NULL
-        WHERE recipient = ? AND message = ? AND ${OPEN} RETURNING message`,
-      [state, tx.now, evidence, agent, key],
+        WHERE recipient = ? AND message = ? AND ${OPEN} AND state <> ? RETURNING message`,
+      [state, tx.now, evidence, agent, key, state],
     )
     if (rows.length === 1) moved.push(key)
   }
@@ -90,6 +90,16 @@ export async function releaseExpired(
     [agent],
   )
   return { released: rows.map((row) => row.message), nextDue: next?.due ?? undefined }
+}
+
+/** Messages that were given to a runtime and of which nobody knows whether they arrived. */
+export async function doubtfulDeliveries(reader: Reader, agent: string): Promise<number[]> {
+  const rows = await reader.all<{ message: number }>(
+    `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND claimed_until IS NULL
+       AND state IN ('written', 'uncertain') ORDER BY message`,
+    [agent],
+  )
+  return rows.map((row) => row.message)
 }
 
 /** Those of the keys that are messages to this agent. */

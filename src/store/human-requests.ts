@@ -4,7 +4,7 @@ import type { Reader, Tx } from './store.ts'
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
-  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `notice` nothing. */
+  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `notice` nothing. */
   purpose: string
   state: HumanRequestState
   asker: string
@@ -62,6 +62,13 @@ export async function readHumanRequests(
     [limit],
   )
   return rows.reverse()
+}
+
+export async function openPermissions(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'permission' AND asker = ? ORDER BY id`,
+    [asker],
+  )
 }
 
 export async function countOpenRequests(reader: Reader): Promise<number> {

@@ -22,12 +22,20 @@ describe('the smallest file', () => {
   const config = load('agents: { Master: {}, Worker: { parent: Master } }')
 
   it('is enough, and every default is filled in (C18, C20, C24)', () => {
+    const plain = {
+      permissions: {},
+      runtime: 'none',
+      folder: '/team',
+      deliver: 'together',
+      with: {},
+      autostart: true,
+    }
     expect(config).toEqual({
       file: '/team/orc.yaml',
       stateFolder: '/team/.orc',
       agents: [
-        { name: 'Master', permissions: {}, runtime: 'none', with: {}, autostart: true },
-        { name: 'Worker', parent: 'Master', permissions: {}, runtime: 'none', with: {}, autostart: true },
+        { name: 'Master', ...plain },
+        { name: 'Worker', parent: 'Master', ...plain },
       ],
       rules: { preset: 'mesh', allow: [], forbid: [], ask: [] },
       permissions: {},
@@ -37,7 +45,10 @@ describe('the smallest file', () => {
         hops: 64,
         pingPong: { turns: 40, withinMs: 600_000 },
         messageBytes: 102_400,
+        spend: { perAgent: undefined, total: undefined },
       },
+      prices: [],
+      tmux: { socket: expect.stringMatching(/^orc-[0-9a-f]{10}$/), panesPerWindow: 4 },
       service: { host: '127.0.0.1', port: 7420, allowedHosts: [] },
       store: { engine: 'sqlite', file: '/team/.orc/orc.db', shown: 'sqlite:/team/.orc/orc.db' },
       lines: {},
@@ -67,6 +78,8 @@ agents:
     runtime: scripted
     autostart: false
     with: { script: [{ on: start, say: hello }], 2: two }
+    folder: work
+    deliver: single
 rules:
   preset: hub
   hub: master
@@ -80,6 +93,11 @@ limits:
   hops: 8
   ping_pong: { turns: 6, within: 1.5h }
   message_bytes: 1000
+  spend: { per_agent: 5, total: 20 }
+prices:
+  claude: { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 }
+  claude-haiku: { input: 1, output: 5 }
+tmux: { socket: my-team, panes_per_window: 1 }
 service: { host: localhost, port: 0, allowed_hosts: [orc.example.org, "box:8080", "[fe80::1]:80"] }
 store: { url: "sqlite:data/my team.db" }
 `)
@@ -93,6 +111,8 @@ store: { url: "sqlite:data/my team.db" }
       receive: ['*'],
       permissions: { spawn_agent: 'ask', urgent: 'allow' },
       runtime: 'scripted',
+      folder: '/team/work',
+      deliver: 'single',
       autostart: false,
       with: { script: [{ on: 'start', say: 'hello' }], 2: 'two' },
     })
@@ -112,7 +132,13 @@ store: { url: "sqlite:data/my team.db" }
       hops: 8,
       pingPong: { turns: 6, withinMs: 5_400_000 },
       messageBytes: 1000,
+      spend: { perAgent: 5, total: 20 },
     })
+    expect(config.prices).toEqual([
+      ['claude-haiku', { input: 1, output: 5, cacheRead: 1, cacheWrite: 1 }],
+      ['claude', { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }],
+    ])
+    expect(config.tmux).toEqual({ socket: 'my-team', panesPerWindow: 1 })
     expect(config.service).toEqual({
       host: 'localhost',
       port: 0,
@@ -123,9 +149,9 @@ store: { url: "sqlite:data/my team.db" }
 
   it('knows the lines of all that can decide', () => {
     expect(config.lines).toEqual({
-      'rules.preset': 15,
-      'rules.allow[0]': 17,
-      'permissions.reset_session': 20,
+      'rules.preset': 17,
+      'rules.allow[0]': 19,
+      'permissions.reset_session': 22,
       'agents.Worker.send': 8,
       'agents.Worker.receive': 9,
       'agents.Worker.permissions.spawn_agent': 10,

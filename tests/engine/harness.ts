@@ -52,6 +52,7 @@ export async function openBoard(
     runtimes,
     ...(options.commands === undefined ? {} : { commands: options.commands }),
   })
+  await board.begin('http://127.0.0.1:1')
   return {
     ...board,
     board,

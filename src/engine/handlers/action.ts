@@ -58,6 +58,7 @@ function inMotion(doing: string, act: (context: HandlerContext, target: string) 
 function pausing(paused: boolean): Act {
   return async ({ tx, parts }, target) => {
     await setPaused(tx, target, paused)
+    if (!paused) await parts.meter.grant(tx, target)
     tx.afterCommit(() => parts.sessions.setPaused(target, paused))
     return {
       status: 'ok',

@@ -2,6 +2,7 @@ import type { FieldsOf } from '../../model/command.ts'
 import { declareStatus } from '../../store/agents.ts'
 import type { Handler } from '../handler.ts'
 import { behalf } from '../identity.ts'
+import type { Context } from '../meter.ts'
 import { decideSubject, subjectAllowed } from './mailbox.ts'
 
 export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
@@ -23,21 +24,28 @@ export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
   },
 }
 
-/** What is known of an agent's context. Figures come with the transcripts of real agent programs (C26). */
+/** What is known of an agent's context: figures of its program's own record (C26). */
 export const contextStatusHandler: Handler<FieldsOf<'context_status'>> = {
   looksOnly: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { parts } = context
     const agent = subjectAllowed(context, fields, definition)
-    const heard = parts.sessions.usage(agent)
+    const known = parts.meter.context(agent)
+    const spent = parts.meter.spent(agent)
     return {
       status: 'ok',
-      result:
-        heard === undefined
-          ? `${agent} has no session here, so that its context is not known`
-          : `${heard.lines} lines, about ${heard.tokens} tokens, in this session`,
-      details: { agent, ...(heard ?? { known: false }) },
+      result: describeContext(agent, known),
+      details: { agent, ...(known ?? { level: 'unknown' }), ...(spent === 0 ? {} : { spent }) },
     }
   },
+}
+
+const ADVICE = { ok: '', unknown: '', warning: '; it is getting full', critical: '; it is nearly full' }
+
+function describeContext(agent: string, known: Context | undefined): string {
+  if (known?.tokens === undefined) return `${agent}'s program has told nothing of its context yet`
+  const share = known.percent === undefined ? '' : ` (${known.percent} % of ${known.window})`
+  const lines = known.lines === undefined ? '' : `, ${known.lines} lines`
+  return `${known.tokens} tokens${share}${lines}${ADVICE[known.level]}`
 }

@@ -14,7 +14,7 @@ export interface ScriptedOptions {
 export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   return {
     name: 'scripted',
-    check: checkScript,
+    check: ({ settings }) => checkScript(settings),
     start: async (agent, port) => startScript(ScriptSettings.parse(agent.settings), port, options),
   }
 }
@@ -43,13 +43,19 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
     become('busy', `turn ${number} began`)
     cancelThought = after(rule.after_ms ?? 0, () => {
       cancelThought = undefined
-      port.said(`${fill(rule.say, heard)}\n`)
+      void port.said({ text: `${fill(rule.say, heard)}\n`, channel: 'api' })
       if (state === 'busy') become('idle', `turn ${number} ended`)
     })
   }
 
   function fitting(matches: (rule: ScriptRule) => boolean): ScriptRule | undefined {
     return script.find((rule) => matches(rule) && left.get(rule)! > 0)
+  }
+
+  async function end() {
+    cancelStart()
+    cancelThought?.()
+    become('exited', 'the script was stopped')
   }
 
   // After the caller has its session in hand.
@@ -64,7 +70,7 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
     get state() {
       return state
     },
-    async deliver(text) {
+    async deliver({ text }) {
       if (state !== 'idle') return { state: 'queued', evidence: `the script is ${state}` }
       const heard = hear(text)
       play(
@@ -77,19 +83,21 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
       const rule = fitting(({ on }) => on !== 'start' && 'notice' in on && text.includes(on.notice))
       if (rule === undefined) return
       left.set(rule, left.get(rule)! - 1)
-      port.said(`${rule.say}\n`)
+      void port.said({ text: `${rule.say}\n`, channel: 'api' })
+    },
+    // Its memory is this process: whatever a process before this one was given, this one never heard.
+    async locate() {
+      return { at: 'absent', evidence: 'the script began anew' }
     },
     async interrupt() {
-      if (cancelThought === undefined) return
+      if (cancelThought === undefined) return { stopped: true, evidence: 'no turn was running' }
       cancelThought()
       cancelThought = undefined
       become('idle', `turn ${turn} was interrupted`)
+      return { stopped: true, evidence: `turn ${turn} was interrupted` }
     },
-    async stop() {
-      cancelStart()
-      cancelThought?.()
-      become('exited', 'the script was stopped')
-    },
+    stop: end,
+    leave: end,
   }
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../runtime.ts'
+import type { SettingsProblem } from '../../model/settings.ts'
 
 const Rule = z.strictObject({
   on: z

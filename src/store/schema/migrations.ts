@@ -123,4 +123,47 @@ export const MIGRATIONS: readonly string[] = [
     hash {text} NOT NULL
   );
   `,
+  `
+  CREATE TABLE sessions (
+    agent {text} PRIMARY KEY,
+    nonce {text} NOT NULL,
+    kept {text},
+    token {int},
+    wanted {int} NOT NULL,
+    granted DOUBLE PRECISION NOT NULL DEFAULT 0,
+    updated_at {int} NOT NULL
+  );
+
+  CREATE TABLE usage (
+    agent {text} PRIMARY KEY,
+    model {text},
+    context_tokens {int},
+    context_window {int},
+    lines {int},
+    bytes {int},
+    updated_at {int} NOT NULL
+  );
+
+  CREATE TABLE spending (
+    agent {text} NOT NULL,
+    key {text} NOT NULL,
+    model {text},
+    input {int} NOT NULL,
+    output {int} NOT NULL,
+    cache_read {int} NOT NULL,
+    cache_write {int} NOT NULL,
+    cost DOUBLE PRECISION,
+    at {int} NOT NULL,
+    PRIMARY KEY (agent, key)
+  ) {clustered};
+
+  CREATE TABLE twins (
+    agent {text} NOT NULL,
+    digest {text} NOT NULL,
+    channel {text} NOT NULL,
+    receipt {text} NOT NULL,
+    at {int} NOT NULL,
+    PRIMARY KEY (agent, digest, channel)
+  ) {clustered};
+  `,
 ]

@@ -29,7 +29,8 @@ async function fill(store: Store) {
 async function readAll(store: Store): Promise<Mail[]> {
   const boxes = []
   for (const agent of AGENTS) boxes.push(await readMailbox(store, agent, 'all'))
-  return boxes.flat()
+  // Whoever asks for the evidence is shown the audit's, which is sealed; the copy in the row is for nobody.
+  return boxes.flat().map(({ evidence: _, ...mail }) => mail)
 }
 
 describe('a flipped bit in the file', () => {

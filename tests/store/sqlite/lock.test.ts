@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
 import { send, storeOptions } from '../place.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
@@ -64,7 +65,7 @@ describe('a store file', () => {
     await (await place.open()).close()
     await place.tamper(`UPDATE meta SET value = '999' WHERE key = 'schema_version'`)
     await expect(place.open()).rejects.toMatchObject({ code: 'STORE_NEWER' })
-    await place.tamper(`UPDATE meta SET value = '1' WHERE key = 'schema_version'`)
+    await place.tamper(`UPDATE meta SET value = '${MIGRATIONS.length}' WHERE key = 'schema_version'`)
     expect(await send(await place.open())).toBe(1)
   })
 })

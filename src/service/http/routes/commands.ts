@@ -1,4 +1,4 @@
-import type { Circumstances } from '../../../engine/handle.ts'
+import type { Circumstances } from '../../../engine/circumstances.ts'
 import { heardCommands, problemReceipt } from '../../../engine/listener.ts'
 import type { SaidCommand } from '../../../model/command.ts'
 import { AppError, asAppError } from '../../../model/errors.ts'
@@ -12,7 +12,7 @@ import type { Caller } from '../gate.ts'
 import { parseJson } from '../json.ts'
 
 const MIB = 1024 * 1024
-const LIMITS = {
+export const LIMITS = {
   json: { bytes: 16 * MIB, unlessArray: MIB },
   text: { bytes: MIB },
 }
@@ -97,7 +97,7 @@ function at(key: string | undefined, index: number): Circumstances | undefined {
 
 const KEY = /^[!-~]{1,200}$/
 
-function idempotencyKey(header: string | string[] | undefined): string | undefined {
+export function idempotencyKey(header: string | string[] | undefined): string | undefined {
   if (header === undefined) return undefined
   if (typeof header === 'string' && KEY.test(header)) return header
   throw new AppError('INVALID_REQUEST', 'The Idempotency-Key is not 1 to 200 visible ASCII characters', {

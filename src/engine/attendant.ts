@@ -1,0 +1,304 @@
+import type { SessionState } from '../model/agent.ts'
+import { formatId, parseId } from '../model/identifier.ts'
+import type { Priority } from '../model/message.ts'
+import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
+import { countQueued, doubtfulDeliveries } from '../store/deliveries.ts'
+import { keepInSession } from '../store/sessions.ts'
+import type { Store } from '../store/store.ts'
+import { renderEnvelope } from '../wire/envelope.ts'
+import type { Answer, Listener } from './listener.ts'
+import type { Mailroom } from './mailroom.ts'
+import type { Meter } from './meter.ts'
+import type { PermissionDesk } from './permissions.ts'
+import type { Clock, Log } from './surroundings.ts'
+
+/** Attends one running agent: hears what it says, and puts before it what waits for it, as evidence allows. */
+export interface Attendant {
+  /** What the runtime tells of the session. */
+  readonly port: SessionPort
+  readonly session: Session | undefined
+  /** When the agent's current turn began, or its last one. */
+  readonly turnBegan: number | undefined
+  /** The session is there: what an earlier one left in doubt is looked for, then deliveries begin. */
+  attend(session: Session): Promise<void>
+  /** Something may be there for the agent. */
+  look(): void
+  mailCame(priority: Priority, from: string): Promise<void>
+  /** The session is over: nothing is delivered any more. */
+  dismiss(): void
+}
+
+export interface AttendantOptions {
+  name: string
+  store: Store
+  mailroom: Mailroom
+  permissions: PermissionDesk
+  meter: Meter
+  clock: Clock
+  log: Log
+  /** Names the runtime in the evidence. */
+  runtime: string
+  deliver: 'together' | 'single'
+  isPaused(): boolean
+  listen(answer: (answer: Answer) => Promise<void>): Listener
+  changed(state: SessionState, evidence: string): Promise<void>
+}
+
+interface WaitingAnswer extends Answer {
+  arrived(): void
+}
+
+/** What one turn holds at most: a terminal takes it in one paste. The rest is the next turn. */
+const TURN = { messages: 50, bytes: 150_000 }
+/** A flood of important messages is one notice (C2). */
+const NOTICE_EVERY_MS = 2000
+/** After a full disk or a lost database. */
+const TRY_AGAIN_MS = 2000
+/** A delivery that could not begin, such as before a person's draft, is tried again when the session changes, and after this. */
+const NOT_NOW_MS = 5000
+const LABEL_MS = 200
+const COUNTED = 100
+
+export function createAttendant(options: AttendantOptions): Attendant {
+  const { name, store, mailroom, clock, log } = options
+  let session: Session | undefined
+  let answers: WaitingAnswer[] = []
+  /** Keys of messages of which nobody knows whether they arrived. */
+  const doubtful = new Set<number>()
+  let delivering = false
+  let wanted = false
+  let dismissed = false
+  let turnBegan: number | undefined
+  let noticedAt = Number.NEGATIVE_INFINITY
+  let cancelLater: (() => void) | undefined
+  let cancelLabel: (() => void) | undefined
+  let keeping: { value: unknown; kept: Promise<void> } | undefined
+
+  const listener = options.listen((answer) => {
+    if (!answer.wakes && answer.handedOut.length === 0) {
+      answers.push({ ...answer, arrived() {} })
+      return Promise.resolve()
+    }
+    return new Promise((resolve) => {
+      answers.push({ ...answer, arrived: resolve })
+      look()
+    })
+  })
+
+  const port: SessionPort = {
+    said: (utterance) => listener.hear(utterance),
+    changed(state, evidence) {
+      if (dismissed) return
+      if (state === 'busy') turnBegan = clock.now()
+      else listener.endTurn()
+      options.permissions.watch(name, state === 'waiting_input')
+      void options.changed(state, evidence).then(look)
+      label()
+    },
+    arrived(ids, state, evidence) {
+      if (dismissed) return
+      move(keysOf(ids), state, evidence).catch((error: unknown) =>
+        log.error({ agent: name, err: error }, 'evidence of a delivery could not be stored'),
+      )
+    },
+    asked: (question, gone) => options.permissions.ask(name, question, gone),
+    used(usage) {
+      options.meter
+        .used(name, usage)
+        .catch((error: unknown) => log.error({ agent: name, err: error }, 'usage could not be stored'))
+    },
+    keep(value) {
+      if (dismissed) return Promise.resolve()
+      // While one is being written, only the newest of those that wait is.
+      if (keeping !== undefined) {
+        keeping.value = value
+        return keeping.kept
+      }
+      const next = { value, kept: Promise.resolve() }
+      keeping = next
+      next.kept = Promise.resolve().then(() => {
+        keeping = undefined
+        return store.write((tx) => keepInSession(tx, name, JSON.stringify(next.value)))
+      })
+      return next.kept
+    },
+  }
+
+  async function move(keys: readonly number[], state: Arrival['state'], evidence: string) {
+    if (keys.length === 0) return
+    for (const key of keys) {
+      if (state === 'uncertain') doubtful.add(key)
+      else doubtful.delete(key)
+    }
+    await store.write((tx) => mailroom.moved(tx, name, keys, state, evidence))
+    label()
+  }
+
+  /** While a turn is given, it makes us look again after it. */
+  function look() {
+    wanted = true
+    if (!delivering) void deliverAll()
+  }
+
+  async function deliverAll() {
+    delivering = true
+    cancelLater?.()
+    try {
+      while (wanted && isListening()) {
+        wanted = false
+        await settleDoubts()
+        await deliverTurn()
+      }
+    } catch (error) {
+      if (dismissed) return
+      log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')
+      lookLater(TRY_AGAIN_MS)
+    } finally {
+      delivering = false
+    }
+  }
+
+  function isListening(): boolean {
+    return !dismissed && !options.isPaused() && session?.state === 'idle'
+  }
+
+  function lookLater(ms: number) {
+    cancelLater?.()
+    cancelLater = clock.after(ms, look)
+  }
+
+  /** What was given before and never confirmed is looked for by its id; only what surely did not arrive is sent again. */
+  async function settleDoubts() {
+    for (const key of [...doubtful]) {
+      const { at, evidence } = await session!.locate(formatId('msg', key))
+      await move([key], WHERE[at], evidence)
+    }
+  }
+
+  /** First the answers to its own commands, then the messages that wait, as one turn. */
+  async function deliverTurn() {
+    const limit = options.deliver === 'single' ? 1 : TURN.messages
+    const { messages, remaining } = await store.write((tx) =>
+      mailroom.handOut(tx, name, `given to the ${options.runtime} runtime`, {
+        byPriority: true,
+        untilFound: true,
+        limit,
+        maxBytes: TURN.bytes,
+      }),
+    )
+    if (messages.length === 0 && !answers.some((answer) => answer.wakes)) return
+    const given = answers
+    answers = []
+    const turn: Turn = {
+      text: [...given.map((answer) => answer.block), ...messages.map(renderEnvelope)].join('\n\n'),
+      ids: messages.map((mail) => mail.id),
+    }
+    const arrival = await giveTurn(turn)
+    if (arrival.state === 'queued') {
+      answers.unshift(...given)
+      lookLater(NOT_NOW_MS)
+    } else {
+      for (const answer of given) answer.arrived()
+      if (remaining > 0) wanted = true
+    }
+    // What a mailbox_check of its own handed out has arrived with the answer to it.
+    const handedOut = arrival.state === 'queued' ? [] : given.flatMap((answer) => answer.handedOut)
+    await move(keysOf([...handedOut, ...turn.ids]), arrival.state, arrival.evidence)
+  }
+
+  async function giveTurn(turn: Turn): Promise<Arrival> {
+    try {
+      return await session!.deliver(turn)
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'the runtime failed at a delivery')
+      return { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
+    }
+  }
+
+  async function giveNotice(running: Session, from: string) {
+    const now = clock.now()
+    if (now - noticedAt < NOTICE_EVERY_MS) return
+    noticedAt = now
+    await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+  }
+
+  /** Whether the turn truly stopped is on record, for whoever asked for it (ask 11 of the field). */
+  async function interrupt(running: Session, from: string) {
+    const { stopped, evidence } = await running.interrupt()
+    await store.write((tx) =>
+      tx.audit({
+        type: stopped ? 'session.interrupted' : 'session.not_interrupted',
+        class: 'internal',
+        actor: from,
+        subject: name,
+        text: stopped
+          ? `${name} was interrupted for an urgent message: ${evidence}`
+          : `${name} did not stop for an urgent message: ${evidence}`,
+        data: { agent: name, stopped, evidence },
+      }),
+    )
+  }
+
+  /** Coalesced: a burst of changes is one line on the screen. */
+  function label() {
+    if (session?.show === undefined || cancelLabel !== undefined) return
+    cancelLabel = clock.after(LABEL_MS, () => {
+      cancelLabel = undefined
+      void showLabel().catch(() => {})
+    })
+  }
+
+  async function showLabel() {
+    if (session?.show === undefined || dismissed) return
+    const unread = await countQueued(store, name, COUNTED)
+    const state = options.isPaused() ? 'paused' : session.state
+    const mail = unread === 0 ? '' : ` · ${unread === COUNTED ? `${COUNTED}+` : unread} waiting`
+    const doubt = doubtful.size === 0 ? '' : ` · ${doubtful.size} uncertain`
+    session.show(`${name} · ${state}${mail}${doubt}`)
+  }
+
+  return {
+    port,
+    get session() {
+      return session
+    },
+    get turnBegan() {
+      return turnBegan
+    },
+    async attend(started) {
+      for (const key of await doubtfulDeliveries(store, name)) doubtful.add(key)
+      session = started
+      label()
+      look()
+    },
+    look() {
+      label()
+      look()
+    },
+    async mailCame(priority, from) {
+      label()
+      if (session === undefined || dismissed || options.isPaused()) return
+      if (session.state === 'busy') {
+        if (priority === 'urgent') await interrupt(session, from)
+        else if (priority === 'high') await giveNotice(session, from)
+      }
+      look()
+    },
+    dismiss() {
+      dismissed = true
+      cancelLater?.()
+      cancelLabel?.()
+      // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.
+    },
+  }
+}
+
+const WHERE = { submitted: 'submitted', absent: 'queued', unknown: 'uncertain' } as const
+
+function keysOf(ids: readonly string[]): number[] {
+  return ids.map((id) => parseId('msg', id)).filter((key) => key !== undefined)
+}
+
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,195 @@
+import { hash } from 'node:crypto'
+import { ORCHESTRATOR } from '../model/agent.ts'
+import { AppError } from '../model/errors.ts'
+import { formatId } from '../model/identifier.ts'
+import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.ts'
+import {
+  decideHumanRequest,
+  findHumanRequest,
+  type HumanRequestRow,
+  insertHumanRequest,
+  openPermissions,
+} from '../store/human-requests.ts'
+import type { Store, Tx } from '../store/store.ts'
+import { clearTimer, setTimer } from '../store/timers.ts'
+import type { Timers } from './timers.ts'
+
+/** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
+export interface PermissionDesk {
+  /** Resolves with the verdict; with undefined when the dialog is gone, or nobody decided in time. */
+  ask(agent: string, question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
+  /** Throws when the dialog that a request is about can no longer be answered from here. */
+  mustWait(row: HumanRequestRow): void
+  decided(request: number, verdict: PermissionVerdict | undefined): void
+  /** The agent is waiting for a person at its terminal, about something no program could tell us. */
+  watch(agent: string, isWaiting: boolean): void
+  /** A session begins: what an earlier one asked is asked again if it still stands. */
+  begin(agent: string): Promise<void>
+}
+
+export interface PermissionDeskOptions {
+  store: Store
+  timers: Timers
+  /** Shown to a person, and kept. */
+  redact(text: string): string
+  after(ms: number, callback: () => void): () => void
+}
+
+/** An approval nobody gives is not executed and expires (C8, C9). */
+const PERMISSION_MS = 72 * 3600_000
+/** A program that can tell what it wants does so at once; a dialog without that is answered in its terminal. */
+const UNEXPLAINED_MS = 1500
+const SHOWN = 200
+
+export function createPermissionDesk({
+  store,
+  timers,
+  redact,
+  after,
+}: PermissionDeskOptions): PermissionDesk {
+  const waiting = new Map<number, (verdict: PermissionVerdict | undefined) => void>()
+  /** Agents with a question at the desk. */
+  const asking = new Map<string, number>()
+  const unexplained = new Map<string, () => void>()
+  const notices = new Map<string, number>()
+
+  async function open(agent: string, question: PermissionQuestion): Promise<number> {
+    const action = JSON.stringify({ type: question.tool, fields: question.input })
+    return await store.write(async (tx) => {
+      const expiresAt = tx.now + PERMISSION_MS
+      const key = await insertHumanRequest(tx, {
+        kind: 'approval',
+        purpose: 'permission',
+        asker: agent,
+        question: `May ${agent} use ${question.tool}: ${shown(question.input, redact)}?`,
+        reason: question.reason ?? `${agent}'s program asks before it does this`,
+        action,
+        action_hash: hash('sha256', action),
+        context: JSON.stringify({ key: question.key }),
+        expires_at: expiresAt,
+      })
+      const id = formatId('req', key)
+      await setTimer(tx, 'expire_request', id, expiresAt)
+      tx.audit({
+        type: 'human.asked',
+        class: 'internal',
+        actor: agent,
+        text: `${id}: may ${agent} use ${question.tool}?`,
+        data: { request_id: id, kind: 'approval', tool: question.tool },
+      })
+      tx.afterCommit(() => timers.setFor(expiresAt))
+      return key
+    })
+  }
+
+  async function withdraw(key: number, why: string) {
+    await store.write((tx) => withdrawIn(tx, key, why))
+  }
+
+  async function withdrawIn(tx: Tx, key: number, why: string) {
+    const row = await findHumanRequest(tx, key)
+    const closed = await decideHumanRequest(tx, key, { state: 'withdrawn', by: ORCHESTRATOR, comment: why })
+    if (row === undefined || !closed) return
+    const id = formatId('req', key)
+    await clearTimer(tx, 'expire_request', id)
+    tx.audit({
+      type: 'human.withdrawn',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: row.asker,
+      text: `${id} needs no answer any more: ${why}`,
+      data: { request_id: id },
+    })
+  }
+
+  async function notice(agent: string) {
+    const key = await store.write(async (tx) => {
+      const id = await insertHumanRequest(tx, {
+        kind: 'escalation',
+        purpose: 'notice',
+        asker: agent,
+        question: `${agent} waits for an answer in its terminal. Give it there: orc attach ${agent}`,
+        reason: 'its program shows a dialog and does not tell what it asks',
+        action: null,
+        action_hash: null,
+        context: '{}',
+        expires_at: tx.now + PERMISSION_MS,
+      })
+      tx.audit({
+        type: 'human.asked',
+        class: 'internal',
+        actor: agent,
+        text: `${formatId('req', id)}: ${agent} waits for an answer in its terminal`,
+        data: { request_id: formatId('req', id), kind: 'escalation' },
+      })
+      return id
+    })
+    notices.set(agent, key)
+  }
+
+  return {
+    async ask(agent, question, gone) {
+      if (gone.aborted) return undefined
+      const { promise, resolve } = Promise.withResolvers<PermissionVerdict | undefined>()
+      asking.set(agent, (asking.get(agent) ?? 0) + 1)
+      try {
+        const key = await open(agent, question)
+        waiting.set(key, resolve)
+        const leave = () => resolve(undefined)
+        gone.addEventListener('abort', leave, { once: true })
+        if (gone.aborted) leave()
+        const verdict = await promise
+        waiting.delete(key)
+        gone.removeEventListener('abort', leave)
+        if (verdict === undefined)
+          await withdraw(key, 'it was answered in the terminal, or the dialog is gone')
+        return verdict
+      } finally {
+        asking.set(agent, asking.get(agent)! - 1)
+      }
+    },
+    mustWait(row) {
+      if (waiting.has(row.id)) return
+      throw new AppError(
+        'CONFLICT',
+        `The dialog of ${formatId('req', row.id)} cannot be answered from here`,
+        {
+          hint: `Answer it in its terminal: orc attach ${row.asker}`,
+        },
+      )
+    },
+    decided(request, verdict) {
+      waiting.get(request)?.(verdict)
+    },
+    watch(agent, isWaiting) {
+      unexplained.get(agent)?.()
+      unexplained.delete(agent)
+      const shownNotice = notices.get(agent)
+      if (!isWaiting && shownNotice !== undefined) {
+        notices.delete(agent)
+        void withdraw(shownNotice, 'it was answered in the terminal').catch(() => {})
+      }
+      if (!isWaiting || shownNotice !== undefined) return
+      unexplained.set(
+        agent,
+        after(UNEXPLAINED_MS, () => {
+          unexplained.delete(agent)
+          if ((asking.get(agent) ?? 0) === 0) void notice(agent).catch(() => {})
+        }),
+      )
+    },
+    async begin(agent) {
+      const left = await openPermissions(store, agent)
+      for (const row of left)
+        if (!waiting.has(row.id)) await withdraw(row.id, 'the service was restarted meanwhile')
+    },
+  }
+}
+
+/** The part of a tool's input that a person decides by; the whole of it is the request's action. */
+function shown(input: PermissionQuestion['input'], redact: (text: string) => string): string {
+  const telling = input.command ?? input.cmd ?? input.file_path ?? input.path ?? input.url
+  const text = typeof telling === 'string' ? telling : JSON.stringify(telling ?? input)
+  const clean = redact(text.slice(0, 8192)).replace(/\s+/g, ' ')
+  return clean.length > SHOWN ? `${clean.slice(0, SHOWN)}…` : clean
+}

@@ -1,0 +1,25 @@
+import { ORCHESTRATOR } from '../model/agent.ts'
+import { formatId } from '../model/identifier.ts'
+import type { Priority } from '../model/message.ts'
+import { insertMessage } from '../store/messages.ts'
+import type { Tx } from '../store/store.ts'
+import type { Mailroom } from './mailroom.ts'
+
+/** A message of the service itself to an agent: a verdict, a warning. */
+export async function post(
+  tx: Tx,
+  mailroom: Mailroom,
+  message: { to: string; title: string; content: string; priority: Priority },
+): Promise<void> {
+  const { to, title, priority } = message
+  const { key, digest } = await insertMessage(tx, { ...message, from: ORCHESTRATOR, hop: 0 })
+  tx.audit({
+    type: 'message.accepted',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    subject: to,
+    text: title,
+    data: { message_id: formatId('msg', key), priority, digest },
+  })
+  tx.afterCommit(() => mailroom.announce(to, priority, ORCHESTRATOR))
+}
