@@ -37,6 +37,16 @@ export function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
+/** Looked up rather than worked out: this is asked for every byte of every tag. */
+const ENDS_NAME = new Uint8Array(128)
+for (let byte = 0; byte < 128; byte++) if (isSpace(byte)) ENDS_NAME[byte] = 1
+for (const byte of [EQUALS, GREATER_THAN, LESS_THAN, SLASH, DOUBLE_QUOTE, APOSTROPHE]) ENDS_NAME[byte] = 1
+
+/** Whether the byte, or the UTF-16 code, may be part of an attribute's name. */
+export function isNamePart(byte: number): boolean {
+  return byte >= 128 || ENDS_NAME[byte] === 0
+}
+
 /** Whether `word`, in lower case, stands at `at` in any case. Past the end of `bytes` nothing matches. */
 export function standsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
   if (at + word.length > bytes.length) return false

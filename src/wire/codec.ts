@@ -14,7 +14,7 @@ export interface CommandShape {
   body?: string
 }
 
-/** The command table as the codecs see it. The type is lower-cased by the caller. */
+/** The command table as the codecs see it. Types are in lower case there; the caller sees to what is said otherwise. */
 export type KnownCommands = (type: string) => CommandShape | undefined
 
 export type Notation = 'modern' | 'legacy' | 'json'

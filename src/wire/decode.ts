@@ -12,7 +12,7 @@ import { decodeObject } from './orc-json/decode.ts'
 import { decodeElement, decodeTag } from './orc-xml/decode.ts'
 import { explain, thousands } from './scan/explanation.ts'
 import type { CommandKind, Kind } from './scan/ledger.ts'
-import type { Machine } from './scan/machine.ts'
+import type { HiddenClosingTag, Machine } from './scan/machine.ts'
 import type { Window } from './scan/window.ts'
 
 /** What the machine emits, but for the line. */
@@ -48,9 +48,10 @@ export function decodeCommand(
 
 export function explainProblem(
   { kind, start, inner, end }: Found<Exclude<Kind, CommandKind>>,
-  { window, hidden }: Machine,
+  machine: Machine,
   known: KnownCommands,
 ): Problem {
+  const { window } = machine
   switch (kind) {
     case 'bare':
       return missingType()
@@ -60,7 +61,7 @@ export function explainProblem(
       const tagEnd = kind === 'endless' ? Math.min(end, start + ENDLESS_LIMIT) : inner
       const opening = decodeTag(window.text(start, tagEnd), known)
       if (!opening.ok) return opening
-      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, hidden)
+      return kind === 'unclosed-too-long' ? tooLong() : unclosed(opening.shape.type, machine.hidden())
     }
     default:
       return explain(kind, { quotedSince: inner, character: () => characterAt(window, inner) })
@@ -100,7 +101,7 @@ const QUOTATIONS = {
   cdata: 'a CDATA section',
 }
 
-function unclosed(type: string, hidden: Machine['hidden']): Problem {
+function unclosed(type: string, hidden: HiddenClosingTag | undefined): Problem {
   const hint =
     hidden === undefined
       ? 'End it with </orc-command>, or its tag with "/>" if it has no body. What follows the tag was read as ordinary text.'

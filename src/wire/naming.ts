@@ -6,10 +6,11 @@ export function commandNamed(
   said: string,
   known: KnownCommands,
 ): { ok: true; shape: CommandShape } | Problem {
+  // Most say it as it is written in the table: looking there is quicker than making sure.
+  const shape = known(said) ?? known(plain(said))
+  if (shape !== undefined) return { ok: true, shape }
   const type = said.trim()
-  if (type === '') return missingType()
-  const shape = known(type.toLowerCase())
-  return shape === undefined ? unknownCommand(type, known) : { ok: true, shape }
+  return type === '' ? missingType() : unknownCommand(type, known)
 }
 
 /** The parameter of a said name, or undefined if the command has none such. */

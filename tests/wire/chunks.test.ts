@@ -23,6 +23,7 @@ const FRAGMENTS = [
     '</orc-command >',
     '<![CDATA[',
     ']]>',
+    '<!-- note -->',
     '<to>B</to>',
     '<content>',
     '</content>',
@@ -132,6 +133,12 @@ describe('a text in chunks (C5)', () => {
       ...scanner.push('\ud83d'),
     ]).toHaveLength(1)
     expect(scanner.end()).toEqual([])
+  })
+
+  it('takes no comment for a CDATA section, wherever it is cut', () => {
+    const input = Buffer.from(`${SEND}a <!-- b --> c${END} ${SEND}d${END}`)
+    for (let cut = 1; cut < input.length; cut++)
+      expect(scanInPieces(input, [cut, input.length])).toEqual(scan(input))
   })
 
   it('gives a command with the chunk that completes it', () => {

@@ -62,6 +62,29 @@ describe('the modern form', () => {
     expect(only(`<orc-command name="send_message" title="${said}"/>`).fields.title).toBe(meant)
   })
 
+  it.each([
+    ['&#1114111;', '\u{10ffff}'],
+    ['&#x10FFFF;&#X41;', '\u{10ffff}A'],
+    ['&#00000065;', 'A'],
+    ['&LT;&GT;&QUOT;&APOS;', '<>"\''],
+    ...[
+      '&#x110000;',
+      '&#000000065;',
+      '&#x000000041;',
+      '&#;',
+      '&#x;',
+      '&#6A;',
+      '&#xG;',
+      '&Lt;',
+      '&ltx;',
+      '&l;',
+    ].map((said) => [said, said]),
+    ...['&amp', '&#65', '&&', 'a &', '&😀;', '&amp\u0130;'].map((said) => [said, said]),
+    ['é &amp; “&lt;” 😀', 'é & “<” 😀'],
+  ])('decodes %j as %j', (said, meant) => {
+    expect(only(SEND + said + END).fields.content).toBe(meant)
+  })
+
   it('takes CDATA as it is, with closing tags and references in it (C5)', () => {
     const { fields } = only(`${SEND}see <![CDATA[ ${END} &amp; <b> ]]> and &amp; <![cdata[x]]>${END}`)
     expect(fields.content).toBe(`see  ${END} &amp; <b>  and & x`)
@@ -70,9 +93,17 @@ describe('the modern form', () => {
   it('trims what CDATA begins and ends with, but nothing that is written as a reference', () => {
     expect(only(`${SEND}<![CDATA[\n x \n]]>${END}`).fields.content).toBe('x')
     expect(only(`${SEND}\n&#32;x&#10;\n${END}`).fields.content).toBe(' x\n')
+    expect(only(`${SEND}<![CDATA[ a ]]> &lt; <![CDATA[ b ]]>${END}`).fields.content).toBe('a  <  b')
+    expect(only(`${SEND}<![CDATA[ a ]]><![CDATA[ b ]]> c${END}`).fields.content).toBe('a  b  c')
+  })
+
+  it('takes the end of a CDATA section that has no beginning for text, and keeps the space before it', () => {
+    expect(only(`${SEND}<![CDATA[a]]> b ]]>${END}`).fields.content).toBe('a b ]]>')
+    expect(only(`${SEND}]]> <![CDATA a]]>${END}`).fields.content).toBe(']]> <![CDATA a]]>')
   })
 
   it('takes an unfinished CDATA section for text', () => {
+    expect(only(`${SEND}<![CDATA[a]]> <![CDATA[ b${END}`).fields.content).toBe('a <![CDATA[ b')
     expect(only(`${SEND}a <![CDATA[ b${END}`).fields.content).toBe('a <![CDATA[ b')
   })
 

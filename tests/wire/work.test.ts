@@ -60,6 +60,7 @@ describe('the work per byte of hostile text', () => {
     '<orc-command name="mailbox_check"><orc-command>x</orc-command>',
     '<orc-command name="mailbox_check"><![CDATA[',
     '<orc-command name="mailbox_check"><![CDATA[]]>',
+    `<orc-command name="mailbox_check">${'x'.repeat(200)}</orc-command>`,
     '` <orc-command name="a"> ',
     '` `` <orc-command name="a"/>',
     '<orc-command name="a">`</orc-command>',

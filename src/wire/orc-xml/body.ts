@@ -1,5 +1,5 @@
 /** The text between the tags: either a message as it is, or the child elements of the legacy form (S0.3). */
-import { nextSection, trimSections } from './cdata.ts'
+import { replaceSections, withoutSections } from './cdata.ts'
 import { decodeReferences } from './entities.ts'
 
 export interface Child {
@@ -10,22 +10,22 @@ export interface Child {
 /** More elements than this are no parameters, and elements do not contain their own kind this deep. */
 const MOST_CHILDREN = 64
 const MOST_LEVELS = 64
+/** An element or a comment; most bodies are text, and need no closer look. */
+const BEGINS_WITH_NODE = /^\s*<(?:[A-Za-z_]|!--)/
 
 /** The text of a body or child: without the space around it, references decoded, CDATA sections as they are. */
 export function textOf(body: string): string {
-  const trimmed = trimSections(body.trim())
-  let text = ''
-  let at = 0
-  for (let section = nextSection(trimmed, 0); section !== undefined; section = nextSection(trimmed, at)) {
-    text += decodeReferences(trimmed.slice(at, section.start)) + trimmed.slice(section.from, section.to)
-    at = section.end
-  }
-  return text + decodeReferences(trimmed.slice(at))
+  const trimmed = body.trim()
+  return replaceSections(trimmed, decodeReferences, (section, start, end) => {
+    // The space around the text is layout inside of a section, too.
+    const begun = start === 0 ? section.trimStart() : section
+    return end === trimmed.length ? begun.trimEnd() : begun
+  })
 }
 
 /** The child elements, if the body consists of elements only; what is inside them is text. */
 export function childrenOf(body: string): Child[] | undefined {
-  if (!/^\s*</.test(body)) return undefined
+  if (!BEGINS_WITH_NODE.test(body)) return undefined
   const visible = withoutSections(body)
   const children: Child[] = []
   const node = /\s*(?:<!--|<([A-Za-z_][\w.-]*)\s*(\/?)>|$)/y
@@ -55,6 +55,7 @@ export function leadingChildren(
   body: string,
   isWanted: (name: string) => boolean,
 ): { children: Child[]; rest: string } {
+  if (!BEGINS_WITH_NODE.test(body)) return { children: [], rest: body }
   const visible = withoutSections(body)
   const children: Child[] = []
   const opening = /\s*<([A-Za-z_][\w.-]*)\s*>/y
@@ -68,17 +69,6 @@ export function leadingChildren(
     opening.lastIndex = end
   }
   return { children, rest: body.slice(end) }
-}
-
-/** The same text with what is in CDATA sections blanked out, so that tags there are not seen. */
-function withoutSections(body: string): string {
-  let visible = ''
-  let at = 0
-  for (let section = nextSection(body, 0); section !== undefined; section = nextSection(body, at)) {
-    visible += body.slice(at, section.from) + '.'.repeat(section.to - section.from)
-    at = section.to
-  }
-  return visible + body.slice(at)
 }
 
 /** Where the element's closing tag is, elements of the same name within it being balanced. */

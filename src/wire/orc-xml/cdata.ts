@@ -1,32 +1,46 @@
 /** CDATA sections: text that is meant as it is, tags and references and all. */
 
-const OPENING = /<!\[CDATA\[/gi
-const OPENING_LENGTH = '<![CDATA['.length
+const OPENING = '<![CDATA['
 const CLOSING = ']]>'
 
-export interface Section {
-  /** With the marks around it. */
-  start: number
-  end: number
-  /** Without them. */
-  from: number
-  to: number
+/**
+ * A text with what is outside of its sections and what is inside of them replaced, the marks around them included; the
+ * latter are told where they begin and end. What is not closed is outside.
+ */
+export function replaceSections(
+  text: string,
+  outside: (text: string) => string,
+  inside: (text: string, start: number, end: number) => string,
+): string {
+  if (!text.includes(CLOSING)) return outside(text)
+  let replaced = ''
+  let at = 0
+  for (let start = nextOpening(text, 0); start >= 0; start = nextOpening(text, at)) {
+    const from = start + OPENING.length
+    const to = text.indexOf(CLOSING, from)
+    if (to < 0) break
+    if (start > at) replaced += outside(text.slice(at, start))
+    at = to + CLOSING.length
+    replaced += inside(text.slice(from, to), start, at)
+  }
+  return replaced + outside(text.slice(at))
 }
 
-/** The next section that is closed; what is not closed is text. */
-export function nextSection(text: string, at: number): Section | undefined {
-  if (text.indexOf('<![', at) < 0) return undefined
-  OPENING.lastIndex = at
-  if (!OPENING.test(text)) return undefined
-  const from = OPENING.lastIndex
-  const to = text.indexOf(CLOSING, from)
-  return to < 0 ? undefined : { start: from - OPENING_LENGTH, from, to, end: to + CLOSING.length }
+function nextOpening(text: string, from: number): number {
+  let at = text.indexOf('<![', from)
+  while (at >= 0 && !isOpening(text, at)) at = text.indexOf('<![', at + 1)
+  return at
 }
 
-/** Space at the beginning and end of a text is layout, inside of a section too. */
-export function trimSections(text: string): string {
-  if (nextSection(text, 0) === undefined) return text
-  const isFirst = /^<!\[CDATA\[/i.test(text)
-  const begun = isFirst ? text.slice(0, OPENING_LENGTH) + text.slice(OPENING_LENGTH).trimStart() : text
-  return begun.endsWith(CLOSING) ? begun.slice(0, -CLOSING.length).trimEnd() + CLOSING : begun
+function isOpening(text: string, at: number): boolean {
+  return text.startsWith(OPENING, at) || text.slice(at, at + OPENING.length).toUpperCase() === OPENING
+}
+
+/** The same text with what is in sections blanked out, so that tags there are not seen. */
+export function withoutSections(text: string): string {
+  return replaceSections(
+    text,
+    (outside) => outside,
+    (inside) => OPENING + '.'.repeat(inside.length) + CLOSING,
+  )
 }

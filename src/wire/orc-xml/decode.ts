@@ -15,7 +15,7 @@ export function decodeElement(
   const { shape, attributes } = opening
   const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
   for (const { name, key, value } of attributes) {
-    if (opening.names(key)) continue
+    if (isNaming(key, opening)) continue
     const field = fieldNamed(key, shape)
     if (field === undefined) reading.ignored.push(brief(name))
     else if (reading.fields[field] === undefined) reading.fields[field] = value
@@ -28,10 +28,13 @@ interface Opening {
   ok: true
   shape: CommandShape
   attributes: Attribute[]
-  /** The older of the two words for the name, with which elements may stand before the text of the body. */
-  saysType: boolean
-  /** Whether the attribute with this key names the command. */
-  names(key: string): boolean
+  /** The attribute that names the command. `type` is the older word: with it, elements may precede the body's text. */
+  naming: 'name' | 'type' | undefined
+}
+
+/** Whether the attribute with this key names the command, or says its name once more. */
+function isNaming(key: string, { naming, shape }: Opening): boolean {
+  return key === naming || ((key === 'name' || key === 'type') && !shape.fields.has(key))
 }
 
 /** The command that an opening tag names. */
@@ -46,10 +49,7 @@ export function decodeTag(tag: string, known: KnownCommands): Opening | Problem 
   const said = chosen.key === 'name' ? name : type
   const command = said === undefined ? missingType() : commandNamed(said, known)
   if (!command.ok) return command
-  const { shape } = command
-  const names = (key: string) =>
-    key === chosen.key || ((key === 'name' || key === 'type') && !shape.fields.has(key))
-  return { ok: true, shape, attributes, saysType: chosen.key === 'type', names }
+  return { ok: true, shape: command.shape, attributes, naming: chosen.key }
 }
 
 function valueOfKey(attributes: readonly Attribute[], key: string): string | undefined {
@@ -58,7 +58,7 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
 }
 
 /** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
-function readBody(body: string, { shape, saysType }: Opening, reading: Reading): Reading | Problem {
+function readBody(body: string, { shape, naming }: Opening, reading: Reading): Reading | Problem {
   const { fields, ignored } = reading
   const say = (field: string, value: string) => {
     const isSaid = fields[field] !== undefined && fields[field] !== ''
@@ -67,7 +67,7 @@ function readBody(body: string, { shape, saysType }: Opening, reading: Reading):
   }
   const children = legacyChildren(body, shape)
   if (children === undefined) {
-    const text = textOf(saysType ? takeLeading(body, shape, reading) : body)
+    const text = textOf(naming === 'type' ? takeLeading(body, shape, reading) : body)
     if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
     return reading
   }

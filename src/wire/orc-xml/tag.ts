@@ -1,5 +1,5 @@
 /** What an opening tag says, or what is wrong with it. Where it ends was found by scan/tag-reader.ts. */
-import { GREATER_THAN, SLASH } from '../ascii.ts'
+import { EQUALS, GREATER_THAN, isNamePart, isSpace, SLASH } from '../ascii.ts'
 import { brief, type Problem, problem } from '../codec.ts'
 import { saidTwice } from '../naming.ts'
 import { decodeReferences } from './entities.ts'
@@ -15,9 +15,6 @@ export type ParsedTag = { ok: true; attributes: Attribute[] } | Problem
 
 const NAME_LENGTH = '<orc-command'.length
 const MOST_ATTRIBUTES = 64
-/** The spaces are those of ASCII, as in the scanner. */
-const NAME = /^[^\t-\r =<>"'/]+$/
-const NAME_END = /[\t-\r =<>"'/]|$/
 const TYPOGRAPHIC_QUOTE = /[\u2018-\u201F\u2032\u2033\u2039\u203A\u00AB\u00BB\u300C-\u300F\uFF02\uFF07]/
 
 export function parseTag(text: string): ParsedTag {
@@ -25,9 +22,10 @@ export function parseTag(text: string): ParsedTag {
   let at = skipSpace(text, NAME_LENGTH)
   for (; at < text.length; at = skipSpace(text, at)) {
     if (isEnd(text, at)) return { ok: true, attributes }
-    const equals = text.indexOf('=', at)
-    const name = equals < 0 ? '' : trimEnd(text, at, equals)
-    if (!NAME.test(name)) return explainName(text.slice(at))
+    const nameEnd = skipName(text, at)
+    const name = text.slice(at, nameEnd)
+    const equals = skipSpace(text, nameEnd)
+    if (name === '' || text.charCodeAt(equals) !== EQUALS) return explainName(name, text.slice(at))
     at = skipSpace(text, equals + 1)
     const quote = text[at]
     if (quote !== '"' && quote !== "'") return unquoted(name, text.slice(at))
@@ -53,14 +51,10 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-function trimEnd(text: string, from: number, to: number): string {
-  let end = to
-  while (end > from && isSpace(text.charCodeAt(end - 1))) end--
-  return text.slice(from, end)
-}
-
-function isSpace(code: number): boolean {
-  return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+function skipName(text: string, from: number): number {
+  let at = from
+  while (at < text.length && isNamePart(text.charCodeAt(at))) at++
+  return at
 }
 
 function endsValue(code: number): boolean {
@@ -75,8 +69,7 @@ function isEnd(text: string, at: number): boolean {
 }
 
 /** Where a name should be there is something else, or nothing is assigned to it. */
-function explainName(rest: string): Problem {
-  const name = rest.slice(0, rest.search(NAME_END))
+function explainName(name: string, rest: string): Problem {
   if (name !== '') return withoutValue(name)
   if (rest[0] !== '/') return strayCharacter(rest[0]!)
   return notWellFormed('there is a stray "/" in it', 'Write "/" only at the end, as in <orc-command … />.')

@@ -5,10 +5,11 @@ import { prefixBefore } from './lines.ts'
 export interface Echo {
   kind: 'response' | 'message'
   /** The text that ends the block. */
-  terminator: string
+  terminator: Buffer
 }
 
 const RESPONSE = Buffer.from('[ORCHESTRATOR RESPONSE]')
+const RESPONSE_END = Buffer.from('[END ORCHESTRATOR RESPONSE]')
 const MESSAGE = Buffer.from('[ORCHUB MESSAGE ')
 const ID_LIMIT = 128
 const LINE_LIMIT = 1024
@@ -36,7 +37,7 @@ function overlap(bytes: Buffer, at: number, marker: Buffer): number {
 function openingResponse(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
   const stands = prefixBefore(bytes, at) !== undefined || endsLine(bytes, at + RESPONSE.length, isFinal)
   if (stands === 'unsettled') return stands
-  return stands ? { kind: 'response', terminator: '[END ORCHESTRATOR RESPONSE]' } : undefined
+  return stands ? { kind: 'response', terminator: RESPONSE_END } : undefined
 }
 
 function openingMessage(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
@@ -50,9 +51,9 @@ function openingMessage(bytes: Buffer, at: number, isFinal: boolean): Echo | und
     prefixBefore(bytes, at) !== undefined ||
     (bytes[end] === RIGHT_BRACKET && endsLine(bytes, end + 1, isFinal))
   if (stands === 'unsettled') return stands
-  return stands
-    ? { kind: 'message', terminator: `[END ORCHUB MESSAGE ${bytes.toString('latin1', id, end)}]` }
-    : undefined
+  if (!stands) return undefined
+  const terminator = Buffer.from(`[END ORCHUB MESSAGE ${bytes.toString('latin1', id, end)}]`, 'latin1')
+  return { kind: 'message', terminator }
 }
 
 function endsLine(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {

@@ -11,7 +11,7 @@ import {
   SLASH,
   standsAt,
 } from '../ascii.ts'
-import { CDATA, CDATA_MIDDLE, isCutOff, KEY_WORD, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
+import { CDATA, isCutOff, KEY_WORD, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
 
 /** As much space as a closing tag or the beginning of a JSON command may hold in one place. */
 const SPACE_LIMIT = 200
@@ -25,8 +25,9 @@ export function keyWord(bytes: Buffer, at: number, isFinal: boolean): boolean | 
   return !isCutOff(bytes, at + WORD_MIDDLE) || stands(bytes, at, KEY_WORD, isFinal)
 }
 
+/** Not even a landmark that is not cut off is certain here: `<!--`, too, may be one, because of its hyphens. */
 export function cdata(bytes: Buffer, at: number, isFinal: boolean): boolean | 'unsettled' {
-  return !isCutOff(bytes, at + CDATA_MIDDLE) || stands(bytes, at, CDATA, isFinal)
+  return stands(bytes, at, CDATA, isFinal)
 }
 
 /** Only what the end of the text may have cut off is not certain yet. */

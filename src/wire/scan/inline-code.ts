@@ -5,6 +5,7 @@
 import { BACKTICK, NEWLINE } from '../ascii.ts'
 import { lineStart } from './lines.ts'
 import { LONGEST_RUN, openPendingRuns, type PendingRuns } from './runs.ts'
+import { includesByte } from './search.ts'
 import type { Window } from './window.ts'
 
 /** How far a run's other half is looked for; a paragraph that goes on longer counts as code, to be safe. */
@@ -71,14 +72,18 @@ export function openInlineCode(window: Window): InlineCode {
     return examined
   }
 
+  /** Without a backtick, or one that lacks its other half, there is nothing to read. */
+  function skipPlain(to: number): boolean {
+    if (run > 0 || !pending.isEmpty || hasBacktick(examined, to)) return false
+    examined = to
+    return true
+  }
+
   function readTo(to: number) {
     const isClear = examined >= clearFrom && to <= clearTo
     const paragraph = isClear && pending.isEmpty ? -1 : lastBreak(examined, to)
     if (paragraph >= 0) restart(paragraph)
-    if (run === 0 && pending.isEmpty && !hasBacktick(examined, to)) {
-      examined = to
-      return
-    }
+    if (skipPlain(to)) return
     const { bytes, base } = window
     const stop = to - base
     let length = run
@@ -116,7 +121,8 @@ export function openInlineCode(window: Window): InlineCode {
     },
     onLine: line.closes,
     advance(to) {
-      return to - examined < LAG ? examined : readOn(to)
+      if (to - examined < LAG || skipPlain(to)) return examined
+      return readOn(to)
     },
     restart,
   }
@@ -131,10 +137,11 @@ function openLine(window: Window) {
     const { bytes, base } = window
     const known = read >= floor && read <= at ? read : floor
     if (known !== read) pending.clear()
+    read = at
+    if (pending.isEmpty && !includesByte(bytes, BACKTICK, known - base, at - base)) return 'text'
     let i = at - base
     while (i > known - base && bytes[i - 1] !== NEWLINE) i--
     if (i > known - base) pending.clear()
-    read = at
     meetRuns(bytes, i, at - base)
     return pending.isEmpty ? 'text' : lookAhead(bytes, at - base, isFinal)
   }

@@ -26,6 +26,7 @@ export const TAG_WORD = Buffer.from('orc-command')
 export const KEY_WORD = Buffer.from('orc_command')
 /** Told by the first bracket. */
 export const CDATA = Buffer.from('<![cdata[')
+export const CDATA_END = Buffer.from(']]>')
 /** How far the telling byte is from the beginning of these. */
 export const WORD_MIDDLE = 3
 export const CDATA_MIDDLE = 2

@@ -53,8 +53,8 @@ const LARGE = 8192
 export interface Ledger {
   /** Whether a command is open. */
   readonly isOpen: boolean
-  /** Where the first unsettled entry starts. */
-  readonly start: number
+  /** Where the first unsettled entry starts. No getter: with one, every ledger would be of a shape of its own, and slow. */
+  start(): number
   open(start: number, line: number, tagEnd: number): void
   mention(): void
   close(start: number, end: number): void
@@ -151,7 +151,7 @@ export function openLedger(emit: Emit): Ledger {
 
   const ledger = {
     isOpen: false,
-    get start() {
+    start() {
       return first < count ? entries[first + 1]! : Number.POSITIVE_INFINITY
     },
     open(start: number, line: number, tagEnd: number) {

@@ -8,7 +8,7 @@ import { openingEcho } from './echo.ts'
 import { closingFence, openingFence } from './fence.ts'
 import { cdata, closingTag, keyWord, objectHeader, openingTag, tagWord } from './headers.ts'
 import { openInlineCode } from './inline-code.ts'
-import { BLOCK, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
+import { BLOCK, CDATA, CDATA_END, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
 import { findLandmarks } from './landmark-search.ts'
 import { type Emit, type Kind, openLedger } from './ledger.ts'
 import { PREFIX_LIMIT } from './lines.ts'
@@ -17,11 +17,17 @@ import { openQuotation, type QuotationKind } from './quotation.ts'
 import { openTagReader } from './tag-reader.ts'
 import { openWindow, type Window } from './window.ts'
 
+export interface HiddenClosingTag {
+  kind: QuotationKind
+  line: number
+  closingLine: number
+}
+
 export interface Machine {
   /** Where the text of what is emitted can be read, during the call. */
   readonly window: Window
   /** Of a command that stays open at the end: the line of a closing tag that a quotation hides, and what kind that is. */
-  readonly hidden: { kind: QuotationKind; line: number; closingLine: number } | undefined
+  hidden(): HiddenClosingTag | undefined
   read(chunk: Uint8Array): void
   end(): void
 }
@@ -159,7 +165,8 @@ export function openMachine(emit: Emit): Machine {
     if (begins === 'unsettled') return false
     if (!begins) return true
     const code = inlineCode.onLine(at, cursor, isFinal)
-    if (code === 'text') quotation.enter('cdata', at, line, ']]>', ledger.start + MAX_COMMAND_TEXT)
+    const limit = ledger.start() + MAX_COMMAND_TEXT
+    if (code === 'text') quotation.enter('cdata', at + CDATA.length, line, CDATA_END, limit)
     return code !== 'unsettled'
   }
 
@@ -315,13 +322,13 @@ export function openMachine(emit: Emit): Machine {
   function forget() {
     if (anchor >= quotation.end) leaveQuotation(quotation.end)
     ledger.expire(anchor)
-    const needed = Math.min(anchor - PREFIX_LIMIT - 1, ledger.start)
+    const needed = Math.min(anchor - PREFIX_LIMIT - 1, ledger.start())
     window.keepFrom(quotation.kind === undefined ? Math.min(needed, inlineCode.advance(anchor)) : needed)
   }
 
   return {
     window,
-    get hidden() {
+    hidden() {
       const { kind, line, hidden } = quotation
       return kind === undefined || hidden === undefined ? undefined : { kind, line, closingLine: hidden.line }
     },

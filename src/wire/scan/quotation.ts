@@ -1,5 +1,6 @@
 /** A stretch of text in which tags are only text: fenced code, an echoed block, a CDATA section. */
 import type { Fence } from './fence.ts'
+import { indexOfBytes } from './search.ts'
 import type { Window } from './window.ts'
 
 export type QuotationKind = 'fence' | 'response' | 'message' | 'cdata'
@@ -17,8 +18,8 @@ export interface Quotation {
   /** The first closing tag that it hides. */
   readonly hidden: { start: number; end: number; line: number } | undefined
   enterFence(fence: Fence, line: number): void
-  /** Ends behind the terminator, or at the limit if there is none before it. */
-  enter(kind: QuotationKind, start: number, line: number, terminator: string, limit: number): void
+  /** Ends behind the next terminator, or at the limit if there is none before it. */
+  enter(kind: QuotationKind, from: number, line: number, terminator: Buffer, limit: number): void
   /** Looks for the terminator in what has arrived. */
   seek(): void
   leave(): void
@@ -29,7 +30,7 @@ export interface Quotation {
 }
 
 export function openQuotation(window: Window): Quotation {
-  let terminator = Buffer.alloc(0)
+  let terminator: Buffer = Buffer.alloc(0)
   let searched = 0
   let limit = NOWHERE
   let openingTags = 0
@@ -55,11 +56,11 @@ export function openQuotation(window: Window): Quotation {
       quotation.fence = fence
     },
 
-    enter(kind: QuotationKind, start: number, line: number, newTerminator: string, newLimit: number) {
+    enter(kind: QuotationKind, from: number, line: number, newTerminator: Buffer, newLimit: number) {
       begin(kind, line)
-      terminator = Buffer.from(newTerminator, 'latin1')
+      terminator = newTerminator
       limit = newLimit
-      searched = start
+      searched = from
       quotation.seek()
     },
 
@@ -67,7 +68,7 @@ export function openQuotation(window: Window): Quotation {
       const isSought = quotation.kind !== undefined && quotation.kind !== 'fence' && quotation.end === NOWHERE
       if (!isSought) return
       const from = Math.max(0, searched - window.base)
-      const found = window.bytes.indexOf(terminator, from)
+      const found = indexOfBytes(window.bytes, terminator, from)
       if (found >= 0) quotation.end = Math.min(limit, window.base + found + terminator.length)
       else if (window.end >= limit) quotation.end = limit
       searched = window.end - terminator.length + 1

@@ -2,9 +2,19 @@
  * Finds where an opening tag ends, however its text arrives: `>` and apostrophes may stand in quoted values. What the
  * tag says, or what is wrong with it, is read later from its text (orc-xml/tag.ts).
  */
-import { APOSTROPHE, DOUBLE_QUOTE, EQUALS, GREATER_THAN, isSpace, LESS_THAN, SLASH } from '../ascii.ts'
+import {
+  APOSTROPHE,
+  DOUBLE_QUOTE,
+  EQUALS,
+  GREATER_THAN,
+  isNamePart,
+  isSpace,
+  LESS_THAN,
+  SLASH,
+} from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 import { TAG_WORD } from './landmark.ts'
+import { indexOfByte } from './search.ts'
 import type { Window } from './window.ts'
 
 const OPENING_LENGTH = TAG_WORD.length + 1
@@ -78,7 +88,7 @@ export function openTagReader(window: Window): TagReader {
       quote = opening
       valueAt = window.base + i + 2
       phase = VALUE
-      i = find(bytes, quote, i + 2)
+      i = endOfValue(bytes, quote, i + 2)
       if (i >= size || i > limit) return i
       phase = AFTER_VALUE
       i++
@@ -143,7 +153,7 @@ export function openTagReader(window: Window): TagReader {
           } else i = recover(base + i)
           break
         case VALUE:
-          i = find(bytes, quote, i)
+          i = endOfValue(bytes, quote, i)
           if (i < size && i <= limit) {
             phase = AFTER_VALUE
             i++
@@ -185,25 +195,11 @@ export function openTagReader(window: Window): TagReader {
   return reader
 }
 
-/** Looked up rather than worked out: this is asked for every byte of every tag. */
-const ENDS_NAME = new Uint8Array(256)
-for (let byte = 0; byte < 256; byte++) if (isSpace(byte)) ENDS_NAME[byte] = 1
-for (const byte of [EQUALS, GREATER_THAN, LESS_THAN, SLASH, DOUBLE_QUOTE, APOSTROPHE]) ENDS_NAME[byte] = 1
-
-function isNamePart(byte: number): boolean {
-  return ENDS_NAME[byte] === 0
-}
-
 function endsValue(byte: number): boolean {
   return isSpace(byte) || byte === GREATER_THAN || byte === SLASH
 }
 
-/** Most values are short: a native search only pays behind them. Returns the length if there is none. */
-function find(bytes: Buffer, byte: number, from: number): number {
-  const size = bytes.length
-  const near = Math.min(size, from + 48)
-  for (let i = from; i < near; i++) if (bytes[i] === byte) return i
-  if (near === size) return near
-  const found = bytes.indexOf(byte, near)
-  return found < 0 ? size : found
+function endOfValue(bytes: Buffer, quote: number, from: number): number {
+  const found = indexOfByte(bytes, quote, from)
+  return found < 0 ? bytes.length : found
 }
