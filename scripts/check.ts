@@ -69,6 +69,7 @@ const CHECKS: Record<string, () => Counts> = {
   lint: () => quietly('lint', 'biome', ['check', '.']),
   tests: () => vitest('tests', 'vitest.config.ts'),
   long: () => vitest('long', 'vitest.long.config.ts'),
+  agents: () => vitest('agents', 'vitest.agents.config.ts'),
 }
 
 const total: Counts = { passed: 0, failed: 0 }

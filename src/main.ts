@@ -9,15 +9,23 @@ import type { AddedCommand } from './engine/handler.ts'
 import { openSwitchboard, type Switchboard } from './engine/open.ts'
 import type { Clock, Log } from './engine/surroundings.ts'
 import { openTokens, type Tokens } from './engine/tokens.ts'
+import { ownCommand } from './main/bin.ts'
 import { type ConfigStatus, watchConfig } from './main/config-watch.ts'
+import { lastPort, rememberPort } from './main/last-port.ts'
 import { loadTeam } from './main/load-team.ts'
 import { readOrMakeOperatorToken } from './main/operator-token.ts'
 import { announceService } from './main/service-file.ts'
 import { openWitness } from './main/witness.ts'
 import { AppError } from './model/errors.ts'
+import { createAnyProgram } from './programs/any/program.ts'
+import { createCodex } from './programs/codex/program.ts'
+import { createOpencode } from './programs/opencode/program.ts'
+import type { Program } from './programs/program.ts'
+import { createAcpRuntime } from './runtimes/acp/runtime.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
-import { type Service, startService } from './service/service.ts'
+import { createTmuxRuntime } from './runtimes/tmux/runtime.ts'
+import { type Service, type ServiceOptions, startService } from './service/service.ts'
 import type { StoreOptions } from './store/assemble.ts'
 import { openSqliteStore } from './store/sqlite/open.ts'
 import type { Store } from './store/store.ts'
@@ -42,7 +50,10 @@ export interface Orchub {
   readonly switchboard: Switchboard
   readonly operatorToken: string
   readonly configStatus: () => ConfigStatus
-  close(): Promise<void>
+  /** Resolves when somebody asks over the API for the service to end, and with what is to become of the agents. */
+  readonly stopAsked: Promise<'end' | 'leave'>
+  /** `end` (unless said otherwise): the agents end with it. `leave`: those in terminals of their own go on. */
+  close(agents?: 'end' | 'leave'): Promise<void>
 }
 
 export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
@@ -58,7 +69,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   const listen = listenOn(options)
   const redactor = await openRedactor()
   const store = await openStore(config, clock, redactor, describeListen(listen))
-  const ending: (() => Promise<void> | void)[] = []
+  const ending: Ending[] = []
   try {
     const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
     ending.push(() => witness.close())
@@ -68,10 +79,11 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       clock,
       log,
       redact: redactor.redact,
-      runtimes: runtimesOn(clock),
+      runtimes: runtimesOn({ clock, log, tmux: config.tmux }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
     })
-    ending.unshift(() => switchboard.close())
+    ending.unshift((agents) => switchboard.close(agents))
+    const { promise: stopAsked, resolve: askToStop } = Promise.withResolvers<'end' | 'leave'>()
     const operatorToken = await readOrMakeOperatorToken(config.stateFolder, switchboard.tokens)
     const watch = watchConfig({
       config,
@@ -81,15 +93,15 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       load: readTeam,
     })
     ending.unshift(() => watch.close())
-    const service: Service = await startService({
+    const service: Service = await startAtLastPort(config.stateFolder, listen, {
       switchboard,
-      listen,
       allowedHosts: config.service.allowedHosts,
       version: VERSION,
       startedAt,
       configStatus: watch.status,
       storePlace: config.store.shown,
       witness: witness.read,
+      onStop: askToStop,
     })
     ending.unshift(() => service.close())
     const announced = announceService(config.stateFolder, service.url)
@@ -109,6 +121,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       switchboard,
       operatorToken,
       configStatus: watch.status,
+      stopAsked,
       close: closeOnce(ending),
     }
   } catch (error) {
@@ -118,13 +131,51 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   }
 }
 
-/** orc.yaml as the service would take it: its own keys and every runtime's settings checked. */
-export function readTeam(file: string): LoadedConfig {
-  return loadTeam(file, runtimesOn(SYSTEM_CLOCK))
+/** A free port is the same one as last time, if it is still free. */
+async function startAtLastPort(
+  stateFolder: string,
+  listen: ServiceOptions['listen'],
+  options: Omit<ServiceOptions, 'listen'>,
+): Promise<Service> {
+  const last = 'port' in listen && listen.port === 0 ? lastPort(stateFolder) : undefined
+  const service =
+    (last === undefined || !('port' in listen)
+      ? undefined
+      : await startService({ ...options, listen: { ...listen, port: last } }).catch(ifTaken)) ??
+    (await startService({ ...options, listen }))
+  if (service.port !== undefined) rememberPort(stateFolder, service.port)
+  return service
 }
 
-function runtimesOn(clock: Clock): Runtime[] {
-  return [createScriptedRuntime({ after: clock.after })]
+function ifTaken(error: unknown): undefined {
+  const cause = error instanceof AppError ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+  if (cause?.code !== 'EADDRINUSE') throw error
+}
+
+/** orc.yaml as the service would take it: its own keys and every runtime's settings checked. */
+export function readTeam(file: string): LoadedConfig {
+  return loadTeam(file, runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT }))
+}
+
+export { ownCommand } from './main/bin.ts'
+
+/** Nothing is started by making them: without a socket they can only check settings. */
+function runtimesOn({
+  clock,
+  log,
+  tmux = { socket: 'none', panesPerWindow: 1 },
+}: {
+  clock: Clock
+  log: Log
+  tmux?: Config['tmux']
+}): Runtime[] {
+  const bin = ownCommand()
+  const programs: Program[] = [createAnyProgram(), createCodex({ log }), createOpencode({ log })]
+  return [
+    createScriptedRuntime({ after: clock.after }),
+    createTmuxRuntime({ ...tmux, programs, clock, log, bin }),
+    createAcpRuntime({ clock, log, bin, version: VERSION }),
+  ]
 }
 
 /** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */
@@ -172,13 +223,15 @@ function describeListen(listen: ReturnType<typeof listenOn>): string {
   return listen.port === 0 ? '' : `http://${listen.host}:${listen.port}`
 }
 
-function closeOnce(ending: readonly (() => Promise<void> | void)[]): () => Promise<void> {
+type Ending = (agents: 'end' | 'leave') => Promise<void> | void
+
+function closeOnce(ending: readonly Ending[]): (agents?: 'end' | 'leave') => Promise<void> {
   let closed: Promise<void> | undefined
-  const closeAll = async () => {
-    for (const end of ending) await end()
+  const closeAll = async (agents: 'end' | 'leave') => {
+    for (const end of ending) await end(agents)
   }
-  return () => {
-    closed ??= closeAll()
+  return (agents = 'end') => {
+    closed ??= closeAll(agents)
     return closed
   }
 }

@@ -12,11 +12,18 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
       agent.status === agent.session ? agent.status : `${agent.status} (session ${agent.session})`,
       ...(unread === undefined ? [] : [`${unread.get(agent.name) ?? 0} waiting`]),
       plainLine(
-        [agent.current_task, agent.parent && `reports to ${agent.parent}`].filter(Boolean).join('; '),
+        [agent.program, contextText(agent), agent.current_task, agent.parent && `reports to ${agent.parent}`]
+          .filter(Boolean)
+          .join('; '),
       ),
     ]),
     '  ',
   )
+}
+
+function contextText({ context, spent }: Agent): string {
+  const full = context?.percent === undefined ? '' : `context ${context.percent} %`
+  return [full, spent === undefined ? '' : `spent ${spent.toFixed(2)}`].filter(Boolean).join(', ')
 }
 
 /** Further than these a message cannot be. */

@@ -1,11 +1,14 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { type Config, defineConfig } from '../config.ts'
-import { type Orchub, startOrchub } from '../main.ts'
+import { type Orchub, ownCommand, startOrchub } from '../main.ts'
 import type { AuditEntry } from '../model/audit-entry.ts'
 import { AppError } from '../model/errors.ts'
-import { DEMO_TEAM } from './demo/team.ts'
+import { demoTeam, type Stage } from './demo/team.ts'
 import { trafficLine } from './demo/traffic.ts'
+import { isOnPath } from './first-team.ts'
 import { paint } from './output.ts'
+import { PLAYER_PATTERNS } from './play.ts'
 
 export interface DemoOptions {
   folder: string
@@ -15,7 +18,9 @@ export interface DemoOptions {
 /** Runs the built-in team and prints what passes between its agents, until told to stop. */
 export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
   const stateFolder = join(folder, '.orc', 'demo')
-  const config = defineConfig(DEMO_TEAM, { env: { ORC_HOME: stateFolder } })
+  const hasTmux = isOnPath('tmux')
+  const team = demoTeam(hasTmux ? inTerminals(stateFolder) : inProcess)
+  const config = defineConfig(team, { env: { ORC_HOME: stateFolder } })
   const orchub = await startOnFreePort(config)
   const home = relative(folder, stateFolder) || stateFolder
   orchub.switchboard.store.onCommit((entries) => {
@@ -29,7 +34,10 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
     paint('bold', 'Orchub: three scripted agents at work, no key, no network.'),
     '',
     `  API        ${orchub.url}   (token: ${home}/operator.token)`,
-    `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | list-agents`,
+    hasTmux
+      ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (their terminals; Ctrl-b d leaves)`
+      : '  Watch      install tmux to see the agents in terminals of their own',
+    `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | status | logs Worker`,
     `  Join in    ORC_HOME=${home} ./orc send-message --to Worker --title Hello "A word from a person"`,
     '  Stop       Ctrl-C',
     '',
@@ -38,6 +46,22 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
   }
   return orchub
 }
+
+/** Each agent is a program in a real terminal, which reads what is pasted there and speaks by printing. */
+function inTerminals(stateFolder: string): Stage {
+  const folder = join(stateFolder, 'scripts')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return (name, script) => {
+    const file = join(folder, `${name}.json`)
+    writeFileSync(file, JSON.stringify(script, null, 2))
+    return {
+      program: 'any',
+      with: { command: [ownCommand(), 'play', file], patterns: { ...PLAYER_PATTERNS } },
+    }
+  }
+}
+
+const inProcess: Stage = (_, script) => ({ runtime: 'scripted', with: script })
 
 function answerHint(home: string, entry: AuditEntry): string {
   const id = String(entry.data?.request_id)

@@ -102,26 +102,45 @@ export interface Request {
   idempotencyKey?: string
   /** Called when it is on its way, for what can be done while the service works. */
   onSent?: () => void
+  /** How long to wait for the answer; 0 is for ever. */
+  timeoutMs?: number
+}
+
+export interface Answered {
+  status: number
+  body: string
 }
 
 const TIMEOUT_MS = 60_000
 
+/** One exchange with the service; gives the JSON of its answer. */
+export async function exchange<T>(line: Line, request: Request): Promise<T> {
+  const { body } = await transfer(line, request)
+  try {
+    return JSON.parse(body)
+  } catch {
+    throw (await faults()).notOrchub(line.address)
+  }
+}
+
 /**
- * One HTTP/1.1 exchange over a bare socket; gives the JSON of the answer. Loading fetch or node:http would take longer
- * than all the rest of a short command.
+ * One HTTP/1.1 exchange over a bare socket. Loading fetch or node:http would take longer than all the rest of a short
+ * command.
  */
-export async function exchange<T>({ address, token }: Line, request: Request): Promise<T> {
+export async function transfer({ address, token }: Line, request: Request): Promise<Answered> {
+  const { timeoutMs = TIMEOUT_MS } = request
   const { socket, host, prefix } = await open(address)
   const chunks: Buffer[] = []
   let received = 0
   let whole: number | undefined
-  const body = await new Promise<string>((resolve, reject) => {
+  // The service ends the connection, as it was asked to; closing it from here would only take time.
+  return await new Promise<Answered>((resolve, reject) => {
     const finish = () => {
-      const body = readAnswer(Buffer.concat(chunks))
-      if (body === undefined) reject(new Error('its answer was cut off'))
-      else resolve(body)
+      const answered = readAnswer(Buffer.concat(chunks))
+      if (answered === undefined) reject(new Error('its answer was cut off'))
+      else resolve(answered)
     }
-    socket.setTimeout(TIMEOUT_MS, () => reject(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)))
+    socket.setTimeout(timeoutMs, () => reject(new Error(`no answer within ${timeoutMs / 1000} s`)))
     socket.on('error', reject)
     socket.on('end', finish)
     socket.on('data', (chunk: Buffer) => {
@@ -136,12 +155,6 @@ export async function exchange<T>({ address, token }: Line, request: Request): P
   }).catch(async (error: Error) => {
     throw (await faults()).unreachable(address, error)
   })
-  // The service ends the connection, as it was asked to; closing it from here would only take time.
-  try {
-    return JSON.parse(body)
-  } catch {
-    throw (await faults()).notOrchub(address)
-  }
 }
 
 interface Opened {
@@ -180,22 +193,32 @@ function answerSize(bytes: Buffer): number | undefined {
   return head && head.end + (head.length ?? Number.POSITIVE_INFINITY)
 }
 
-/** The body of a whole answer; undefined for what is not one. */
-export function readAnswer(bytes: Buffer): string | undefined {
+/** A whole answer; undefined for what is not one. */
+export function readAnswer(bytes: Buffer): Answered | undefined {
   const head = readHead(bytes)
   if (head === undefined) return undefined
   const rest = bytes.subarray(head.end)
-  if (head.isChunked) return joinChunks(rest)
-  return rest.length < (head.length ?? 0) ? undefined : rest.toString('utf8', 0, head.length)
+  const isCut = !head.isChunked && rest.length < (head.length ?? 0)
+  const body = isCut ? undefined : head.isChunked ? joinChunks(rest) : rest.toString('utf8', 0, head.length)
+  return body === undefined ? undefined : { status: head.status, body }
 }
 
-function readHead(bytes: Buffer): { end: number; length?: number; isChunked: boolean } | undefined {
+interface Head {
+  status: number
+  /** Where the body begins. */
+  end: number
+  length?: number
+  isChunked: boolean
+}
+
+function readHead(bytes: Buffer): Head | undefined {
   const end = bytes.indexOf('\r\n\r\n')
   if (end === -1) return undefined
   const text = bytes.toString('latin1', 0, end)
   const length = /^content-length: *(\d+)/im.exec(text)?.[1]
   const isChunked = /^transfer-encoding:.*\bchunked\b/im.test(text)
-  return { end: end + 4, isChunked, ...(length === undefined ? {} : { length: Number(length) }) }
+  const status = Number(/^HTTP\/1\.\d (\d{3})/.exec(text)?.[1])
+  return { status, end: end + 4, isChunked, ...(length === undefined ? {} : { length: Number(length) }) }
 }
 
 function joinChunks(rest: Buffer): string | undefined {

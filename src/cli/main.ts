@@ -5,8 +5,19 @@ type Load = () => Promise<{ verb: Verb }>
 
 /** Every verb that is not a command type. Loaded when it is used: a short command must start at once. */
 const VERBS: Readonly<Record<string, Load>> = {
+  init: () => import('./commands/init.ts'),
+  up: () => import('./commands/up.ts'),
+  down: () => import('./commands/down.ts'),
   serve: () => import('./commands/serve.ts'),
   demo: () => import('./commands/demo.ts'),
+  play: () => import('./commands/play.ts'),
+  spawn: () => import('./commands/spawn.ts'),
+  stop: () => import('./commands/stop.ts'),
+  reset: () => import('./commands/reset.ts'),
+  pause: () => import('./commands/pause.ts'),
+  resume: () => import('./commands/resume.ts'),
+  attach: () => import('./commands/attach.ts'),
+  logs: () => import('./commands/logs.ts'),
   status: () => import('./commands/status.ts'),
   messages: () => import('./commands/messages.ts'),
   message: () => import('./commands/message.ts'),
@@ -27,6 +38,8 @@ const VERBS: Readonly<Record<string, Load>> = {
   scan: () => import('./commands/scan.ts'),
   doctor: () => import('./commands/doctor.ts'),
   completion: () => import('./commands/completion.ts'),
+  mcp: () => import('./commands/mcp.ts'),
+  hook: () => import('./commands/hook.ts'),
   help: () => import('./commands/help.ts'),
   version: () => import('./commands/version.ts'),
 }
@@ -44,6 +57,10 @@ async function run(argv: readonly string[]): Promise<number> {
   const isBelow = Object.hasOwn(VERBS, below)
   const name = isBelow ? below : (SAME.get(first) ?? first)
   if (!Object.hasOwn(VERBS, name)) return await speak(first, rest)
+  // Beside the commands the one thing that is run so often that it reads no tables.
+  if (name === 'hook' && !rest.some((word) => word === '--help' || word === '-h')) {
+    return await (await import('./commands/hook.ts')).postHook(rest)
+  }
   const [{ verb }, { runVerb }] = await Promise.all([VERBS[name]!(), import('./run-verb.ts')])
   return await runVerb(verb, isBelow ? rest.slice(1) : rest, PROGRAM)
 }

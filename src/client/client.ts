@@ -121,6 +121,11 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     commandTypes: () => get<AnswerOf<'commandTypes'>>('/api/v1/commands'),
 
     agents: () => get<AnswerOf<'agents'>>('/api/v1/agents'),
+    /** What an agent shows in its terminal. */
+    terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
+      get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
+    /** Stops the service, and with it the agents unless they are left running. */
+    stop: (agents: 'end' | 'leave') => post<AnswerOf<'stop'>>('/api/v1/stop', { agents }),
     prompt: (agent: string) => get<AnswerOf<'prompt'>>(`/api/v1/prompts/${encodeURIComponent(agent)}`),
     explain: (query: QueryOf<'explain'>) => get<AnswerOf<'explain'>>('/api/v1/rules/explain', query),
 

@@ -3,8 +3,9 @@ import { formatId, parseId } from '../model/identifier.ts'
 import type { Priority } from '../model/message.ts'
 import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import { countQueued, doubtfulDeliveries } from '../store/deliveries.ts'
+import type { Mail } from '../store/messages.ts'
 import { keepInSession } from '../store/sessions.ts'
-import type { Store } from '../store/store.ts'
+import type { Store, Tx } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
 import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
@@ -24,6 +25,11 @@ export interface Attendant {
   /** Something may be there for the agent. */
   look(): void
   mailCame(priority: Priority, from: string): Promise<void>
+  /**
+   * In the transaction that stores a message for the agent: takes it at once when nothing else is under way, which
+   * spares the wait for a second commit. Says whether it did.
+   */
+  take(tx: Tx): Promise<boolean>
   /** The session is over: nothing is delivered any more. */
   dismiss(): void
 }
@@ -61,10 +67,13 @@ const COUNTED = 100
 
 export function createAttendant(options: AttendantOptions): Attendant {
   const { name, store, mailroom, clock, log } = options
+  const limit = options.deliver === 'single' ? 1 : TURN.messages
   let session: Session | undefined
   let answers: WaitingAnswer[] = []
   /** Keys of messages of which nobody knows whether they arrived. */
   const doubtful = new Set<number>()
+  /** Handed out with their own commit, and not given yet. */
+  let taken: Mail[] = []
   let delivering = false
   let wanted = false
   let dismissed = false
@@ -155,7 +164,18 @@ export function createAttendant(options: AttendantOptions): Attendant {
       lookLater(TRY_AGAIN_MS)
     } finally {
       delivering = false
+      if (taken.length > 0 && !isListening()) void putBack()
     }
+  }
+
+  /** It turned busy, was paused or ended in between. */
+  async function putBack() {
+    const keys = keysOf(taken.map((mail) => mail.id))
+    taken = []
+    await move(keys, 'queued', 'not given: the agent no longer waited for it').catch((error: unknown) => {
+      // They stay `written`, which the next session looks into.
+      if (!dismissed) log.error({ agent: name, err: error }, 'a message that was not given stays written')
+    })
   }
 
   function isListening(): boolean {
@@ -177,15 +197,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   /** First the answers to its own commands, then the messages that wait, as one turn. */
   async function deliverTurn() {
-    const limit = options.deliver === 'single' ? 1 : TURN.messages
-    const { messages, remaining } = await store.write((tx) =>
-      mailroom.handOut(tx, name, `given to the ${options.runtime} runtime`, {
-        byPriority: true,
-        untilFound: true,
-        limit,
-        maxBytes: TURN.bytes,
-      }),
-    )
+    const { messages, remaining } = taken.length > 0 ? nextTaken() : await store.write(handOut)
     if (messages.length === 0 && !answers.some((answer) => answer.wakes)) return
     const given = answers
     answers = []
@@ -204,6 +216,25 @@ export function createAttendant(options: AttendantOptions): Attendant {
     // What a mailbox_check of its own handed out has arrived with the answer to it.
     const handedOut = arrival.state === 'queued' ? [] : given.flatMap((answer) => answer.handedOut)
     await move(keysOf([...handedOut, ...turn.ids]), arrival.state, arrival.evidence)
+  }
+
+  function handOut(tx: Tx) {
+    return mailroom.handOut(tx, name, `given to the ${options.runtime} runtime`, {
+      byPriority: true,
+      untilFound: true,
+      limit,
+      maxBytes: TURN.bytes,
+    })
+  }
+
+  function nextTaken() {
+    let bytes = 0
+    const end = taken.findIndex((mail, index) => {
+      bytes += Buffer.byteLength(mail.content)
+      return index > 0 && (index >= limit || bytes > TURN.bytes)
+    })
+    const messages = taken.splice(0, end < 0 ? taken.length : end)
+    return { messages, remaining: taken.length }
   }
 
   async function giveTurn(turn: Turn): Promise<Arrival> {
@@ -275,6 +306,18 @@ export function createAttendant(options: AttendantOptions): Attendant {
       label()
       look()
     },
+    async take(tx) {
+      if (delivering || taken.length > 0 || doubtful.size > 0 || !isListening()) return false
+      const { messages, remaining } = await handOut(tx)
+      if (messages.length === 0) return false
+      tx.afterCommit(() => {
+        taken.push(...messages)
+        look()
+        // It only looks again after this turn.
+        if (remaining > 0) wanted = true
+      })
+      return true
+    },
     async mailCame(priority, from) {
       label()
       if (session === undefined || dismissed || options.isPaused()) return
@@ -286,6 +329,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     },
     dismiss() {
       dismissed = true
+      if (taken.length > 0) void putBack()
       cancelLater?.()
       cancelLabel?.()
       // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.

@@ -4,7 +4,7 @@ import { type ErrorReceipt, errorReceipt, type Receipt } from '../model/receipt.
 import type { Registry } from '../model/registry.ts'
 import type { Utterance } from '../runtimes/runtime.ts'
 import { renderResponse } from '../wire/response.ts'
-import { createScanner, type KnownCommands, type Scanned, scanText } from '../wire/scanner.ts'
+import { createScanner, type KnownCommands, type Scanned, type Scanner, scanText } from '../wire/scanner.ts'
 import type { Circumstances } from './circumstances.ts'
 
 type Problem = Extract<Scanned, { ok: false }>
@@ -51,12 +51,21 @@ export function knownCommands(registry: Registry, also: Iterable<string> = []): 
 
 /** The same for what is carried out: whoever claims to be somebody must be heard, or the claim could not be refused. */
 export function heardCommands(registry: Registry): KnownCommands {
-  return knownCommands(registry, [...CLAIMS, NONCE])
+  let known = heard.get(registry)
+  if (known === undefined) {
+    known = knownCommands(registry, [...CLAIMS, NONCE])
+    heard.set(registry, known)
+  }
+  return known
 }
+
+/** One for all listeners: each agent has its own of those. */
+const heard = new WeakMap<Registry, KnownCommands>()
 
 export function createListener({ registry, nonce, handle, answer, unmarked }: ListenerOptions): Listener {
   const known = heardCommands(registry)
-  let scanner = createScanner(known)
+  /** Only where text comes in pieces; an idle agent has none. */
+  let scanner: Scanner | undefined
   let last: Promise<unknown> = Promise.resolve()
 
   async function act(found: Scanned, { key, channel }: Utterance): Promise<Answer | undefined> {
@@ -104,11 +113,13 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     hear(utterance) {
       if (utterance.key !== undefined) return actInOrder(scanText(utterance.text, known), utterance)
       streamed = utterance
+      scanner ??= createScanner(known)
       return actInOrder(scanner.push(utterance.text), utterance)
     },
     endTurn() {
+      if (scanner === undefined) return
       void actInOrder(scanner.end(), streamed)
-      scanner = createScanner(known)
+      scanner = undefined
     },
   }
 }
@@ -134,7 +145,8 @@ export function problemReceipt({
 
 const QUOTED = new Set(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
-function handedOutBy(type: string, receipt: Receipt): string[] {
+/** The messages that a receipt itself brings to whoever gets it. */
+export function handedOutBy(type: string, receipt: Receipt): string[] {
   if (type !== 'mailbox_check' || receipt.status !== 'ok') return []
   const messages = (receipt.details?.messages ?? []) as { id: string }[]
   return messages.map((message) => message.id)

@@ -35,6 +35,10 @@ export interface Mailroom {
   acknowledge(tx: Tx, agent: string, ids: readonly string[], evidence: string): Promise<Acknowledged>
   /** A runtime's word on how far messages came. */
   moved(tx: Tx, agent: string, keys: readonly number[], state: DeliveryState, evidence: string): Promise<void>
+  /** In the transaction that stores a message: given at once to a receiver that takes it, else announced after the commit. */
+  accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
+  /** Who may take a message in the transaction that stores it; says whether it did. */
+  onAccepted(take: TakeAtOnce): void
   /** Someone has mail: wakes whoever waits for it. Called after the commit. */
   announce(agent: string, priority: Priority, from: string): void
   onMail(listener: OnMail): void
@@ -44,6 +48,9 @@ export interface Mailroom {
 
 /** Priority and sender are of the newest message; a hand-out gives all that wait. */
 export type OnMail = (agent: string, priority: Priority, from: string) => void
+
+/** Keeps nothing in memory before the commit: the transaction may be rolled back, and run again. */
+export type TakeAtOnce = (tx: Tx, agent: string) => Promise<boolean>
 
 export interface HandOutOptions {
   limit?: number
@@ -75,6 +82,7 @@ export function createMailroom(
   const waiters = new Map<string, Set<() => void>>()
   const listeners: OnMail[] = []
   const heldBack = new Set<string>()
+  let takeAtOnce: TakeAtOnce = async () => false
 
   async function handOut(
     tx: Tx,
@@ -165,6 +173,14 @@ export function createMailroom(
   return {
     handOut,
     moved,
+    async accepted(tx, agent, priority, from) {
+      // Whoever waits at the API was first.
+      if (!waiters.has(agent) && (await takeAtOnce(tx, agent))) return
+      tx.afterCommit(() => announce(agent, priority, from))
+    },
+    onAccepted(take) {
+      takeAtOnce = take
+    },
     announce,
     onMail: (listener) => void listeners.push(listener),
     setHeld(agent, held) {

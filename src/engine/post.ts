@@ -21,5 +21,5 @@ export async function post(
     text: title,
     data: { message_id: formatId('msg', key), priority, digest },
   })
-  tx.afterCommit(() => mailroom.announce(to, priority, ORCHESTRATOR))
+  await mailroom.accepted(tx, to, priority, ORCHESTRATOR)
 }

@@ -3,15 +3,18 @@ import type { AgentConfig } from '../config.ts'
 import type { CommandDefinition } from '../model/command.ts'
 import type { Registry } from '../model/registry.ts'
 import { ACTIONS, type Action } from '../model/rule.ts'
-import { decideAction, decideSend } from '../rules/decide.ts'
+import { considerSend, firstVerdict } from '../rules/consider.ts'
+import { decideAction } from '../rules/decide.ts'
 import type { Team } from './team.ts'
 
 /** The text that teaches one agent the protocol: its name, whom it may write to, what it may do (S0.24, S1.16). */
 export function renderPrompt(name: string, team: Team, registry: Registry, nonce?: string): string {
   const agent = team.config.agents.find((one) => one.name === name)!
   const others = team.config.agents.filter((one) => one.name !== name)
-  const reachable = others.filter((other) => decideSend(team.rules, name, other.name).verdict !== 'deny')
-  const asked = reachable.filter((other) => decideSend(team.rules, name, other.name).verdict === 'ask')
+  // Not remembered, as the door's decisions are: of most pairs nothing will ever be heard again.
+  const verdictOn = (to: string) => firstVerdict(considerSend(team.rules, name, to)).verdict
+  const reachable = others.filter((other) => verdictOn(other.name) !== 'deny')
+  const asked = reachable.filter((other) => verdictOn(other.name) === 'ask')
   const example = reachable[0]?.name ?? 'NAME'
   return [
     `You are ${name}, one of a team of agents. Orchub carries everything between you.`,

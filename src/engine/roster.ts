@@ -1,5 +1,6 @@
 import { readAgents } from '../store/agents.ts'
 import type { Reader } from '../store/store.ts'
+import type { Context, Meter } from './meter.ts'
 import type { Team } from './team.ts'
 
 /** An agent as everyone may see it: what it says of itself, and what is known of its session. */
@@ -11,14 +12,24 @@ export interface RosterEntry {
   session: string
   current_task?: string
   paused: boolean
+  runtime: string
+  program?: string
+  context?: Context
+  spent?: number
   updated_at: string
 }
 
-export async function rosterOf(reader: Reader, team: Team): Promise<RosterEntry[]> {
+export async function rosterOf(
+  reader: Reader,
+  team: Team,
+  meter: Pick<Meter, 'context' | 'spent'>,
+): Promise<RosterEntry[]> {
   const rows = new Map((await readAgents(reader)).map((row) => [row.name, row]))
   return team.config.agents.map((agent) => {
     const row = rows.get(agent.name)
     const session = row?.session_state ?? 'unknown'
+    const context = meter.context(agent.name)
+    const spent = meter.spent(agent.name)
     return {
       name: agent.name,
       ...(agent.parent === undefined ? {} : { parent: agent.parent }),
@@ -27,6 +38,10 @@ export async function rosterOf(reader: Reader, team: Team): Promise<RosterEntry[
       session: row?.paused === 1 ? 'paused' : session,
       ...(row?.current_task ? { current_task: row.current_task } : {}),
       paused: row?.paused === 1,
+      runtime: agent.runtime,
+      ...(agent.program === undefined ? {} : { program: agent.program }),
+      ...(context === undefined ? {} : { context }),
+      ...(spent === 0 ? {} : { spent }),
       updated_at: new Date(row?.updated_at ?? 0).toISOString(),
     }
   })

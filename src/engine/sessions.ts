@@ -221,6 +221,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     })
   }
 
+  mailroom.onAccepted(async (tx, name) => (await running.get(name)?.attendant?.take(tx)) ?? false)
+
   /** Normal waits until the agent is idle; high is announced at once; urgent interrupts (C2). */
   mailroom.onMail((name, priority, from) => {
     running

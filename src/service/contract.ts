@@ -16,6 +16,8 @@ export interface Route {
   summary: string
   query?: z.ZodObject
   body?: z.ZodType
+  /** How many bytes the body may have; 64 KiB unless it is said. `own`: the handler reads it, in forms of its own. */
+  limit?: number | 'own'
   answer: z.ZodType
   /** The media type of the answer; JSON unless it is said. In a stream of events, the schema is that of each one's data. */
   type?: 'text/event-stream' | 'text/plain'
@@ -102,6 +104,21 @@ export const AgentSchema = z.object({
   session: z.string(),
   current_task: z.string().optional(),
   paused: z.boolean(),
+  runtime: z.string().describe('What runs it; none for a program that only holds its token'),
+  program: z.string().optional(),
+  context: z
+    .object({
+      model: z.string().optional(),
+      tokens: z.number().optional(),
+      window: z.number().optional(),
+      percent: z.number().optional(),
+      level: z.enum(['ok', 'warning', 'critical', 'unknown']),
+      lines: z.number().optional(),
+      bytes: z.number().optional(),
+    })
+    .optional()
+    .describe("How full its context is, by its program's own record"),
+  spent: z.number().optional().describe('In the currency of the prices in orc.yaml'),
   updated_at: z.string(),
 })
 
@@ -142,6 +159,8 @@ export const CommandBody = z
   .object({ type: z.string().describe('Such as send_message; GET /api/v1/commands lists them') })
   .loose()
 
+const JsonRpcMessage = z.object({ jsonrpc: z.literal('2.0') }).loose()
+
 const ActionSchema = z.enum(Object.keys(ACTIONS) as [Action, ...Action[]])
 
 /** How many commands one array may hold. */
@@ -180,6 +199,7 @@ export const ROUTES = {
     who: 'token',
     summary: 'Carry out one command, an array of commands, or the commands found in text/plain',
     body: z.union([CommandBody, z.array(CommandBody).max(MAX_COMMANDS)]),
+    limit: 'own',
     answer: z.union([ReceiptSchema, z.array(ReceiptSchema)]),
   },
   commandTypes: {
@@ -205,6 +225,27 @@ export const ROUTES = {
     who: 'token',
     summary: 'The agents and their status',
     answer: z.object({ agents: z.array(AgentSchema) }),
+  },
+  terminal: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/terminal',
+    who: 'operator',
+    summary: 'The end of what an agent shows in its terminal, and the command that opens it',
+    query: z.object({ lines: count(10_000).default(200) }),
+    answer: z.object({
+      agent: z.string(),
+      session: z.string(),
+      screen: z.string(),
+      view: z.array(z.string()).optional().describe('A command line for a terminal of your own'),
+    }),
+  },
+  stop: {
+    method: 'post',
+    path: '/api/v1/stop',
+    who: 'operator',
+    summary: 'Stop the service; its agents end with it, or go on in their terminals until it is back',
+    body: z.object({ agents: z.enum(['end', 'leave']).default('end') }),
+    answer: z.object({ status: z.literal('stopping'), pid: z.number() }),
   },
   messages: {
     method: 'get',
@@ -396,6 +437,25 @@ export const ROUTES = {
     summary: 'Give a JSON body back, to measure the way there and back',
     body: z.unknown(),
     answer: z.unknown(),
+  },
+  mcp: {
+    method: 'post',
+    path: '/mcp',
+    who: 'token',
+    summary: 'The Model Context Protocol (streamable HTTP, without sessions): every command is a tool',
+    body: z.union([JsonRpcMessage, z.array(JsonRpcMessage)]),
+    limit: 'own',
+    answer: z.union([JsonRpcMessage, z.array(JsonRpcMessage)]),
+  },
+  hook: {
+    method: 'post',
+    path: '/hooks',
+    who: 'token',
+    summary:
+      "A hook of an agent's own program; answered when there is an answer, however long a person takes",
+    body: z.unknown().describe("The program's own words, such as Claude Code's or Codex's"),
+    limit: 16 * 1024 * 1024,
+    answer: z.unknown().describe('What the program is to do, in its own words; {} for nothing'),
   },
   metrics: {
     method: 'get',

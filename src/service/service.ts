@@ -7,6 +7,7 @@ import { createHosts } from './http/hosts.ts'
 import { type Listen, listenOn } from './http/listen.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createOpenCalls } from './http/open-calls.ts'
+import type { McpEndpoint } from './mcp-endpoint.ts'
 
 export interface ServiceOptions extends Facts {
   switchboard: Switchboard
@@ -34,7 +35,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const openCalls = createOpenCalls(store, tokens)
   const feed = createFeed(store, log)
   const metrics = createMetrics(switchboard, openCalls)
-  const desk: Desk = { ...options, metrics, feed, openCalls }
+  const desk: Desk = { ...options, metrics, feed, openCalls, mcp: mcpOnDemand(options) }
   // The port is known once it is taken, and no request comes before that.
   let hosts = createHosts({ allowed: [] })
   const listening = await listenOn(
@@ -66,5 +67,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await listening.close(GRACE_MS)
       release()
     },
+  }
+}
+
+/** Loaded with its first request: the library takes as long to load as the rest of the service. */
+function mcpOnDemand({ switchboard, version }: ServiceOptions): McpEndpoint {
+  let endpoint: Promise<McpEndpoint> | undefined
+  return async (exchange) => {
+    endpoint ??= import('./mcp/endpoint.ts').then(({ createMcpEndpoint }) =>
+      createMcpEndpoint(switchboard, version),
+    )
+    return (await endpoint)(exchange)
   }
 }

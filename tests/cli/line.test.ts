@@ -188,14 +188,14 @@ describe('one exchange over a socket', () => {
     ['in chunks', CHUNKED],
   ])('gives the body of an answer %s, and never a part of it', (_, answer) => {
     const bytes = Buffer.from(answer)
-    expect(readAnswer(bytes)).toBe('{"a":"\u00fcber"}')
+    expect(readAnswer(bytes)).toEqual({ status: 200, body: '{"a":"\u00fcber"}' })
     // The empty line after the last chunk says nothing.
     const needed = answer === CHUNKED ? bytes.length - 2 : bytes.length
     for (let cut = 0; cut < needed; cut++) expect(readAnswer(bytes.subarray(0, cut))).toBeUndefined()
   })
 
   it('gives the body of an answer that goes on until the end', () => {
-    expect(readAnswer(Buffer.from(CLOSED))).toBe('{"a":"\u00fcber"}')
+    expect(readAnswer(Buffer.from(CLOSED))).toEqual({ status: 200, body: '{"a":"\u00fcber"}' })
     expect(readAnswer(Buffer.from('HTTP/1.0 200'))).toBeUndefined()
   })
 

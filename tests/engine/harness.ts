@@ -10,6 +10,7 @@ import { openSwitchboard, type Switchboard } from '../../src/engine/open.ts'
 import type { Principal } from '../../src/model/agent.ts'
 import type { AuditEntry } from '../../src/model/audit-entry.ts'
 import type { Receipt } from '../../src/model/receipt.ts'
+import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
@@ -26,6 +27,7 @@ export async function openBoard(
   input: Omit<ConfigInput, 'store' | 'service'>,
   options: {
     commands?: AddedCommand[]
+    runtimes?: Runtime[]
     folder?: string
     clock?: ReturnType<typeof createSimulatedClock>
   } = {},
@@ -42,7 +44,7 @@ export async function openBoard(
   const entries: AuditEntry[] = []
   store.onCommit((committed) => void entries.push(...committed))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
-  const runtimes = [createScriptedRuntime({ after: clock.after })]
+  const runtimes = options.runtimes ?? [createScriptedRuntime({ after: clock.after })]
   const board: Switchboard = await openSwitchboard({
     config,
     store,
@@ -78,7 +80,7 @@ export async function openBoard(
     },
     /** A crash as the next start sees it: everything in memory is gone, the file stays. */
     async reopen(next = input) {
-      await board.close()
+      await board.close('leave')
       return openBoard(next, { ...options, folder, clock })
     },
     async close() {

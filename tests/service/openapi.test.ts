@@ -16,7 +16,15 @@ let desk: Desk
 let document: any
 beforeAll(async () => {
   desk = await openDesk(
-    { rules: { preset: 'mesh', ask: [{ from: 'Other', to: 'Master' }] } },
+    {
+      agents: {
+        Master: {},
+        Worker: { parent: 'Master' },
+        Other: {},
+        Player: { runtime: 'scripted', with: { script: [{ on: { text: 'no such text' }, say: 'hm' }] } },
+      },
+      rules: { preset: 'mesh', ask: [{ from: 'Other', to: 'Master' }] },
+    },
     {
       commands: [
         {
@@ -111,6 +119,7 @@ describe('the answers of the service', () => {
     ['command', '/api/v1/commands', [{ type: 'greet', name: 'you', shout: 1 }, { type: 'no' }, {}]],
     ['commandTypes', '/api/v1/commands'],
     ['agents', '/api/v1/agents'],
+    ['terminal', '/api/v1/agents/Player/terminal?lines=10'],
     ['messages', '/api/v1/messages'],
     ['message', '/api/v1/messages/msg_1'],
     ['mailbox', '/api/v1/mailbox?agent=Worker&filter=all'],
@@ -130,7 +139,9 @@ describe('the answers of the service', () => {
     ['mintToken', '/api/v1/tokens', { agent: 'worker' }],
     ['revokeTokens', '/api/v1/tokens/Worker'],
     ['echo', '/api/v1/echo', { any: ['thing', null, 7] }],
+    ['mcp', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
     ['openapi', '/openapi.json'],
+    ['stop', '/api/v1/stop', {}],
   ]
   it.each(calls)('fit the schema of %s, and lose nothing by it (%s)', async (name, path, body) => {
     const route: Route = ROUTES[name]
@@ -160,6 +171,6 @@ describe('the answers of the service', () => {
   it('are tried for every route that answers in JSON and ends', () => {
     const tried = new Set(calls.map(([name]) => name))
     const rest = Object.keys(ROUTES).filter((name) => !tried.has(name as RouteName))
-    expect(rest).toEqual(['events', 'metrics'])
+    expect(rest).toEqual(['events', 'hook', 'metrics'])
   })
 })

@@ -1,3 +1,4 @@
+import type { Client } from '../../client/client.ts'
 import { agentsText, waitingFor } from '../agents-text.ts'
 import { openClient } from '../connect.ts'
 import { shortTime } from '../mail-text.ts'
@@ -9,26 +10,27 @@ export const verb: Verb = {
   group: 'Look',
   summary: 'the service and the team at a glance: agents, waiting messages, open requests',
   examples: ['orc status', 'orc status --json'],
-  async run({ place, json }) {
-    const client = await openClient(place)
-    const state = await client.state()
-    if (json) {
-      printJson(state)
-      return 0
-    }
-    print(
-      `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
-    )
-    print(`store ${state.store.engine}: ${plain(state.store.place)}`)
-    print(agentsText(state.agents, waitingFor(state.deliveries)))
-    const { open_requests: open } = state
-    print(
-      open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),
-    )
-    if (state.config.problem !== undefined) {
-      print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))
-      print(plain(state.config.problem))
-    }
+  run: async ({ place, json }) => showStatus(await openClient(place), json),
+}
+
+export async function showStatus(client: Client, json: boolean): Promise<number> {
+  const state = await client.state()
+  if (json) {
+    printJson(state)
     return 0
-  },
+  }
+  print(
+    `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
+  )
+  print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+  print(agentsText(state.agents, waitingFor(state.deliveries)))
+  const { open_requests: open } = state
+  print(
+    open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),
+  )
+  if (state.config.problem !== undefined) {
+    print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))
+    print(plain(state.config.problem))
+  }
+  return 0
 }

@@ -127,7 +127,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
       ...behalf(speaker),
     },
   })
-  tx.afterCommit(() => parts.mailroom.announce(to, fields.priority, speaker.name))
+  await parts.mailroom.accepted(tx, to, fields.priority, speaker.name)
   return { to, status: 'delivered', message_id: id }
 }
 

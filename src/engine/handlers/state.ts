@@ -79,8 +79,8 @@ function counted(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? '' : 's'}`
 }
 
-async function selected({ tx, team }: HandlerContext, fields: Fields) {
-  const roster = await rosterOf(tx, team)
+async function selected({ tx, team, parts }: HandlerContext, fields: Fields) {
+  const roster = await rosterOf(tx, team, parts.meter)
   if (fields.filter === 'specific_agent') {
     const name = team.resolve(fields.agent!)
     return roster.filter((agent) => agent.name === name)
@@ -93,8 +93,8 @@ async function selected({ tx, team }: HandlerContext, fields: Fields) {
 
 export const listAgentsHandler: Handler<FieldsOf<'list_agents'>> = {
   looksOnly: true,
-  async handle({ tx, team }) {
-    const agents = await rosterOf(tx, team)
+  async handle({ tx, team, parts }) {
+    const agents = await rosterOf(tx, team, parts.meter)
     return { status: 'ok', result: counted(agents.length, 'agent'), details: { agents } }
   },
 }

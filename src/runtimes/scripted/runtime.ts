@@ -1,6 +1,6 @@
 import type { SessionState } from '../../model/agent.ts'
 import type { Runtime, Session, SessionPort } from '../runtime.ts'
-import { checkScript, type ScriptRule, ScriptSettings } from './settings.ts'
+import { checkScript, type Line, openScript, ScriptSettings } from '../script.ts'
 
 export interface ScriptedOptions {
   /** Calls back after that long; the returned function cancels. */
@@ -19,10 +19,8 @@ export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   }
 }
 
-function startScript({ script }: ScriptSettings, port: SessionPort, { after }: ScriptedOptions): Session {
-  const left = new Map<ScriptRule, number>(
-    script.map((rule) => [rule, rule.times ?? Number.POSITIVE_INFINITY]),
-  )
+function startScript(settings: ScriptSettings, port: SessionPort, { after }: ScriptedOptions): Session {
+  const script = openScript(settings)
   let state: SessionState = 'initializing'
   let turn = 0
   let cancelThought: (() => void) | undefined
@@ -32,24 +30,23 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
     port.changed(next, evidence)
   }
 
-  function play(rule: ScriptRule | undefined, heard: Heard) {
+  function say(text: string) {
+    void port.said({ text: `${text}\n`, channel: 'api' })
+  }
+
+  function play(line: Line | undefined) {
     turn += 1
     const number = turn
-    if (rule === undefined) {
+    if (line === undefined) {
       become('idle', `turn ${number} needed no answer`)
       return
     }
-    left.set(rule, left.get(rule)! - 1)
     become('busy', `turn ${number} began`)
-    cancelThought = after(rule.after_ms ?? 0, () => {
+    cancelThought = after(line.afterMs, () => {
       cancelThought = undefined
-      void port.said({ text: `${fill(rule.say, heard)}\n`, channel: 'api' })
+      say(line.say)
       if (state === 'busy') become('idle', `turn ${number} ended`)
     })
-  }
-
-  function fitting(matches: (rule: ScriptRule) => boolean): ScriptRule | undefined {
-    return script.find((rule) => matches(rule) && left.get(rule)! > 0)
   }
 
   async function end() {
@@ -59,12 +56,7 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
   }
 
   // After the caller has its session in hand.
-  const cancelStart = after(0, () =>
-    play(
-      fitting((rule) => rule.on === 'start'),
-      { from: '', title: '', content: '' },
-    ),
-  )
+  const cancelStart = after(0, () => play(script.atStart()))
 
   return {
     get state() {
@@ -72,18 +64,12 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
     },
     async deliver({ text }) {
       if (state !== 'idle') return { state: 'queued', evidence: `the script is ${state}` }
-      const heard = hear(text)
-      play(
-        fitting(({ on }) => on !== 'start' && 'text' in on && text.includes(on.text)),
-        heard,
-      )
+      play(script.toTurn(text))
       return { state: 'read', evidence: `the script took it as its turn ${turn}` }
     },
     async notice(text) {
-      const rule = fitting(({ on }) => on !== 'start' && 'notice' in on && text.includes(on.notice))
-      if (rule === undefined) return
-      left.set(rule, left.get(rule)! - 1)
-      void port.said({ text: `${rule.say}\n`, channel: 'api' })
+      const line = script.toNotice(text)
+      if (line !== undefined) say(line.say)
     },
     // Its memory is this process: whatever a process before this one was given, this one never heard.
     async locate() {
@@ -99,25 +85,4 @@ function startScript({ script }: ScriptSettings, port: SessionPort, { after }: S
     stop: end,
     leave: end,
   }
-}
-
-interface Heard {
-  from: string
-  title: string
-  content: string
-}
-
-/** The parts of the last envelope in the text, for the script's answer. */
-function hear(text: string): Heard {
-  const envelopes = [
-    ...text.matchAll(
-      /\[ORCHUB MESSAGE (\S+)\]\nFrom: (.*)\nTitle: (.*)\nPriority: .*\n\n([\s\S]*?)\n\n\[END ORCHUB MESSAGE \1\]/g,
-    ),
-  ]
-  const last = envelopes.at(-1)
-  return { from: last?.[2] ?? '', title: last?.[3] ?? '', content: last?.[4] ?? '' }
-}
-
-function fill(say: string, heard: Heard): string {
-  return say.replace(/\{\{(from|title|content)\}\}/g, (_, part: keyof Heard) => heard[part])
 }

@@ -13,10 +13,12 @@ import { listCommandTypes } from './routes/command-types.ts'
 import { takeCommands } from './routes/commands.ts'
 import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
+import { takeHook } from './routes/hooks.ts'
 import { decideHumanRequest, listHumanRequests } from './routes/human-requests.ts'
+import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
-import { echo, showHealth, showMetrics, showOpenApi, showState } from './routes/state.ts'
-import { explainRules, listAgents, showPrompt } from './routes/team.ts'
+import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
+import { explainRules, listAgents, showPrompt, showTerminal } from './routes/team.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
 
 /** One handler for every route of the contract: the compiler finds a missing one. */
@@ -25,6 +27,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   command: takeCommands,
   commandTypes: listCommandTypes,
   agents: listAgents,
+  terminal: showTerminal,
+  stop: stopService,
   messages: listMessages,
   message: showMessage,
   mailbox: showMailbox,
@@ -42,6 +46,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   mintToken,
   revokeTokens,
   echo,
+  mcp: answerMcp,
+  hook: takeHook,
   metrics: showMetrics,
   openapi: showOpenApi,
 }

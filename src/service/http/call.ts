@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Switchboard } from '../../engine/open.ts'
 import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
+import type { McpEndpoint } from '../mcp-endpoint.ts'
 import type { Feed } from './feed.ts'
 import type { Caller } from './gate.ts'
 import type { Metrics } from './metrics.ts'
@@ -19,6 +20,8 @@ export interface Facts {
   storePlace: string
   configStatus: () => { file?: string; loadedAt: number; problem?: string }
   witness?: () => Mark | undefined
+  /** Somebody asks for the service to end. */
+  onStop?: (agents: 'end' | 'leave') => void
 }
 
 /** What every route works with. */
@@ -27,6 +30,7 @@ export interface Desk extends Facts {
   readonly metrics: Metrics
   readonly feed: Feed
   readonly openCalls: OpenCalls
+  readonly mcp: McpEndpoint
 }
 
 /** One request, past the gate and with its input checked. */

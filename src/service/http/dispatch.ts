@@ -9,7 +9,7 @@ import { type Call, type Desk, type RouteHandler, SENT } from './call.ts'
 import { type Caller, NOBODY } from './gate.ts'
 import { parseJson } from './json.ts'
 
-const BODY = { bytes: 64 * 1024 }
+const BODY_BYTES = 64 * 1024
 
 /** Takes one request from the gate to its answer: permission, query, body, handler. */
 export async function dispatch<Name extends RouteName>(
@@ -29,11 +29,10 @@ export async function dispatch<Name extends RouteName>(
     const isOperator = caller.principal.kind === 'operator'
     if (route.who === 'operator' && !isOperator) throw await operatorOnly(desk, caller, route)
     const query = readQuery(route, incoming.url!) as Call<Name>['query']
-    // The door reads the bodies of commands by itself: their limits and forms are its own.
     const body =
-      route.body === undefined || name === 'command'
+      route.body === undefined || route.limit === 'own'
         ? undefined
-        : parseInput(route.body, await readJson(incoming, outgoing), 'body')
+        : parseInput(route.body, await readJson(incoming, outgoing, route.limit ?? BODY_BYTES), 'body')
     const call: Call<Name> = {
       incoming,
       outgoing,
@@ -109,13 +108,17 @@ function readQuery(route: Route, url: string): unknown {
   return route.query === undefined ? NO_QUERY : parseInput(route.query, { ...said }, 'query')
 }
 
-async function readJson(incoming: IncomingMessage, outgoing: ServerResponse): Promise<unknown> {
+async function readJson(
+  incoming: IncomingMessage,
+  outgoing: ServerResponse,
+  bytes: number,
+): Promise<unknown> {
   if (mediaTypeOf(incoming.headers['content-type']) !== 'application/json') {
     throw new AppError('INVALID_REQUEST', 'The body must be JSON', {
       hint: 'Send the header `Content-Type: application/json`.',
     })
   }
-  return parseJson(await readText(incoming, outgoing, BODY))
+  return parseJson(await readText(incoming, outgoing, { bytes }))
 }
 
 function parseInput<Schema extends z.ZodType>(

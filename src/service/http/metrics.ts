@@ -4,7 +4,7 @@ import type { ErrorCode } from '../../model/errors.ts'
 import type { Receipt } from '../../model/receipt.ts'
 import { countOpen } from '../../store/deliveries.ts'
 import { countOpenRequests } from '../../store/human-requests.ts'
-import type { OpenCalls } from './open-calls.ts'
+import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
 
 /** Figures for Prometheus, in a registry of their own: an embedding program may have several services. */
 export interface Metrics {
@@ -85,11 +85,11 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
   })
   new Gauge({
     name: 'orchub_open_calls',
-    help: 'Streams and long polls that are open',
+    help: 'Streams, long polls and hooks that are open',
     labelNames: ['kind'],
     registers,
     collect() {
-      for (const kind of ['events', 'deliveries', 'poll'] as const) this.set({ kind }, openCalls.count(kind))
+      for (const kind of CALL_KINDS) this.set({ kind }, openCalls.count(kind))
     },
   })
   collectDefaultMetrics({ register: registry })

@@ -4,14 +4,15 @@ import { AppError } from '../../model/errors.ts'
 import type { Store } from '../../store/store.ts'
 import { type Caller, unauthenticated } from './gate.ts'
 
-/** A call that stays open: a stream or a long poll. */
+/** A call that stays open: a stream, a long poll, a hook that waits for a person. */
 export interface OpenCall {
   /** Aborted when the caller is gone, its token was revoked, or the service stops; the last two with an AppError. */
   readonly signal: AbortSignal
   done(): void
 }
 
-export type CallKind = 'events' | 'deliveries' | 'poll'
+export const CALL_KINDS = ['events', 'deliveries', 'poll', 'hook'] as const
+export type CallKind = (typeof CALL_KINDS)[number]
 
 /** All calls that stay open, so that a revoked token ends its own at once and a stopping service ends all. */
 export interface OpenCalls {
@@ -32,9 +33,9 @@ const MOST_PER_TOKEN = 64
 function tooManyOpen(): AppError {
   return new AppError(
     'RATE_LIMITED',
-    `More than ${MOST_PER_TOKEN} streams and long polls are open with this token`,
+    `More than ${MOST_PER_TOKEN} streams, long polls and hooks are open with this token`,
     {
-      hint: 'Close those that are no longer read.',
+      hint: 'Close those that nobody waits for any more.',
     },
   )
 }

@@ -9,8 +9,9 @@ import {
   ReceiptSchema,
   ROUTES,
   type Route,
+  type RouteName,
 } from '../contract.ts'
-import { fieldsSchema } from './field-schema.ts'
+import { fieldsSchema } from '../field-schema.ts'
 
 type Json = Record<string, unknown>
 
@@ -56,15 +57,18 @@ function operation(name: string, route: Route, registry: Registry): Json {
     ...(route.body === undefined ? {} : { requestBody: requestBody(name, route.body, registry) }),
     responses: {
       200: { description: 'Done', content: answers(route) },
-      ...(name === 'command' ? COMMAND_ANSWERS : {}),
+      ...MORE_ANSWERS[name as RouteName],
       default: { description: 'An error, with its code and what to do', content: json(ref('Error')) },
     },
   }
 }
 
-const COMMAND_ANSWERS = {
-  202: { description: 'Held until a person decides', content: json(ref('Receipt')) },
-  403: { description: 'Blocked by a rule, or not permitted', content: json(ref('Receipt')) },
+const MORE_ANSWERS: Partial<Record<RouteName, Json>> = {
+  command: {
+    202: { description: 'Held until a person decides', content: json(ref('Receipt')) },
+    403: { description: 'Blocked by a rule, or not permitted', content: json(ref('Receipt')) },
+  },
+  mcp: { 202: { description: 'A notification, to which there is no answer' } },
 }
 
 function answers(route: Route): Json {

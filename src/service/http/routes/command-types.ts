@@ -1,5 +1,5 @@
+import { fieldsSchema } from '../../field-schema.ts'
 import type { RouteHandler } from '../call.ts'
-import { fieldsSchema } from '../field-schema.ts'
 
 export const listCommandTypes: RouteHandler<'commandTypes'> = ({ switchboard }) => ({
   commands: switchboard.registry.all().map((definition) => ({

@@ -28,10 +28,16 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
       loaded_at: new Date(loadedAt).toISOString(),
       ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
-    agents: await rosterOf(store, team),
+    agents: await rosterOf(store, team, switchboard.meter),
     deliveries: await countOpen(store),
     open_requests: await countOpenRequests(store),
   }
+}
+
+export const stopService: RouteHandler<'stop'> = ({ onStop }, { body, outgoing }) => {
+  // The answer goes out first; then the one who asked waits for the process to end.
+  outgoing.once('finish', () => onStop?.(body.agents))
+  return { status: 'stopping', pid: process.pid }
 }
 
 export const showMetrics: RouteHandler<'metrics'> = async ({ metrics }, { outgoing }) => {

@@ -7,8 +7,25 @@ import type { RouteHandler } from '../call.ts'
 import { namedAgent } from '../permission.ts'
 
 export const listAgents: RouteHandler<'agents'> = async ({ switchboard }) => ({
-  agents: await rosterOf(switchboard.store, switchboard.team()),
+  agents: await rosterOf(switchboard.store, switchboard.team(), switchboard.meter),
 })
+
+export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, { params, query }) => {
+  const agent = namedAgent(switchboard.team(), params.agent!)
+  const session = switchboard.sessions.session(agent)
+  if (session === undefined) {
+    throw new AppError('CONFLICT', `${agent} is not running here`, {
+      hint: `Start it: orc spawn ${agent}. An agent with runtime none runs wherever you started it.`,
+    })
+  }
+  const screen = (await session.screen?.(query.lines)) ?? ''
+  return {
+    agent,
+    session: session.state,
+    screen,
+    ...(session.view === undefined ? {} : { view: [...session.view] }),
+  }
+}
 
 export const showPrompt: RouteHandler<'prompt'> = ({ switchboard }, { params, me, isOperator }) => {
   const agent = namedAgent(switchboard.team(), params.agent!)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { CommandDefinition } from '../../model/command.ts'
+import type { CommandDefinition } from '../model/command.ts'
 
 /** The parameters of a command as JSON Schema. */
 export function fieldsSchema(definition: CommandDefinition): Record<string, unknown> {

@@ -1,0 +1,44 @@
+import { openClientIfRunning } from '../connect.ts'
+import { startDetached } from '../detached.ts'
+import { print, printJson } from '../output.ts'
+import { runService } from '../run-service.ts'
+import type { Verb } from '../verb.ts'
+import { SERVICE_OPTIONS } from './serve.ts'
+import { showStatus } from './status.ts'
+
+export const verb: Verb = {
+  name: 'up',
+  group: 'Run',
+  summary: 'start the service and the team; agents take up their last conversations',
+  details: 'In the foreground until Ctrl-C, which stops the team as well; with --detach it returns at once.',
+  options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
+  examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
+  async run(invocation) {
+    const { place, flag, json } = invocation
+    const running = await openClientIfRunning(place)
+    if (running !== undefined && (await isAnswering(running))) {
+      if (!json) print('It is up already.')
+      return await showStatus(running, json)
+    }
+    if (!flag('detach')) {
+      return await runService(invocation, {
+        agents: 'end',
+        farewell: 'Ctrl-C stops the service and the team. With --detach they run in the background.',
+      })
+    }
+    const started = await startDetached(invocation)
+    if (json) printJson(started.facts)
+    else print(`Service and team are up, process ${started.facts.pid}; log: ${started.logFile}`)
+    return json ? 0 : await showStatus(started.client, false)
+  },
+}
+
+async function isAnswering(client: { health(): Promise<unknown> }): Promise<boolean> {
+  try {
+    await client.health()
+    return true
+  } catch {
+    // It was killed, and its note of where it listens is still there.
+    return false
+  }
+}

@@ -1,0 +1,74 @@
+import type { Config } from '../config.ts'
+import { AppError } from '../model/errors.ts'
+import { openLog } from './log.ts'
+import { loadTeam } from './offline.ts'
+import { complain, ifTaken, paint, plain, print, printJson } from './output.ts'
+import { stopSignal } from './stop-signal.ts'
+import type { Invocation } from './verb.ts'
+
+export interface Running {
+  /** What becomes of the agents when a signal ends the service. */
+  agents: 'end' | 'leave'
+  /** The last line of the banner. */
+  farewell: string
+}
+
+/** Runs the service in this process until a signal, or somebody's `orc down`, ends it. */
+export async function runService(
+  { place, option, json, program }: Invocation,
+  { agents, farewell }: Running,
+): Promise<number> {
+  const { readTeam, startOrchub } = await import('../main.ts')
+  const config = await loadTeam(place, { read: readTeam, onWarnings })
+  const port = portOf(option('port'))
+  const host = option('host')
+  const log = await openLog(option('log-level') ?? 'info')
+  const orchub = await startOrchub({
+    config,
+    log,
+    watch: true,
+    ...(port === undefined ? {} : { port }),
+    ...(host === undefined ? {} : { host }),
+  })
+  // From here on the signals end it properly, whatever happens to the lines below.
+  const stopped = stopSignal()
+  const version = await program.version()
+  const facts = {
+    url: orchub.url,
+    pid: process.pid,
+    version,
+    config: config.file,
+    state: config.stateFolder,
+  }
+  // Whoever started it may have read enough: that is no reason to end.
+  ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
+  const wanted = await Promise.race([stopped.then(() => agents), orchub.stopAsked])
+  await orchub.close(wanted)
+  return 0
+}
+
+function banner(
+  { agents }: Config,
+  { version, url, config, state }: Record<string, unknown>,
+  farewell: string,
+): string {
+  return [
+    `${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', String(url))}`,
+    `  team   ${agents.map(({ name }) => name).join(', ')}`,
+    `  config ${config}`,
+    `  state  ${state}`,
+    paint('dim', farewell),
+  ].join('\n')
+}
+
+function onWarnings(text: string): void {
+  complain(`${paint('yellow', 'warning:', 'err')} ${plain(text)}`)
+}
+
+function portOf(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
+  throw new AppError('USAGE', `"${text}" is no port`, {
+    hint: 'A number from 0 to 65535; 0 takes a free one.',
+  })
+}

@@ -1,0 +1,60 @@
+/** Watches for what shows that the program took a turn. */
+import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import type { Patterns } from './patterns.ts'
+
+export interface EvidenceWatch {
+  readonly evidence: Promise<Arrival>
+  readonly isGiven: boolean
+  line(text: string): void
+  /** The program shows that it works, or its prompt again. */
+  state(seen: 'busy' | 'idle'): void
+  /** Whatever comes now, it is over. */
+  give(arrival: Arrival): void
+}
+
+const FRAME = /\[ORCHUB MESSAGE \S+\]/
+const FRAME_END = /\[END ORCHUB MESSAGE \S+\]/
+
+/**
+ * By the `submitted` pattern with each message's id. Without one, a program that showed the text and then its busy
+ * pattern has taken it: the echo proves that the text is there, and leaving the prompt that Enter was heard. Neither
+ * alone proves anything, so all else stays uncertain. For a turn without ids, which nobody looks up later, its prompt
+ * below the echo does as well.
+ */
+export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
+  const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
+  const awaited = new Map(turn.ids.map((id) => [id, patterns.submitted(id)]))
+  const isByPattern = awaited.size > 0 && [...awaited.values()].every((pattern) => pattern !== undefined)
+  const lastLine = turn.text.trimEnd().split('\n').at(-1)!.trim()
+  let isInFrame = false
+  let isEchoed = false
+  let isGiven = false
+
+  function give(arrival: Arrival) {
+    isGiven = true
+    resolve(arrival)
+  }
+
+  return {
+    evidence,
+    get isGiven() {
+      return isGiven
+    },
+    line(text) {
+      if (lastLine !== '' && text.includes(lastLine)) isEchoed = true
+      // Our own text comes back as its echo, and may hold anything.
+      if (FRAME_END.test(text)) isInFrame = false
+      else if (FRAME.test(text)) isInFrame = true
+      if (isInFrame || !isByPattern) return
+      for (const [id, pattern] of awaited) if (pattern!.test(text)) awaited.delete(id)
+      if (awaited.size > 0) return
+      give({ state: 'submitted', evidence: `the pane shows ${JSON.stringify(text.trim().slice(0, 200))}` })
+    },
+    state(seen) {
+      if (isByPattern || !isEchoed || (seen === 'idle' && turn.ids.length > 0)) return
+      const then = seen === 'busy' ? 'that the program is busy' : 'its prompt'
+      give({ state: 'submitted', evidence: `the pane shows the text, and then ${then}` })
+    },
+    give,
+  }
+}

@@ -1,0 +1,46 @@
+/**
+ * How far the log was read, beside the log. The file outlives the service; it need not outlive the machine, for
+ * neither does the pane.
+ */
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+
+const Place = z.object({
+  /** All before it was said, and what it asked for was done. */
+  offset: z.int().min(0),
+  /** What is from there to here is being said: said again, it must be cut at the same place. */
+  saying: z.int().min(0).optional(),
+  isBracketed: z.boolean(),
+})
+export type Place = z.output<typeof Place>
+
+const FILE = 'pane.place.json'
+
+export function readPlace(folder: string): Place {
+  try {
+    return Place.parse(JSON.parse(readFileSync(join(folder, FILE), 'utf8')))
+  } catch {
+    return { offset: 0, isBracketed: false }
+  }
+}
+
+/** Longer than any place: what stands in the file is always all of one. */
+const LENGTH = 128
+
+/**
+ * Sync: it goes before the words it is about. In place, for a new file and a rename take ten times as long, on the
+ * way of every message. So few bytes are written whole or not at all when the service is killed meanwhile.
+ */
+export function writePlace(folder: string, place: Place): void {
+  const file = openSync(join(folder, FILE), constants.O_WRONLY | constants.O_CREAT, 0o600)
+  try {
+    writeSync(file, JSON.stringify(place).padEnd(LENGTH), 0)
+  } finally {
+    closeSync(file)
+  }
+}
+
+export function placeFile(folder: string): string {
+  return join(folder, FILE)
+}

@@ -1,0 +1,67 @@
+/** Any program with a prompt: a command line, and patterns for what it shows. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { AppError } from '../../model/errors.ts'
+import { findExecutable } from '../executable.ts'
+import type { LaunchOrder, Program } from '../program.ts'
+import { placeFile } from './place.ts'
+import { followAny, PROMPT_FILE } from './session.ts'
+import { AnySettings, checkAny } from './settings.ts'
+
+/** Of one launch. There is no conversation to take up again: every launch is a new one. */
+const AnyKept = z.object({ run: z.string() })
+
+const LOG_FILE = 'pane.log'
+
+export function createAnyProgram(): Program {
+  return {
+    name: 'any',
+    check: checkAny,
+    async launch(order) {
+      const settings = AnySettings.parse(order.settings)
+      await mkdir(order.folder, { recursive: true, mode: 0o700 })
+      const stale = [join(order.folder, LOG_FILE), join(order.folder, PROMPT_FILE), placeFile(order.folder)]
+      await Promise.all(stale.map((path) => rm(path, { force: true })))
+      if (settings.prompt === 'paste') {
+        await writeFile(join(order.folder, PROMPT_FILE), order.prompt, { mode: 0o600 })
+      }
+      return {
+        argv: await argvOf(settings, order),
+        env: {
+          // For programs that write their commands themselves, such as scripts.
+          ORC_NONCE: order.nonce,
+          ...(settings.model === undefined ? {} : { ORC_MODEL: settings.model }),
+          ...settings.env,
+        },
+        kept: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnyKept>,
+        isLogged: true,
+      }
+    },
+    follow: (order, pane, port) =>
+      followAny(order, AnyKept.parse(order.kept).run, AnySettings.parse(order.settings), pane, port),
+  }
+}
+
+async function argvOf(settings: AnySettings, { cwd, prompt }: LaunchOrder): Promise<string[]> {
+  const words = typeof settings.command === 'string' ? [settings.command] : settings.command
+  await requireExecutable(words[0]!, cwd, settings.env.PATH ?? process.env.PATH)
+  return [...words, ...settings.args, ...(settings.prompt === 'argument' ? [prompt] : [])]
+}
+
+async function requireExecutable(command: string, cwd: string, path: string | undefined) {
+  try {
+    await findExecutable({ command, cwd, path, program: command, install: command })
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error
+    // How it is installed, its user knows; what is often wrong, we do.
+    const hint = /\s/.test(command)
+      ? 'Write a command with arguments as a list: command: [name, argument].'
+      : 'Install it, or give its path under with: command.'
+    throw new AppError('PROGRAM_MISSING', `${JSON.stringify(command)} is not installed`, {
+      hint,
+      cause: error,
+    })
+  }
+}

@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import type { SettingsProblem } from '../../model/settings.ts'
+
+const Pattern = z.string().min(1).max(1000).refine(isPattern, 'is not a regular expression')
+
+/** A program that we know nothing of but what its user says here. */
+export const AnySettings = z.strictObject({
+  command: z
+    .union([z.string().min(1), z.array(z.string()).min(1)])
+    .describe('The program: its name or path, or a list with its arguments.'),
+  args: z.array(z.string()).default([]).describe('Further arguments.'),
+  env: z
+    .record(z.string().regex(/^[A-Za-z_]\w*$/), z.string())
+    .default({})
+    .describe('Further variables.'),
+  model: z.string().min(1).optional().describe('Told to the program as ORC_MODEL.'),
+  prompt: z
+    .enum(['paste', 'argument', 'none'])
+    .default('none')
+    .describe('How its role reaches it: pasted as its first turn, as the last argument, or not at all.'),
+  patterns: z
+    .strictObject({
+      idle: Pattern.describe('The end of the line the cursor is on, when it waits for its next turn.'),
+      busy: Pattern.optional().describe('What it shows while it works.'),
+      dialog: Pattern.optional().describe('What it shows when it asks a person something.'),
+      submitted: Pattern.optional().describe('What it shows when it took a message; {id} is its id.'),
+    })
+    .describe('Regular expressions on its last lines, without colours; the match furthest down decides.'),
+  enter_after_ms: z.int().min(0).max(10_000).default(0).describe('Enter that long after the text.'),
+  evidence_ms: z.int().min(100).max(600_000).default(5000).describe('How long to wait for `submitted`.'),
+  patience_ms: z.int().min(0).max(600_000).default(30_000).describe('How long to wait for a free input box.'),
+  bracketed_paste: z
+    .boolean()
+    .default(true)
+    .describe('Paste only once it asked for bracketed paste; false for one that reads plain lines.'),
+  interrupt: z
+    .array(z.string().regex(/^[A-Za-z0-9-]{1,20}$/))
+    .min(1)
+    .optional()
+    .describe('The keys that end a turn, by their tmux names, such as [Escape] or [C-c].'),
+})
+export type AnySettings = z.output<typeof AnySettings>
+
+function isPattern(source: string): boolean {
+  try {
+    new RegExp(source.replaceAll('{id}', 'msg_1'), 'u')
+    return true
+  } catch {
+    return false
+  }
+}
+
+export function checkAny(settings: unknown): SettingsProblem[] {
+  const parsed = AnySettings.safeParse(settings)
+  if (parsed.success) return []
+  return parsed.error.issues.map((issue) => ({
+    path: issue.path as (string | number)[],
+    message: issue.message,
+    hint: 'Such as { command: [my-agent, --tui], patterns: { idle: "> $" } }.',
+  }))
+}

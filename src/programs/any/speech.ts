@@ -1,0 +1,114 @@
+/**
+ * What a program printed, cut into utterances at its prompt, each said once: the place in the log moves only when
+ * what was said has been carried out, and the same bytes said again bear the same key (C25).
+ */
+import type { SessionPort } from '../../runtimes/runtime.ts'
+import { releaseBefore } from './log-reader.ts'
+import type { Patterns } from './patterns.ts'
+import { writePlace } from './place.ts'
+import { createPlainText, type PlainText } from './plain-text.ts'
+
+export interface Speech {
+  push(bytes: Buffer): void
+  /** The prompt is back: what came since the last one is one utterance. */
+  cut(): void
+  /** Says again what was being said between these two when the service ended. */
+  repeat(from: number, to: number, bytes: Buffer): void
+}
+
+export interface SpeechOptions {
+  folder: string
+  path: string
+  /** Of this launch; offsets alone would mean other bytes in another log. */
+  run: string
+  patterns: Patterns
+  port: Pick<SessionPort, 'said'>
+  offset: number
+  isBracketed(): boolean
+  /** What was said could not be carried out. Nothing more is said, and the place stays where it is. */
+  onFailure(error: unknown): void
+}
+
+/** Said even without a prompt, so that a program which never returns to one takes up no more. */
+const LIMIT = 1 << 20
+/** That much of the log is behind us before it is given back to the disk. */
+const RELEASE_EVERY = 32 << 20
+
+export function createSpeech(options: SpeechOptions): Speech {
+  const { folder, path, run, patterns, port } = options
+  let start = options.offset
+  let end = start
+  let released = start
+  /** None while the program is silent: most of a team is, most of the time. */
+  let current: Utterance | undefined
+  let hasFailed = false
+  let saying: Promise<void> = Promise.resolve()
+
+  function cut() {
+    if (current === undefined || !current.text.isWhole) return
+    const words = wordsOf(current, patterns)
+    const from = start
+    const to = end
+    start = end
+    current = undefined
+    sayNext(from, to, words)
+  }
+
+  function sayNext(from: number, to: number, words: string) {
+    saying = saying.then(() => say(from, to, words)).catch(fail)
+  }
+
+  function fail(error: unknown) {
+    if (!hasFailed) options.onFailure(error)
+    hasFailed = true
+  }
+
+  async function say(from: number, to: number, words: string) {
+    if (hasFailed) return
+    if (words.trim() !== '') {
+      writePlace(folder, { offset: from, saying: to, isBracketed: options.isBracketed() })
+      await port.said({ channel: 'pane', text: words, key: `${run}:${from}` })
+    }
+    writePlace(folder, { offset: to, isBracketed: options.isBracketed() })
+    if (to - released < RELEASE_EVERY) return
+    released = to
+    releaseBefore(path, to)
+  }
+
+  return {
+    push(bytes) {
+      current ??= startUtterance()
+      current.text.push(bytes)
+      end += bytes.length
+      if (current.length() > LIMIT) cut()
+    },
+    cut,
+    repeat(from, to, bytes) {
+      const utterance = startUtterance()
+      utterance.text.push(bytes)
+      sayNext(from, to, wordsOf(utterance, patterns))
+    },
+  }
+}
+
+interface Utterance {
+  text: PlainText
+  lines: string[]
+  length(): number
+}
+
+function startUtterance(): Utterance {
+  const lines: string[] = []
+  let length = 0
+  const text = createPlainText((line) => {
+    lines.push(line)
+    length += line.length + 1
+  })
+  return { text, lines, length: () => length }
+}
+
+/** Without the prompt that ended it. */
+function wordsOf({ text, lines }: Utterance, patterns: Patterns): string {
+  const prompt = patterns.promptIn(text.line)
+  return [...lines, prompt === undefined ? text.line : text.line.slice(0, prompt)].join('\n')
+}

@@ -1,0 +1,162 @@
+import { z } from 'zod'
+import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
+import type { RequestId } from './app-server.ts'
+import type { Item } from './records.ts'
+
+/** What a dialog asks, and what its answers are in the protocol. */
+interface Dialog {
+  readonly question: PermissionQuestion
+  readonly yes: object
+  readonly no: object
+}
+
+const Place = z.object({ threadId: z.string(), turnId: z.string().nullish(), itemId: z.string().optional() })
+const reasonOf = (reason: string | null | undefined) => (reason ? { reason } : {})
+
+const Command = Place.extend({
+  approvalId: z.string().nullish(),
+  command: z.string().nullish(),
+  cwd: z.string().nullish(),
+  reason: z.string().nullish(),
+  networkApprovalContext: z.unknown().optional(),
+  additionalPermissions: z.unknown().optional(),
+})
+
+const FileChange = Place.extend({ reason: z.string().nullish(), grantRoot: z.string().nullish() })
+
+const Permissions = Place.extend({
+  reason: z.string().nullish(),
+  cwd: z.string(),
+  permissions: z.looseObject({}),
+})
+
+const ToolCall = Place.extend({
+  serverName: z.string(),
+  message: z.string(),
+  _meta: z.looseObject({
+    codex_approval_kind: z.literal('mcp_tool_call'),
+    tool_params: z.record(z.string(), z.unknown()).optional(),
+  }),
+})
+
+/** Yes-or-no dialogs by their request. Forms and questions with other answers stay the person's, in the pane. */
+const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Dialog | undefined> = {
+  'item/commandExecution/requestApproval'(params) {
+    const { command, cwd, reason, approvalId, ...more } = Command.parse(params)
+    const input = {
+      command,
+      cwd,
+      network: more.networkApprovalContext,
+      additionalPermissions: more.additionalPermissions,
+    }
+    return {
+      question: { key: keyOf(more, approvalId), tool: 'shell', input: defined(input), ...reasonOf(reason) },
+      yes: { decision: 'accept' },
+      // Not `cancel`, which ends the turn as well: the agent shall hear the no and go on.
+      no: { decision: 'decline' },
+    }
+  },
+  'item/fileChange/requestApproval'(params, item) {
+    const { reason, grantRoot, ...place } = FileChange.parse(params)
+    const input = defined({ changes: item?.changes, grantRoot })
+    return {
+      question: { key: keyOf(place), tool: 'apply_patch', input, ...reasonOf(reason) },
+      yes: { decision: 'accept' },
+      no: { decision: 'decline' },
+    }
+  },
+  'item/permissions/requestApproval'(params) {
+    const { reason, cwd, permissions, ...place } = Permissions.parse(params)
+    const granted = defined(permissions)
+    return {
+      question: {
+        key: keyOf(place),
+        tool: 'request_permissions',
+        input: { ...granted, cwd },
+        ...reasonOf(reason),
+      },
+      yes: { permissions: granted, scope: 'turn' },
+      no: { permissions: {}, scope: 'turn' },
+    }
+  },
+  'mcpServer/elicitation/request'(params) {
+    const call = ToolCall.safeParse(params).data
+    if (call === undefined) return undefined
+    const { serverName, message, _meta, ...place } = call
+    return {
+      question: {
+        key: `${keyOf(place)}:${message}:${JSON.stringify(_meta.tool_params ?? {})}`,
+        tool: `mcp:${serverName}`,
+        input: _meta.tool_params ?? {},
+        reason: message,
+      },
+      yes: { action: 'accept', content: {} },
+      no: { action: 'decline', content: null },
+    }
+  },
+}
+
+function keyOf(place: z.output<typeof Place>, extra?: string | null): string {
+  return ['codex', place.threadId, place.turnId, place.itemId, extra].filter(Boolean).join(':')
+}
+
+function defined(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null),
+  )
+}
+
+/** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
+export interface Approvals {
+  asked(id: RequestId, method: string, params: unknown, item: Item | undefined): void
+  /** Somebody answered it: we, the person in the pane, or the end of the turn. */
+  resolved(id: RequestId): void
+  /** Nobody can answer any of them through us any more. */
+  dropAll(): void
+}
+
+export interface ApprovalsOptions {
+  readonly ask: SessionPort['asked']
+  reply(id: RequestId, result: object): void
+  /** The dialog only takes yes or no: a person's remark goes to the agent by another way. */
+  remark(verdict: PermissionVerdict): void
+  warn(fields: Record<string, unknown>, text: string): void
+}
+
+export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions): Approvals {
+  const open = new Map<RequestId, AbortController>()
+
+  async function decide(id: RequestId, dialog: Dialog, gone: AbortController) {
+    const verdict = await ask(dialog.question, gone.signal)
+    if (verdict === undefined || gone.signal.aborted) return
+    open.delete(id)
+    reply(id, verdict.allow ? dialog.yes : dialog.no)
+    if (!verdict.allow) remark(verdict)
+  }
+
+  function close(id: RequestId) {
+    open.get(id)?.abort()
+    open.delete(id)
+  }
+
+  return {
+    asked(id, method, params, item) {
+      const dialog = DIALOGS[method]?.(params, item)
+      // A new connection is told of an open dialog once more.
+      if (dialog === undefined || open.has(id)) return
+      const gone = new AbortController()
+      open.set(id, gone)
+      decide(id, dialog, gone).catch((error: unknown) => {
+        open.delete(id)
+        warn(
+          { err: error, key: dialog.question.key },
+          'a permission dialog was left to the person at the pane',
+        )
+      })
+    },
+    resolved: close,
+    dropAll() {
+      for (const id of [...open.keys()]) close(id)
+    },
+  }
+}

@@ -1,0 +1,82 @@
+import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
+import { CommandExecution, type Item, type TurnRecord, UserMessage } from './records.ts'
+
+const MARKER = /\[ORCHUB MESSAGE (msg_\d{1,16})\]/g
+
+/** What only the model brings about. Compactions, hooks and a person's own commands are no answers. */
+const OF_THE_MODEL = new Set([
+  'agentMessage',
+  'reasoning',
+  'plan',
+  'commandExecution',
+  'fileChange',
+  'mcpToolCall',
+  'dynamicToolCall',
+  'collabAgentToolCall',
+  'webSearch',
+  'imageView',
+])
+
+/** Follows messages by their ids through the records of a thread: taken as a user's message, answered by the model. */
+export interface Arrivals {
+  /** Resolves when the message that was sent with that client id is in the thread. */
+  expect(clientId: string): { taken: Promise<Arrival>; forget(): void }
+  /** An item began, or is found in the thread's history. */
+  saw(turnId: string, item: Item): void
+  /** The whole turn is over. */
+  ended(turn: TurnRecord): void
+}
+
+export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
+  const expected = new Map<string, (arrival: Arrival) => void>()
+  /** Messages in the model's hands, by turn. */
+  const unanswered = new Map<string, string[]>()
+
+  function read(turnId: string, evidence: string) {
+    const ids = unanswered.get(turnId)
+    if (ids === undefined) return
+    unanswered.delete(turnId)
+    arrived(ids, 'read', evidence)
+  }
+
+  function taken(turnId: string, item: Item) {
+    const { clientId, content } = UserMessage.parse(item)
+    const ids = idsIn(textOf(content))
+    const evidence = `Codex has it as user message ${item.id} of turn ${turnId}`
+    if (ids.length > 0) {
+      unanswered.set(turnId, [...(unanswered.get(turnId) ?? []), ...ids])
+      arrived(ids, 'submitted', evidence)
+    }
+    if (clientId) expected.get(clientId)?.({ state: 'submitted', evidence })
+  }
+
+  return {
+    expect(clientId) {
+      const { promise, resolve } = Promise.withResolvers<Arrival>()
+      expected.set(clientId, resolve)
+      return { taken: promise, forget: () => expected.delete(clientId) }
+    },
+    saw(turnId, item) {
+      if (item.type === 'userMessage') taken(turnId, item)
+      else if (isOfTheModel(item)) read(turnId, `Codex answered it with ${item.type} ${item.id}`)
+    },
+    ended({ id, status }) {
+      if (status === 'completed') read(id, `Codex completed turn ${id}`)
+      // A turn that failed or was stopped before the model's first word stays unread.
+      unanswered.delete(id)
+    },
+  }
+}
+
+function isOfTheModel(item: Item): boolean {
+  if (item.type !== 'commandExecution') return OF_THE_MODEL.has(item.type)
+  return CommandExecution.safeParse(item).data?.source !== 'userShell'
+}
+
+export function textOf(content: readonly { text?: string | undefined }[]): string {
+  return content.map(({ text }) => text ?? '').join('\n')
+}
+
+export function idsIn(text: string): string[] {
+  return [...new Set([...text.matchAll(MARKER)].map(([, id]) => id!))]
+}

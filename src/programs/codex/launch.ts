@@ -1,0 +1,169 @@
+import { existsSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { AppError } from '../../model/errors.ts'
+import { findExecutable } from '../executable.ts'
+import type { Launch, LaunchOrder } from '../program.ts'
+import { Kept, type KeptThread } from './kept.ts'
+import { CodexSettings } from './settings.ts'
+
+const SCRIPT = 'codex.sh'
+const SOCKET = 'codex.sock'
+/** What both of its processes complain about. */
+export const LOG = 'codex.log'
+
+/** Where the user's own configuration and login are. */
+const PASSED_ON = ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY', 'OPENAI_BASE_URL']
+
+export interface LaunchSurroundings {
+  /** Milliseconds. */
+  now(): number
+  /** The service's own. */
+  readonly environment: Readonly<Record<string, string | undefined>>
+}
+
+/** Writes what the pane runs into the agent's folder; the user's own files stay as they are. */
+export async function prepareLaunch(order: LaunchOrder, surroundings: LaunchSurroundings): Promise<Launch> {
+  const { now, environment } = surroundings
+  const settings = CodexSettings.parse(order.settings ?? {})
+  const executable = await findExecutable({
+    command: settings.command,
+    cwd: order.cwd,
+    path: settings.env.PATH ?? environment.PATH,
+    program: 'Codex',
+    install: 'npm install --global @openai/codex',
+  })
+  const resumed = Kept.safeParse(order.resume).data
+  const thread = resumed?.threads.at(-1)
+  if (thread !== undefined) assertStillThere(thread, order.name)
+
+  const socket = join(order.folder, SOCKET)
+  await mkdir(order.folder, { recursive: true, mode: 0o700 })
+  // Of an earlier start: the script waits for a new socket.
+  for (const old of [socket, join(order.folder, LOG)]) await rm(old, { force: true })
+  const script = join(order.folder, SCRIPT)
+  const server = ['app-server', '--listen', `unix://${socket}`, ...serverOptions(order, settings)]
+  const tui = [
+    ...(thread === undefined ? [] : ['resume', thread.id]),
+    ...['--remote', `unix://${socket}`, '--cd', order.cwd],
+    ...tuiOptions(settings),
+  ]
+  await writeFile(script, renderScript({ executable, server, tui, socket, log: join(order.folder, LOG) }), {
+    mode: 0o700,
+  })
+  return {
+    argv: ['/bin/sh', script],
+    env: { ...passedOn(environment), ...settings.env },
+    kept: { ...(resumed ?? { threads: [] }), socket, launchedAt: now() } satisfies Kept,
+  }
+}
+
+function passedOn(environment: LaunchSurroundings['environment']): Record<string, string> {
+  return Object.fromEntries(
+    PASSED_ON.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
+  )
+}
+
+/** Codex would say so as well, but on a screen that is gone at once. It packs and archives files as it likes. */
+function assertStillThere({ id, rollout }: KeptThread, agent: string): void {
+  if (rollout === undefined) return
+  const home = rollout.slice(0, rollout.lastIndexOf('/sessions/'))
+  const places = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
+  if (places.some((place) => existsSync(place))) return
+  throw new AppError('NOT_FOUND', `Codex has no conversation ${id} for ${agent}`, {
+    hint: `${rollout} was deleted. Reset the agent to begin a new conversation.`,
+    data: { conversation: id, rollout },
+  })
+}
+
+/**
+ * The configuration of the conversation is the server's. Developer instructions are put before the model again after
+ * a resume and a compaction, so that the role survives both.
+ */
+function serverOptions(order: LaunchOrder, settings: CodexSettings): string[] {
+  const options = {
+    developer_instructions: toml(order.prompt),
+    'mcp_servers.orc.url': toml(`${order.url}/mcp`),
+    'mcp_servers.orc.bearer_token_env_var': toml('ORC_TOKEN'),
+    // What an agent may ask of the team is decided by the team's rules, not by a dialog for each message.
+    'mcp_servers.orc.default_tools_approval_mode': toml('approve'),
+    // As a table: a dotted path would be cut at the dots of the folder's name.
+    ...(settings.trust_folder ? { projects: `{${toml(order.cwd)}={trust_level="trusted"}}` } : {}),
+  }
+  const ours = Object.entries(options).flatMap(([key, value]) => ['-c', `${key}=${value}`])
+  return [...configArguments(settings.args), ...ours]
+}
+
+/** Which the pane's program hands to the server with each thread. */
+function tuiOptions({ args, model, sandbox, approval_policy }: CodexSettings): string[] {
+  return [
+    ...(model === undefined ? [] : ['--model', model]),
+    ...(sandbox === undefined ? [] : ['--sandbox', sandbox]),
+    ...(approval_policy === undefined ? [] : ['--ask-for-approval', approval_policy]),
+    ...args,
+  ]
+}
+
+/** Of the user's arguments, those that must be given to the server as well: the pane's program does not pass them on. */
+function configArguments(args: readonly string[]): string[] {
+  const taken: string[] = []
+  for (let index = 0; index < args.length; index += 1) {
+    const argument = args[index]!
+    if (/^(-c|--config|--enable|--disable)$/.test(argument)) {
+      taken.push(argument, ...args.slice(index + 1, index + 2))
+      index += 1
+    } else if (/^(-c.|--config=|--enable=|--disable=)/.test(argument)) taken.push(argument)
+  }
+  return taken
+}
+
+/** JSON strings are TOML strings, but for DEL and halves of surrogate pairs. */
+function toml(text: string): string {
+  return JSON.stringify(text.toWellFormed()).replaceAll('\u007F', '\\u007F')
+}
+
+function shellWord(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}
+
+interface Script {
+  executable: string
+  server: readonly string[]
+  tui: readonly string[]
+  socket: string
+  log: string
+}
+
+/**
+ * Two processes that live and die together, in the pane's process group. The app-server would finish its turn before
+ * it heeds the first signal, and two servers must never write one conversation: so it is told twice, then killed.
+ */
+function renderScript({ executable, server, tui, socket, log }: Script): string {
+  const command = (args: readonly string[]) => [executable, ...args].map(shellWord).join(' ')
+  return `#!/bin/sh
+# Written anew at each start of this agent.
+socket=${shellWord(socket)}
+log=${shellWord(log)}
+trap : HUP INT QUIT TERM
+(
+  trap : HUP INT QUIT TERM
+  ${command(server)} </dev/null >>"$log" 2>&1
+  kill -TERM 0
+) &
+server=$!
+until [ -S "$socket" ]; do
+  kill -0 "$server" 2>/dev/null || { tail -n 20 "$log"; exit 1; }
+  sleep 0.05
+done
+${command(tui)} 2>>"$log"
+code=$?
+[ "$code" = 0 ] || { echo; tail -n 5 "$log"; }
+for pause in 0.2 0.2 1; do
+  kill -0 "$server" 2>/dev/null || exit "$code"
+  kill -TERM 0
+  sleep "$pause"
+done
+kill -0 "$server" 2>/dev/null && kill -KILL 0
+exit "$code"
+`
+}

@@ -1,0 +1,92 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { stripVTControlCharacters } from 'node:util'
+import { AppError } from '../../model/errors.ts'
+import type { FollowOrder, Pane, Program } from '../program.ts'
+import { Kept } from './kept.ts'
+import { type LaunchSurroundings, LOG, prepareLaunch } from './launch.ts'
+import { openSession } from './session.ts'
+import { checkSettings } from './settings.ts'
+
+/** For its server, its screen, its conversation. A question it asks first (folder, login) may take a person longer. */
+const START_MS = 20_000
+const LOOK_MS = 100
+
+export interface CodexOptions extends Partial<LaunchSurroundings> {
+  readonly log: { warn(fields: Record<string, unknown>, text: string): void }
+}
+
+/** Codex, spoken to through its own app-server beside its terminal interface. */
+export function createCodex({ log, now = Date.now, environment = process.env }: CodexOptions): Program {
+  return {
+    name: 'codex',
+    check: checkSettings,
+    launch: (order) => prepareLaunch(order, { now, environment }),
+    async follow(order, pane, port) {
+      const kept = Kept.parse(order.kept)
+      const warn = (fields: Record<string, unknown>, text: string) =>
+        log.warn({ agent: order.name, ...fields }, text)
+      const { session, ready } = openSession({ kept, port, now, warn })
+      // One that was found may be stopped or hang: nobody waits for it.
+      if (order.found) return session
+      const began = await Promise.race([ready.then(() => 'ready' as const), watchStart(pane, ready)])
+      if (began === 'ended') {
+        await session.close('leave')
+        throw await failure(order, kept)
+      }
+      if (began === 'late')
+        port.changed('initializing', 'Codex has opened no conversation yet: see what it asks in its pane')
+      return session
+    },
+  }
+}
+
+async function watchStart(pane: Pane, ready: Promise<void>): Promise<'ended' | 'late'> {
+  let isReady = false
+  void ready.then(() => {
+    isReady = true
+  })
+  for (let waited = 0; waited < START_MS && !isReady; waited += LOOK_MS) {
+    await sleep(LOOK_MS)
+    if (!isAlive(pane.pid)) return 'ended'
+  }
+  return 'late'
+}
+
+async function failure(order: FollowOrder, kept: Kept): Promise<AppError> {
+  const words = await lastWords(join(order.folder, LOG))
+  const wanted = kept.threads.at(-1)?.id
+  if (
+    wanted !== undefined &&
+    words.some((line) => line.includes(`No saved session found with ID ${wanted}`))
+  ) {
+    return new AppError('NOT_FOUND', `Codex has no conversation ${wanted} for ${order.name}`, {
+      hint: 'It was deleted, or belongs to another user. Reset the agent to begin a new conversation.',
+      data: { conversation: wanted },
+    })
+  }
+  return new AppError('PROGRAM_FAILED', `Codex ended at its start for ${order.name}`, {
+    hint: `Its last words: ${words.slice(-6).join(' ') || 'none'}`,
+    data: { log: words },
+  })
+}
+
+/** What Codex complained about, without its colours and backtraces. */
+async function lastWords(log: string): Promise<string[]> {
+  const text = await readFile(log, 'utf8').catch(() => '')
+  return stripVTControlCharacters(text)
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '' && !/^(?:Stack backtrace:|\d+: |at |WARNING: )/.test(line))
+    .slice(-20)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

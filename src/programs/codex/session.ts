@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto'
+import { realpath, rm } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { SessionState } from '../../model/agent.ts'
+import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
+import type { ProgramSession } from '../program.ts'
+import { type AppServer, openAppServer, Refused } from './app-server.ts'
+import { createApprovals } from './approvals.ts'
+import { createArrivals } from './arrivals.ts'
+import type { Kept } from './kept.ts'
+import { NOTICES, type Notices, TurnStarted } from './records.ts'
+import { createSpeech } from './speech.ts'
+import { followThreads } from './thread-follower.ts'
+import { findMessage } from './thread-history.ts'
+import { createTurns } from './turns.ts'
+
+/** For a broken connection to a server that is there, and one that is just starting. */
+const CONNECT_AGAIN_MS = 100
+/** From the server's yes to the record in the thread: it takes milliseconds, but hooks may come first. */
+const EVIDENCE_MS = 30_000
+const INTERRUPT_MS = 10_000
+/** What an earlier connection sent before it broke may still be on its way into the thread. */
+const SETTLE_MS = 1500
+
+export interface SessionOptions {
+  readonly kept: Kept
+  readonly port: SessionPort
+  now(): number
+  warn(fields: Record<string, unknown>, text: string): void
+}
+
+export interface OpenSession {
+  readonly session: ProgramSession
+  /** The conversation in the pane is found. */
+  readonly ready: Promise<void>
+}
+
+/** Follows the conversation through the app-server, which tells of every turn, whoever began it. */
+export function openSession({ kept: found, port, now, warn }: SessionOptions): OpenSession {
+  let kept = found
+  let state: SessionState = 'initializing'
+  let server: AppServer | undefined
+  let settled: Promise<unknown> = Promise.resolve()
+  let isOver = false
+
+  const turns = createTurns()
+  const arrivals = createArrivals(port.arrived)
+  const speech = createSpeech({
+    said: port.said,
+    keepUpTo: (saidUpTo) => keep({ ...kept, saidUpTo }),
+    warn,
+  })
+  const approvals = createApprovals({
+    ask: port.asked,
+    reply: (id, result) => server?.reply(id, result),
+    remark: ({ comment }) => void (comment && notice(comment)),
+    warn,
+  })
+  const threads = followThreads({
+    get kept() {
+      return kept
+    },
+    keep,
+    become,
+    turns,
+    arrivals,
+    speech,
+    used: port.used,
+    now,
+    warn,
+  })
+
+  function keep(value: Kept): Promise<void> {
+    kept = value
+    return port.keep(value)
+  }
+
+  function become(next: SessionState, evidence: string) {
+    if (state === 'exited' || (state === next && next !== 'initializing')) return
+    state = next
+    port.changed(next, evidence)
+  }
+
+  function notified(method: string, params: unknown) {
+    if (!(method in NOTICES)) return
+    const name = method as keyof Notices
+    const parsed = NOTICES[name].safeParse(params)
+    if (!parsed.success)
+      return warn({ method, err: parsed.error }, 'a notification of Codex is not understood')
+    if (name === 'serverRequest/resolved') {
+      approvals.resolved((parsed.data as Notices['serverRequest/resolved']).requestId)
+    } else threads.notified(name, parsed.data as never)
+  }
+
+  async function stayConnected() {
+    while (!isOver) {
+      try {
+        server = await openAppServer(kept.socket, {
+          notified,
+          strange: (error) => warn({ err: error }, 'a message of Codex is not understood'),
+          asked(id, method, params) {
+            const itemId = z.object({ itemId: z.string() }).safeParse(params).data?.itemId
+            approvals.asked(id, method, params, itemId === undefined ? undefined : turns.item(itemId))
+          },
+        })
+        settled = sleep(SETTLE_MS, undefined, { ref: false })
+        threads.connected(server)
+        const reason = await server.closed
+        if (isOver) return
+        become('unknown', `the connection to the app-server of Codex broke: ${reason}`)
+      } catch {
+        // Not there yet, or going down: whether the program lives is the pane's to say.
+      }
+      approvals.dropAll()
+      threads.disconnected()
+      server = undefined
+      await sleep(CONNECT_AGAIN_MS)
+    }
+  }
+
+  async function deliver(text: string): Promise<Arrival> {
+    const thread = threads.current
+    if (server === undefined || thread === undefined || state !== 'idle')
+      return { state: 'queued', evidence: `Codex is ${state}` }
+    const clientUserMessageId = `orchub-${randomUUID()}`
+    const expected = arrivals.expect(clientUserMessageId)
+    try {
+      await server.request(
+        'turn/start',
+        { threadId: thread, clientUserMessageId, input: [textInput(text)] },
+        TurnStarted,
+      )
+      const late = sleep(EVIDENCE_MS, 'late' as const, { ref: false })
+      const first = await Promise.race([expected.taken, late, server.closed.then(() => 'lost' as const)])
+      if (typeof first === 'object') return first
+      const evidence = `Codex accepted the turn, but ${
+        first === 'late' ? `had no record of it after ${EVIDENCE_MS / 1000} s` : 'the connection broke'
+      }`
+      return { state: 'uncertain', evidence }
+    } catch (error) {
+      const reason = (error as Error).message
+      return { state: error instanceof Refused ? 'queued' : 'uncertain', evidence: `Codex: ${reason}` }
+    } finally {
+      expected.forget()
+    }
+  }
+
+  /** Put before the model with its next step, in the turn that runs. */
+  async function notice(text: string): Promise<void> {
+    const thread = threads.current
+    const expectedTurnId = turns.active
+    if (server === undefined || thread === undefined || expectedTurnId === undefined) return
+    const params = { threadId: thread, expectedTurnId, input: [textInput(text)] }
+    await server.request('turn/steer', params, z.unknown()).catch((error: unknown) => {
+      // The turn ended this moment, or is a compaction: there is nobody to tell.
+      if (!(error instanceof Refused)) throw error
+    })
+  }
+
+  async function interrupt(): Promise<{ stopped: boolean; evidence: string }> {
+    const threadId = threads.current
+    const turnId = turns.active
+    if (server === undefined || threadId === undefined)
+      return { stopped: false, evidence: `Codex is ${state}` }
+    if (turnId === undefined)
+      return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
+    const ended = turns.untilEnded(turnId)
+    const terminals = turns.terminalsOf(turnId)
+    // Never answered when the turn ends by itself at this moment; what counts is that it ends.
+    server.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
+    const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
+    if (turn === undefined)
+      return { stopped: false, evidence: `turn ${turnId} had not ended after ${INTERRUPT_MS / 1000} s` }
+    // Codex leaves a command running in the background when its turn is stopped.
+    const killed = await Promise.allSettled(
+      terminals.map((processId) =>
+        server!.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
+      ),
+    )
+    const left = killed.filter(({ status }) => status === 'rejected').length
+    const rest = left === 0 ? '' : `; ${left} of its commands may still run`
+    return { stopped: true, evidence: `turn ${turnId} ended as ${turn.status}${rest}` }
+  }
+
+  async function locate(id: string): ReturnType<ProgramSession['locate']> {
+    const on = server
+    if (on === undefined) return { at: 'unknown', evidence: `Codex is ${state}` }
+    try {
+      const place = (await find(on, id)) ?? (await settled.then(() => find(on, id)))
+      if (place !== undefined) return { at: 'submitted', evidence: `it stands in ${place}` }
+    } catch (error) {
+      return { at: 'unknown', evidence: `Codex: ${(error as Error).message}` }
+    }
+    // The turn that runs may be the message's own, which is not recorded yet.
+    if (state !== 'idle') return { at: 'unknown', evidence: `it is not recorded, but Codex is ${state}` }
+    const count = kept.threads.length
+    return {
+      at: 'absent',
+      evidence: count === 0 ? 'Codex had no turn yet' : `it stands in none of the agent's ${count} threads`,
+    }
+  }
+
+  async function find(on: AppServer, id: string): Promise<string | undefined> {
+    for (const thread of kept.threads.toReversed()) {
+      const item = await findMessage(on, thread.id, id)
+      if (item !== undefined) return `user message ${item} of thread ${thread.id}`
+    }
+    return undefined
+  }
+
+  async function close(how: 'leave' | 'end') {
+    isOver = true
+    server?.close()
+    if (how === 'leave') return
+    approvals.dropAll()
+    const target = await realpath(kept.socket).catch(() => undefined)
+    for (const path of [kept.socket, target]) if (path) await rm(path, { force: true })
+  }
+
+  void stayConnected()
+  return {
+    ready: threads.found,
+    session: {
+      get state() {
+        return state
+      },
+      deliver: ({ text }) => deliver(text),
+      locate,
+      notice,
+      interrupt,
+      exited(evidence) {
+        isOver = true
+        server?.close()
+        approvals.dropAll()
+        become('exited', evidence)
+      },
+      close,
+    },
+  }
+}
+
+/** Halves of surrogate pairs would make the whole request unreadable; controls could drive the pane (C2). */
+function textInput(text: string) {
+  const plain = text.toWellFormed().replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
+  return { type: 'text', text: plain, text_elements: [] }
+}

@@ -1,0 +1,255 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { z } from 'zod'
+import type { SessionState } from '../../model/agent.ts'
+import type { SessionPort } from '../../runtimes/runtime.ts'
+import { type AppServer, Refused, Unanswered } from './app-server.ts'
+import type { Arrivals } from './arrivals.ts'
+import type { Kept, KeptThread } from './kept.ts'
+import {
+  AgentMessage,
+  type ItemEntry,
+  type Notices,
+  type Thread,
+  ThreadResumed,
+  type ThreadStatus,
+  TurnPage,
+} from './records.ts'
+import type { Speech } from './speech.ts'
+import { chooseThread, isOfThePane, isOfThisLaunch, readThread } from './thread-choice.ts'
+import { placeOf, readSince } from './thread-history.ts'
+import type { Turns } from './turns.ts'
+import { usageOf } from './usage.ts'
+
+const LOOK_MS = 250
+const LOADING_LOOKS = 40
+/** A thread is on disk, and can be listened to, a moment after its first turn began. */
+const ATTACH_AGAIN_MS = 20
+const HANDLED = 2000
+
+export interface ThreadFollower {
+  /** The thread in the pane. */
+  readonly current: string | undefined
+  readonly found: Promise<void>
+  connected(server: AppServer): void
+  disconnected(): void
+  notified<M extends keyof Notices>(method: M, notice: Notices[M]): void
+}
+
+export interface ThreadFollowerOptions {
+  readonly kept: Kept
+  keep(kept: Kept): Promise<void>
+  become(state: SessionState, evidence: string): void
+  readonly turns: Turns
+  readonly arrivals: Arrivals
+  readonly speech: Speech
+  readonly used: SessionPort['used']
+  now(): number
+  warn(fields: Record<string, unknown>, text: string): void
+}
+
+/** Finds the thread in the pane, listens to it, and makes up for what it missed while nobody listened. */
+export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
+  const { turns, arrivals, speech } = options
+  const { promise: found, resolve: isFound } = Promise.withResolvers<void>()
+  let server: AppServer | undefined
+  let current: KeptThread | undefined
+  let isListening = false
+  let isAttaching = false
+  let isAttachWanted = false
+  let model: string | undefined
+  let lastError = ''
+  /** What comes in while the history is being read waits behind it. */
+  let inOrder: Promise<unknown> = Promise.resolve()
+  const handled = new Set<string>()
+
+  const failed = (what: string) => (error: unknown) => {
+    if (!(error instanceof Unanswered && error.isLost)) options.warn({ err: error }, what)
+  }
+
+  function enqueue(step: () => void | Promise<void>) {
+    inOrder = inOrder.then(step).catch(failed('a record of Codex could not be handled'))
+  }
+
+  async function search(on: AppServer) {
+    while (server === on) {
+      const thread = await chooseThread(on, options.kept)
+      if (thread !== undefined) return adopt(thread)
+      await sleep(LOOK_MS)
+    }
+  }
+
+  function adopt(thread: Thread) {
+    const known = options.kept.threads.find(({ id }) => id === thread.id)
+    const since = isOfThisLaunch(thread, options.kept) ? thread.createdAt * 1000 : options.now()
+    current = known ?? { id: thread.id, since }
+    isListening = false
+    show(thread.status)
+    isFound()
+    void attach()
+  }
+
+  /** The adoption of a thread and the begin of its first turn both want it. */
+  async function attach() {
+    isAttachWanted = true
+    if (isAttaching) return
+    isAttaching = true
+    while (isAttachWanted && !isListening && server !== undefined && current !== undefined) {
+      isAttachWanted = false
+      await listen(server, current).catch(failed('the thread of Codex cannot be listened to'))
+    }
+    isAttaching = false
+  }
+
+  async function listen(on: AppServer, thread: KeptThread) {
+    for (;;) {
+      try {
+        const resumed = await on.request(
+          'thread/resume',
+          { threadId: thread.id, excludeTurns: true },
+          ThreadResumed,
+        )
+        if (server !== on || current?.id !== thread.id) return
+        model = resumed.model
+        isListening = true
+        // From here on everything comes in by itself, behind this.
+        return enqueue(() => catchUp(on, thread, resumed.thread))
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error
+        // No turn yet, nothing to hear. With the first one this is tried until it works.
+        const { status } = await readThread(on, thread.id)
+        if (server !== on || current?.id !== thread.id || status.type !== 'active') return
+        await sleep(ATTACH_AGAIN_MS)
+      }
+    }
+  }
+
+  async function catchUp(on: AppServer, thread: KeptThread, { path, status }: Thread) {
+    const isKept = options.kept.threads.at(-1)?.id === thread.id
+    const place = isKept ? options.kept.saidUpTo : undefined
+    const entries = await readSince(on, thread.id, { place, time: thread.since })
+    const rollout = path ?? thread.rollout
+    const others = options.kept.threads.filter(({ id }) => id !== thread.id)
+    await options.keep({
+      ...options.kept,
+      threads: [...others, { ...thread, ...(rollout ? { rollout } : {}) }],
+      saidUpTo: place,
+    })
+    const page = await on.request('thread/turns/list', { threadId: thread.id, limit: 1 }, TurnPage)
+    for (const entry of entries) handle(thread.id, entry)
+    const last = page.data[0]
+    if (last?.status === 'inProgress') turns.began(last.id)
+    else if (last !== undefined) arrivals.ended(last)
+    lastError = last?.error?.message ?? lastError
+    show(status)
+  }
+
+  function handle(threadId: string, entry: ItemEntry) {
+    const place = placeOf(entry)
+    if (handled.has(place)) return
+    handled.add(place)
+    if (handled.size > HANDLED) handled.delete(handled.values().next().value!)
+    arrivals.saw(entry.turnId, entry.item)
+    if (entry.item.type !== 'agentMessage') return
+    const { text } = AgentMessage.parse(entry.item)
+    if (text !== '') speech.say(text, `codex:${threadId}:${place}`, place)
+  }
+
+  function show(status: ThreadStatus) {
+    const [state, evidence] = STATES[status.type](status)
+    const why = status.type === 'systemError' && lastError !== '' ? `: ${lastError}` : ''
+    options.become(state, evidence + why)
+  }
+
+  /** A person began or opened another conversation in the pane. */
+  async function switchTo(on: AppServer, threadId: string) {
+    let thread = await readThread(on, threadId)
+    for (let n = 0; n < LOADING_LOOKS && isOfThePane(thread) && thread.status.type === 'notLoaded'; n += 1) {
+      await sleep(LOOK_MS)
+      thread = await readThread(on, threadId)
+    }
+    if (server !== on || current?.id === threadId || !isOfThePane(thread)) return
+    if (current !== undefined && isListening) {
+      on.request('thread/unsubscribe', { threadId: current.id }, z.unknown()).catch(() => {})
+    }
+    adopt(thread)
+  }
+
+  const HANDLERS: { [M in keyof Notices]: (notice: Notices[M]) => void } = {
+    error: ({ threadId, error, willRetry }) => {
+      if (threadId === current?.id && !willRetry) lastError = error.message
+    },
+    'thread/started': ({ thread }) => {
+      if (current !== undefined && isOfThePane(thread)) switchLater(thread.id)
+    },
+    'thread/status/changed': ({ threadId, status }) => {
+      if (current === undefined) return
+      if (threadId !== current.id) {
+        if (status.type === 'active') switchLater(threadId)
+        return
+      }
+      show(status)
+      if (status.type === 'active') void attach()
+    },
+    'thread/settings/updated': ({ threadId, threadSettings }) => {
+      if (threadId === current?.id) model = threadSettings.model ?? model
+    },
+    'thread/tokenUsage/updated': (notice) => {
+      if (notice.threadId === current?.id) options.used(usageOf(notice, model))
+    },
+    'turn/started': ({ threadId, turn }) => {
+      if (threadId === current?.id) turns.began(turn.id)
+    },
+    'turn/completed': ({ threadId, turn }) => {
+      if (threadId !== current?.id) return
+      turns.ended(turn)
+      enqueue(() => arrivals.ended(turn))
+    },
+    'item/started': ({ threadId, turnId, item }) => {
+      if (threadId !== current?.id) return
+      turns.itemBegan(turnId, item)
+      // A user's message counts when it is recorded, which its end says.
+      if (item.type !== 'userMessage') enqueue(() => arrivals.saw(turnId, item))
+    },
+    'item/completed': ({ threadId, turnId, item }) => {
+      if (threadId !== current?.id) return
+      turns.itemEnded(item)
+      enqueue(() => handle(threadId, { turnId, item }))
+    },
+    'serverRequest/resolved': () => {},
+  }
+
+  function switchLater(threadId: string) {
+    if (server === undefined) return
+    switchTo(server, threadId).catch(failed('another thread of Codex cannot be read'))
+  }
+
+  return {
+    get current() {
+      return current?.id
+    },
+    found,
+    connected(on) {
+      server = on
+      search(on).catch(failed('the thread of Codex cannot be looked for'))
+    },
+    disconnected() {
+      server = undefined
+      current = undefined
+      isListening = false
+    },
+    notified: (method, notice) => HANDLERS[method](notice),
+  }
+}
+
+type Shown = readonly [SessionState, string]
+const STATES: Record<ThreadStatus['type'], (status: ThreadStatus) => Shown> = {
+  idle: () => ['idle', 'Codex: the thread is idle'],
+  systemError: () => ['idle', 'Codex: the last turn failed'],
+  notLoaded: () => ['unknown', 'Codex: the thread is not loaded'],
+  active: (status) => {
+    const flags = 'activeFlags' in status ? status.activeFlags : []
+    return flags.length > 0
+      ? ['waiting_input', `Codex: ${flags.join(', ')}`]
+      : ['busy', 'Codex: a turn is running']
+  },
+}

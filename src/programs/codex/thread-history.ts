@@ -1,0 +1,51 @@
+import type { AppServer } from './app-server.ts'
+import { idsIn, textOf } from './arrivals.ts'
+import { type ItemEntry, ItemPage, UserMessage } from './records.ts'
+
+const PAGE = 100
+
+/** Newest first, page by page, as far as somebody wants to read. */
+async function* backwards(server: AppServer, threadId: string): AsyncGenerator<ItemEntry> {
+  let cursor: string | null | undefined
+  do {
+    const params = { threadId, sortDirection: 'desc', limit: PAGE, ...(cursor ? { cursor } : {}) }
+    const page = await server.request('thread/items/list', params, ItemPage)
+    yield* page.data
+    cursor = page.nextCursor
+  } while (cursor)
+}
+
+export function placeOf({ turnId, item }: ItemEntry): string {
+  return `${turnId}/${item.id}`
+}
+
+export interface Since {
+  /** The last item that is known already. */
+  readonly place: string | undefined
+  /** Milliseconds. */
+  readonly time: number
+}
+
+/** What came into the thread since then, oldest first. */
+export async function readSince(server: AppServer, threadId: string, since: Since): Promise<ItemEntry[]> {
+  const entries: ItemEntry[] = []
+  for await (const entry of backwards(server, threadId)) {
+    const time = entry.item.completedAtMs ?? Number.POSITIVE_INFINITY
+    if (placeOf(entry) === since.place || time < since.time) break
+    entries.push(entry)
+  }
+  return entries.reverse()
+}
+
+/** The user's message in which that message of ours stands. */
+export async function findMessage(
+  server: AppServer,
+  threadId: string,
+  id: string,
+): Promise<string | undefined> {
+  for await (const { item } of backwards(server, threadId)) {
+    if (item.type !== 'userMessage') continue
+    if (idsIn(textOf(UserMessage.parse(item).content)).includes(id)) return item.id
+  }
+  return undefined
+}

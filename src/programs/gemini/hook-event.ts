@@ -1,0 +1,32 @@
+import { z } from 'zod'
+
+/** What the program tells with each of its hooks, as far as it is used. */
+const common = {
+  session_id: z.string(),
+  transcript_path: z.string(),
+}
+
+const toolUse = { tool_name: z.string(), tool_input: z.record(z.string(), z.unknown()) }
+
+export const HookEvent = z.discriminatedUnion('hook_event_name', [
+  z.object({
+    ...common,
+    hook_event_name: z.literal('SessionStart'),
+    /** For `resume`, the transcript named is one that is never used. */
+    source: z.enum(['startup', 'resume', 'clear']),
+  }),
+  z.object({ ...common, hook_event_name: z.literal('SessionEnd'), reason: z.string() }),
+  z.object({ ...common, hook_event_name: z.literal('BeforeAgent'), prompt: z.string() }),
+  z.object({ ...common, hook_event_name: z.literal('AfterAgent') }),
+  z.object({ ...common, ...toolUse, hook_event_name: z.literal('BeforeTool') }),
+  z.object({ ...common, ...toolUse, hook_event_name: z.literal('AfterTool') }),
+  z.object({
+    ...common,
+    hook_event_name: z.literal('Notification'),
+    notification_type: z.string(),
+    message: z.string(),
+    details: z.record(z.string(), z.unknown()).default({}),
+  }),
+])
+export type HookEvent = z.output<typeof HookEvent>
+export type EventOf<Name extends HookEvent['hook_event_name']> = Extract<HookEvent, { hook_event_name: Name }>

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { AppError } from '../../model/errors.ts'
+import { findExecutable } from '../executable.ts'
+import type { Launch, LaunchOrder } from '../program.ts'
+import { writeExtension } from './extension.ts'
+import { mirrorHome } from './home.ts'
+import { Kept } from './kept.ts'
+import { GeminiSettings } from './settings.ts'
+
+/** How it reaches its models, where that is told by the environment of whoever started the service. */
+const LOGIN = /^(?:GEMINI_|GOOGLE_|CLOUDSDK_)/
+
+/** Writes what the program needs into the agent's folder. The user's own files are linked there, not touched. */
+export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+  const settings = GeminiSettings.parse(order.settings ?? {})
+  const executable = await findExecutable({
+    command: settings.command,
+    cwd: order.cwd,
+    path: settings.env.PATH ?? process.env.PATH,
+    program: 'Gemini CLI',
+    install: 'npm install --global @google/gemini-cli',
+  })
+  const resumed = conversationOf(order)
+  const kept: Kept = resumed ?? { sessionId: randomUUID(), since: Date.now(), earlier: [], isPrompted: false }
+  const home = join(order.folder, 'gemini-home')
+  await mirrorHome(join(homeOf(settings), '.gemini'), join(home, '.gemini'))
+  await writeExtension(join(home, '.gemini'), { url: order.url, role: order.prompt })
+  return {
+    argv: [
+      executable,
+      ...(resumed === undefined ? ['--session-id', kept.sessionId] : ['--resume', kept.sessionId]),
+      ...(settings.model === undefined ? [] : ['--model', settings.model]),
+      ...settings.args,
+    ],
+    env: { ...loginOf(process.env), ...settings.env, GEMINI_CLI_HOME: home },
+    kept,
+  }
+}
+
+/** The conversation to take up, if there is one: none can be taken up before its first prompt. */
+function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
+  const kept = Kept.safeParse(resume).data
+  if (kept?.transcript === undefined || !kept.isPrompted) return undefined
+  if (existsSync(kept.transcript)) return kept
+  throw new AppError('NOT_FOUND', `${name}'s conversation ${kept.sessionId} cannot be taken up again`, {
+    hint: `Its transcript ${kept.transcript} is gone. Reset the agent to begin a new conversation.`,
+    data: { session: kept.sessionId, transcript: kept.transcript },
+  })
+}
+
+function homeOf({ env }: GeminiSettings): string {
+  return env.GEMINI_CLI_HOME ?? process.env.GEMINI_CLI_HOME ?? env.HOME ?? process.env.HOME ?? homedir()
+}
+
+function loginOf(own: NodeJS.ProcessEnv): Record<string, string> {
+  const named = Object.entries(own).filter(([name, value]) => value !== undefined && LOGIN.test(name))
+  return Object.fromEntries(named) as Record<string, string>
+}

@@ -1,0 +1,209 @@
+import { createHash } from 'node:crypto'
+import { type FileHandle, open, stat } from 'node:fs/promises'
+import { watchFile } from './file-watch.ts'
+import { createLineSplitter, type SplitLine } from './line-splitter.ts'
+
+/** A place between two lines of a file, from which following goes on after a restart. JSON. */
+export interface FilePosition {
+  readonly inode: string
+  /** After the last whole line that was handed on. */
+  readonly offset: number
+  /** Of the line before it, since inodes are used again and files are written anew in place. */
+  readonly mark: string
+}
+
+/** `truncated`: shorter than what was read of it; `rewritten`: other content there; `replaced`: another file. */
+export type ResetReason = 'truncated' | 'rewritten' | 'replaced'
+
+export interface FollowOptions {
+  readonly file: string
+  /** Where an earlier follower stood; from the beginning without it. */
+  readonly from?: FilePosition | undefined
+  /**
+   * Called with each whole line, in order, one after the other. If it rejects, the same line is given again later,
+   * and the position stays before it.
+   */
+  onLine(line: string, at: { offset: number; end: number }): void | Promise<void>
+  /** The lines that follow are from the beginning of the file again. */
+  onReset?(reason: ResetReason): void
+  /** Longer lines are skipped with a warning. */
+  readonly maxLineBytes?: number
+  readonly log: FollowerLog
+}
+
+export interface FollowerLog {
+  warn(fields: Record<string, unknown>, text: string): void
+}
+
+export interface LineFollower {
+  /** After the last line whose `onLine` has resolved; undefined while there is no file. */
+  position(): FilePosition | undefined
+  /** Everything written up to now was handed on, unless `onLine` rejected. Never rejects. Not to be awaited within `onLine`. */
+  settled(): Promise<void>
+  /** No line is handed on after it resolves. Not to be awaited within `onLine`. */
+  close(): Promise<void>
+}
+
+const CHUNK_BYTES = 64 * 1024
+const MAX_LINE_BYTES = 32 * 1024 * 1024
+const NO_MARK = ''
+const FIRST_RETRY_MS = 500
+const LAST_RETRY_MS = 30_000
+
+/** Follows a file of lines as it grows, by file events. What it held before counts as written just now. */
+export function followLines(options: FollowOptions): LineFollower {
+  const { file, onLine, onReset, log } = options
+  const splitter = createLineSplitter(options.maxLineBytes ?? MAX_LINE_BYTES)
+  let handle: FileHandle | undefined
+  let inode = ''
+  let offset = 0
+  /** Of the line before the offset; made when it is asked for, not for each of many lines. */
+  let mark = (): string => NO_MARK
+  let resumeAt = options.from
+  let retryMs = FIRST_RETRY_MS
+  let retry: NodeJS.Timeout | undefined
+  let closed = false
+  /** One look at the file after the other; `next` is the one that has not begun yet. */
+  let looks: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
+
+  const events = watchFile({
+    file,
+    changed: () => void look(),
+    failed: (error) =>
+      log.warn({ file, err: error }, 'a file cannot be watched, so that news of it come late'),
+  })
+  void look()
+
+  function look(): Promise<void> {
+    if (next !== undefined) return next
+    next = looks.then(async () => {
+      next = undefined
+      if (closed) return
+      try {
+        await readNews()
+        retryMs = FIRST_RETRY_MS
+      } catch (error) {
+        if (closed) return
+        log.warn({ file, offset, err: error }, 'a line was not taken or not read; it will be tried again')
+        splitter.clear()
+        clearTimeout(retry)
+        retry = setTimeout(() => void look(), retryMs).unref()
+        retryMs = Math.min(retryMs * 2, LAST_RETRY_MS)
+      }
+    })
+    looks = next
+    return next
+  }
+
+  async function readNews() {
+    const present = await inodeAt(file)
+    // A file that was moved away is read on until another one is at its path.
+    if (handle !== undefined) await readOn(handle)
+    if (present === undefined || present === inode || closed) return
+    const opened = await openIfThere(file)
+    if (opened === undefined) return
+    const isFirst = handle === undefined
+    // Only now: as long as the old file is open, no new one can get its inode.
+    await handle?.close()
+    handle = opened
+    events.attach()
+    inode = String((await opened.stat({ bigint: true })).ino)
+    if (isFirst) await takeUp(opened)
+    else restart('replaced')
+    await readOn(opened)
+  }
+
+  /** Goes on where an earlier follower stood, if this is still that file. */
+  async function takeUp(opened: FileHandle) {
+    const from = resumeAt
+    resumeAt = undefined
+    if (from === undefined) return
+    if (from.inode !== inode) return restart('replaced')
+    offset = from.offset
+    mark = () => from.mark
+    await restartIfChanged(opened)
+  }
+
+  async function readOn(opened: FileHandle) {
+    await restartIfChanged(opened)
+    // Up to what is there now: what is written meanwhile brings its own event, and `settled` must end.
+    const { size } = await opened.stat()
+    const start = offset + splitter.pending
+    if (size <= start) return
+    // Not kept: an idle agent's follower costs next to nothing.
+    const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - start))
+    for (let at = start; at < size && !closed; at = offset + splitter.pending) {
+      const { bytesRead } = await opened.read(chunk, 0, Math.min(chunk.length, size - at), at)
+      if (bytesRead === 0) return
+      for (const line of splitter.split(chunk.subarray(0, bytesRead))) {
+        if (closed) return
+        await handOn(line)
+      }
+    }
+  }
+
+  async function handOn(line: SplitLine) {
+    const { text, bytes } = line
+    const end = offset + bytes
+    if (text === undefined) log.warn({ file, offset, bytes }, 'a line is over the limit and was skipped')
+    else await onLine(text, { offset, end })
+    offset = end
+    mark = () => markOf(bytes, line.head)
+  }
+
+  async function restartIfChanged(opened: FileHandle) {
+    const { size } = await opened.stat()
+    if (size < offset + splitter.pending) return restart('truncated')
+    if (!(await hasMark(opened, offset, mark()))) restart('rewritten')
+  }
+
+  function restart(reason: ResetReason) {
+    splitter.clear()
+    offset = 0
+    mark = () => NO_MARK
+    onReset?.(reason)
+  }
+
+  return {
+    position: () => (inode === '' ? resumeAt : { inode, offset, mark: mark() }),
+    settled: look,
+    async close() {
+      closed = true
+      clearTimeout(retry)
+      events.close()
+      await looks
+      await handle?.close()
+    },
+  }
+}
+
+function markOf(lineBytes: number, head: Buffer): string {
+  return `${lineBytes}:${head.length}:${createHash('sha256').update(head).digest('base64url').slice(0, 16)}`
+}
+
+async function hasMark(handle: FileHandle, offset: number, mark: string): Promise<boolean> {
+  if (mark === NO_MARK) return true
+  const [lineBytes = 0, headBytes = 0] = mark.split(':', 2).map(Number)
+  const head = Buffer.alloc(headBytes)
+  const { bytesRead } = await handle.read(head, 0, headBytes, offset - lineBytes)
+  return markOf(lineBytes, head.subarray(0, bytesRead)) === mark
+}
+
+async function inodeAt(file: string): Promise<string | undefined> {
+  return whenThere(async () => String((await stat(file, { bigint: true })).ino))
+}
+
+async function openIfThere(file: string): Promise<FileHandle | undefined> {
+  return whenThere(() => open(file, 'r'))
+}
+
+async function whenThere<T>(look: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await look()
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+    throw error
+  }
+}

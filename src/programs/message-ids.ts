@@ -1,0 +1,24 @@
+import type { Turn } from '../runtimes/runtime.ts'
+
+/** Nowhere but in an envelope (src/wire/envelope.ts): in a message's own content the bracket is another character (C17). */
+const MARKER = /\[ORCHUB MESSAGE (\S+?)\]/g
+
+/** The ids of the messages whose envelopes are in the text. */
+export function messageIdsIn(text: string): string[] {
+  return [...text.matchAll(MARKER)].map((match) => match[1]!)
+}
+
+/** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */
+export function holdsTurn(prompt: string, turn: Turn): boolean {
+  if (turn.ids.length === 0) return plain(prompt).includes(plain(turn.text))
+  const found = new Set(messageIdsIn(prompt))
+  return turn.ids.every((id) => found.has(id))
+}
+
+/** An input box turns tabs into spaces, and trims. */
+function plain(text: string): string {
+  return text
+    .replace(/[\u0000-\u001F\u007F-\u009F]/g, ' ')
+    .replace(/\s+/g, ' ')
+    .trim()
+}

@@ -1,0 +1,73 @@
+import type { SessionState } from '../../model/agent.ts'
+
+export type Activity = ReturnType<typeof createActivity>
+
+/** The facts that the session's state is derived from, and the word about each change of it. */
+export function createActivity(options: {
+  /** Found again: it may be anything, and is not starting. */
+  readonly found: boolean
+  changed(state: SessionState, evidence: string): void
+}) {
+  let connection: 'never' | 'up' | 'lost' | 'ended' = options.found ? 'lost' : 'never'
+  /** Conversations in a turn; a subagent's too. */
+  let busy: ReadonlySet<string> = new Set()
+  let openDialogs = 0
+  let state = derive()
+  const watchers = new Set<() => void>()
+
+  function derive(): SessionState {
+    if (connection === 'ended') return 'exited'
+    if (connection === 'never') return 'initializing'
+    if (connection === 'lost') return 'unknown'
+    if (openDialogs > 0) return 'waiting_input'
+    return busy.size > 0 ? 'busy' : 'idle'
+  }
+
+  function settle(evidence: string) {
+    const next = derive()
+    if (next === state) return
+    state = next
+    options.changed(next, evidence)
+    for (const watcher of [...watchers]) watcher()
+  }
+
+  return {
+    get state() {
+      return state
+    },
+    /** Whether it became idle in that time. */
+    async idleWithin(ms: number): Promise<boolean> {
+      if (state === 'idle') return true
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const watcher = () => state === 'idle' && resolve()
+      const timer = setTimeout(resolve, ms)
+      watchers.add(watcher)
+      await promise
+      watchers.delete(watcher)
+      clearTimeout(timer)
+      return derive() === 'idle'
+    },
+    /** The statuses as they were just read, before the connection counts as up. */
+    reread(conversations: Iterable<string>) {
+      busy = new Set(conversations)
+    },
+    status(conversation: string, isBusy: boolean, evidence: string) {
+      const next = new Set(busy)
+      if (isBusy) next.add(conversation)
+      else next.delete(conversation)
+      busy = next
+      settle(evidence)
+    },
+    dialogs(count: number, evidence: string) {
+      openDialogs = count
+      settle(evidence)
+    },
+    connection(next: 'up' | 'lost' | 'ended', evidence: string) {
+      if (connection === 'ended') return
+      // Until it answered once, it is still starting.
+      if (next === 'lost' && connection === 'never') return
+      connection = next
+      settle(evidence)
+    },
+  }
+}

@@ -1,0 +1,110 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
+import type { PermissionRequest, QuestionRequest } from './records.ts'
+import { type Server, ServerError } from './server.ts'
+
+const RETRY_MS = 500
+
+interface Dialog {
+  readonly conversation: string
+  readonly gone: AbortController
+  /** Closes it, when the turn that asked is over. */
+  dismiss(): Promise<unknown>
+}
+
+export interface DialogOptions {
+  readonly server: Server
+  readonly port: Pick<SessionPort, 'asked'>
+  /** How many are open now. */
+  changed(count: number, evidence: string): void
+  isSubagent(conversation: string): boolean
+}
+
+/** Permissions and questions that wait for a person, in the pane and outside of it at once. */
+export function createDialogs({ server, port, changed, isSubagent }: DialogOptions) {
+  const open = new Map<string, Dialog>()
+
+  function add(id: string, dialog: Omit<Dialog, 'gone'>, question: PermissionQuestion, answer: Answer) {
+    if (open.has(id)) return
+    const gone = new AbortController()
+    open.set(id, { ...dialog, gone })
+    changed(open.size, `it asks for leave: ${question.tool} (${id})`)
+    void port.asked(question, gone.signal).then(async (verdict) => {
+      if (verdict !== undefined) await persist(id, () => answer(verdict))
+    })
+  }
+
+  /** For as long as the dialog is open: a verdict must not be lost with a connection. */
+  async function persist(id: string, act: () => Promise<unknown>) {
+    while (open.has(id)) {
+      try {
+        await act()
+        return
+      } catch (error) {
+        if (error instanceof ServerError && error.status === 404) return remove(id, `${id} is gone`)
+        await sleep(RETRY_MS)
+      }
+    }
+  }
+
+  function remove(id: string, evidence: string) {
+    const dialog = open.get(id)
+    if (dialog === undefined) return
+    open.delete(id)
+    dialog.gone.abort()
+    changed(open.size, evidence)
+  }
+
+  return {
+    permission(request: PermissionRequest) {
+      const { id, sessionID, permission, patterns, metadata } = request
+      const reject = (message?: string) => server.replyPermission(id, 'reject', message)
+      const question: PermissionQuestion = {
+        key: id,
+        tool: permission,
+        input: { ...metadata, patterns },
+        ...(isSubagent(sessionID) ? { reason: 'A subagent of its own asks.' } : {}),
+      }
+      add(id, { conversation: sessionID, dismiss: () => reject() }, question, ({ allow, comment }) =>
+        // Without a message, opencode ends the turn and the agent never hears of the no.
+        allow ? server.replyPermission(id, 'once') : reject(comment ?? 'A person said no.'),
+      )
+    },
+    question(request: QuestionRequest) {
+      const { id, sessionID, questions } = request
+      const question: PermissionQuestion = {
+        key: id,
+        tool: 'question',
+        input: { questions },
+        reason: 'The comment of an approval is the answer; a rejection dismisses the question.',
+      }
+      const dismiss = () => server.rejectQuestion(id)
+      add(id, { conversation: sessionID, dismiss }, question, ({ allow, comment }) =>
+        allow
+          ? server.answerQuestion(
+              id,
+              questions.map(() => [comment ?? 'Yes']),
+            )
+          : dismiss(),
+      )
+    },
+    /** It was answered, here or in the pane. */
+    closed: (id: string, evidence: string) => remove(id, evidence),
+    /** Those that the server still has, read again. */
+    keepOnly(ids: ReadonlySet<string>) {
+      for (const id of [...open.keys()]) if (!ids.has(id)) remove(id, `${id} was answered meanwhile`)
+    },
+    /** An aborted turn leaves its dialogs on the screen, where they would take the next keys. */
+    turnEnded(conversation: string) {
+      for (const [id, dialog] of open) {
+        if (dialog.conversation === conversation) void persist(id, dialog.dismiss)
+      }
+    },
+    /** The program ended, or is no longer followed. */
+    close(evidence: string) {
+      for (const id of [...open.keys()]) remove(id, evidence)
+    },
+  }
+}
+
+type Answer = (verdict: PermissionVerdict) => Promise<unknown>

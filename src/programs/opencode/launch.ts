@@ -1,0 +1,92 @@
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { findExecutable } from '../executable.ts'
+import type { Launch, LaunchOrder } from '../program.ts'
+import { Kept } from './kept.ts'
+import { OpencodeSettings } from './settings.ts'
+
+/** How it reaches its models, where that is told by the environment of whoever started the service. */
+const LOGIN =
+  /_API_KEY$|_BASE_URL$|^(?:AWS|AZURE|GOOGLE|CLOUDFLARE|VERTEX|AICORE|GITLAB|OPENCODE)_|^(?:GITHUB|HF)_TOKEN$/
+
+const ROLE_FILE = 'opencode-role.md'
+/** Not in the store and not in argv: whoever has it can answer the agent's permission dialogs. */
+const PASSWORD_FILE = 'opencode-password'
+export const USERNAME = 'orchub'
+
+/** Writes the role and the server's password into the agent's folder; the user's own files stay as they are. */
+export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+  const settings = OpencodeSettings.parse(order.settings ?? {})
+  const executable = await findExecutable({
+    command: settings.command,
+    cwd: order.cwd,
+    path: settings.env.PATH ?? process.env.PATH,
+    program: 'opencode',
+    install: 'npm install --global opencode-ai',
+  })
+  const resumed = Kept.safeParse(order.resume).data
+  const conversation = resumed?.conversations.at(-1)?.id
+  const port = await findFreePort()
+  const password = randomBytes(24).toString('base64url')
+  const roleFile = join(order.folder, ROLE_FILE)
+  await mkdir(order.folder, { recursive: true, mode: 0o700 })
+  await writeFile(roleFile, order.prompt)
+  await writeFile(join(order.folder, PASSWORD_FILE), password, { mode: 0o600 })
+  return {
+    argv: [
+      executable,
+      ...['--hostname', '127.0.0.1', '--port', String(port)],
+      ...(conversation === undefined ? [] : ['--session', conversation]),
+      ...settings.args,
+    ],
+    env: {
+      ...loginOf(process.env),
+      ...settings.env,
+      OPENCODE_CONFIG_CONTENT: JSON.stringify(configOf(settings, order.url, roleFile)),
+      OPENCODE_SERVER_USERNAME: USERNAME,
+      OPENCODE_SERVER_PASSWORD: password,
+    },
+    kept: { ...(resumed ?? { conversations: [] }), port } satisfies Kept,
+  }
+}
+
+/**
+ * Merged over the user's and the project's own configuration; lists of instructions are joined. The instructions are
+ * part of the system prompt of every request, so that the role survives a compaction and a resume.
+ */
+function configOf({ model, agent }: OpencodeSettings, url: string, roleFile: string) {
+  return {
+    instructions: [roleFile],
+    mcp: {
+      orc: {
+        type: 'remote',
+        url: `${url}/mcp`,
+        headers: { Authorization: 'Bearer {env:ORC_TOKEN}' },
+        oauth: false,
+      },
+    },
+    ...(model === undefined ? {} : { model }),
+    ...(agent === undefined ? {} : { default_agent: agent }),
+  }
+}
+
+function loginOf(own: NodeJS.ProcessEnv): Record<string, string> {
+  const named = Object.entries(own).filter(([name, value]) => value !== undefined && LOGIN.test(name))
+  return Object.fromEntries(named) as Record<string, string>
+}
+
+export async function readPassword(folder: string): Promise<string> {
+  return (await readFile(join(folder, PASSWORD_FILE), 'utf8')).trim()
+}
+
+async function findFreePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const { port } = probe.address() as AddressInfo
+  probe.close()
+  await once(probe, 'close')
+  return port
+}

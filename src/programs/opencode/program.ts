@@ -1,0 +1,86 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { AppError } from '../../model/errors.ts'
+import type { FollowOrder, Pane, Program } from '../program.ts'
+import { Kept } from './kept.ts'
+import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
+import { connectServer, type Server, ServerError } from './server.ts'
+import { openSession } from './session.ts'
+import { checkSettings } from './settings.ts'
+
+/** It compiles plugins and reads its database first; several agents may start at once. */
+const START_MS = 120_000
+const LOOK_MS = 100
+const LOST_CONVERSATION = 'If it was deleted, reset the agent to begin a new one.'
+
+export interface OpencodeOptions {
+  readonly log: { warn(fields: Record<string, unknown>, text: string): void }
+}
+
+/** opencode, spoken to by its own HTTP API beside its terminal interface. */
+export function createOpencode({ log }: OpencodeOptions): Program {
+  return {
+    name: 'opencode',
+    check: checkSettings,
+    launch: prepareLaunch,
+    async follow(order, pane, port) {
+      const kept = Kept.parse(order.kept)
+      const password = await readPassword(order.folder)
+      const server = connectServer({ port: kept.port, username: USERNAME, password })
+      // One that was found may be stopped or hang: nobody waits for it.
+      if (!order.found) await untilReady(server, pane, order, kept)
+      return openSession({
+        name: order.name,
+        found: order.found,
+        kept,
+        server,
+        port,
+        warn: (fields, text) => log.warn({ agent: order.name, ...fields }, text),
+      })
+    },
+  }
+}
+
+async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: Kept): Promise<void> {
+  const wanted = kept.conversations.at(-1)?.id
+  const until = Date.now() + START_MS
+  let last: unknown
+  while (isAlive(pane.pid) && Date.now() < until) {
+    try {
+      await server.ready()
+      if (wanted !== undefined) await server.conversation(wanted)
+      return
+    } catch (error) {
+      last = error
+      if (error instanceof ServerError && error.kind === 'answered') break
+      await sleep(LOOK_MS)
+    }
+  }
+  if (wanted !== undefined && last instanceof ServerError && last.status === 404) {
+    throw new AppError('NOT_FOUND', `opencode has no conversation ${wanted} for ${order.name}`, {
+      hint: LOST_CONVERSATION,
+      data: { conversation: wanted },
+    })
+  }
+  // Most often its server is gone before it could say so: an unknown conversation ends it, without a word on the screen.
+  if (wanted !== undefined && !isAlive(pane.pid)) {
+    throw new AppError('RUNTIME_FAILED', `opencode ended when it was to take up the conversation ${wanted}`, {
+      hint: `\`opencode --session ${wanted}\` in ${order.cwd} says why. ${LOST_CONVERSATION}`,
+      data: { conversation: wanted },
+      cause: last,
+    })
+  }
+  throw new AppError('RUNTIME_FAILED', `opencode did not start for ${order.name}`, {
+    hint: `\`opencode --port ${kept.port}\` in ${order.cwd} says why.`,
+    data: { port: kept.port, alive: isAlive(pane.pid) },
+    cause: last,
+  })
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,52 @@
+import type { SessionPort, Turn } from '../../runtimes/runtime.ts'
+import { holdsTurn, messageIdsIn } from '../message-ids.ts'
+
+interface Expectation {
+  readonly turn: Turn
+  found(messageId: string): void
+}
+
+/** A message is met again with each change of it. */
+const REMEMBERED = 200
+
+export type Prompts = ReturnType<typeof createPrompts>
+
+/** Which of our messages stand in the conversation, and which of those the model has begun to answer. */
+export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
+  const expected = new Set<Expectation>()
+  /** By the id of the user's message in the conversation. */
+  const unread = new Map<string, { conversation: string; ids: string[] }>()
+  const known = new Set<string>()
+
+  return {
+    /** Resolves with the id of the user's message that holds the turn, once it stands there. */
+    expect(turn: Turn): { found: Promise<string>; forget(): void } {
+      const { promise, resolve } = Promise.withResolvers<string>()
+      const expectation = { turn, found: resolve }
+      expected.add(expectation)
+      return { found: promise, forget: () => void expected.delete(expectation) }
+    },
+    /** A user's message stands in the conversation. Says whether it is the one that was just given to it. */
+    stands(messageId: string, conversation: string, text: string): boolean {
+      if (known.has(messageId)) return false
+      known.add(messageId)
+      if (known.size > REMEMBERED) known.delete(known.values().next().value!)
+      const ids = messageIdsIn(text)
+      if (ids.length > 0) {
+        unread.set(messageId, { conversation, ids })
+        port.arrived(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
+      }
+      const met = [...expected].filter(({ turn }) => holdsTurn(text, turn))
+      for (const expectation of met) expectation.found(messageId)
+      return met.length > 0
+    },
+    /** Each request to the model carries all that stands before its answer. Ids ascend with time. */
+    answerBegan(answerId: string, conversation: string, parentId: string) {
+      for (const [messageId, { conversation: where, ids }] of unread) {
+        if (where !== conversation || messageId > parentId) continue
+        unread.delete(messageId)
+        port.arrived(ids, 'read', `the model's answer ${answerId} began`)
+      }
+    },
+  }
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod'
+
+/** What opencode's server says, as far as it is used; everything else in it is dropped. */
+
+const Tokens = z.object({
+  input: z.number(),
+  output: z.number(),
+  reasoning: z.number().default(0),
+  cache: z.object({ read: z.number(), write: z.number() }),
+})
+
+const Failure = z.object({
+  name: z.string(),
+  data: z.object({ message: z.string().optional() }).optional(),
+})
+export type Failure = z.output<typeof Failure>
+
+/** The turn was interrupted, by us or by a person at the pane. */
+export const ABORTED = 'MessageAbortedError'
+
+export const MessageInfo = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  role: z.enum(['user', 'assistant']),
+  time: z.object({ created: z.number(), completed: z.number().optional() }),
+  /** Of an answer: the user's message that it answers. */
+  parentID: z.string().optional(),
+  /** `true` for the summary that replaces a compacted context; an object for a user's message. */
+  summary: z.unknown().optional(),
+  error: Failure.optional(),
+  providerID: z.string().optional(),
+  modelID: z.string().optional(),
+  tokens: Tokens.optional(),
+})
+export type MessageInfo = z.output<typeof MessageInfo>
+
+export const Part = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  messageID: z.string(),
+  /** text, reasoning, tool, step-start, step-finish, file, compaction … */
+  type: z.string(),
+  text: z.string().optional(),
+  /** Put there by the program, not by the model or the user. */
+  synthetic: z.boolean().optional(),
+  ignored: z.boolean().optional(),
+  /** `end` is there once the model has ended it, and also when an interruption has cut it. */
+  time: z.object({ start: z.number().optional(), end: z.number().optional() }).optional(),
+})
+export type Part = z.output<typeof Part>
+
+export const Message = z.object({ info: MessageInfo, parts: z.array(Part) })
+export type Message = z.output<typeof Message>
+
+export const ConversationInfo = z.object({
+  id: z.string(),
+  /** Of a subagent's conversation. */
+  parentID: z.string().optional(),
+  time: z.object({ created: z.number() }),
+})
+export type ConversationInfo = z.output<typeof ConversationInfo>
+
+export const Status = z.object({ type: z.string(), message: z.string().optional() })
+
+export const PermissionRequest = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  permission: z.string(),
+  patterns: z.array(z.string()).default([]),
+  metadata: z.record(z.string(), z.unknown()).default({}),
+})
+export type PermissionRequest = z.output<typeof PermissionRequest>
+
+export const QuestionRequest = z.object({
+  id: z.string(),
+  sessionID: z.string(),
+  questions: z.array(z.looseObject({ question: z.string() })),
+})
+export type QuestionRequest = z.output<typeof QuestionRequest>
+
+export const Providers = z.object({
+  providers: z.array(
+    z.object({
+      id: z.string(),
+      models: z.record(z.string(), z.object({ limit: z.object({ context: z.number() }).optional() })),
+    }),
+  ),
+})
+
+const event = <Type extends string, Properties extends z.ZodType>(type: Type, properties: Properties) =>
+  z.object({ type: z.literal(type), properties })
+
+const answered = z.object({ requestID: z.string() })
+
+const KnownEvent = z.discriminatedUnion('type', [
+  event('server.connected', z.unknown().optional()),
+  event('session.created', z.object({ info: ConversationInfo })),
+  event('session.status', z.object({ sessionID: z.string(), status: Status })),
+  event('session.error', z.object({ sessionID: z.string().optional(), error: Failure.optional() })),
+  event('message.updated', z.object({ info: MessageInfo })),
+  event('message.part.updated', z.object({ part: Part })),
+  event('permission.asked', PermissionRequest),
+  event('permission.replied', answered),
+  event('question.asked', QuestionRequest),
+  event('question.replied', answered),
+  event('question.rejected', answered),
+])
+export type ServerEvent = z.output<typeof KnownEvent>
+
+const KNOWN: ReadonlySet<string> = new Set(KnownEvent.options.map((option) => option.shape.type.value))
+
+/** Undefined for events that mean nothing to us; throws for one that should and is not as we know it. */
+export function readEvent(json: string): ServerEvent | undefined {
+  const raw: unknown = JSON.parse(json)
+  const type = z.object({ type: z.string() }).safeParse(raw).data?.type
+  return type !== undefined && KNOWN.has(type) ? KnownEvent.parse(raw) : undefined
+}

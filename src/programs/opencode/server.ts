@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import {
+  ConversationInfo,
+  Message,
+  PermissionRequest,
+  Providers,
+  QuestionRequest,
+  Status,
+} from './records.ts'
+
+const ANSWER_MS = 10_000
+const PAGE = 100
+
+/** `refused`: nobody was there to take it. `lost`: it may have been taken. */
+export class ServerError extends Error {
+  readonly kind: 'refused' | 'lost' | 'answered'
+  readonly status: number | undefined
+
+  constructor(kind: ServerError['kind'], message: string, status?: number) {
+    super(message)
+    this.name = 'ServerError'
+    this.kind = kind
+    this.status = status
+  }
+}
+
+export type Server = ReturnType<typeof connectServer>
+
+/** opencode's own HTTP API, as it runs beside the terminal interface. */
+export function connectServer(options: { port: number; username: string; password: string }) {
+  const base = `http://127.0.0.1:${options.port}`
+  const login = Buffer.from(`${options.username}:${options.password}`).toString('base64')
+  const headers = { authorization: `Basic ${login}`, 'content-type': 'application/json' }
+
+  async function call(method: 'GET' | 'POST', path: string, body?: unknown, timeoutMs = ANSWER_MS) {
+    let response: Response
+    try {
+      response = await fetch(base + path, {
+        method,
+        headers,
+        signal: AbortSignal.timeout(timeoutMs),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+    } catch (error) {
+      throw asServerError(error)
+    }
+    const text = await response.text().catch((error: unknown) => {
+      throw asServerError(error)
+    })
+    if (!response.ok) {
+      throw new ServerError(
+        'answered',
+        `${method} ${path}: ${response.status} ${text.slice(0, 300)}`,
+        response.status,
+      )
+    }
+    return { text, cursor: response.headers.get('x-next-cursor') }
+  }
+
+  async function get<Schema extends z.ZodType>(path: string, schema: Schema, timeoutMs?: number) {
+    return schema.parse(JSON.parse((await call('GET', path, undefined, timeoutMs)).text))
+  }
+
+  return {
+    /** Answers once the server is up. Short: a request that meets the start of the server is never answered. */
+    ready: () => call('GET', '/session/status', undefined, 1_000),
+    conversation: (id: string) => get(`/session/${id}`, ConversationInfo),
+    async createConversation(title: string) {
+      return ConversationInfo.parse(JSON.parse((await call('POST', '/session', { title })).text))
+    },
+    /** Shows a conversation in the terminal. */
+    show: (id: string) => call('POST', '/tui/select-session', { sessionID: id }),
+    /** Conversations that are not idle, those of subagents too. */
+    statuses: () => get('/session/status', z.record(z.string(), Status)),
+    permissions: () => get('/permission', z.array(PermissionRequest)),
+    questions: () => get('/question', z.array(QuestionRequest)),
+    providers: () => get('/config/providers', Providers),
+    /** From the newest backwards, a page at a time, each page in the order of time. */
+    async *pages(id: string): AsyncGenerator<Message[]> {
+      let cursor: string | null = null
+      do {
+        const before: string = cursor === null ? '' : `&before=${encodeURIComponent(cursor)}`
+        const page = await call('GET', `/session/${id}/message?limit=${PAGE}${before}`)
+        yield z.array(Message).parse(JSON.parse(page.text))
+        cursor = page.cursor
+      } while (cursor !== null)
+    },
+    /** `noReply`: no turn begins with it; a running one takes it up with its next step. */
+    prompt: (id: string, text: string, noReply: boolean) =>
+      call('POST', `/session/${id}/prompt_async`, {
+        parts: [{ type: 'text', text }],
+        ...(noReply ? { noReply } : {}),
+      }),
+    abort: (id: string) => call('POST', `/session/${id}/abort`),
+    replyPermission: (id: string, reply: 'once' | 'reject', message?: string) =>
+      call('POST', `/permission/${id}/reply`, { reply, ...(message === undefined ? {} : { message }) }),
+    answerQuestion: (id: string, answers: string[][]) => call('POST', `/question/${id}/reply`, { answers }),
+    rejectQuestion: (id: string) => call('POST', `/question/${id}/reject`),
+    /** The stream of events; the caller ends it by the signal. */
+    async events(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+      const response = await fetch(`${base}/event`, { headers, signal })
+      if (!response.ok || response.body === null) {
+        throw new ServerError('answered', `GET /event: ${response.status}`, response.status)
+      }
+      return response.body
+    },
+  }
+}
+
+const NOT_THERE = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL'])
+
+function asServerError(error: unknown): ServerError {
+  const cause = error instanceof Error ? (error.cause as { code?: unknown } | undefined) : undefined
+  const kind = typeof cause?.code === 'string' && NOT_THERE.has(cause.code) ? 'refused' : 'lost'
+  const message = error instanceof Error ? error.message : String(error)
+  return new ServerError(kind, typeof cause?.code === 'string' ? `${message} (${cause.code})` : message)
+}

@@ -1,0 +1,40 @@
+import { z } from 'zod'
+import type { SettingsProblem } from '../../model/settings.ts'
+
+/** What Orchub itself gives the program, and a team must not give it otherwise. */
+const OURS: Readonly<Record<string, string>> = {
+  OPENCODE_CONFIG_CONTENT: 'Put it into a file and name that with OPENCODE_CONFIG; both are merged.',
+  OPENCODE_SERVER_PASSWORD: 'A new one is made for every start.',
+  OPENCODE_SERVER_USERNAME: 'A new login is made for every start.',
+}
+
+export const OpencodeSettings = z.strictObject({
+  command: z.string().min(1).default('opencode').describe('The executable: a name on PATH, or a path.'),
+  args: z.array(z.string()).default([]).describe('More arguments for it.'),
+  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  model: z
+    .string()
+    .regex(/^[^/\s]+\/\S+$/, 'is a provider and a model, such as anthropic/claude-sonnet-5')
+    .optional()
+    .describe('PROVIDER/MODEL, instead of the one in its own settings.'),
+  agent: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Which of its own agents (`opencode agent list`) it works as.'),
+})
+export type OpencodeSettings = z.output<typeof OpencodeSettings>
+
+export function checkSettings(settings: unknown): SettingsProblem[] {
+  const parsed = OpencodeSettings.safeParse(settings ?? {})
+  if (!parsed.success) {
+    return parsed.error.issues.map((issue) => ({
+      path: issue.path as (string | number)[],
+      message: issue.message,
+      hint: 'opencode takes command, args, env, model and agent.',
+    }))
+  }
+  return Object.entries(OURS)
+    .filter(([name]) => name in parsed.data.env)
+    .map(([name, hint]) => ({ path: ['env', name], message: 'is set by Orchub', hint }))
+}

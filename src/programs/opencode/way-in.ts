@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Arrival, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import { holdsTurn, messageIdsIn } from '../message-ids.ts'
+import type { ProgramSession } from '../program.ts'
+import type { Activity } from './activity.ts'
+import type { Conversations } from './conversations.ts'
+import type { Prompts } from './prompts.ts'
+import { type Server, ServerError } from './server.ts'
+import { userText } from './words.ts'
+
+/** A message stands in the conversation within milliseconds; this is for a machine under load. */
+const EVIDENCE_MS = 10_000
+const STOP_MS = 10_000
+
+export interface WayInOptions {
+  readonly server: Server
+  readonly conversations: Conversations
+  readonly activity: Activity
+  readonly prompts: Prompts
+}
+
+/** How text reaches the agent. The input box in the pane has no part in it, so that a person's draft stays there. */
+export function createWayIn(
+  options: WayInOptions,
+): Pick<ProgramSession, 'deliver' | 'locate' | 'notice' | 'interrupt'> {
+  const { server, conversations, activity, prompts } = options
+
+  async function deliver(turn: Turn): Promise<Arrival> {
+    const conversation = conversations.present
+    if (activity.state !== 'idle' || conversation === undefined)
+      return { state: 'queued', evidence: `opencode is ${activity.state}` }
+    const expectation = prompts.expect(turn)
+    try {
+      const failure = await server.prompt(conversation.id, turn.text, false).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (failure instanceof ServerError && failure.kind !== 'lost')
+        return { state: 'queued', evidence: `opencode did not take it: ${failure.message}` }
+      const messageId =
+        (await within(EVIDENCE_MS, expectation.found)) ??
+        (await search((text) => holdsTurn(text, turn)).catch(() => undefined))
+      if (messageId !== undefined) return { state: 'submitted', evidence: placeOf(messageId) }
+      const why = failure instanceof Error ? `: ${failure.message}` : ''
+      return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
+    } finally {
+      expectation.forget()
+    }
+  }
+
+  /** The id of the newest user's message that fits, in any conversation of this agent. */
+  async function search(fits: (text: string) => boolean): Promise<string | undefined> {
+    for (const { id } of conversations.all.toReversed()) {
+      for await (const page of server.pages(id)) {
+        const found = page.findLast((message) => message.info.role === 'user' && fits(userText(message)))
+        if (found !== undefined) return found.info.id
+      }
+    }
+    return undefined
+  }
+
+  async function locate(id: string): Promise<{ at: Whereabouts; evidence: string }> {
+    try {
+      const messageId = await search((text) => messageIdsIn(text).includes(id))
+      return messageId === undefined
+        ? { at: 'absent', evidence: 'it is in none of the conversations of this agent' }
+        : { at: 'submitted', evidence: placeOf(messageId) }
+    } catch (error) {
+      return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
+    }
+  }
+
+  return {
+    deliver,
+    locate,
+    /** A turn that runs takes it up with its next step; otherwise it waits in the conversation for the next turn. */
+    async notice(text) {
+      const conversation = conversations.present
+      if (conversation !== undefined) await server.prompt(conversation.id, text, true)
+    },
+    async interrupt() {
+      const conversation = conversations.present
+      if (activity.state === 'idle') return { stopped: true, evidence: 'it was idle' }
+      if (conversation === undefined) return { stopped: false, evidence: `opencode is ${activity.state}` }
+      try {
+        await server.abort(conversation.id)
+      } catch (error) {
+        return { stopped: false, evidence: `opencode did not take the abort: ${(error as Error).message}` }
+      }
+      const stopped = await activity.idleWithin(STOP_MS)
+      return { stopped, evidence: `opencode was ${activity.state} after the abort` }
+    },
+  }
+}
+
+const placeOf = (messageId: string) => `it is ${messageId} in the conversation`
+
+async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value | undefined> {
+  const over = new AbortController()
+  const timeout = sleep(ms, undefined, { signal: over.signal }).catch(() => undefined)
+  const value = await Promise.race([promise, timeout])
+  over.abort()
+  return value
+}

@@ -1,0 +1,60 @@
+import type { ClientContext } from '@agentclientprotocol/sdk'
+import { methods, PROTOCOL_VERSION } from '@agentclientprotocol/sdk'
+import { z } from 'zod'
+
+const Greeting = z.object({
+  protocolVersion: z.number(),
+  agentInfo: z.object({ name: z.string(), version: z.string() }).nullish().catch(undefined),
+  agentCapabilities: z
+    .object({
+      loadSession: z.boolean().nullish(),
+      mcpCapabilities: z.object({ http: z.boolean().nullish() }).nullish(),
+      sessionCapabilities: z
+        .object({ resume: z.unknown().optional(), systemPrompt: z.unknown().optional() })
+        .nullish(),
+    })
+    .nullish(),
+  _meta: z
+    .object({ steering: z.object({ supported: z.boolean() }) })
+    .nullish()
+    .catch(undefined),
+})
+
+/** Its mere presence says that the agent can; what it holds are details. */
+const isOffered = (capability: unknown) => typeof capability === 'object' && capability !== null
+
+/** What the agent can do, as far as we make use of it. */
+export interface Capabilities {
+  readonly title: string
+  /** Takes a conversation up again and replays it. */
+  readonly loads: boolean
+  /** Takes a conversation up again without showing it. */
+  readonly resumes: boolean
+  readonly mcpOverHttp: boolean
+  /** Takes a role as part of its system prompt. */
+  readonly systemPrompt: boolean
+  /** Takes a text into a running turn. */
+  readonly steering: boolean
+}
+
+export async function greet(agent: ClientContext, version: string): Promise<Capabilities> {
+  const answer: unknown = await agent.request(methods.agent.initialize, {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: 'orchub', version },
+    // No files and no terminals: it has its own. Compactions and notices apart from the model's words (C4).
+    clientCapabilities: { session: { compaction: {}, notices: {} } },
+  })
+  const greeting = Greeting.parse(answer)
+  if (greeting.protocolVersion !== PROTOCOL_VERSION) {
+    throw new Error(`it speaks version ${greeting.protocolVersion} of ACP, not ${PROTOCOL_VERSION}`)
+  }
+  const { agentInfo, agentCapabilities: can, _meta } = greeting
+  return {
+    title: agentInfo == null ? 'an agent without a name' : `${agentInfo.name} ${agentInfo.version}`,
+    loads: can?.loadSession === true,
+    resumes: isOffered(can?.sessionCapabilities?.resume),
+    mcpOverHttp: can?.mcpCapabilities?.http === true,
+    systemPrompt: isOffered(can?.sessionCapabilities?.systemPrompt),
+    steering: _meta?.steering.supported === true,
+  }
+}

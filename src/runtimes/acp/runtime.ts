@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto'
+import { stat } from 'node:fs/promises'
+import { z } from 'zod'
+import { AppError } from '../../model/errors.ts'
+import { endEverything } from '../processes.ts'
+import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
+import { environmentOf } from './environment.ts'
+import { findExecutable } from './executable.ts'
+import { builtIn } from './programs.ts'
+import { AcpSettings, checkSettings } from './settings.ts'
+import { type Clock, LIMITS, type Limits, type Log } from './surroundings.ts'
+
+export interface AcpOptions {
+  readonly clock: Clock
+  readonly log: Log
+  /** Our own executable, which agents call for hooks and as an MCP server on stdio. */
+  readonly bin: string
+  /** Our own version, which agents are told. */
+  readonly version?: string
+  /** What agents' environments are drawn from. */
+  readonly environment?: Readonly<NodeJS.ProcessEnv>
+  readonly limits?: Partial<Limits>
+}
+
+/** What is kept of a session: its conversation, and by what its processes are known should the service be killed. */
+const Kept = z.object({
+  program: z.string(),
+  mark: z.string(),
+  conversation: z.object({ sessionId: z.string(), begunAt: z.number() }).optional(),
+})
+type Kept = z.output<typeof Kept>
+
+/** Agents without a terminal: processes that speak the Agent Client Protocol on their standard input and output. */
+export function createAcpRuntime(options: AcpOptions): Runtime {
+  return {
+    name: 'acp',
+    check: checkSettings,
+    start: (agent, port) => start(agent, port, options),
+  }
+}
+
+async function start(agent: AgentStart, port: SessionPort, options: AcpOptions): Promise<Session> {
+  const settings = AcpSettings.parse(agent.settings ?? {})
+  const program = builtIn(agent.program)
+  const limits = { ...LIMITS, ...options.limits }
+  const from = options.environment ?? process.env
+  const file = await executableOf(agent, settings, from.PATH)
+  await mustBeFolder(agent)
+
+  const name = agent.program ?? file
+  const earlier = Kept.safeParse(agent.kept).data
+  // Two processes must never be at one conversation. Only by its mark: its pid may be anyone's by now.
+  if (earlier !== undefined) await endEverything(earlier.mark, undefined, limits.graceMs)
+  const conversation = earlier?.program === name ? earlier.conversation : undefined
+
+  const mark = randomUUID()
+  const keep = (kept: Kept) => port.keep(kept)
+  // Before it runs: should the service be killed right now, the next one finds what it started.
+  await keep({ program: name, mark, conversation })
+  const credentials = await agent.credentials()
+  const env = environmentOf({
+    from,
+    variables: program?.variables ?? [],
+    extra: settings.env ?? {},
+    agent: agent.name,
+    mark,
+    bin: options.bin,
+    credentials,
+  })
+  const args = [...(program?.args ?? []), ...(settings.args ?? [])]
+  // The protocol library is loaded with the first agent that needs it.
+  const { startProcess } = await import('./agent-process.ts')
+  const { startSession } = await import('./session.ts')
+  return startSession({
+    agent,
+    port,
+    process: startProcess({ file, args, cwd: agent.cwd, env, mark }),
+    credentials,
+    settings,
+    builtIn: program,
+    kept: conversation,
+    mark,
+    keep: (current) => keep({ program: name, mark, conversation: current }),
+    clock: options.clock,
+    log: options.log,
+    limits,
+    bin: options.bin,
+    version: options.version ?? '0',
+  })
+}
+
+async function executableOf(
+  agent: AgentStart,
+  settings: AcpSettings,
+  path: string | undefined,
+): Promise<string> {
+  const program = builtIn(agent.program)
+  const command = settings.command ?? program?.command
+  if (command === undefined) {
+    throw new AppError('CONFIG_INVALID', `The agent ${agent.name} names no command that speaks ACP`, {
+      hint: 'Set with.command in orc.yaml.',
+    })
+  }
+  const file = await findExecutable(command, settings.env?.PATH ?? path, agent.cwd)
+  if (file !== undefined) return file
+  const where = command.includes('/') ? 'There is no executable file' : 'There is no such program on PATH'
+  throw new AppError('PROGRAM_MISSING', `${where}: ${command}`, {
+    hint: program === undefined ? 'Set with.command to its path.' : `${program.install} installs it.`,
+  })
+}
+
+async function mustBeFolder({ name, cwd }: AgentStart): Promise<void> {
+  const isFolder = await stat(cwd).then(
+    (found) => found.isDirectory(),
+    () => false,
+  )
+  if (isFolder) return
+  throw new AppError('RUNTIME_FAILED', `The agent ${name} cannot work in ${cwd}: there is no such folder`, {
+    hint: 'Make the folder, or name another one in orc.yaml.',
+  })
+}

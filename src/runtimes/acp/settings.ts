@@ -1,0 +1,55 @@
+import { z } from 'zod'
+import type { SettingsProblem } from '../../model/settings.ts'
+import type { AgentSettings } from '../runtime.ts'
+import { isBuiltIn, PROGRAMS } from './programs.ts'
+
+export const AcpSettings = z.strictObject({
+  command: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('Path or name of the executable that speaks ACP, instead of the usual one.'),
+  args: z
+    .array(z.string())
+    .optional()
+    .describe("Arguments: beside the built-in program's own ones, or all of them with program: any."),
+  env: z.record(z.string(), z.string()).optional().describe('Further variables in its environment.'),
+  model: z.string().min(1).optional().describe('The model, by the id under which the agent offers it.'),
+  mode: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('The session mode, such as plan or yolo, by the id under which the agent offers it.'),
+})
+export type AcpSettings = z.output<typeof AcpSettings>
+
+export function checkSettings({ program, settings }: AgentSettings): SettingsProblem[] {
+  const name = program ?? 'any'
+  if (name !== 'any' && !isBuiltIn(name)) {
+    return [
+      {
+        path: [],
+        message: `The runtime acp knows no program ${name}`,
+        hint: `Take one of ${Object.keys(PROGRAMS).join(', ')}, or program: any with a command.`,
+      },
+    ]
+  }
+  const parsed = AcpSettings.safeParse(settings ?? {})
+  if (!parsed.success) {
+    return parsed.error.issues.map((issue) => ({
+      path: issue.path as (string | number)[],
+      message: issue.message,
+      hint: 'An agent of the runtime acp takes { command, args, env, model, mode }, all optional.',
+    }))
+  }
+  if (name === 'any' && parsed.data.command === undefined) {
+    return [
+      {
+        path: ['command'],
+        message: 'With program: any, the command that speaks ACP must be named',
+        hint: 'For example command: my-agent, args: [--acp].',
+      },
+    ]
+  }
+  return []
+}

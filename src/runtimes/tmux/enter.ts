@@ -1,0 +1,105 @@
+/** Enter after a paste, and the proof that the program took it. */
+import type { InputBox, PasteManner } from '../../programs/program.ts'
+import type { Arrival } from '../runtime.ts'
+import { TmuxRefused } from './connection.ts'
+import { ControlLost } from './control.ts'
+import { type Look, lookAt } from './look.ts'
+import type { PasteSite } from './paste-site.ts'
+import { commandLine } from './quote.ts'
+import { sleep, within } from './surroundings.ts'
+import { releaseInput } from './write.ts'
+
+const LOOK_AGAIN_MS = 500
+
+/** Presses Enter where the program wants it later than the paste. The pane's input is off until then. */
+export async function enter(site: PasteSite, manner: PasteManner): Promise<Arrival | undefined> {
+  const { clock } = site
+  await sleep(clock, manner.enterAfterMs)
+  const deadline = clock.now() + manner.evidenceMs
+  try {
+    while (true) {
+      const state = manner.state()
+      // An Enter now would answer a dialog.
+      if (state !== 'idle') return unpressed(`it turned ${state}`)
+      const found = await pressEnter(site)
+      if (found === 'pressed') return undefined
+      if (found === 'dead') return unpressed('its process ended')
+      if (clock.now() >= deadline) return unpressed('its pane is in copy mode')
+      await site.stirred(LOOK_AGAIN_MS)
+    }
+  } catch (error) {
+    // It may have been pressed; the evidence will tell.
+    if (error instanceof ControlLost) return undefined
+    if (error instanceof TmuxRefused) return unpressed(error.message)
+    throw error
+  } finally {
+    await releaseInput(site)
+  }
+}
+
+function unpressed(why: string): Arrival {
+  return { state: 'uncertain', evidence: `pasted, but Enter was not pressed: ${why}` }
+}
+
+/** In copy mode tmux would eat the key, so it looks in the same go. */
+async function pressEnter({ server, pane }: PasteSite): Promise<'pressed' | 'dead' | 'in mode'> {
+  const blocks = await server.run([
+    ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
+    commandLine([
+      ['select-pane', '-e', '-t', pane],
+      ['send-keys', '-t', pane, 'Enter'],
+      ['display-message', '-p', 'pressed'],
+    ]),
+    commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
+  ])
+  const said = blocks.at(-1)!.lines[0]
+  return said === 'pressed' || said === 'dead' ? said : 'in mode'
+}
+
+/** Waits for the program's evidence. Without it: Enter once more if the text stands unsent, then `uncertain`. */
+export async function proveEntered(
+  site: PasteSite,
+  manner: PasteManner,
+  sent: { text: string; writtenAt: number },
+): Promise<Arrival> {
+  const { clock } = site
+  const arrival = await within(clock, manner.evidenceMs, manner.evidence)
+  if (arrival !== undefined) return arrival
+  let seen: string
+  try {
+    const look = await lookAt(site, manner)
+    seen = describeLook(look)
+    if (isOursUnsent(site, look, sent) && (await pressEnter(site)) === 'pressed') {
+      seen = 'it stood unsent in the input box, and Enter was pressed once more'
+      const second = await within(clock, manner.evidenceMs, manner.evidence)
+      if (second !== undefined) return { ...second, evidence: `${second.evidence}, after a second Enter` }
+    }
+  } catch (error) {
+    if (!(error instanceof ControlLost || error instanceof TmuxRefused)) throw error
+    seen = error.message
+  }
+  return {
+    state: 'uncertain',
+    evidence: `written, but no sign of it within ${manner.evidenceMs} ms: ${seen}`,
+  }
+}
+
+const BOX: Record<InputBox, string> = {
+  empty: 'is empty',
+  draft: 'holds text',
+  unknown: 'cannot be made out',
+}
+
+function describeLook({ facts }: Look): string {
+  if (facts.isDead) return 'its process ended'
+  return `it is ${facts.state}, its input box ${BOX[facts.inputBox]}`
+}
+
+/** What stands there may by now be a person's draft: Enter would send what they did not. */
+function isOursUnsent(site: PasteSite, look: Look, sent: { text: string; writtenAt: number }): boolean {
+  const { facts, screen, persons } = look
+  if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
+  const lastLine = sent.text.trimEnd().split('\n').at(-1)!.trim()
+  if (lastLine !== '' && (screen.lines[screen.cursor.y] ?? '').includes(lastLine)) return true
+  return facts.inputBox === 'draft' && persons === 0 && site.server.personSeenAt < sent.writtenAt
+}

@@ -1,0 +1,131 @@
+/** The terminal of one agent: what a program may do with it, and what the runtime does. */
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Pane } from '../../programs/program.ts'
+import { paste } from './paste.ts'
+import type { PasteSite, Spooled } from './paste-site.ts'
+import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
+import { captureScreen, readScreen } from './screen.ts'
+import type { Server } from './server.ts'
+import type { Clock } from './surroundings.ts'
+
+export interface TmuxPane extends Pane {
+  readonly id: string
+  /** Puts text above the pane. */
+  show(label: string): void
+  /** The end of what it showed, further back than the screen if need be. */
+  tail(lines: number): Promise<string>
+  /** What a dead pane shows, without tmux's own remark and the blank lines. */
+  lastWords(): Promise<string>
+  /** Lets a paste that waits look again. */
+  stir(): void
+  kill(): Promise<void>
+}
+
+export interface PaneOptions {
+  server: Server
+  clock: Clock
+  id: string
+  pid: number
+  folder: string
+  /** Found again: someone may have typed while nobody looked. */
+  isFound: boolean
+}
+
+export const LOG_FILE = 'pane.log'
+const LABEL_LIMIT = 200
+const LAST_WORDS_FROM = 100
+const LAST_WORDS = 12
+
+export function createPane({ server, clock, id, pid, folder, isFound }: PaneOptions): TmuxPane {
+  const waiting = new Set<() => void>()
+  let label: string | undefined
+  let spooled = 0
+
+  const site: PasteSite = {
+    server,
+    clock,
+    pane: id,
+    boxEmptyAt: isFound ? undefined : clock.now(),
+    stirred: (ms) =>
+      new Promise((resolve) => {
+        const wake = () => {
+          cancel()
+          waiting.delete(wake)
+          resolve()
+        }
+        const cancel = clock.after(ms, wake)
+        waiting.add(wake)
+      }),
+    spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
+  }
+
+  async function tail(lines: number): Promise<string[]> {
+    const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])
+    const text = shown!.lines.map((line) => line.trimEnd())
+    while (text.at(-1) === '') text.pop()
+    return text.slice(-lines)
+  }
+
+  return {
+    id,
+    pid,
+    async log() {
+      const path = join(folder, LOG_FILE)
+      // Not when it is piped already, as it is from the start where the program said so: `-o` would end that pipe.
+      await server.run([
+        ...['if-shell', '-F', '-t', id, '#{==:#{pane_pipe},0}'],
+        commandLine([['pipe-pane', '-t', id, pipeCommand(path)]]),
+      ])
+      return path
+    },
+    async screen() {
+      const [cursor, joined, rows] = await server.run(
+        ['display-message', '-p', '-t', id, '#{cursor_x} #{cursor_y}'],
+        ...captureScreen(id),
+      )
+      const [x, y] = cursor!.lines[0]!.split(' ').map(Number) as [number, number]
+      return readScreen(joined!, rows!, { x, y })
+    },
+    paste: (turn, manner) => paste(site, turn, manner),
+    async press(keys) {
+      await server.run([
+        ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],
+        commandLine([['send-keys', '-t', id, ...keys]]),
+      ])
+    },
+    show(next) {
+      // `#` would begin a style of tmux's.
+      const text = next.replace(/[\u0000-\u001f\u007f-\u009f#]/g, ' ').slice(0, LABEL_LIMIT)
+      if (text === label) return
+      label = text
+      server.run(['set-option', '-p', '-t', id, '@orc_title', text]).catch(() => {
+        label = undefined
+      })
+    },
+    tail: async (lines) => (await tail(lines)).join('\n'),
+    async lastWords() {
+      const lines = await tail(LAST_WORDS_FROM)
+      const isWords = (line: string) => line !== '' && !line.startsWith('Pane is dead')
+      return lines.filter(isWords).slice(-LAST_WORDS).join('\n')
+    },
+    stir() {
+      for (const wake of [...waiting]) wake()
+    },
+    async kill() {
+      await server.run(['kill-pane', '-t', id])
+    },
+  }
+}
+
+/** What tmux runs to keep everything that a pane prints. */
+export function pipeCommand(path: string): string {
+  return withoutTimeFormats(`umask 077; exec cat >> ${quoteForShell(path)}`)
+}
+
+/** Sync: a small file in the page cache, on the way of every message. */
+function spool(folder: string, buffer: string, text: string): Spooled {
+  const path = join(folder, `${buffer}.txt`)
+  writeFileSync(path, text, { mode: 0o600 })
+  return { path, buffer, remove: () => rmSync(path, { force: true }) }
+}

@@ -1,0 +1,21 @@
+/** How text gets into a pane: written when the guard allows it, entered, and then proved. */
+import type { PasteManner } from '../../programs/program.ts'
+import type { Arrival, Turn } from '../runtime.ts'
+import { enter, proveEntered } from './enter.ts'
+import type { PasteSite } from './paste-site.ts'
+import { withoutControls } from './sanitize.ts'
+import { write } from './write.ts'
+
+export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
+  const text = withoutControls(turn.text)
+  const spooled = site.spool(text)
+  try {
+    const written = await write(site, spooled, manner)
+    if (typeof written === 'object') return written
+    const writtenAt = site.clock.now()
+    const problem = written === 'pasted' ? await enter(site, manner) : undefined
+    return problem ?? (await proveEntered(site, manner, { text, writtenAt }))
+  } finally {
+    spooled.remove()
+  }
+}

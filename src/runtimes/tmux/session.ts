@@ -1,0 +1,120 @@
+/** One agent in its pane: the program's session, with the pane's end and the processes' end added. */
+import { AppError } from '../../model/errors.ts'
+import type { ProgramSession } from '../../programs/program.ts'
+import type { Session, SessionPort } from '../runtime.ts'
+import type { TmuxPane } from './pane.ts'
+import { type AgentProcess, endProcesses } from './processes.ts'
+import type { Server } from './server.ts'
+import { type Clock, type Log, within } from './surroundings.ts'
+
+export interface SessionOptions {
+  server: Server
+  clock: Clock
+  log: Log
+  name: string
+  pane: TmuxPane
+  agent: AgentProcess
+  view: readonly string[]
+  port: SessionPort
+  /** Has the program follow its pane. */
+  follow(): Promise<ProgramSession>
+}
+
+/** A program that waits for a sign of life from a process that has ended will not get it. */
+const FOLLOW_AFTER_END_MS = 2000
+
+export async function startSession(options: SessionOptions): Promise<Session> {
+  const { server, clock, log, name, pane, agent, port } = options
+  let program: ProgramSession | undefined
+  let end: string | undefined
+  const { promise: ended, resolve: tellEnd } = Promise.withResolvers<string>()
+
+  const stopListening = server.listen(pane.id, {
+    died: (how) => void finish(how, true),
+    vanished: (how) => void finish(how, false),
+    stirred: pane.stir,
+  })
+
+  async function finish(how: string, isPaneThere: boolean) {
+    stopListening()
+    const shown = isPaneThere ? await pane.lastWords().catch(() => '') : ''
+    end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
+    tellEnd(end)
+    pane.stir()
+    // What it left running is of no use without it, and would be in the way of the next one.
+    endProcesses(agent, clock).catch((error: unknown) =>
+      log.error({ agent: name, err: error }, 'a process stays'),
+    )
+    if (program === undefined) return
+    program.exited(end)
+    port.changed('exited', end)
+  }
+
+  const following = options.follow()
+  following.catch(() => {})
+  try {
+    program = await Promise.race([following, ended.then((why) => settleFollow(clock, following, why))])
+  } catch (error) {
+    stopListening()
+    throw error
+  }
+  if (end !== undefined) {
+    program.exited(end)
+    port.changed('exited', end)
+  }
+  const session = program
+
+  return {
+    get state() {
+      return end === undefined ? session.state : 'exited'
+    },
+    deliver: (turn) =>
+      end === undefined
+        ? session.deliver(turn)
+        : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
+    locate: (id) => session.locate(id),
+    notice: async (text) => {
+      if (end === undefined) await session.notice(text)
+    },
+    interrupt: async () =>
+      end === undefined
+        ? session.interrupt()
+        : { stopped: true, evidence: `it has ended: ${firstLine(end)}` },
+    ...(session.hook === undefined ? {} : { hook: session.hook.bind(session) }),
+    show: pane.show,
+    view: options.view,
+    screen: (lines) => pane.tail(lines),
+    async stop() {
+      stopListening()
+      await session.close('end')
+      await endAgent(pane, agent, clock)
+      if (end !== undefined) return
+      end = 'it was stopped'
+      session.exited(end)
+      port.changed('exited', end)
+    },
+    async leave() {
+      stopListening()
+      await session.close('leave')
+    },
+  }
+}
+
+/** Processes first: a pane that is closed under them only tells them to hang up. */
+export async function endAgent(pane: TmuxPane, agent: AgentProcess, clock: Clock): Promise<void> {
+  try {
+    await endProcesses(agent, clock)
+  } finally {
+    await pane.kill().catch(() => {})
+  }
+}
+
+async function settleFollow(clock: Clock, following: Promise<ProgramSession>, why: string) {
+  const program = await within(clock, FOLLOW_AFTER_END_MS, following)
+  if (program !== undefined) return program
+  throw new AppError('RUNTIME_FAILED', `the program ended while it started: ${why}`)
+}
+
+function firstLine(text: string): string {
+  return text.split('\n', 1)[0]!
+}

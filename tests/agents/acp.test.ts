@@ -1,0 +1,232 @@
+import { once } from 'node:events'
+import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AgentName } from '../../scripts/install-agents.ts'
+import { createAcpRuntime } from '../../src/runtimes/acp/runtime.ts'
+import type { Session, Turn } from '../../src/runtimes/runtime.ts'
+import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
+import type { Rule } from '../fakes/model-server/play.ts'
+import { type Home, prepareHome } from './harness/home.ts'
+import { endProcessesOf, processesOf } from './harness/leftovers.ts'
+import { startMcpServer } from './harness/mcp-server.ts'
+import { createRecordingPort, type RecordingPort } from './harness/recording-port.ts'
+
+const ROLE = 'You are the scribe of the team.'
+const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
+
+const PLAY: Rule[] = [
+  { when: /say a command/, reply: { text: `I report.\n${COMMAND}`, chunkSize: 7 } },
+  // Once: what was interrupted is still there in the next request.
+  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 30_000 } },
+  { when: /work a while/, times: 1, reply: { text: 'Worked.', delayMs: 2000 } },
+  { when: /run it/, reply: { text: 'I run it.', toolCalls: [{ shell: 'touch ran-it', escalated: true }] } },
+  {
+    when: /tell dev-2/,
+    reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'dev-2', body: 'hello' } }] },
+  },
+  { toolResult: /queued for dev-2/, reply: { text: 'Told.' } },
+  { toolResult: /./, reply: { text: 'That was that.' } },
+]
+
+function message(id: string, content: string): Turn {
+  return { ids: [id], text: `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]` }
+}
+
+/** In front of the tools: who asked for them. */
+async function openGate(target: string) {
+  const seen = new Set<string | undefined>()
+  const server = createServer((incoming, outgoing) => {
+    seen.add(incoming.headers.authorization)
+    const { method, headers } = incoming
+    const inner = request(target, { method, headers }, (answer) => {
+      outgoing.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(outgoing)
+    })
+    inner.on('error', () => outgoing.destroy())
+    incoming.pipe(inner)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    tokens: () => [...seen],
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}
+
+async function commandLinesOf(folder: string | undefined): Promise<string> {
+  const pids = await processesOf(folder)
+  expect(pids).not.toEqual([])
+  const lines = pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => ''))
+  return (await Promise.all(lines)).join('\n')
+}
+
+const clock = {
+  now: () => Date.now(),
+  after(ms: number, callback: () => void) {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+interface Trait {
+  readonly agent: AgentName
+  readonly program: string
+  /** Shows its role by a system prompt, or in its first turn. */
+  readonly role: 'system' | 'prompt'
+  readonly steers?: true
+}
+
+const PROGRAMS: Trait[] = [
+  { agent: 'gemini', program: 'gemini', role: 'prompt' },
+  { agent: 'opencode', program: 'opencode', role: 'prompt' },
+  { agent: 'codex-acp', program: 'codex', role: 'system', steers: true },
+  { agent: 'claude-agent-acp', program: 'claude-code', role: 'system' },
+]
+
+describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, steers }) => {
+  let root: string
+  let model: ModelServer
+  let mcp: Awaited<ReturnType<typeof startMcpServer>>
+  let gate: Awaited<ReturnType<typeof openGate>>
+  let home: Home
+  let running: Session[]
+
+  beforeEach(async () => {
+    root = await realpath(await mkdtemp(join(tmpdir(), `orc-acp-${agent}-`)))
+    model = await startModelServer({ play: PLAY })
+    mcp = await startMcpServer()
+    gate = await openGate(mcp.url)
+    const folders = { folder: join(root, 'home'), cwd: join(root, 'work') }
+    home = await prepareHome(agent, { ...folders, modelUrl: model.url, key: 'sk-ant-fake-scribe' })
+    running = []
+  })
+
+  afterEach(async () => {
+    await Promise.all(running.map((session) => session.stop()))
+    const left = await processesOf(home.env.HOME)
+    await endProcessesOf(home.env.HOME)
+    await Promise.all([model.close(), gate.close(), mcp.close()])
+    await rm(root, { recursive: true, force: true, maxRetries: 5 })
+    expect(left).toEqual([])
+  })
+
+  async function start(kept?: unknown): Promise<{ session: Session; port: RecordingPort }> {
+    const runtime = createAcpRuntime({ clock, log: { debug: () => {}, warn: () => {} }, bin: 'orc' })
+    const port = createRecordingPort()
+    const session = await runtime.start(
+      {
+        ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, kept, nonce: 'n' },
+        ...{ cwd: join(root, 'work'), folder: join(root, 'private') },
+        credentials: async () => ({ url: gate.url, token: 'orc_token' }),
+      },
+      port.port,
+    )
+    running.push(session)
+    await idle(session, port)
+    return { session, port }
+  }
+
+  const idle = (session: Session, port: RecordingPort) => port.until(() => session.state === 'idle', 90_000)
+  const heard = (port: RecordingPort) => port.said.map(({ text }) => text).join('')
+
+  it('takes messages, answers in its own words, and keeps its role', async () => {
+    const { session, port } = await start()
+    const arrival = await session.deliver(message('msg_1', 'Please say a command now.'))
+    expect(arrival.state).toBe('read')
+    await idle(session, port)
+    expect(heard(port).trim()).toBe(`I report.\n${COMMAND}`)
+    const [call] = model.calls()
+    expect(call?.request?.userText).toContain('[ORCHUB MESSAGE msg_1]')
+    expect(role === 'system' ? call?.body : call?.request?.userText).toContain(ROLE)
+    if (role === 'system') expect(call?.request?.userText).not.toContain(ROLE)
+    expect((await session.locate('msg_1')).at).toBe('submitted')
+    expect(port.used.some(({ spent }) => (spent?.input ?? 0) > 0)).toBe(true)
+  })
+
+  it('carries a text of 100 KB with everything in it that is special somewhere', async () => {
+    const { session, port } = await start()
+    const text = `!ls\n/quit\n\tcolumn @x 👩‍🚀 \u001B[201~ $HOME \`date\`\n${'Zeile mit Umlaut ü. '.repeat(5000)}\\`
+    await session.deliver(message('msg_1', text))
+    await idle(session, port)
+    expect(model.calls()[0]?.request?.userText).toContain(text)
+  })
+
+  it('calls the tools it was given over MCP', async () => {
+    const { session, port } = await start()
+    await session.deliver(message('msg_1', 'Please tell dev-2.'))
+    await port.until(
+      () => port.asked.length > 0 || mcp.messages.length > 0 || session.state === 'idle',
+      60_000,
+    )
+    port.asked[0]?.answer({ allow: true })
+    await idle(session, port)
+    expect(mcp.messages).toEqual([{ to: 'dev-2', body: 'hello' }])
+    expect(heard(port).trim()).toBe('Told.')
+    expect(gate.tokens()).toEqual(['Bearer orc_token'])
+    expect(await commandLinesOf(home.env.HOME)).not.toContain('orc_token')
+  })
+
+  it('asks a person before it runs a command, and does as it is told', async () => {
+    const { session, port } = await start()
+    await session.deliver(message('msg_1', 'Please run it.'))
+    const asked = await port.until(() => port.asked[0], 60_000)
+    expect(session.state).toBe('waiting_input')
+    expect(JSON.stringify(asked)).toContain('touch ran-it')
+    asked.answer({ allow: false })
+    await idle(session, port)
+    await expect(realpath(join(root, 'work', 'ran-it'))).rejects.toThrow('ENOENT')
+  })
+
+  it('is interrupted, with evidence, and takes the next turn', async () => {
+    const { session, port } = await start()
+    const delivering = session.deliver(message('msg_1', 'Please think for long.'))
+    await model.waitFor((call) => call.request?.userText.includes('think for long') === true)
+    const { stopped, evidence } = await session.interrupt()
+    expect({ stopped, evidence }).toMatchObject({ stopped: true })
+    await delivering
+    await idle(session, port)
+    expect((await session.deliver(message('msg_2', 'Please say a command now.'))).state).toBe('read')
+    await idle(session, port)
+    expect(heard(port)).toContain(COMMAND)
+  })
+
+  it('hears of a notice: at once where it can, else with its next turn (C2)', async () => {
+    const { session, port } = await start()
+    const delivering = session.deliver(message('msg_1', 'Please work a while.'))
+    await model.waitFor((call) => call.request?.userText.includes('work a while') === true)
+    await session.notice('NOTICE: mail waits.')
+    await delivering
+    await idle(session, port)
+    expect(model.calls().some((call) => call.body.includes('NOTICE: mail waits.'))).toBe(steers === true)
+    await session.deliver(message('msg_2', 'Please say a command now.'))
+    await idle(session, port)
+    expect(model.calls().at(-1)?.body.split('NOTICE: mail waits.')).toHaveLength(2)
+  })
+
+  it('takes its conversation up again after everything was killed, and says nothing twice (C25)', async () => {
+    const { session, port } = await start()
+    await session.deliver(message('msg_1', 'Please say a command now.'))
+    await idle(session, port)
+    await endProcessesOf(home.env.HOME)
+    await port.until(() => session.state === 'exited')
+    const again = await start(port.kept)
+    expect(again.port.states.at(-1)?.evidence).toContain('was taken up again')
+    expect((await again.session.locate('msg_1')).at).toBe('submitted')
+    expect((await again.session.locate('msg_2')).at).toBe('absent')
+    await again.session.deliver(message('msg_2', 'And now this.'))
+    await idle(again.session, again.port)
+    expect(heard(again.port)).toMatch(/^Understood, that was number \d+\.$/)
+    const last = model.calls().at(-1)
+    expect(last?.body).toContain('[ORCHUB MESSAGE msg_1]')
+    expect(last?.body).toContain(ROLE)
+  })
+})

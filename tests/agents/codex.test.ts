@@ -1,0 +1,608 @@
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile, stat, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createCodex } from '../../src/programs/codex/program.ts'
+import type { Session } from '../../src/runtimes/runtime.ts'
+import { type Player, playerOf } from '../fakes/model-server/play.ts'
+import type { Asked, RecordingPort } from './harness/recording-port.ts'
+import { openStage, type Stage } from './harness/stage.ts'
+
+const envelope = (id: string, content: string) =>
+  `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
+
+const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
+const ROLE = 'You are dev, of the crew of the Argo. "Quotes", \\ and $HOME stay.'
+
+/** Outside of what its sandbox lets it write. */
+const PATCH = `apply_patch <<'EOF'
+*** Begin Patch
+*** Add File: /usr/orchub-test.txt
++hello
+*** End Patch
+EOF`
+
+const rules = playerOf([
+  { when: /say a command/, reply: { thinking: `Shall I? ${COMMAND}`, text: `I report.\n${COMMAND}` } },
+  { when: /think for long/, reply: { text: 'Thought.', delayMs: 20_000 } },
+  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
+  { when: /talk slowly/, reply: { text: 'word '.repeat(200), chunkSize: 5, chunkMs: 50 } },
+  { when: /sleep for long/, reply: { text: 'I sleep.', toolCalls: [{ shell: 'sleep 331' }] } },
+  { when: /print it/, reply: { text: 'I print.', toolCalls: [{ shell: `echo '${COMMAND}'` }] } },
+  {
+    when: /run the tests/,
+    reply: { text: 'I run them.', toolCalls: [{ shell: 'echo tests-pass', escalated: true }] },
+  },
+  {
+    when: /patch the machine/,
+    reply: { text: 'I patch it.', toolCalls: [{ shell: PATCH }] },
+  },
+  {
+    when: /ask a helper/,
+    times: 1,
+    reply: { text: 'I ask.', toolCalls: [{ name: 'spawn_agent', input: { message: 'SUBTASK' } }] },
+  },
+  { when: /^SUBTASK$/, reply: { text: `The helper says ${COMMAND}` } },
+  {
+    when: /use the tool/,
+    reply: { text: 'I call.', toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] },
+  },
+  { toolResult: /queued for lead/, reply: { text: 'It is queued.' } },
+  { when: /fail now/, times: 1, reply: { error: { status: 400, message: 'It is broken.' } } },
+  { toolResult: /tests-pass/, reply: { text: 'They pass.' } },
+  { toolResult: /rejected by user/, reply: { text: 'Then not.', delayMs: 300 } },
+  { when: /not on a Friday/, reply: { text: 'Not on a Friday, then.' } },
+])
+
+/** What was interrupted stays in the conversation, prompts and results of commands alike: what counts is the last. */
+const play: Player = (request) =>
+  rules(request.userText === '' ? request : { ...request, userText: request.prompt, toolResults: [] })
+
+describe('codex', () => {
+  let stage: Stage
+  let session: Session
+  let port: RecordingPort
+  let messages = 0
+  const program = createCodex({
+    log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) },
+  })
+
+  beforeAll(async () => {
+    stage = await openStage({ agent: 'codex', program, play, role: ROLE })
+    ;({ session, port } = await stage.start())
+    await idle()
+  })
+  afterAll(async () => {
+    await stage.close()
+  })
+
+  const idle = () => port.until(() => session.state === 'idle', 60_000)
+  const busy = () => port.until(() => session.state === 'busy')
+  const nextId = () => `msg_${++messages}`
+  const spoken = () => port.said.map(({ text }) => text)
+  const read = (id: string) =>
+    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
+  const met = new Set<Asked>()
+
+  async function openQuestion(): Promise<Asked> {
+    const question = await port.until(() => port.asked.find((one) => !one.isGone && !met.has(one)))
+    met.add(question)
+    return question
+  }
+
+  async function send(content: string) {
+    await idle()
+    const id = nextId()
+    const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
+    return { id, arrival }
+  }
+
+  it('says that the agent got nothing before its first turn (C25)', async () => {
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'absent' })
+  })
+
+  it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
+    const { id, arrival } = await send('please say a command')
+    expect(arrival.state).toBe('submitted')
+    await read(id)
+    await port.until(() => spoken().some((text) => text.includes(COMMAND)))
+    await idle()
+    expect(port.said).toEqual([
+      { text: `I report.\n${COMMAND}`, channel: 'api', key: expect.stringMatching(/^codex:/) },
+    ])
+    await stage.shows(port, /ORCHUB MESSAGE/)
+  })
+
+  it('gives the role to the model word for word, and never writes the token down', async () => {
+    expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    const script = await readFile(join(stage.folder, 'codex.sh'), 'utf8')
+    expect(script).toContain('ORC_TOKEN')
+    expect(script).not.toContain('orc_token_of_dev')
+    expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
+  })
+
+  it('lets nobody but the user to the socket of the conversation', async () => {
+    const { socket } = (port.kept as { program: { socket: string } }).program
+    expect((await stat(socket)).mode & 0o077).toBe(0)
+  })
+
+  it('tells how full the context is, over the window of the model (C26)', async () => {
+    await port.until(() => port.used.length > 0)
+    expect(port.used[0]).toMatchObject({
+      model: 'scripted',
+      contextWindow: expect.any(Number),
+      contextTokens: expect.any(Number),
+      spent: { key: expect.stringMatching(/^codex:/) },
+    })
+  })
+
+  it('exchanges ten messages, each read once and in order (C25)', async () => {
+    const before = stage.model.calls('dev').length
+    const ids: string[] = []
+    for (let n = 0; n < 10; n++) {
+      const { id, arrival } = await send(`number ${n}`)
+      expect(arrival.state).toBe('submitted')
+      ids.push(id)
+      await read(id)
+    }
+    await idle()
+    const prompts = stage.model.calls('dev').slice(before)
+    expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
+      ids.map((_, n) => `number ${n}`),
+    )
+  })
+
+  it.each([
+    ['many lines', 'one\n\n  two\n\tthree'],
+    ['100 KB', 'x'.repeat(100_000)],
+    ['a leading !', '!touch hacked'],
+    ['a leading /', '/quit'],
+    ['a trailing backslash', 'ends with \\'],
+    ['emoji and tabs', '👩‍👩‍👧‍👦\té\u0301 ｗｉｄｅ'],
+    ['a file mention at the end', 'look at @x'],
+    ['what looks like JSON and TOML', '{"id":1}\n[a]\nb = """'],
+  ])('carries %s without a change', async (_name, content) => {
+    const { id, arrival } = await send(content)
+    expect(arrival.state).toBe('submitted')
+    await read(id)
+    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    expect(call.request!.userText).toContain(envelope(id, content))
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+  })
+
+  it.each([
+    ['the end of a bracketed paste', 'a\u001b[201~\rb', 'a[201~b'],
+    ['half a surrogate pair and NUL', 'a\ud83d\u0000b', 'a\ufffdb'],
+  ])('carries %s without its controls', async (_name, content, carried) => {
+    const { id, arrival } = await send(content)
+    expect(arrival.state).toBe('submitted')
+    await read(id)
+    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    expect(call.request!.userText).toContain(envelope(id, carried))
+  })
+
+  it('says that a message it never got is absent', async () => {
+    await idle()
+    expect(await session.locate('msg_999999')).toMatchObject({ at: 'absent' })
+  })
+
+  it('leaves a draft in the input box untouched (field notes 4)', async () => {
+    await idle()
+    await stage.type(port, 'a half-typed thought')
+    await stage.shows(port, /a half-typed thought/)
+    const { id } = await send('hello there')
+    await read(id)
+    await idle()
+    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    expect(call.request!.userText).not.toContain('half-typed')
+    await stage.shows(port, /› a half-typed thought/)
+    // A person sends it after all: the agent is busy with it, and that is seen too.
+    const before = port.states.length
+    await stage.press(port, 'Enter')
+    await stage.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
+    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
+    await idle()
+  })
+
+  it('does not take what a command printed for the word of the agent (C4)', async () => {
+    const before = port.said.length
+    await send('print it')
+    await port.until(() => port.said.length >= before + 2)
+    await idle()
+    expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
+  })
+
+  it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
+    await send('work a while')
+    await busy()
+    expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
+      state: 'queued',
+    })
+    await session.notice('[ORCHUB NOTICE] 1 message waits')
+    await stage.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
+    expect(port.states.at(-1)!.state).toBe('busy')
+    await idle()
+  })
+
+  it('stops a turn and says so with evidence; a text that was cut is not said (C2, C5)', async () => {
+    const { id } = await send('think for long')
+    await busy()
+    expect(await session.interrupt()).toMatchObject({
+      stopped: true,
+      evidence: expect.stringContaining('interrupted'),
+    })
+    await idle()
+    expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
+
+    await send('talk slowly')
+    await stage.shows(port, /word word/)
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await sleep(500)
+    expect(spoken().some((text) => text.includes('word word'))).toBe(false)
+    expect(await session.interrupt()).toMatchObject({
+      stopped: true,
+      evidence: expect.stringContaining('idle'),
+    })
+  })
+
+  it('stops the command of the turn as well, which Codex would leave running (ask 11)', async () => {
+    await send('sleep for long')
+    await until(async () => (await commandsLike('sleep 331')).length > 0)
+    expect(session.state).toBe('busy')
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await until(async () => (await commandsLike('sleep 331')).length === 0)
+    await idle()
+  })
+
+  it('goes on after a turn that failed, which the agent has not read', async () => {
+    const { id, arrival } = await send('fail now')
+    expect(arrival.state).toBe('submitted')
+    await sleep(1000)
+    await idle()
+    expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
+    const { id: next } = await send('and again')
+    await read(next)
+    await idle()
+  })
+
+  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    expect(question).toMatchObject({
+      tool: 'shell',
+      input: { command: expect.stringContaining('echo tests-pass') },
+    })
+    await port.until(() => session.state === 'waiting_input')
+    await stage.shows(port, /Would you like to run/)
+    question.answer({ allow: true })
+    await port.until(() => spoken().includes('They pass.'))
+    await idle()
+    expect(question.isGone).toBe(false)
+  })
+
+  it('tells the agent a no with its reason, and the agent goes on (C9)', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    question.answer({ allow: false, comment: 'not on a Friday' })
+    await stage.model.waitFor((one) => one.request?.userText.includes('not on a Friday') ?? false)
+    await idle()
+  })
+
+  it('closes the request when the person answers in the pane', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    await stage.shows(port, /Would you like to run/)
+    await stage.press(port, 'y')
+    await port.until(() => question.isGone)
+    await port.until(() => spoken().at(-1) === 'They pass.')
+    await idle()
+  })
+
+  it('shows the person what a patch would change', async () => {
+    await send('patch the machine')
+    const question = await openQuestion()
+    expect(question).toMatchObject({
+      tool: 'apply_patch',
+      input: { changes: [{ path: '/usr/orchub-test.txt', diff: 'hello\n' }] },
+    })
+    question.answer({ allow: false })
+    await idle()
+    expect(existsSync('/usr/orchub-test.txt')).toBe(false)
+  })
+
+  it('does not take the word of a subagent for its own, nor its thread for the conversation (C4)', async () => {
+    const before = port.said.length
+    await send('ask a helper')
+    await stage.model.waitFor((one) => one.request?.userText === 'SUBTASK' && one.state === 'answered')
+    await sleep(300)
+    await idle()
+    expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
+    const { id } = await send('are you still you?')
+    await read(id)
+    expect(stage.model.calls('dev').at(-1)!.body).toContain('half-typed')
+    await idle()
+  })
+
+  it('leaves no dialog behind when a turn that asks is interrupted', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await port.until(() => question.isGone)
+    await sleep(300)
+    expect(await stage.screen(port)).not.toContain('Would you like to run')
+    await idle()
+  })
+
+  it('goes on where a person opens another conversation in the pane', async () => {
+    await stage.type(port, '/new')
+    await sleep(500)
+    await stage.press(port, 'Enter')
+    await sleep(1_500)
+    await stage.type(port, 'a new beginning')
+    await sleep(500)
+    await stage.press(port, 'Enter')
+    await stage.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
+    await idle()
+    const { id } = await send('and here too')
+    await read(id)
+    const call = stage.model.calls('dev').at(-1)!
+    expect(call.body).toContain('a new beginning')
+    expect(call.body).not.toContain('half-typed')
+    expect(call.request!.system).toContain(ROLE)
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    await idle()
+  })
+
+  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+    const { id } = await send('work a while')
+    await busy()
+    const before = port
+    await session.leave()
+    await stage.restartService()
+    await stage.model.waitFor(
+      (one) => one.state === 'answered' && (one.request?.userText.includes(`${id}]`) ?? false),
+    )
+    await sleep(500)
+    expect(before.said.at(-1)!.text).not.toBe('Worked.')
+    ;({ session, port } = await stage.start(before.kept))
+    await port.until(() => spoken().includes('Worked.'))
+    await read(id)
+    await idle()
+    expect(port.said).toHaveLength(1)
+    const { arrival } = await send('and on')
+    expect(arrival.state).toBe('submitted')
+    await idle()
+  })
+
+  it.each([0, 1, 3, 10, 30, 100])(
+    'knows what became of a message when the service is killed %i ms into its delivery (C25)',
+    async (ms) => {
+      await idle()
+      const id = nextId()
+      const turn = { text: envelope(id, 'a dangerous moment'), ids: [id] }
+      const cut = session.deliver(turn)
+      await sleep(ms)
+      await session.leave()
+      expect((await cut).state).not.toBe('read')
+      await stage.restartService()
+      ;({ session, port } = await stage.start(port.kept))
+      await idle()
+      const { at } = await session.locate(id)
+      expect(at).not.toBe('unknown')
+      if (at === 'absent') await session.deliver(turn)
+      await idle()
+      await send('and on')
+      await idle()
+      const told = stage.model.calls('dev').at(-1)!.body.split(`[ORCHUB MESSAGE ${id}]`).length - 1
+      expect(told).toBe(1)
+    },
+  )
+
+  it('is found in the middle of a turn, and can stop it', async () => {
+    const { id } = await send('think for long')
+    await busy()
+    const { kept } = port
+    await session.leave()
+    await stage.restartService()
+    ;({ session, port } = await stage.start(kept))
+    await busy()
+    await port.until(() => port.arrived.some(({ ids, state }) => ids.includes(id) && state === 'submitted'))
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await idle()
+  })
+
+  it('finds an open dialog again after a restart of the service', async () => {
+    await send('run the tests')
+    await openQuestion()
+    const { kept } = port
+    await session.leave()
+    await stage.restartService()
+    ;({ session, port } = await stage.start(kept))
+    const question = await openQuestion()
+    await port.until(() => session.state === 'waiting_input')
+    question.answer({ allow: true })
+    await port.until(() => spoken().includes('They pass.'))
+    await idle()
+  })
+
+  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+    const { id } = await send('remember the word xylophone')
+    await read(id)
+    await idle()
+    const { kept } = port
+    await session.leave()
+    await stage.restartService()
+    await stage.killAll()
+    ;({ session, port } = await stage.start(kept))
+    await idle()
+    expect(port.said).toEqual([])
+    const { id: next } = await send('which word was it?')
+    await read(next)
+    const call = stage.model.calls('dev').at(-1)!
+    expect(call.body).toContain('xylophone')
+    expect(call.request!.system).toContain(ROLE)
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    await idle()
+  })
+
+  it('keeps the role when the context is compacted (ask 15)', async () => {
+    await stage.type(port, '/compact')
+    await sleep(500)
+    const before = port.states.length
+    await stage.press(port, 'Enter')
+    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
+    await idle()
+    const { id } = await send('still there?')
+    await read(id)
+    const call = stage.model.calls('dev').at(-1)!
+    expect(call.request!.system).toContain(ROLE)
+    expect(call.body).not.toContain('half-typed')
+    await idle()
+  })
+
+  it('ends the server of the conversation when a person quits in the middle of a turn', async () => {
+    await send('sleep for long')
+    await until(async () => (await commandsLike('sleep 331')).length > 0)
+    const { kept } = port
+    await stage.press(port, 'C-c')
+    await sleep(200)
+    await stage.press(port, 'C-c')
+    await stage.press(port, 'C-d')
+    await port.until(() => session.state === 'exited')
+    await until(async () => (await stage.left()).length === 0)
+    ;({ session, port } = await stage.start(kept))
+    await idle()
+  })
+
+  it('ends when the server of the conversation is killed', async () => {
+    const [server] = await commandsLike('app-server')
+    process.kill(server!, 'SIGKILL')
+    await port.until(() => session.state === 'exited')
+    ;({ session, port } = await stage.start(port.kept))
+    await idle()
+  })
+
+  it('leaves nothing behind when it is stopped in the middle of a turn', async () => {
+    await send('sleep for long')
+    await until(async () => (await commandsLike('sleep 331')).length > 0)
+    await session.stop()
+    expect(session.state).toBe('exited')
+    expect(await stage.left()).toEqual([])
+  })
+
+  it('says clearly that a conversation to resume is not there', async () => {
+    const wrong = '01a1ddf2-fe46-7dd3-b140-31f5ccc49999'
+    const kept = structuredClone(port.kept) as { program: { threads: { id: string; rollout?: string }[] } }
+    const [thread] = kept.program.threads
+    kept.program.threads = [{ ...thread!, id: wrong }]
+    const refusal = { code: 'NOT_FOUND', message: expect.stringContaining(wrong) }
+    await expect(stage.start(kept)).rejects.toMatchObject(refusal)
+    kept.program.threads = [{ ...thread!, id: wrong, rollout: `${thread!.rollout}.gone` }]
+    await expect(stage.start(kept)).rejects.toMatchObject(refusal)
+  })
+
+  it('has met nothing that it does not know', () => {
+    expect(stage.problems).toEqual([])
+  })
+
+  async function until(isSo: () => Promise<boolean>): Promise<void> {
+    for (let n = 0; n < 100; n++) {
+      if (await isSo()) return
+      await sleep(100)
+    }
+    throw new Error(`It never was so: ${isSo}`)
+  }
+
+  /** Processes of this agent whose command line holds that. */
+  async function commandsLike(text: string): Promise<number[]> {
+    const found: number[] = []
+    for (const pid of await stage.left()) {
+      const line = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')
+      if (line.replaceAll('\0', ' ').includes(text) && !line.startsWith('/bin/sh')) found.push(pid)
+    }
+    return found
+  }
+})
+
+describe('codex at its start', () => {
+  const program = createCodex({ log: { warn() {} } })
+
+  it.each([
+    ['a configuration that it cannot read', { args: ['-c', 'sandbox_mode="nonsense"'] }, /nonsense/],
+    ['an argument that it does not know', { args: ['--nonsense'] }, /nonsense/],
+  ])('says clearly why it ended: %s', async (_name, settings, why) => {
+    const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings })
+    try {
+      await expect(stage.start()).rejects.toMatchObject({
+        code: 'PROGRAM_FAILED',
+        hint: expect.stringMatching(why),
+      })
+    } finally {
+      await stage.close()
+    }
+  })
+
+  it('does as its settings say, trusts the folder if told so, and calls the tools of the team unasked', async () => {
+    const team = await startTeam()
+    const settings = { model: 'other', sandbox: 'read-only', approval_policy: 'never', trust_folder: true }
+    const stage = await openStage({ agent: 'codex', program, play, role: ROLE, settings, url: team.url })
+    try {
+      const config = join(stage.home.env.HOME!, '.codex', 'config.toml')
+      await writeFile(config, (await readFile(config, 'utf8')).replace(/^\[projects[^[]*/m, ''))
+      const { session, port } = await stage.start()
+      await port.until(() => session.state === 'idle')
+      await session.deliver({ text: envelope('msg_1', 'use the tool'), ids: ['msg_1'] })
+      await port.until(() => port.said.some(({ text }) => text === 'It is queued.'))
+      expect(port.asked).toEqual([])
+      expect(team.tokens).toEqual(new Set(['Bearer orc_token_of_dev']))
+      expect(stage.model.calls('dev')[0]!.request!.model).toBe('other')
+      const { rollout } = (port.kept as { program: { threads: { rollout: string }[] } }).program.threads[0]!
+      const records = await readFile(rollout, 'utf8')
+      expect(records).toContain('"approval_policy":"never"')
+      expect(records).toContain('"sandbox_policy":{"type":"read-only"')
+      expect(await readFile(config, 'utf8')).not.toContain('[projects')
+      await session.stop()
+      expect(await stage.left()).toEqual([])
+    } finally {
+      await stage.close()
+      await team.close()
+    }
+  })
+})
+
+/** A service with one tool. */
+async function startTeam() {
+  const tokens = new Set<string | undefined>()
+  const handle = toNodeHandler(
+    createMcpHandler(() => {
+      const server = new McpServer({ name: 'orc', version: '0' })
+      const inputSchema = z.object({ to: z.string() })
+      server.registerTool('send_message', { inputSchema }, async ({ to }) => ({
+        content: [{ type: 'text', text: `queued for ${to}` }],
+      }))
+      return server
+    }),
+  )
+  const server = createServer((request, response) => {
+    tokens.add(request.headers.authorization)
+    void handle(request as Parameters<typeof handle>[0], response)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    tokens,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await once(server, 'close')
+    },
+  }
+}

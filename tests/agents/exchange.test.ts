@@ -1,0 +1,65 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { AgentName } from '../../scripts/install-agents.ts'
+import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
+import { openTeam, type RealTeam } from './harness/team.ts'
+
+const PROGRAMS: AgentName[] = ['claude-code', 'claude-code-2.1.197', 'codex', 'gemini', 'opencode']
+const ROUNDS = 10
+
+let team: RealTeam | undefined
+afterEach(async () => {
+  await team?.close()
+  team = undefined
+})
+
+type Say = (to: string, title: string) => ModelReply
+
+const byText: Say = (to, title) => ({
+  text: `I write to ${to}.\n<orc-command name="send_message" to="${to}" title="${title}">content of ${title}</orc-command>`,
+})
+const byTool: Say = (to, title) => ({
+  text: `I call the tool for ${title}.`,
+  toolCalls: [{ mcp: 'send_message', input: { to, title, content: `content of ${title}` } }],
+})
+
+/** Alice begins; each answers the other's last message until ten went each way. */
+function tennis(say: Say) {
+  return (request: ModelRequest): ModelReply | undefined => {
+    if (request.side) return undefined
+    if (request.toolResults.length > 0) return { text: 'Done.' }
+    const heard = [...request.prompt.matchAll(/Title: (begin|ping (\d+)|pong (\d+))/g)].at(-1)
+    if (heard === undefined) return undefined
+    const [, title, ping, pong] = heard
+    if (title === 'begin') return say('Bob', 'ping 1')
+    if (ping !== undefined) return say('Alice', `pong ${ping}`)
+    return Number(pong) < ROUNDS ? say('Bob', `ping ${Number(pong) + 1}`) : { text: 'That was the last one.' }
+  }
+}
+
+describe.each(PROGRAMS)('two agents of %s', (program) => {
+  it.each([
+    ['in their text', byText],
+    ['by MCP', byTool],
+  ])('exchange ten messages each way %s: none lost, none doubled, in order', async (_, say) => {
+    team = await openTeam({ cast: { Alice: program, Bob: program }, play: tennis(say) })
+    await team.idle('Alice')
+    await team.idle('Bob')
+    await team.order('send_message', { to: 'Alice', title: 'begin', content: 'Begin, please.' })
+    const pongs = await team.until('the last message is read', async () => {
+      const mails = await team!.mailOf('Alice')
+      return mails.at(-1)?.title === `pong ${ROUNDS}` && mails.at(-1)?.delivery === 'read' ? mails : undefined
+    })
+    const pings = await team.mailOf('Bob')
+    const numbers = Array.from({ length: ROUNDS }, (_, index) => index + 1)
+    expect(pings.map((mail) => mail.title)).toEqual(numbers.map((number) => `ping ${number}`))
+    expect(pongs.map((mail) => mail.title)).toEqual(['begin', ...numbers.map((number) => `pong ${number}`)])
+    expect(new Set([...pings, ...pongs].map((mail) => mail.delivery))).toEqual(new Set(['read']))
+    // What the model was truly given: each message once.
+    for (const mail of [...pings, ...pongs]) {
+      const name = pings.includes(mail) ? 'Bob' : 'Alice'
+      const last = team.model.calls(name).findLast((call) => call.request?.side === false)!
+      const given = JSON.stringify(last.body).split(`[ORCHUB MESSAGE ${mail.id}]`).length - 1
+      expect(given, `${mail.id} ${mail.title}\n${await team.explain()}`).toBe(1)
+    }
+  })
+})

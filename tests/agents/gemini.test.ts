@@ -1,0 +1,330 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createGemini } from '../../src/programs/gemini/program.ts'
+import type { Session } from '../../src/runtimes/runtime.ts'
+import type { Rule } from '../fakes/model-server/play.ts'
+import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
+import type { Asked, RecordingPort } from './harness/recording-port.ts'
+import { openStage, type Stage } from './harness/stage.ts'
+
+const envelope = (id: string, content: string) =>
+  `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
+
+const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
+const ORC = join(import.meta.dirname, '../../orc')
+
+const play: Rule[] = [
+  { when: /say a command/, reply: { text: `I report.\n${COMMAND}` } },
+  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 20_000 } },
+  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
+  {
+    when: /talk slowly/,
+    times: 1,
+    reply: { text: 'one more word '.repeat(60), chunkSize: 14, chunkMs: 100 },
+  },
+  { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch tests-ran' }] } },
+  { when: /look around/, reply: { text: 'I look.', toolCalls: [{ shell: 'sleep 1; echo seen' }] } },
+  { when: /tell the lead/, reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] } },
+  { when: /fail now/, times: 1, reply: { error: { status: 400, message: 'It is broken.' } } },
+  { toolResult: /./, reply: { text: 'The tool is done.' } },
+]
+
+describe('gemini', () => {
+  let stage: Stage
+  let desk: HookDesk
+  let session: Session
+  let port: RecordingPort
+  let messages = 0
+  const program = createGemini({ log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) } })
+
+  beforeAll(async () => {
+    desk = await openHookDesk()
+    const role = 'You are dev, of the crew of the Argo. Write to @lead.'
+    stage = await openStage({ agent: 'gemini', program, play, role, url: desk.url, bin: ORC })
+    await start()
+    await idle()
+  })
+  afterAll(async () => {
+    await stage.close()
+    await desk.close()
+  })
+
+  async function start(kept?: unknown) {
+    ;({ session, port } = await stage.start(kept))
+    desk.attend(session)
+  }
+  async function restartService() {
+    const { kept } = port
+    desk.attend(undefined)
+    await session.leave()
+    await stage.restartService()
+    return kept
+  }
+  const idle = () => port.until(() => session.state === 'idle', 60_000)
+  const nextId = () => `msg_${++messages}`
+  const spoken = () => port.said.map(({ text }) => text)
+  const read = (id: string) =>
+    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
+  /** The model is asked about that message. */
+  const asks = (id: string) =>
+    stage.model.waitFor(
+      (one) => one.request?.userText.includes(`MESSAGE ${id}]`) === true && !one.request.side,
+    )
+  const question = () => port.until(() => port.asked.find(({ isGone }) => !isGone))
+
+  async function send(content: string) {
+    await idle()
+    const id = nextId()
+    const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
+    return { id, arrival }
+  }
+
+  it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
+    const { id, arrival } = await send('please say a command')
+    expect(arrival.state).toBe('submitted')
+    await read(id)
+    await port.until(() => spoken().some((text) => text.includes(COMMAND)))
+    await idle()
+    expect(port.said).toHaveLength(1)
+    expect(port.said[0]).toMatchObject({ channel: 'transcript' })
+  })
+
+  it('gives the role with every request, and the agent’s token to the service (C3)', async () => {
+    expect(stage.model.calls('dev').at(-1)!.body).toContain(
+      'You are dev, of the crew of the Argo. Write to @',
+    )
+    expect(stage.model.calls('dev').at(-1)!.body).not.toContain('Import failed')
+    expect(new Set(desk.hooks.map(({ authorization }) => authorization))).toEqual(
+      new Set(['Bearer orc_token_of_dev']),
+    )
+  })
+
+  it('lets the agent use the tools of the service without a dialog', async () => {
+    await send('tell the lead')
+    await port.until(() => spoken().includes('The tool is done.'))
+    await idle()
+    expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
+    expect(port.asked).toEqual([])
+  })
+
+  it('tells how full the context is (C26)', () => {
+    expect(port.used[0]).toMatchObject({
+      contextTokens: expect.any(Number),
+      contextWindow: 1_048_576,
+      spent: { cacheWrite: 0 },
+    })
+  })
+
+  it('exchanges ten messages, each read once and in order (C25)', async () => {
+    const before = stage.model.calls('dev').length
+    for (let n = 0; n < 10; n++) {
+      const { id, arrival } = await send(`number ${n}`)
+      expect(arrival.state).toBe('submitted')
+      await read(id)
+    }
+    await idle()
+    const prompts = stage.model.calls('dev').slice(before)
+    expect(prompts.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
+      Array.from({ length: 10 }, (_, n) => `number ${n}`),
+    )
+  })
+
+  it.each([
+    ['many lines', 'one\n\n  two\n\tthree'],
+    [
+      '100 KB',
+      Array.from({ length: 9_000 }, (_, n) => `word ${n}`)
+        .join(' ')
+        .slice(0, 100_000),
+    ],
+    ['a leading !', '!touch hacked'],
+    ['a leading /', '/quit'],
+    ['a trailing backslash', 'ends with \\'],
+    ['emoji', '👩‍👩‍👧‍👦 é ｗｉｄｅ'],
+    ['a file mention at the end', 'look at @x'],
+  ])('carries %s without a change', async (_name, content) => {
+    const { id, arrival } = await send(content)
+    expect(arrival.state).toBe('submitted')
+    await read(id)
+    const call = await asks(id)
+    expect(call.request!.userText).toContain(envelope(id, content))
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+  })
+
+  it('takes the end of a bracketed paste out of a text, so that nothing of it is typed', async () => {
+    const { id, arrival } = await send('a\u001b[201~\rrm -rf x')
+    expect(arrival.state).toBe('submitted')
+    expect((await asks(id)).request!.userText).not.toContain('\u001b')
+    await read(id)
+  })
+
+  it('says that a message it never got is absent', async () => {
+    await idle()
+    expect(await session.locate('msg_999999')).toMatchObject({ at: 'absent' })
+  })
+
+  it('waits for a person’s draft to be gone (field notes 4)', async () => {
+    await idle()
+    await stage.type(port, 'a half-typed thought')
+    await stage.shows(port, /a half-typed thought/)
+    expect(await session.deliver({ text: envelope('msg_d', 'hello'), ids: ['msg_d'] })).toMatchObject({
+      state: 'queued',
+    })
+    await stage.shows(port, /> a half-typed thought/)
+    // A person sends it after all: the agent is busy with it, and that is seen too.
+    await stage.press(port, 'Enter')
+    await stage.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
+    await idle()
+  })
+
+  it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
+    const { id } = await send('look around')
+    await asks(id)
+    expect(await session.deliver({ text: 'later', ids: [] })).toMatchObject({ state: 'queued' })
+    await session.notice('[ORCHUB NOTICE] 1 message waits')
+    for (const open of port.asked.filter(({ isGone }) => !isGone)) open.answer({ allow: true })
+    await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
+    await idle()
+  })
+
+  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+    await send('run the tests')
+    const asked: Asked = await question()
+    expect(asked).toMatchObject({ tool: 'exec', input: { command: 'touch tests-ran' } })
+    expect(session.state).toBe('waiting_input')
+    await stage.shows(port, /Allow once/)
+    asked.answer({ allow: true })
+    await port.until(() => asked.isGone)
+    await idle()
+    expect(await readFile(join(stage.cwd, 'tests-ran'), 'utf8')).toBe('')
+  })
+
+  it('closes the request when the person answers in the pane', async () => {
+    await send('run the tests')
+    const asked = await question()
+    await stage.shows(port, /Allow once/)
+    await stage.press(port, 'Enter')
+    await port.until(() => asked.isGone)
+    await idle()
+  })
+
+  it('tells the agent of a no with its next turn (C9)', async () => {
+    await send('run the tests')
+    const asked = await question()
+    await stage.shows(port, /Allow once/)
+    asked.answer({ allow: false, comment: 'not on a Friday' })
+    await idle()
+    expect(asked.isGone).toBe(true)
+    await send('what now?')
+    await stage.model.waitFor((one) => one.body.includes('not on a Friday'))
+    await idle()
+  })
+
+  it('stops a turn and says so with evidence; a text that was cut is not said (C2, C5)', async () => {
+    const { id } = await send('think for long')
+    await asks(id)
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    const before = port.said.length
+    const slow = await send('talk slowly')
+    await asks(slow.id)
+    await stage.shows(port, /one more word one more word/)
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await sleep(1_000)
+    expect(port.said.slice(before)).toEqual([])
+  })
+
+  it('stops a turn that asks for leave, and leaves no dialog behind', async () => {
+    await send('run the tests')
+    const asked = await question()
+    await stage.shows(port, /Allow once/)
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    expect(asked.isGone).toBe(true)
+    expect(await stage.screen(port)).not.toContain('Allow once')
+  })
+
+  it('is idle again after an error of the model', async () => {
+    await send('fail now')
+    await port.until(() => port.states.at(-1)!.state === 'busy')
+    await idle()
+    const { arrival } = await send('and on')
+    expect(arrival.state).toBe('submitted')
+    await idle()
+  })
+
+  it('says nothing twice, however often its transcript is written anew (C25)', () => {
+    const keys = port.said.map(({ key }) => key)
+    expect(new Set(keys).size).toBe(keys.length)
+    expect(spoken().filter((text) => text.includes(COMMAND))).toHaveLength(1)
+  })
+
+  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+    const { id } = await send('work a while')
+    await asks(id)
+    const kept = await restartService()
+    await stage.model.waitFor(
+      (one) => one.state === 'answered' && (one.request?.userText.includes(`MESSAGE ${id}]`) ?? false),
+    )
+    await sleep(1_000)
+    await start(kept)
+    await port.until(() => spoken().includes('Worked.'))
+    await read(id)
+    await idle()
+    expect(spoken().filter((text) => text.includes(COMMAND))).toEqual([])
+    const { arrival } = await send('and on')
+    expect(arrival.state).toBe('submitted')
+    await idle()
+  })
+
+  it('keeps the role when the context is compressed (ask 15)', async () => {
+    const before = stage.model.requests.length
+    await stage.type(port, '/compress')
+    await sleep(500)
+    await stage.press(port, 'Enter')
+    await stage.shows(port, /ompress(?:ed|ion)/)
+    await sleep(3_000)
+    const { id } = await send('still there?')
+    await read(id)
+    expect(stage.model.requests.length).toBeGreaterThan(before + 1)
+    expect((await asks(id)).body).toContain('of the crew of the Argo')
+    await idle()
+  })
+
+  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+    const { id } = await send('remember the word xylophone')
+    await read(id)
+    await idle()
+    const kept = await restartService()
+    await stage.killAll()
+    await start(kept)
+    await idle()
+    const { id: next } = await send('which word was it?')
+    await read(next)
+    const call = await asks(next)
+    expect(call.body).toContain('xylophone')
+    expect(call.body).toContain('of the crew of the Argo')
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(spoken().filter((text) => text.includes(COMMAND))).toEqual([])
+    await idle()
+  })
+
+  it('leaves nothing behind when it is stopped', async () => {
+    await session.stop()
+    expect(session.state).toBe('exited')
+    expect(await stage.left()).toEqual([])
+  })
+
+  it('says clearly that a conversation to resume is not there', async () => {
+    const kept = structuredClone(port.kept) as { program: { transcript: string; sessionId: string } }
+    kept.program.transcript = '/nowhere/session.jsonl'
+    await expect(stage.start(kept)).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      message: expect.stringContaining(kept.program.sessionId),
+    })
+  })
+
+  it('has met nothing that it does not know', () => {
+    expect(stage.problems).toEqual([])
+  })
+})

@@ -1,0 +1,17 @@
+import { execFile } from 'node:child_process'
+import type { Home } from './home.ts'
+
+/** What the program prints when it is run without a terminal until it ends. */
+export async function askOnce(
+  { env, settings }: Home,
+  cwd: string,
+  args: readonly string[],
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>()
+  const child = execFile(settings.command, args, { cwd, env, timeout: 90_000 }, (error, stdout, stderr) =>
+    error ? reject(new Error(`${error.message}\n${stdout}\n${stderr}`)) : resolve(stdout),
+  )
+  // Some of them read on until the end of their input.
+  child.stdin?.end()
+  return promise
+}

@@ -1,0 +1,56 @@
+/**
+ * The machine of a user who has an agent program set up: logged in, past its first-run questions, trusting the
+ * folder. The product never writes any of this; only here the model is a scripted one.
+ */
+import { mkdir } from 'node:fs/promises'
+import { delimiter, join } from 'node:path'
+import { type AgentName, agentProgram } from '../../../scripts/install-agents.ts'
+import { furnishClaudeCode } from './claude-code.ts'
+import { furnishCodex } from './codex.ts'
+import { furnishGemini } from './gemini.ts'
+import { furnishOpencode } from './opencode.ts'
+
+export interface HomeOptions {
+  /** Becomes HOME. One for each agent. */
+  readonly folder: string
+  /** Where the agent works: the folder it trusts. */
+  readonly cwd: string
+  readonly modelUrl: string
+  /** Tells the model server who calls: `sk-ant-fake-NAME`. */
+  readonly key: string
+}
+
+export interface Home {
+  /** All that the program needs beside its arguments; nothing of the machine's own environment leaks in. */
+  readonly env: Readonly<Record<string, string>>
+  /** What the agent gets under `with:` in orc.yaml. */
+  readonly settings: { readonly command: string; readonly env: Readonly<Record<string, string>> }
+}
+
+/** Writes the program's files into its HOME and says which variables it needs beside HOME. */
+export type Furnish = (options: HomeOptions) => Promise<Record<string, string>>
+
+const FURNISH: Record<AgentName, Furnish> = {
+  'claude-code': furnishClaudeCode,
+  'claude-code-2.1.197': furnishClaudeCode,
+  'claude-agent-acp': furnishClaudeCode,
+  codex: furnishCodex,
+  'codex-acp': furnishCodex,
+  gemini: furnishGemini,
+  opencode: furnishOpencode,
+}
+
+export async function prepareHome(agent: AgentName, options: HomeOptions): Promise<Home> {
+  await mkdir(options.folder, { recursive: true })
+  await mkdir(options.cwd, { recursive: true })
+  const ownBin = join(import.meta.dirname, '../../../node_modules/.bin')
+  const env = {
+    HOME: options.folder,
+    // Several of the programs are scripts for a newer Node than the machine may have.
+    PATH: [ownBin, process.env.PATH].join(delimiter),
+    LANG: 'C.UTF-8',
+    TERM: 'xterm-256color',
+    ...(await FURNISH[agent](options)),
+  }
+  return { env, settings: { command: agentProgram(agent), env } }
+}

@@ -1,0 +1,120 @@
+/** One real agent program in the real tmux runtime, before a scripted model. */
+import { execFile } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import type { AgentName } from '../../../scripts/install-agents.ts'
+import type { Program } from '../../../src/programs/program.ts'
+import type { Session } from '../../../src/runtimes/runtime.ts'
+import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
+import { startModelServer } from '../../fakes/model-server/model-server.ts'
+import type { Play } from '../../fakes/model-server/play.ts'
+import { type Home, prepareHome } from './home.ts'
+import { endProcessesOf, processesOf } from './leftovers.ts'
+import { createRecordingPort, type RecordingPort } from './recording-port.ts'
+
+const execute = promisify(execFile)
+
+export interface StageOptions {
+  readonly agent: AgentName
+  readonly program: Program
+  readonly play: Play
+  readonly role: string
+  /** Under `with:`, beside the command and the environment. */
+  readonly settings?: Record<string, unknown>
+  /** Where MCP and hooks are; nobody is there by default. */
+  readonly url?: string
+  /** Our own executable, for hooks that are commands. */
+  readonly bin?: string
+}
+
+const clock = {
+  now: () => Date.now(),
+  after(ms: number, callback: () => void) {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+let staged = 0
+
+export async function openStage(options: StageOptions) {
+  const { agent, program } = options
+  const root = await mkdtemp(join(tmpdir(), `orc-${agent}-`))
+  const model = await startModelServer({ play: options.play })
+  const cwd = join(root, 'work')
+  const folder = join(root, 'agent')
+  const home: Home = await prepareHome(agent, {
+    ...{ folder: join(root, 'home'), cwd, modelUrl: model.url, key: 'sk-ant-fake-dev' },
+  })
+  const socket = `orc-stage-${process.pid}-${staged++}`
+  const problems: unknown[] = []
+  const log = {
+    warn: (fields: Record<string, unknown>, text: string) => void problems.push({ text, ...fields }),
+    error: (fields: Record<string, unknown>, text: string) => void problems.push({ text, ...fields }),
+  }
+  const newRuntime = () =>
+    createTmuxRuntime({ socket, programs: [program], clock, log, bin: options.bin ?? process.execPath })
+  let runtime = newRuntime()
+  const tmux = async (...args: string[]) => (await execute('tmux', ['-L', socket, ...args])).stdout
+  const paneOf = (kept: unknown) => (kept as { pane: string }).pane
+
+  /** Starts the agent, or takes it up again with what an earlier port kept. */
+  async function start(earlier?: unknown): Promise<{ session: Session; port: RecordingPort }> {
+    const port = createRecordingPort()
+    const session = await runtime.start(
+      {
+        ...{ name: 'dev', program: program.name, prompt: options.role, cwd, folder, kept: earlier },
+        settings: { ...home.settings, ...options.settings },
+        nonce: 'n0nce',
+        credentials: async () => ({ url: options.url ?? 'http://127.0.0.1:9', token: 'orc_token_of_dev' }),
+      },
+      port.port,
+    )
+    return { session, port }
+  }
+
+  return {
+    model,
+    cwd,
+    folder,
+    home,
+    problems,
+    start,
+    /** As if the service had been killed: nothing of the runtime is left but the panes. */
+    async restartService() {
+      await runtime.close?.()
+      runtime = newRuntime()
+    },
+    screen: (port: RecordingPort) => tmux('capture-pane', '-p', '-t', paneOf(port.kept)),
+    /** As a person types: no bracketed paste, no Enter. */
+    type: (port: RecordingPort, text: string) => tmux('send-keys', '-t', paneOf(port.kept), '-l', '--', text),
+    press: (port: RecordingPort, ...keys: string[]) => tmux('send-keys', '-t', paneOf(port.kept), ...keys),
+    async shows(port: RecordingPort, what: RegExp, timeoutMs = 20_000): Promise<string> {
+      const until = Date.now() + timeoutMs
+      for (;;) {
+        const text = await tmux('capture-pane', '-p', '-t', paneOf(port.kept))
+        if (what.test(text)) return text
+        if (Date.now() > until) throw new Error(`The screen never shows ${what}:\n${text}`)
+        await sleep(50)
+      }
+    },
+    /** The machine is switched off: the terminals' server and everything in them. */
+    async killAll() {
+      await tmux('kill-server').catch(() => {})
+      await endProcessesOf(home.env.HOME)
+    },
+    left: () => processesOf(home.env.HOME),
+    async close() {
+      await runtime.close?.()
+      await tmux('kill-server').catch(() => {})
+      await endProcessesOf(home.env.HOME)
+      await model.close()
+      await rm(root, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}
+
+export type Stage = Awaited<ReturnType<typeof openStage>>

@@ -1,0 +1,60 @@
+import { execFile } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { endProcessesOf } from './leftovers.ts'
+
+const execute = promisify(execFile)
+
+/** A tmux pane on a socket of its own, with a program in it, as a person would look at it. */
+export interface Terminal {
+  /** The visible screen, without colours. */
+  screen(): Promise<string>
+  /** The screen as soon as it shows that; rejects with the last screen when it does not in time. */
+  shows(what: RegExp, timeoutMs?: number): Promise<string>
+  /** As a person types: no bracketed paste, no Enter. */
+  type(text: string): Promise<void>
+  /** By tmux's names, such as `Enter`, `Escape`. */
+  press(...keys: string[]): Promise<void>
+  close(): Promise<void>
+}
+
+export interface TerminalOptions {
+  readonly argv: readonly string[]
+  readonly cwd: string
+  /** With a HOME that no other process has: all that runs with it is ended at the close. */
+  readonly env: Readonly<Record<string, string>>
+}
+
+let opened = 0
+
+export async function openTerminal({ argv, cwd, env }: TerminalOptions): Promise<Terminal> {
+  const socket = `orchub-test-${process.pid}-${opened++}`
+  const tmux = async (...args: string[]) =>
+    (await execute('tmux', ['-L', socket, '-f', '/dev/null', ...args], { env, cwd })).stdout
+  const size = ['-x', '120', '-y', '40']
+  await tmux('new-session', '-d', ...size, '-c', cwd, ...argv, ';', 'set-option', 'remain-on-exit', 'on')
+  const screen = () => tmux('capture-pane', '-p')
+
+  return {
+    screen,
+    async shows(what, timeoutMs = 60_000) {
+      const until = Date.now() + timeoutMs
+      for (;;) {
+        const text = await screen()
+        if (what.test(text)) return text
+        if (Date.now() > until) throw new Error(`The screen never shows ${what}:\n${text}`)
+        await sleep(100)
+      }
+    },
+    async type(text) {
+      await tmux('send-keys', '-l', '--', text)
+    },
+    async press(...keys) {
+      await tmux('send-keys', ...keys)
+    },
+    async close() {
+      await tmux('kill-server').catch(() => {})
+      await endProcessesOf(env.HOME)
+    },
+  }
+}

@@ -1,0 +1,89 @@
+import type { ModelError, ModelRequest, Tool, Usage } from './play.ts'
+
+export type Json = Record<string, unknown>
+
+/** One of the model vendors' HTTP protocols. Adding one is one file that holds this. */
+export interface WireFormat {
+  readonly name: string
+  /** What is asked for at that path (without its query), or undefined when it is not one of this format's. */
+  route(path: string): 'answer' | 'count' | undefined
+  wantsStream(path: string, body: Json): boolean
+  read(body: Json): Read
+  whole(answer: Answer): Json
+  stream(answer: Answer): Iterable<StreamEvent>
+  count(tokens: number): Json
+  error(error: ModelError, message: string): Json
+}
+
+/** The part of a request that the body alone tells; formats without a word for something leave it out. */
+export interface Read {
+  readonly model?: string
+  readonly system: string
+  readonly turns: readonly Turn[]
+  readonly tools: readonly Tool[]
+  readonly schema: unknown
+}
+
+/** One entry of the conversation, in order. */
+export interface Turn {
+  readonly from: 'user' | 'model' | 'tool'
+  readonly text: string
+}
+
+/** What the server made of a reply: every default filled in, every tool by the program's own name. */
+export interface Answer {
+  readonly id: string
+  readonly model: string
+  readonly thinking: string
+  readonly text: string
+  /** `text` as it is to be streamed. */
+  readonly pieces: readonly string[]
+  readonly toolCalls: readonly AnswerToolCall[]
+  readonly usage: Usage
+}
+
+export interface AnswerToolCall extends Tool {
+  readonly id: string
+  readonly input: object
+}
+
+export interface StreamEvent {
+  readonly event?: string
+  readonly data: Json | '[DONE]'
+  /** A piece of the text: pauses come after these. */
+  readonly isPiece?: true
+}
+
+/** Programs put their own blocks among the user's words; none of them is what the user said. */
+const INJECTED =
+  /^\s*(?:<(?:system-reminder|environment_context|user_instructions|permissions|turn_aborted|session_context|hook_context|skills_instructions|apps_instructions)\b|# AGENTS\.md instructions)/
+
+export function requestOf(read: Read, agent: string | undefined): ModelRequest {
+  const { turns, tools, schema, system } = read
+  const isInjected = (turn: Turn) => turn.from === 'user' && INJECTED.test(turn.text)
+  const spoken = turns.filter((turn) => turn.text.trim() !== '' && !isInjected(turn))
+  const sinceModel = turns.slice(turns.findLastIndex((turn) => turn.from === 'model') + 1)
+  const textOf = (from: Turn['from']) =>
+    sinceModel.filter((turn) => turn.from === from && !isInjected(turn)).map((turn) => turn.text)
+  return {
+    agent,
+    model: read.model ?? '',
+    system,
+    userText: textOf('user').join('\n').trim(),
+    prompt: spoken.findLast((turn) => turn.from === 'user')?.text ?? '',
+    reminders: turns.filter(isInjected).map((turn) => turn.text),
+    toolResults: textOf('tool'),
+    tools,
+    side: tools.length === 0 || schema !== undefined,
+    schema,
+  }
+}
+
+/** Content is a string or a list of blocks in every format that came from OpenAI or Anthropic. */
+export function textOf(content: unknown): string {
+  if (typeof content === 'string') return content
+  if (!Array.isArray(content)) return content == null ? '' : JSON.stringify(content)
+  return content
+    .map((block: { text?: unknown }) => (typeof block.text === 'string' ? block.text : ''))
+    .join('')
+}

@@ -1,0 +1,94 @@
+import type { SessionState } from '../../src/model/agent.ts'
+import type { AgentStart, Arrival, Runtime, Session, SessionPort, Turn } from '../../src/runtimes/runtime.ts'
+
+/** An agent whose every move a test makes: it never does anything by itself. */
+export interface Puppet {
+  readonly start: AgentStart
+  readonly port: SessionPort
+  readonly turns: Turn[]
+  readonly notices: string[]
+  readonly interrupts: number
+  readonly ended: 'stop' | 'leave' | undefined
+  /** What the next deliveries come to. */
+  arrival: Arrival | Promise<Arrival> | Error
+  whereabouts: 'submitted' | 'absent' | 'unknown'
+  become(state: SessionState, evidence?: string): void
+}
+
+export interface Puppets extends Runtime {
+  /** The newest session of that agent. */
+  of(name: string): Puppet
+  started(name: string): number
+  failNext?: Error
+}
+
+export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppets {
+  const puppets = new Map<string, Puppet[]>()
+  const runtime: Puppets = {
+    name,
+    check: () => [],
+    of: (agent) => puppets.get(agent)!.at(-1)!,
+    started: (agent) => puppets.get(agent)?.length ?? 0,
+    async start(start, port) {
+      const failure = runtime.failNext
+      delete runtime.failNext
+      if (failure !== undefined) throw failure
+      const { puppet, session } = makePuppet(start, port)
+      puppets.set(start.name, [...(puppets.get(start.name) ?? []), puppet])
+      return session
+    },
+  }
+  return runtime
+}
+
+function makePuppet(start: AgentStart, port: SessionPort) {
+  let state: SessionState = 'initializing'
+  const puppet = {
+    start,
+    port,
+    turns: [] as Turn[],
+    notices: [] as string[],
+    interrupts: 0,
+    ended: undefined as 'stop' | 'leave' | undefined,
+    arrival: { state: 'submitted', evidence: 'the puppet nodded' } as Puppet['arrival'],
+    whereabouts: 'absent' as Puppet['whereabouts'],
+    become(next: SessionState, evidence = 'the test says so') {
+      state = next
+      port.changed(next, evidence)
+    },
+  }
+  const session: Session = {
+    get state() {
+      return state
+    },
+    async deliver(turn) {
+      puppet.turns.push(turn)
+      if (puppet.arrival instanceof Error) throw puppet.arrival
+      const arrival = await puppet.arrival
+      if (arrival.state === 'submitted') puppet.become('busy')
+      return arrival
+    },
+    async locate() {
+      return { at: puppet.whereabouts, evidence: `it is ${puppet.whereabouts}` }
+    },
+    async notice(text) {
+      puppet.notices.push(text)
+    },
+    async interrupt() {
+      puppet.interrupts += 1
+      puppet.become('idle', 'interrupted')
+      return { stopped: true, evidence: 'interrupted' }
+    },
+    async hook(event) {
+      return { heard: event }
+    },
+    async stop() {
+      puppet.ended = 'stop'
+      puppet.become('exited', 'stopped')
+    },
+    async leave() {
+      puppet.ended = 'leave'
+    },
+  }
+  return { puppet, session }
+}

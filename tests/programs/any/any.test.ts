@@ -1,0 +1,199 @@
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { watchEvidence } from '../../../src/programs/any/evidence.ts'
+import { openLogReader, releaseBefore } from '../../../src/programs/any/log-reader.ts'
+import { compilePatterns } from '../../../src/programs/any/patterns.ts'
+import { readPlace, writePlace } from '../../../src/programs/any/place.ts'
+import { createAnyProgram } from '../../../src/programs/any/program.ts'
+import type { LaunchOrder } from '../../../src/programs/program.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'orc-any-'))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const program = createAnyProgram()
+const PATTERNS = { idle: '^> $', busy: 'thinking', dialog: 'Allow\\?', submitted: 'got {id}\\b' }
+const order = (settings: object): LaunchOrder => ({
+  ...{ name: 'alice', prompt: 'You are Alice.', cwd: folder, folder: join(folder, 'alice'), nonce: 'n' },
+  ...{ url: 'http://127.0.0.1:1', token: 't', resume: undefined },
+  settings: { command: 'sh', patterns: { idle: '> $' }, ...settings },
+})
+
+describe('the settings of a program that is not known', () => {
+  it('name what is wrong and where', () => {
+    const check = (settings: unknown) => program.check(settings).map(({ path }) => path.join('.'))
+    expect(check({ command: 'sh', patterns: { idle: '> $', submitted: 'got {id}$' } })).toEqual([])
+    expect(check({ command: 'sh' })).toEqual(['patterns'])
+    expect(check({ command: [], patterns: { idle: '[' }, wait: 1 })).toEqual(
+      expect.arrayContaining(['command', 'patterns.idle', '']),
+    )
+    expect(check({ command: 'sh', patterns: { idle: 'x' }, interrupt: ['C-c; kill-server'] })).toEqual([
+      'interrupt.0',
+    ])
+    expect(check({ command: 'sh', patterns: { idle: 'x' }, env: { 'A B': '' } })).toHaveLength(1)
+  })
+})
+
+describe('its launch', () => {
+  it('is its command, with the role as the last argument where that is wanted', async () => {
+    expect(await program.launch(order({ args: ['-x'] }))).toMatchObject({
+      argv: ['sh', '-x'],
+      isLogged: true,
+    })
+    expect((await program.launch(order({ command: ['sh', '-i'], prompt: 'argument' }))).argv).toEqual([
+      ...['sh', '-i', 'You are Alice.'],
+    ])
+  })
+
+  it('is a new one every time, and forgets the log of the last', async () => {
+    const first = await program.launch(order({}))
+    writePlace(order({}).folder, { offset: 99, isBracketed: true })
+    const second = await program.launch(order({}))
+    expect(second.kept).not.toEqual(first.kept)
+    expect(readPlace(order({}).folder)).toEqual({ offset: 0, isBracketed: false })
+  })
+
+  it('says so when it is not installed, or was written as one word', async () => {
+    await expect(program.launch(order({ command: 'no-such-agent' }))).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: expect.stringContaining('Install'),
+    })
+    await expect(program.launch(order({ command: 'sh -c true' }))).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: expect.stringContaining('list'),
+    })
+  })
+})
+
+describe('its state by patterns', () => {
+  const { state, inputBox, promptIn } = compilePatterns(PATTERNS)
+
+  it('is what stands furthest down', () => {
+    expect(state(['hello', '> '])).toBe('idle')
+    expect(state(['> do it', 'thinking'])).toBe('busy')
+    expect(state(['thinking', 'Allow? [y/N] '])).toBe('waiting_input')
+    expect(state(['Allow? [y/N] y', 'thinking', 'done', '> '])).toBe('idle')
+    expect(state(['starting up'])).toBeUndefined()
+    expect(state(['> not the prompt'])).toBeUndefined()
+  })
+
+  it('is a dialog when two things stand at the same place', () => {
+    expect(compilePatterns({ idle: '\\? $', dialog: 'Allow\\? $' }).state(['Allow? '])).toBe('waiting_input')
+  })
+
+  it('makes out an empty input box, a draft, and nothing', () => {
+    const screen = (line: string, x: number) => ({ lines: ['', line], styled: [], cursor: { x, y: 1 } })
+    expect(inputBox(screen('>', 2))).toBe('empty')
+    expect(inputBox(screen('> half a', 8))).toBe('draft')
+    expect(inputBox(screen('> half a', 2))).toBe('draft')
+    expect(inputBox(screen('Allow? y', 8))).toBe('unknown')
+    expect(inputBox(screen('', 0))).toBe('unknown')
+  })
+
+  it('finds the prompt at the end of a line, to leave it out of what was said', () => {
+    expect(promptIn('> ')).toBe(0)
+    expect(promptIn('> x')).toBeUndefined()
+    expect(compilePatterns({ idle: '\\$ $' }).promptIn('last words$ ')).toBe(10)
+  })
+})
+
+describe('the evidence that it took a turn', () => {
+  const turn = {
+    ids: ['msg_1', 'msg_2'],
+    text: '[ORCHUB MESSAGE msg_1]\nx\n[END ORCHUB MESSAGE msg_1]\nand msg_2',
+  }
+  const isGiven = async (promise: Promise<unknown>) =>
+    (await Promise.race([promise, new Promise((resolve) => setImmediate(() => resolve('none')))])) !== 'none'
+
+  it('is the pattern with the id of every message in it', async () => {
+    const watch = watchEvidence(turn, compilePatterns(PATTERNS))
+    watch.line('got msg_1')
+    watch.line('got msg_22')
+    expect(await isGiven(watch.evidence)).toBe(false)
+    watch.line('got msg_2')
+    expect(await watch.evidence).toMatchObject({
+      state: 'submitted',
+      evidence: expect.stringContaining('got msg_2'),
+    })
+  })
+
+  it('is not the echo of a message that says so itself', async () => {
+    const watch = watchEvidence({ ids: ['msg_1'], text: 'x' }, compilePatterns(PATTERNS))
+    for (const line of ['> [ORCHUB MESSAGE msg_1]', 'got msg_1', '[END ORCHUB MESSAGE msg_1]'])
+      watch.line(line)
+    expect(await isGiven(watch.evidence)).toBe(false)
+    watch.line('got msg_1')
+    expect(await isGiven(watch.evidence)).toBe(true)
+  })
+
+  it('is, without such a pattern, the echo and then the busy pattern, and neither alone', async () => {
+    const patterns = compilePatterns({ idle: '> $', busy: 'thinking' })
+    const watch = watchEvidence(turn, patterns)
+    watch.state('busy')
+    watch.line('> and msg_2')
+    watch.state('idle')
+    expect(await isGiven(watch.evidence)).toBe(false)
+    watch.state('busy')
+    expect(await isGiven(watch.evidence)).toBe(true)
+  })
+})
+
+describe('the evidence for a turn of answers only', () => {
+  it('is its echo and then the prompt', async () => {
+    const watch = watchEvidence(
+      { ids: [], text: 'a\n[END ORCHESTRATOR RESPONSE]' },
+      compilePatterns(PATTERNS),
+    )
+    watch.state('idle')
+    watch.line('[END ORCHESTRATOR RESPONSE]')
+    watch.state('idle')
+    expect(await watch.evidence).toMatchObject({ state: 'submitted' })
+  })
+})
+
+describe('its log', () => {
+  it('is read by file events, in order and whole', async () => {
+    const path = join(folder, 'pane.log')
+    appendFileSync(path, 'skipped')
+    let text = ''
+    const onBytes = (bytes: Buffer) => {
+      text += bytes
+    }
+    const reader = openLogReader({ path, from: 7, onBytes, onEnd() {} })
+    appendFileSync(path, 'one')
+    await expect.poll(() => text).toBe('one')
+    const flood = 'x'.repeat(300_000)
+    appendFileSync(path, flood)
+    await expect.poll(() => text.length).toBe(300_003)
+    expect(text).toBe(`one${flood}`)
+    expect(reader.read(3, 8).toString()).toBe('ppedo')
+    reader.close()
+    appendFileSync(path, 'after')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(text).toHaveLength(300_003)
+  })
+
+  it('gives the disk back what was read, and keeps its offsets', async () => {
+    const path = join(folder, 'pane.log')
+    appendFileSync(path, Buffer.alloc(1 << 20, 'x'))
+    releaseBefore(path, 1 << 19)
+    await expect.poll(() => statSync(path).blocks * 512).toBeLessThanOrEqual(1 << 19)
+    expect(statSync(path).size).toBe(1 << 20)
+    expect(
+      readFileSync(path)
+        .subarray(1 << 19)
+        .every((byte) => byte === 0x78),
+    ).toBe(true)
+  })
+
+  it('begins at its beginning when the place is not known', () => {
+    appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
+    expect(readPlace(folder)).toEqual({ offset: 0, isBracketed: false })
+    writePlace(folder, { offset: 5, saying: 9, isBracketed: true })
+    expect(readPlace(folder)).toEqual({ offset: 5, saying: 9, isBracketed: true })
+  })
+})

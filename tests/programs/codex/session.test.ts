@@ -1,0 +1,232 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Kept } from '../../../src/programs/codex/kept.ts'
+import { openSession } from '../../../src/programs/codex/session.ts'
+import { createRecordingPort } from '../../agents/harness/recording-port.ts'
+import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
+import { agentMessage, commandApproval, THREAD, TURN, thread, turn, userMessage } from './recorded.ts'
+
+const MESSAGE = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
+const LAUNCHED = 1794725051_000
+
+interface Scene {
+  kept?: Partial<Kept>
+  answers?: Record<string, (call: Call) => Answer>
+}
+
+describe('a session of codex', () => {
+  let server: FakeAppServer
+  let opened: ReturnType<typeof openSession>
+  const ended: (() => Promise<unknown>)[] = []
+
+  afterEach(async () => {
+    for (const end of ended.splice(0)) await end()
+  })
+
+  const ANSWERS: Record<string, (call: Call) => Answer> = {
+    'thread/loaded/list': () => ({ result: { data: [THREAD], nextCursor: null } }),
+    'thread/read': () => ({ result: { thread: thread() } }),
+    'thread/resume': () => ({ result: { thread: thread(), model: 'fake-model' } }),
+    'thread/items/list': () => ({ result: { data: [], nextCursor: null } }),
+    'thread/turns/list': () => ({ result: { data: [] } }),
+    'turn/start': () => ({ result: { turn: turn('inProgress') } }),
+  }
+
+  async function open({ kept, answers }: Scene = {}) {
+    const all = { ...ANSWERS, ...answers }
+    server = await startFakeAppServer((call) => {
+      const given = all[call.method!]
+      return given === undefined ? { error: `no ${call.method}` } : given(call)
+    })
+    const port = createRecordingPort()
+    const warnings: unknown[] = []
+    opened = openSession({
+      kept: { socket: server.path, launchedAt: LAUNCHED, threads: [], ...kept },
+      port: port.port,
+      now: () => LAUNCHED + 60_000,
+      warn: (fields, text) => void warnings.push({ text, ...fields }),
+    })
+    ended.push(() => opened.session.close('leave'), server.close.bind(server))
+    await opened.ready
+    await port.until(() => opened.session.state === 'idle')
+    await until(() => server.called('thread/turns/list').length > 0)
+    return { port, session: opened.session, warnings }
+  }
+
+  async function until(isSo: () => boolean) {
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+
+  const itemCompleted = (item: object) =>
+    server.notify('item/completed', { threadId: THREAD, turnId: TURN, item, completedAtMs: 1 })
+  const status = (type: string, activeFlags?: string[]) =>
+    server.notify('thread/status/changed', { threadId: THREAD, status: { type, activeFlags } })
+  /** Answers a turn/start with the record of its message. */
+  const record = (call: Call) => {
+    setImmediate(() => itemCompleted(userMessage(MESSAGE, call.params!.clientUserMessageId as string)))
+    return { result: { turn: turn('inProgress') } }
+  }
+
+  it('calls a message submitted when its record is in the thread, by its own id', async () => {
+    const { session, port } = await open({ answers: { 'turn/start': record } })
+    expect(await session.deliver({ text: MESSAGE, ids: ['msg_1'] })).toMatchObject({
+      state: 'submitted',
+      evidence: expect.stringContaining('01a1ddf1-76bc-7fb3-a656-0cce70145936'),
+    })
+    expect(port.arrived).toMatchObject([{ ids: ['msg_1'], state: 'submitted' }])
+  })
+
+  it('may send it again when the server refused it', async () => {
+    const { session } = await open({ answers: { 'turn/start': () => ({ error: 'ActiveTurnNotSteerable' }) } })
+    expect(await session.deliver({ text: MESSAGE, ids: ['msg_1'] })).toMatchObject({
+      state: 'queued',
+      evidence: expect.stringContaining('ActiveTurnNotSteerable'),
+    })
+  })
+
+  it.each([
+    ['the answer', () => undefined],
+    ['the record', () => ({ result: { turn: turn('inProgress') } })],
+  ])('does not know what became of it when the connection breaks before %s', async (_name, answer) => {
+    const { session } = await open({ answers: { 'turn/start': answer } })
+    const arrival = session.deliver({ text: MESSAGE, ids: ['msg_1'] })
+    await until(() => server.called('turn/start').length > 0)
+    server.drop()
+    expect(await arrival).toMatchObject({ state: 'uncertain' })
+  })
+
+  it('comes back after the connection broke, and makes up for what was said meanwhile once', async () => {
+    const before = agentMessage('before', 'msg_a')
+    const meanwhile = agentMessage('meanwhile', 'msg_b')
+    let history: object[] = []
+    const { session, port } = await open({
+      answers: {
+        'thread/items/list': () => ({
+          result: {
+            data: history.map((item) => ({ turnId: TURN, item: { ...item, completedAtMs: LAUNCHED } })),
+          },
+        }),
+      },
+    })
+    itemCompleted(before)
+    await port.until(() => (port.kept as Kept | undefined)?.saidUpTo === `${TURN}/msg_a`)
+    history = [meanwhile, before]
+    server.drop()
+    await port.until(() => port.states.some(({ state }) => state === 'unknown'))
+    await port.until(() => port.said.length === 2)
+    expect(port.said.map(({ text }) => text)).toEqual(['before', 'meanwhile'])
+    expect(session.state).toBe('idle')
+    await port.until(() => (port.kept as Kept).saidUpTo === `${TURN}/msg_b`)
+  })
+
+  it('says nothing that stood in a thread before this agent had it', async () => {
+    const data = [
+      { turnId: TURN, item: { ...agentMessage('mine', 'msg_b'), completedAtMs: LAUNCHED + 5 } },
+      { turnId: TURN, item: { ...agentMessage("somebody's", 'msg_a'), completedAtMs: LAUNCHED - 5 } },
+    ]
+    const { port } = await open({ answers: { 'thread/items/list': () => ({ result: { data } }) } })
+    await port.until(() => port.said.length > 0)
+    expect(port.said).toEqual([{ text: 'mine', channel: 'api', key: `codex:${THREAD}:${TURN}/msg_b` }])
+  })
+
+  it('hears no other thread than the one in the pane (C4)', async () => {
+    const { port, session } = await open({
+      answers: {
+        'thread/read': ({ params }) => ({
+          result: {
+            thread: thread(
+              { type: 'idle' },
+              { id: params!.threadId, ephemeral: params!.threadId !== THREAD },
+            ),
+          },
+        }),
+      },
+    })
+    const threadId = 'another'
+    server.notify('thread/status/changed', { threadId, status: { type: 'active', activeFlags: [] } })
+    server.notify('item/completed', { threadId, turnId: TURN, item: agentMessage('not mine') })
+    itemCompleted(agentMessage('mine'))
+    await port.until(() => port.said.length > 0)
+    expect(port.said.map(({ text }) => text)).toEqual(['mine'])
+    expect(session.state).toBe('idle')
+  })
+
+  it('knows busy and an open dialog apart, and takes nothing then', async () => {
+    const { session, port } = await open()
+    status('active', [])
+    await port.until(() => session.state === 'busy')
+    status('active', ['waitingOnApproval'])
+    await port.until(() => session.state === 'waiting_input')
+    expect(await session.deliver({ text: MESSAGE, ids: ['msg_1'] })).toMatchObject({ state: 'queued' })
+    expect(server.called('turn/start')).toEqual([])
+  })
+
+  it('passes over what it does not understand, and goes on', async () => {
+    const { port, warnings } = await open()
+    server.send('no JSON')
+    server.send('[1]')
+    server.notify('thread/status/changed', { threadId: 7 })
+    server.send(
+      JSON.stringify({ id: 1, method: 'item/commandExecution/requestApproval', params: { threadId: 7 } }),
+    )
+    server.notify('something/new', {})
+    itemCompleted(agentMessage('still here'))
+    await port.until(() => port.said.length > 0)
+    expect(warnings).toHaveLength(4)
+  })
+
+  it('answers a dialog with the verdict, and tells the reason of a no in the turn that runs', async () => {
+    const { port } = await open({ answers: { 'turn/steer': () => ({ result: { turnId: TURN } }) } })
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    server.send(
+      JSON.stringify({ id: 3, method: 'item/commandExecution/requestApproval', params: commandApproval }),
+    )
+    const question = await port.until(() => port.asked[0])
+    question.answer({ allow: false, comment: 'not on a Friday' })
+    await until(() => server.called('turn/steer').length > 0)
+    expect(server.calls.find(({ id, method }) => id === 3 && method === undefined)).toMatchObject({
+      result: { decision: 'decline' },
+    })
+    expect(server.called('turn/steer')[0]!.params).toMatchObject({
+      expectedTurnId: TURN,
+      input: [{ type: 'text', text: 'not on a Friday' }],
+    })
+  })
+
+  it('believes in a stop only when the turn has ended', async () => {
+    const { session } = await open({
+      answers: {
+        'turn/interrupt': () => {
+          server.notify('turn/completed', { threadId: THREAD, turn: turn('interrupted') })
+          return undefined
+        },
+      },
+    })
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(await session.interrupt()).toEqual({
+      stopped: true,
+      evidence: `turn ${TURN} ended as interrupted`,
+    })
+  })
+
+  it('finds a message in an earlier conversation of the agent, and knows when it stands in none (C25)', async () => {
+    const { session } = await open({
+      kept: {
+        threads: [
+          { id: 'older', since: 1 },
+          { id: THREAD, since: 1 },
+        ],
+      },
+      answers: {
+        'thread/items/list': ({ params }) => ({
+          result: {
+            data: params!.threadId === 'older' ? [{ turnId: TURN, item: userMessage(MESSAGE) }] : [],
+          },
+        }),
+      },
+    })
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
+    expect(await session.locate('msg_11')).toMatchObject({ at: 'absent' })
+  })
+})

@@ -1,0 +1,96 @@
+import { createServer } from 'node:net'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  createFrameReader,
+  openUnixWebSocket,
+  type UnixWebSocket,
+} from '../../../src/programs/codex/unix-web-socket.ts'
+import { type FakeAppServer, frameOf, startFakeAppServer } from './fake-app-server.ts'
+
+describe('a WebSocket over a unix socket', () => {
+  let server: FakeAppServer
+  let socket: UnixWebSocket
+  let heard: string[]
+
+  beforeEach(async () => {
+    server = await startFakeAppServer(() => ({ result: 'yes' }))
+    heard = []
+    socket = await openUnixWebSocket(server.path, (text) => void heard.push(text))
+  })
+  afterEach(async () => {
+    socket.close()
+    await server.close()
+  })
+
+  async function until(isSo: () => boolean) {
+    for (let n = 0; n < 200 && !isSo(); n++) await new Promise((resolve) => setTimeout(resolve, 10))
+    expect(isSo()).toBe(true)
+  }
+
+  it.each([0, 125, 126, 65_535, 65_536, 1_000_000])('carries %i bytes both ways', async (size) => {
+    const text = '€'.repeat(size / 3) + 'x'.repeat(size % 3)
+    socket.send(JSON.stringify({ id: 1, method: 'echo', params: { text } }))
+    await until(() => server.calls.length === 1)
+    expect(server.calls[0]!.params).toEqual({ text })
+    server.send(text)
+    await until(() => heard.length === 2)
+    expect(heard[1]).toBe(text)
+  })
+
+  it('joins the pieces of a message, answers a ping between them, and minds the ends of no chunk', async () => {
+    const bytes = Buffer.concat([
+      frameOf(Buffer.from('häl').subarray(0, 2), 1, false),
+      frameOf('still there?', 9),
+      frameOf(Buffer.from('häl').subarray(2), 0, false),
+      frameOf('lo', 0),
+    ])
+    for (const byte of bytes) server.write(Buffer.from([byte]))
+    await until(() => heard.length === 1)
+    expect(heard).toEqual(['hällo'])
+    await until(() => server.pongs.length === 1)
+    expect(server.pongs).toEqual(['still there?'])
+  })
+
+  it('says that it is over, and that nothing is sent any more', async () => {
+    server.drop()
+    expect(await socket.closed).toMatch(/./)
+    expect(socket.send('{}')).toBe(false)
+  })
+
+  it('ends when the server says goodbye', async () => {
+    server.write(frameOf('', 8))
+    expect(await socket.closed).toBe('the connection was closed')
+  })
+})
+
+it('is not there where nobody listens, or somebody who speaks another language', async () => {
+  await expect(openUnixWebSocket('/nonexistent/s', () => {})).rejects.toThrow('ENOENT')
+  const server = await startFakeAppServer(() => undefined)
+  const other = createServer((socket) => socket.end('HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n'))
+  await new Promise<void>((resolve) => other.listen(`${server.path}2`, resolve))
+  await expect(openUnixWebSocket(`${server.path}2`, () => {})).rejects.toThrow('404')
+  other.close()
+  await server.close()
+})
+
+it('cuts a stream into the same frames wherever its chunks end', () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 8 }),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
+      (texts, sizes) => {
+        const bytes = Buffer.concat(texts.map((text) => frameOf(text)))
+        const reader = createFrameReader()
+        const read: string[] = []
+        for (let at = 0, n = 0; at < bytes.length; n++) {
+          const size = sizes[n % sizes.length]!
+          for (const frame of reader.read(bytes.subarray(at, at + size)))
+            if (frame !== 'too large') read.push(frame.payload.toString())
+          at += size
+        }
+        expect(read).toEqual(texts)
+      },
+    ),
+  )
+})

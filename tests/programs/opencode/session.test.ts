@@ -1,0 +1,317 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Kept } from '../../../src/programs/opencode/kept.ts'
+import { openSession } from '../../../src/programs/opencode/session.ts'
+import type { ProgramSession } from '../../../src/programs/program.ts'
+import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
+import { type FakeServer, OWN, recorded, startFakeServer } from './fake-server.ts'
+
+describe('a session of opencode', () => {
+  let server: FakeServer
+  let port: RecordingPort
+  let session: ProgramSession
+  const strange: unknown[] = []
+
+  beforeEach(async () => {
+    server = await startFakeServer()
+    port = createRecordingPort()
+    strange.length = 0
+  })
+  afterEach(async () => {
+    await session.close('leave')
+    await server.close()
+  })
+
+  async function follow(kept: Partial<Kept> = { conversations: [{ id: OWN, since: 1 }] }) {
+    session = openSession({
+      name: 'dev',
+      found: false,
+      kept: { port: 1, conversations: [], ...kept },
+      server: server.api,
+      port: port.port,
+      warn: (fields) => strange.push(fields),
+    })
+    await port.until(() => session.state !== 'initializing')
+  }
+
+  const spoken = () => port.said.map(({ text }) => text)
+  const states = () => port.states.map(({ state }) => state)
+  const userMessage = (id: string, text: string, created = 10) => ({
+    info: { id, sessionID: OWN, role: 'user' as const, time: { created } },
+    parts: [{ id: `prt_${id}`, sessionID: OWN, messageID: id, type: 'text', text }],
+  })
+  const answer = (id: string, parentID: string, text: string, created = 11) => ({
+    info: {
+      id,
+      parentID,
+      sessionID: OWN,
+      role: 'assistant' as const,
+      time: { created, completed: created + 1 },
+    },
+    parts: [
+      {
+        ...{ id: `prt_${id}`, sessionID: OWN, messageID: id, type: 'text', text },
+        time: { start: created, end: created + 1 },
+      },
+    ],
+  })
+
+  it('begins a conversation, keeps it and shows it in the pane', async () => {
+    await follow({})
+    expect(session.state).toBe('idle')
+    expect(server.calls[0]).toEqual({ path: '/session', body: { title: 'dev' } })
+    expect(port.kept).toEqual({ port: 1, conversations: [{ id: OWN, since: 1 }] })
+    await server.called('/tui/select-session')
+  })
+
+  it('says a whole text once, with its own key, and keeps how far it came (C4, C25)', async () => {
+    await follow()
+    server.emit(...recorded('turn'))
+    await port.until(() => states().at(-1) === 'idle' && port.said.length > 0)
+    expect(port.said).toEqual([
+      {
+        text: 'FAKE REPLY to <<[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]>>',
+        channel: 'api',
+        key: 'prt_1ddf10916001iIbV3VsazKG55J',
+      },
+    ])
+    await port.until(() => (port.kept as Kept).saidUpTo === 'msg_1ddf101b5001lmB9taSyNcTFM1')
+    expect(states()).toEqual(['idle', 'busy', 'idle'])
+  })
+
+  it('tells that a message stands in the conversation, and then that its answer began', async () => {
+    await follow()
+    server.emit(...recorded('turn'))
+    await port.until(() => port.arrived.length === 2)
+    expect(port.arrived).toMatchObject([
+      { ids: ['msg_1'], state: 'submitted', evidence: expect.stringContaining('msg_1ddf10142001') },
+      { ids: ['msg_1'], state: 'read', evidence: expect.stringContaining('msg_1ddf101b5001') },
+    ])
+  })
+
+  it('tells what an answer cost and how full the context is (C26)', async () => {
+    await follow()
+    server.emit(...recorded('turn'))
+    await port.until(() => port.used.length > 0)
+    expect(port.used).toEqual([
+      {
+        model: 'fake/m',
+        contextTokens: 10,
+        contextWindow: 100_000,
+        spent: { key: 'msg_1ddf101b5001lmB9taSyNcTFM1', input: 10, output: 5, cacheRead: 0, cacheWrite: 0 },
+      },
+    ])
+  })
+
+  it('asks for leave and gives the verdict back', async () => {
+    await follow()
+    const events = recorded('permission')
+    const replied = events.findIndex((line) => line.includes('permission.replied'))
+    server.emit(...events.slice(0, replied))
+    const question = await port.until(() => port.asked[0])
+    expect(question).toMatchObject({
+      key: 'per_1ddf1a8d2001osg3nFCX3mKGlw',
+      tool: 'bash',
+      input: { command: 'echo perm1', patterns: ['echo perm1'] },
+    })
+    expect(session.state).toBe('waiting_input')
+    question.answer({ allow: true })
+    await server.called('/permission/per_1ddf1a8d2001osg3nFCX3mKGlw/reply')
+    expect(server.calls.at(-1)!.body).toEqual({ reply: 'once' })
+    server.emit(...events.slice(replied))
+    await port.until(() => spoken().includes('TOOL SAID: perm1\n') && session.state === 'idle')
+  })
+
+  it('tells the agent of every no, so that its turn goes on (C9)', async () => {
+    await follow()
+    server.emit(...recorded('permission').slice(0, 12))
+    const question = await port.until(() => port.asked[0])
+    question.answer({ allow: false })
+    await server.called(`/permission/${question.key}/reply`)
+    expect(server.calls.at(-1)!.body).toEqual({ reply: 'reject', message: 'A person said no.' })
+  })
+
+  it('closes the request when it is answered in the pane', async () => {
+    await follow()
+    server.emit(...recorded('permission'))
+    const question = await port.until(() => port.asked[0])
+    await port.until(() => question.isGone)
+    await port.until(() => session.state === 'idle')
+    expect(server.calls).toEqual([])
+  })
+
+  it('does not say a text that an interruption has cut (C5)', async () => {
+    await follow()
+    server.emit(...recorded('interrupted-text'), ...recorded('turn'))
+    await port.until(() => port.said.length > 0)
+    expect(spoken()).toEqual([expect.stringContaining('ORCHUB MESSAGE msg_1')])
+  })
+
+  it('clears away the dialog that an interrupted turn leaves on the screen', async () => {
+    await follow()
+    server.emit(...recorded('interrupted-permission').slice(0, -1))
+    await server.called('/permission/per_1ddf231c8001NbGmAK6uMfQ1m1/reply')
+    expect(server.calls.at(-1)!.body).toEqual({ reply: 'reject' })
+    server.emit(...recorded('interrupted-permission').slice(-1))
+    await port.until(() => session.state === 'idle')
+    expect(port.asked[0]!.isGone).toBe(true)
+  })
+
+  it('does not take the word of a subagent for its own, but counts its cost (C4)', async () => {
+    await follow()
+    server.emit(...recorded('subagent'))
+    await port.until(() => states().at(-1) === 'idle' && port.said.length === 2)
+    expect(spoken()).toEqual(['FAKE REPLY to <<TASKTOOL>>', expect.stringMatching(/^TOOL SAID/)])
+    await port.until(() => port.used.length === 3)
+    expect(port.used.filter(({ contextTokens }) => contextTokens === undefined)).toHaveLength(1)
+  })
+
+  it('does not say the summary of a compacted context (C4)', async () => {
+    await follow()
+    server.emit(...recorded('compaction'), ...recorded('turn'))
+    await port.until(() => port.said.length > 0)
+    expect(spoken()).toEqual([expect.stringContaining('ORCHUB MESSAGE msg_1')])
+  })
+
+  it('says only the whole text when the connection to the model broke', async () => {
+    await follow()
+    server.emit(...recorded('broken-connection'))
+    await port.until(() => states().length === 3)
+    await port.until(() => port.said.length > 0)
+    expect(spoken()).toEqual([expect.stringMatching(/^FAKE REPLY to <<BREAKTEXT .* all>>$/)])
+  })
+
+  it('reads again what it missed while the connection was lost, and says nothing twice', async () => {
+    await follow()
+    server.setMessages([userMessage('msg_a1', 'hi'), answer('msg_a2', 'msg_a1', 'Said before.')])
+    server.drop()
+    await port.until(() => spoken().includes('Said before.'))
+    expect(states()).toContain('unknown')
+    server.setMessages([
+      userMessage('msg_a1', 'hi'),
+      answer('msg_a2', 'msg_a1', 'Said before.'),
+      userMessage('msg_a3', '[ORCHUB MESSAGE msg_7]\nx\n[END ORCHUB MESSAGE msg_7]'),
+      answer('msg_a4', 'msg_a3', 'Said meanwhile.'),
+      answer('msg_a5', 'msg_a3', 'And this.'),
+    ])
+    server.drop()
+    await port.until(() => spoken().includes('And this.'))
+    expect(spoken()).toEqual(['Said before.', 'Said meanwhile.', 'And this.'])
+    expect(port.arrived).toMatchObject([
+      { ids: ['msg_7'], state: 'submitted' },
+      { ids: ['msg_7'], state: 'read' },
+    ])
+  })
+
+  it('begins after a restart where it had come to', async () => {
+    server.setMessages([
+      userMessage('msg_a1', 'hi'),
+      answer('msg_a2', 'msg_a1', 'Long ago.'),
+      answer('msg_a3', 'msg_a1', 'Kept.'),
+      answer('msg_a4', 'msg_a1', 'New.'),
+    ])
+    await follow({ conversations: [{ id: OWN, since: 1 }], saidUpTo: 'msg_a3' })
+    await port.until(() => spoken().includes('New.'))
+    expect(spoken()).toEqual(['Kept.', 'New.'])
+  })
+
+  it('does not say what a fork copied into the conversation', async () => {
+    server.setMessages([
+      userMessage('msg_a1', 'hi', 5),
+      answer('msg_a2', 'msg_a1', 'In the other one.', 6),
+      answer('msg_a3', 'msg_a1', 'Here.', 100),
+    ])
+    await follow({ conversations: [{ id: OWN, since: 50 }] })
+    await port.until(() => port.said.length > 0)
+    expect(spoken()).toEqual(['Here.'])
+  })
+
+  it('closes what was answered while the connection was lost', async () => {
+    server.answers['/permission'] = [
+      { id: 'per_1', sessionID: OWN, permission: 'edit', patterns: ['a.ts'], metadata: {} },
+    ]
+    await follow()
+    expect(session.state).toBe('waiting_input')
+    server.answers['/permission'] = []
+    server.drop()
+    await port.until(() => session.state === 'idle')
+    expect(port.asked).toMatchObject([{ key: 'per_1', isGone: true }])
+  })
+
+  it('gives a message to the program and knows it by its place in the conversation', async () => {
+    await follow()
+    const [stands, part] = recorded('turn')
+    const turn = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
+    const arrival = session.deliver(turn)
+    await server.called(`/session/${OWN}/prompt_async`)
+    expect(server.calls.at(-1)!.body).toEqual({ parts: [{ type: 'text', text: turn.text }] })
+    server.emit(stands!, part!)
+    expect(await arrival).toMatchObject({
+      state: 'submitted',
+      evidence: expect.stringContaining('msg_1ddf10142'),
+    })
+    expect(session.state).toBe('busy')
+  })
+
+  it('keeps a message that the program refused', async () => {
+    await follow()
+    server.refuse()
+    expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
+  })
+
+  it('gives a busy agent a notice only, without a turn of its own (C2)', async () => {
+    server.answers['/session/status'] = { [OWN]: { type: 'busy' } }
+    await follow()
+    expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
+    await session.notice('1 message waits')
+    expect(server.calls).toEqual([
+      {
+        path: `/session/${OWN}/prompt_async`,
+        body: { noReply: true, parts: [{ type: 'text', text: '1 message waits' }] },
+      },
+    ])
+  })
+
+  it('says where a message is by what stands in the conversation, or that nobody knows', async () => {
+    server.setMessages([
+      userMessage('msg_a1', '[ORCHUB MESSAGE msg_7]\nx\n[END ORCHUB MESSAGE msg_7]'),
+      ...['msg_a2', 'msg_a3', 'msg_a4'].map((id) => answer(id, 'msg_a1', '[ORCHUB MESSAGE msg_8]')),
+    ])
+    await follow()
+    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
+    // The agent's own text is no evidence.
+    expect(await session.locate('msg_8')).toMatchObject({ at: 'absent' })
+    expect(await session.locate('msg_70')).toMatchObject({ at: 'absent' })
+    await server.close()
+    expect(await session.locate('msg_7')).toMatchObject({ at: 'unknown' })
+    server = await startFakeServer()
+  })
+
+  it('calls a turn stopped only when the program says that it is idle (C2)', async () => {
+    server.answers['/session/status'] = { [OWN]: { type: 'busy' } }
+    await follow()
+    const stopped = session.interrupt()
+    await server.called(`/session/${OWN}/abort`)
+    server.emit(`{"type":"session.status","properties":{"sessionID":"${OWN}","status":{"type":"idle"}}}`)
+    expect(await stopped).toMatchObject({ stopped: true })
+  })
+
+  it('tells of an event that is not as it knows it, and goes on', async () => {
+    await follow()
+    server.emit(
+      '{"type":"session.status","properties":{"other":1}}',
+      '{"type":"brand.new"}',
+      ...recorded('turn'),
+    )
+    await port.until(() => port.said.length > 0)
+    expect(strange).toHaveLength(1)
+  })
+
+  it('is exited for good when its process ended, and asks no more', async () => {
+    server.answers['/permission'] = [{ id: 'per_1', sessionID: OWN, permission: 'edit' }]
+    await follow()
+    session.exited('exit status 1')
+    expect(session.state).toBe('exited')
+    expect(port.states.at(-1)).toEqual({ state: 'exited', evidence: 'exit status 1' })
+    expect(port.asked[0]!.isGone).toBe(true)
+  })
+})

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
+import { describeRuntime } from '../conformance.ts'
+import { clock, fakeAgent, isRunning, recordedIn } from './harness.ts'
+
+describeRuntime('acp', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'orc-acp-'))
+  return {
+    runtime: createAcpRuntime({
+      clock,
+      log: { debug: () => {}, warn: () => {} },
+      bin: 'orc',
+      limits: { graceMs: 1000, quietMs: 100 },
+    }),
+    agent: (over = {}) => ({
+      name: 'coder',
+      program: 'any',
+      settings: fakeAgent(folder),
+      prompt: 'You write code.',
+      cwd: folder,
+      folder: join(folder, 'private'),
+      kept: undefined,
+      nonce: 'n1',
+      credentials: async () => ({ url: 'http://127.0.0.1:9', token: 'orc_token' }),
+      ...over,
+    }),
+    wrong: { settings: { command: 'x', env: { A: 1 } }, path: ['env', 'A'] },
+    missing: { command: 'no-such-program-anywhere' },
+    endsAtOnce: { settings: fakeAgent(folder, ['--exit-at-once']), lastWords: 'no configuration found' },
+    leftovers: async () =>
+      recordedIn<{ pid: number }>(folder, 'start')
+        .map(({ pid }) => pid)
+        .filter(isRunning),
+    close: () => rm(folder, { recursive: true, force: true, maxRetries: 5 }),
+  }
+})

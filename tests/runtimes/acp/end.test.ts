@@ -1,0 +1,88 @@
+import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import { isRunning, startIdle, turn } from './harness.ts'
+
+const pidOf = (started: Awaited<ReturnType<typeof startIdle>>) =>
+  started.place.record<{ pid: number }>('start').at(-1)!.pid
+
+describe('the end of an ACP agent', () => {
+  it('leaves nothing behind: no process, no child, marked or not (C15)', async () => {
+    const started = await startIdle()
+    await started.session.deliver(turn('CHILDREN', 'msg_1'))
+    await started.reaches('idle')
+    const pids = [pidOf(started), ...started.place.record<number[]>('children')[0]!]
+    expect(pids.map(isRunning)).toEqual([true, true, true])
+    await started.session.stop()
+    expect(pids.map(isRunning)).toEqual([false, false, false])
+    expect(started.states.at(-1)).toEqual({ state: 'exited', evidence: 'was stopped' })
+  })
+
+  it('comes to one that does not want to end', async () => {
+    const started = await startIdle({ flags: ['--stubborn'], limits: { graceMs: 200 } })
+    await started.session.stop()
+    expect(isRunning(pidOf(started))).toBe(false)
+  })
+
+  it('comes to one that was stopped (SIGSTOP)', async () => {
+    const started = await startIdle({ limits: { graceMs: 2000 } })
+    process.kill(pidOf(started), 'SIGSTOP')
+    await started.session.stop()
+    expect(isRunning(pidOf(started))).toBe(false)
+  })
+
+  it('comes with the service, and its state says that the conversation goes on', async () => {
+    const started = await startIdle()
+    await started.session.leave()
+    expect(isRunning(pidOf(started))).toBe(false)
+    expect(started.states.at(-1)?.evidence).toContain('will be taken up again')
+  })
+
+  it('may be asked for twice, and long after it', async () => {
+    const { session, states } = await startIdle()
+    await Promise.all([session.stop(), session.stop()])
+    await session.stop()
+    expect(states.filter(({ state }) => state === 'exited')).toHaveLength(1)
+  })
+
+  it('in the middle of a turn leaves it uncertain, and tells code and complaint (C27)', async () => {
+    const { session, reaches } = await startIdle()
+    expect(await session.deliver(turn('DIE 7', 'msg_1'))).toEqual({
+      state: 'uncertain',
+      evidence: 'the agent ended without a sign of it',
+    })
+    expect(await reaches('exited')).toBe('exited with code 7: dying as told, with 7')
+    expect((await session.locate('msg_1')).at).toBe('unknown')
+    expect(await session.deliver(turn('SAY x', 'msg_2'))).toMatchObject({ state: 'queued' })
+  })
+
+  it('does not swallow its last words', async () => {
+    const { session, said, reaches } = await startIdle()
+    await session.deliver(turn('SAY last words\nDIE 0', 'msg_1'))
+    await reaches('exited')
+    expect(said.join('')).toBe('last words')
+  })
+
+  it('by a signal is told as such, and what it started ends too', async () => {
+    const started = await startIdle()
+    await started.session.deliver(turn('CHILDREN', 'msg_1'))
+    await started.reaches('idle')
+    process.kill(pidOf(started), 'SIGKILL')
+    expect(await started.reaches('exited')).toMatch(/^was ended by SIGKILL/)
+    const [marked, unmarked] = started.place.record<number[]>('children')[0]!
+    expect(isRunning(marked!)).toBe(false)
+    // Nothing ties it to the agent any more: not the mark, not the group, not a parent.
+    process.kill(unmarked!)
+  })
+
+  it('of a service that was killed: the next one ends what is left before it takes the conversation up', async () => {
+    const orphan = spawn('sleep', ['300'], {
+      detached: true,
+      stdio: 'ignore',
+      env: { PATH: process.env.PATH, ORC_SESSION: 'mark-of-before' },
+    })
+    await sleep(50)
+    await startIdle({ kept: { program: process.execPath, mark: 'mark-of-before' } })
+    expect(isRunning(orphan.pid!)).toBe(false)
+  })
+})

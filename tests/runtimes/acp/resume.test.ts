@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { minuteIsOver } from '../../../src/runtimes/acp/surroundings.ts'
+import { openPlace, start, startIdle, turn } from './harness.ts'
+
+/** A conversation of one message, whose process is gone. */
+async function earlier(flags: readonly string[] = []) {
+  const place = openPlace()
+  const first = await startIdle({ place, flags })
+  await first.session.deliver(turn('SAY <orc-command type="x"/>', 'msg_1'))
+  await first.reaches('idle')
+  await first.session.leave()
+  return { place, kept: first.recorder.kept as object, flags }
+}
+
+describe('an ACP conversation after a restart', () => {
+  it('is taken up again by its id, and said so (C25)', async () => {
+    const before = await earlier()
+    const again = await start(before)
+    expect(await again.reaches('idle')).toBe('fake 1.0: conversation conversation-1 was taken up again')
+    expect(again.place.record('load')).toMatchObject([{ sessionId: 'conversation-1' }])
+    expect(again.place.record('new')).toHaveLength(1)
+    expect(again.recorder.kept).toMatchObject({ conversation: { sessionId: 'conversation-1' } })
+  })
+
+  it('is not heard twice: what is replayed is no new word (C4)', async () => {
+    const again = await startIdle(await earlier())
+    await again.session.deliver(turn('SAY new', 'msg_2'))
+    await again.reaches('idle')
+    expect(again.said).toEqual(['new'])
+  })
+
+  it('is not heard twice even when the agent replays after it answered session/load', async () => {
+    const again = await startIdle(await earlier(['--late-replay']))
+    await again.session.deliver(turn('SAY new', 'msg_2'))
+    await again.reaches('idle')
+    expect(again.said).toEqual(['new'])
+    expect((await again.session.locate('msg_1')).at).toBe('submitted')
+  })
+
+  it('shows by its replay what it was given, and what not (C25)', async () => {
+    const { session } = await startIdle(await earlier())
+    expect(await session.locate('msg_1')).toEqual({
+      at: 'submitted',
+      evidence: 'it is in the history the agent replayed',
+    })
+    expect((await session.locate('msg_2')).at).toBe('absent')
+    expect((await session.locate('msg_11')).at).toBe('absent')
+  })
+
+  it('shows nothing where the agent resumes without a replay', async () => {
+    const { session, place } = await startIdle(await earlier(['--no-load', '--resume']))
+    expect(place.record('resume')).toHaveLength(1)
+    expect((await session.locate('msg_1')).at).toBe('unknown')
+  })
+
+  it('answers where a message is only once it is open', async () => {
+    const { session } = await start(await earlier())
+    expect(session.state).toBe('initializing')
+    expect((await session.locate('msg_1')).at).toBe('submitted')
+  })
+
+  it('gets its role again (ask 15)', async () => {
+    const { session, place } = await startIdle(await earlier())
+    await session.deliver(turn('SAY new', 'msg_2'))
+    expect(place.record<string>('prompt').at(-1)).toMatch(/^\[ORCHUB MESSAGE role\]\n.*\n.*taken up again/)
+  })
+
+  it('begins anew, said so, when the agent does not know it or cannot resume', async () => {
+    const { place, kept } = await earlier()
+    const wrong = await start({ place, kept: { ...kept, conversation: { sessionId: 'gone', begunAt: 0 } } })
+    expect(await wrong.reaches('idle')).toMatch(
+      /^fake 1\.0: conversation gone could not be taken up again \(.*\): conversation-2 began$/,
+    )
+    expect((await wrong.session.locate('msg_1')).at).toBe('unknown')
+    const unable = await start({ place, kept, flags: ['--no-load'] })
+    expect(await unable.reaches('idle')).toContain('could not be taken up again (the agent cannot do that)')
+  })
+
+  it('is not handed to another program', async () => {
+    const { place, kept } = await earlier()
+    const { reaches } = await start({ place, kept: { ...kept, program: 'gemini' } })
+    expect(await reaches('idle')).toContain('began')
+    expect(place.record('load')).toEqual([])
+  })
+
+  it('survives what was kept by nobody', async () => {
+    const { reaches } = await start({ kept: { strange: true } })
+    expect(await reaches('idle')).toContain('conversation-1 began')
+  })
+
+  it('is not taken up in the minute it began by a program that would overwrite it', async () => {
+    const begunAt = Date.UTC(2030, 0, 1, 12, 0, 20)
+    const waits: number[] = []
+    const at = (seconds: number) => ({
+      now: () => begunAt + seconds * 1000,
+      after: (ms: number, callback: () => void) => {
+        waits.push(ms)
+        callback()
+        return () => {}
+      },
+    })
+    await minuteIsOver(at(10), begunAt)
+    await minuteIsOver(at(45), begunAt)
+    await minuteIsOver(at(-3600), begunAt)
+    expect(waits).toEqual([31_000])
+  })
+})

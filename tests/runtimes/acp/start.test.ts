@@ -1,0 +1,150 @@
+import { describe, expect, it } from 'vitest'
+import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
+import { start, startIdle, turn } from './harness.ts'
+
+const runtime = createAcpRuntime({
+  clock: { now: () => 0, after: () => () => {} },
+  log: { debug: () => {}, warn: () => {} },
+  bin: 'orc',
+})
+
+describe('the settings of an ACP agent', () => {
+  it('are all optional for a program that is known (S1.2)', () => {
+    expect(runtime.check({ program: 'gemini', settings: undefined })).toEqual([])
+    expect(runtime.check({ program: 'codex', settings: { model: 'm', mode: 'read-only' } })).toEqual([])
+  })
+
+  it('need a command for any other program, and say where it is missing', () => {
+    expect(runtime.check({ program: 'any', settings: {} })).toMatchObject([{ path: ['command'] }])
+    expect(runtime.check({ program: undefined, settings: { command: 'x' } })).toEqual([])
+  })
+
+  it('are refused with the path of what is wrong', () => {
+    expect(runtime.check({ program: 'gemini', settings: { args: 'x' } })).toMatchObject([{ path: ['args'] }])
+    expect(runtime.check({ program: 'gemini', settings: { comand: 'x' } })).toHaveLength(1)
+    expect(runtime.check({ program: 'cursor', settings: {} })[0]?.hint).toContain('gemini')
+  })
+})
+
+describe('starting an ACP agent', () => {
+  it('gives it its own identity, and nothing else of the service (C3)', async () => {
+    const environment = {
+      ...process.env,
+      ORC_TOKEN: 'the operator',
+      ORC_AGENT: 'someone',
+      DATABASE_URL: 'postgres://secret',
+      CLAUDECODE: '1',
+    }
+    const { place } = await startIdle({ environment })
+    const [{ env }] = place.record<{ env: Record<string, string> }>('start') as [
+      { env: Record<string, string> },
+    ]
+    expect(env).toMatchObject({
+      ORC_URL: 'http://127.0.0.1:7420',
+      ORC_TOKEN: 'orc_secret',
+      ORC_AGENT: 'coder',
+      ORC_BIN: '/opt/orc/bin/orc',
+    })
+    expect(env.ORC_SESSION).toMatch(/^[0-9a-f-]{36}$/)
+    expect(env).not.toHaveProperty('DATABASE_URL')
+    expect(env).not.toHaveProperty('CLAUDECODE')
+  })
+
+  it('keeps the token out of the command line', async () => {
+    const { place } = await startIdle()
+    expect(JSON.stringify(place.record<{ argv: string[] }>('start')[0]?.argv)).not.toContain('orc_secret')
+  })
+
+  it('hands it our tools over HTTP, or over stdio where it has no HTTP', async () => {
+    const over = async (...flags: string[]) => {
+      const { place } = await startIdle({ flags })
+      return place.record<{ mcpServers: unknown[] }>('new')[0]?.mcpServers
+    }
+    expect(await over()).toEqual([
+      {
+        type: 'http',
+        name: 'orc',
+        url: 'http://127.0.0.1:7420/mcp',
+        headers: [{ name: 'Authorization', value: 'Bearer orc_secret' }],
+      },
+    ])
+    expect(await over('--no-http')).toMatchObject([
+      { name: 'orc', command: '/opt/orc/bin/orc', args: ['mcp'] },
+    ])
+  })
+
+  it('is initializing until the session is open, then idle, and says by what it knows', async () => {
+    const started = await start()
+    expect(started.session.state).toBe('initializing')
+    expect(await started.reaches('idle')).toBe('fake 1.0: conversation conversation-1 began')
+    expect(started.states.map(({ state }) => state)).toEqual(['idle'])
+  })
+
+  it('sets the mode the settings name, and fails on one that is not offered', async () => {
+    const { place } = await startIdle({ settings: { mode: 'plan' } })
+    expect(place.record('mode')).toEqual(['plan'])
+    const wrong = await start({ settings: { mode: 'warp' } })
+    expect(await wrong.reaches('error')).toContain('it offers no mode warp; it offers ask, plan')
+  })
+
+  it('is refused for a program that is not installed, with how to get it', async () => {
+    const settings = { command: 'no-such-program-anywhere' }
+    await expect(start({ program: 'gemini', settings })).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: expect.stringContaining('npm install -g @google/gemini-cli'),
+    })
+    await expect(start({ settings: { command: './not/there' } })).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+    })
+  })
+
+  it('is refused in a folder that is not there', async () => {
+    await expect(start({ cwd: '/no/such/folder' })).rejects.toMatchObject({ code: 'RUNTIME_FAILED' })
+  })
+
+  it('ends in an error that says why: a hang, another protocol version, a login', async () => {
+    const why = async (flag: string, limits = {}) => (await start({ flags: [flag], limits })).reaches('error')
+    expect(await why('--hang', { answerMs: 300 })).toContain('no answer to initialize within 0.3 s')
+    expect(await why('--version-9')).toContain('it speaks version 9 of ACP, not 1')
+    expect(await why('--login')).toMatch(/Authentication required.*Log in to it first/)
+  })
+
+  it('is exited, with code and complaint, when the program ends at once', async () => {
+    const { reaches } = await start({ flags: ['--exit-at-once'] })
+    expect(await reaches('exited')).toBe('exited with code 3: no configuration found')
+  })
+})
+
+describe('the role of an ACP agent', () => {
+  it('is the first part of the first turn, in a frame, and not a turn of its own', async () => {
+    const { session, place, until } = await startIdle()
+    expect(place.record('prompt')).toEqual([])
+    await session.deliver(turn('SAY one', 'msg_1'))
+    await until(() => session.state === 'idle', 'the end of the turn')
+    await session.deliver(turn('SAY two', 'msg_2'))
+    const [first, second] = place.record<string>('prompt')
+    expect(first).toMatch(
+      /^\[ORCHUB MESSAGE role\]\n[\s\S]*You write code\.[\s\S]*\[END ORCHUB MESSAGE role\]\n\n\[ORCHUB MESSAGE msg_1\]/,
+    )
+    expect(second).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
+  })
+
+  it('is a system prompt where the agent takes one', async () => {
+    const { session, place } = await startIdle({ flags: ['--system-prompt'] })
+    expect(place.record('new')).toMatchObject([
+      { systemPrompt: { mode: 'append', content: [{ type: 'text', text: 'You write code.' }] } },
+    ])
+    await session.deliver(turn('SAY one', 'msg_1'))
+    expect(place.record<string>('prompt')[0]).toMatch(/^\[ORCHUB MESSAGE msg_1\]/)
+  })
+
+  it('comes again after a compaction', async () => {
+    const { session, place, reaches } = await startIdle()
+    await session.deliver(
+      turn('UPDATE {"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}', 'msg_1'),
+    )
+    await reaches('idle')
+    await session.deliver(turn('SAY two', 'msg_2'))
+    expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE role\][\s\S]*was compacted/)
+  })
+})

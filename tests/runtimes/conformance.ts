@@ -1,0 +1,192 @@
+/** What every runtime holds to; each runs the suite with an agent that does what its turns say. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AgentStart, Runtime, Session, Turn } from '../../src/runtimes/runtime.ts'
+import { createRecorder, type Recorder } from './recorder.ts'
+
+export interface RuntimePlace {
+  readonly runtime: Runtime
+  /** One that says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
+  agent(over?: Partial<AgentStart>): AgentStart
+  /** Settings that are wrong, and the path of the mistake inside them. */
+  readonly wrong: { settings: unknown; path: (string | number)[] }
+  /** Settings of an agent whose program is not installed. */
+  readonly missing?: unknown
+  /** Settings of an agent that ends at once, and what it says before. */
+  readonly endsAtOnce?: { settings: unknown; lastWords: string }
+  /** The service ends and comes back: another runtime of the same place. */
+  reopen?(): Promise<Runtime>
+  /** What the agent left running. */
+  leftovers?(): Promise<readonly number[]>
+  close(): Promise<void>
+}
+
+export function turnOf(id: string, body: string): Turn {
+  return {
+    ids: [id],
+    text: [
+      `[ORCHUB MESSAGE ${id}]`,
+      'From: Bob',
+      'Title: a task',
+      'Priority: normal',
+      '',
+      body,
+      '',
+      `[END ORCHUB MESSAGE ${id}]`,
+    ].join('\n'),
+  }
+}
+
+export function describeRuntime(name: string, open: () => Promise<RuntimePlace>) {
+  describe(`the runtime ${name}`, () => {
+    let place: RuntimePlace
+    let port: Recorder
+    const sessions: Session[] = []
+
+    beforeEach(async () => {
+      place = await open()
+      port = createRecorder()
+    })
+    afterEach(async () => {
+      await Promise.all(sessions.splice(0).map((session) => session.stop().catch(() => {})))
+      await place.close()
+    })
+
+    async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): Promise<Session> {
+      const session = await runtime.start(place.agent(over), port)
+      sessions.push(session)
+      return session
+    }
+
+    it('starts an agent that becomes idle (S1.3)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      expect(session.state).toBe('idle')
+    })
+
+    it('puts a turn before the agent and says what it answered (S1.2, C27)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      const arrival = await session.deliver(turnOf('msg_7', 'say the answer is 42'))
+      expect(['submitted', 'read']).toContain(arrival.state)
+      expect(arrival.evidence).not.toBe('')
+      await port.until('the answer came', () => port.text().includes('the answer is 42'))
+    })
+
+    it('gives each turn once and in order (C25)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      for (const number of [1, 2, 3]) {
+        await session.deliver(turnOf(`msg_${number}`, `say answer-${number}-only`))
+        await port.until(`answer ${number} came`, () => port.text().includes(`\nanswer-${number}-only`))
+        await port.until('it is idle again', () => session.state === 'idle')
+      }
+      const answers = [...port.text().matchAll(/^answer-(\d)-only$/gm)].map(([, number]) => number)
+      expect(answers).toEqual(['1', '2', '3'])
+    })
+
+    it('knows that a message was never given to the agent, or does not claim to know (C25)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      const { at } = await session.locate('msg_404')
+      expect(['absent', 'unknown']).toContain(at)
+    })
+
+    it('takes a notice without ending the turn or failing (C2)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      await session.notice('[ORCHUB NOTICE] something waits')
+      expect(session.state).not.toBe('exited')
+    })
+
+    it('claims that a turn was stopped only when it was (C2)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      const delivery = session.deliver(turnOf('msg_1', 'work 1500'))
+      await port.untilState('busy')
+      const { stopped, evidence } = await session.interrupt()
+      expect(evidence).not.toBe('')
+      expect(session.state === 'busy').toBe(!stopped)
+      await delivery
+    })
+
+    it('stops an agent so that nothing of it is left (C15)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      await session.stop()
+      expect(session.state).toBe('exited')
+      expect(port.states.at(-1)?.state).toBe('exited')
+      expect((await place.leftovers?.()) ?? []).toEqual([])
+    })
+
+    it('does not give a turn to an agent that was stopped (C27)', async () => {
+      const session = await start()
+      await port.untilState('idle')
+      await session.stop()
+      const arrival = await session.deliver(turnOf('msg_1', 'say hello'))
+      expect(arrival.state).toBe('queued')
+    })
+
+    it('runs several agents side by side', async () => {
+      const ports = [createRecorder(), createRecorder(), createRecorder()]
+      const team = await Promise.all(
+        ports.map((each, number) => place.runtime.start(place.agent({ name: `agent${number}` }), each)),
+      )
+      sessions.push(...team)
+      await Promise.all(ports.map((each) => each.untilState('idle')))
+      await Promise.all(team.map((session, n) => session.deliver(turnOf(`msg_${n}`, `say I am number ${n}`))))
+      for (const [n, each] of ports.entries()) {
+        await each.until('it answered', () => each.text().includes(`I am number ${n}`))
+        expect(each.text()).not.toContain(`I am number ${(n + 1) % 3}`)
+      }
+    })
+
+    it('names the place of a mistake in the settings', () => {
+      const agent = place.agent({ settings: place.wrong.settings })
+      const problems = place.runtime.check(agent)
+      expect(problems.map((problem) => problem.path)).toContainEqual(place.wrong.path)
+      expect(problems.every((problem) => problem.hint !== '' && problem.message !== '')).toBe(true)
+      expect(place.runtime.check(place.agent())).toEqual([])
+    })
+
+    it('says so when the program is not installed', async ({ skip }) => {
+      if (place.missing === undefined) return skip()
+      await expect(start({ settings: place.missing })).rejects.toMatchObject({
+        code: 'PROGRAM_MISSING',
+        hint: expect.stringMatching(/\w/),
+      })
+    })
+
+    it('tells how an agent ended that ends at once', async ({ skip }) => {
+      if (place.endsAtOnce === undefined) return skip()
+      const { settings, lastWords } = place.endsAtOnce
+      let told: string
+      try {
+        await start({ settings })
+        await port.untilState('exited')
+        told = port.states.at(-1)!.evidence
+      } catch (error) {
+        told = (error as Error).message
+      }
+      expect(told).toContain(lastWords)
+    })
+
+    it('finds an agent again that outlived the service, without a new token (C25)', async ({ skip }) => {
+      if (place.reopen === undefined) return skip()
+      const session = await start()
+      await port.untilState('idle')
+      await session.leave()
+      await place.runtime.close?.()
+      sessions.length = 0
+      const again = await place.reopen()
+      const { kept } = port
+      port = createRecorder()
+      const found = await start(
+        { kept, credentials: () => Promise.reject(new Error('not asked for')) },
+        again,
+      )
+      await port.untilState('idle')
+      await found.deliver(turnOf('msg_9', 'say still here'))
+      await port.until('it answered', () => port.text().includes('still here'))
+    })
+  })
+}

@@ -1,0 +1,75 @@
+import type { SessionState } from '../../src/model/agent.ts'
+import type { SessionPort, Usage, Utterance } from '../../src/runtimes/runtime.ts'
+
+export interface Recorder extends SessionPort {
+  readonly utterances: Utterance[]
+  readonly states: { state: SessionState; evidence: string }[]
+  readonly arrivals: { ids: readonly string[]; state: string; evidence: string }[]
+  readonly usages: Usage[]
+  /** What was kept last. */
+  kept: unknown
+  /** All that was said, in one. */
+  text(): string
+  /** Resolves when it is true; looks whenever something is told. */
+  until(what: string, isTrue: () => boolean, ms?: number): Promise<void>
+  /** The last state is that one. */
+  untilState(state: SessionState, ms?: number): Promise<void>
+}
+
+/** A port that writes down what a session tells it. */
+export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
+  const looks = new Set<() => void>()
+  const tell = () => {
+    for (const look of [...looks]) look()
+  }
+  const recorder: Recorder = {
+    utterances: [],
+    states: [],
+    arrivals: [],
+    usages: [],
+    kept: undefined,
+    async said(utterance) {
+      recorder.utterances.push(utterance)
+      tell()
+    },
+    changed(state, evidence) {
+      recorder.states.push({ state, evidence })
+      tell()
+    },
+    arrived(ids, state, evidence) {
+      recorder.arrivals.push({ ids, state, evidence })
+      tell()
+    },
+    asked: async () => undefined,
+    used(usage) {
+      recorder.usages.push(usage)
+      tell()
+    },
+    async keep(value) {
+      // As it comes back from a store.
+      recorder.kept = JSON.parse(JSON.stringify(value))
+      tell()
+    },
+    text: () => recorder.utterances.map(({ text }) => text).join(''),
+    until: (what, isTrue, ms = 15_000) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          if (!isTrue()) return
+          clearTimeout(timer)
+          looks.delete(look)
+          resolve()
+        }
+        const timer = setTimeout(() => {
+          looks.delete(look)
+          const seen = JSON.stringify({ states: recorder.states, said: recorder.utterances }).slice(-2000)
+          reject(new Error(`waited in vain until ${what}; seen: ${seen}`))
+        }, ms)
+        looks.add(look)
+        look()
+      }),
+    untilState: (state, ms) =>
+      recorder.until(`it is ${state}`, () => recorder.states.at(-1)?.state === state, ms),
+    ...over,
+  }
+  return recorder
+}

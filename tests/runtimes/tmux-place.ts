@@ -1,0 +1,162 @@
+/** A tmux server of a test's own, with agents that are raw receivers. */
+import { execFileSync, spawn } from 'node:child_process'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { createAnyProgram } from '../../src/programs/any/program.ts'
+import type { AgentStart, Runtime } from '../../src/runtimes/runtime.ts'
+import { createTmuxRuntime, type TmuxOptions } from '../../src/runtimes/tmux/runtime.ts'
+import type { RuntimePlace } from './conformance.ts'
+
+const RECEIVER = resolve(import.meta.dirname, '../fakes/raw-receiver.ts')
+
+export const realClock = {
+  now: () => Date.now(),
+  after(ms: number, callback: () => void) {
+    const timer = setTimeout(callback, ms)
+    return () => clearTimeout(timer)
+  },
+}
+
+export interface Received {
+  text?: string
+  answered?: string
+}
+
+export interface TmuxPlace extends RuntimePlace {
+  readonly socket: string
+  readonly folder: string
+  reopen(): Promise<Runtime>
+  /** Settings of the receiver, with what a test wants otherwise. */
+  settings(name?: string, over?: Record<string, unknown>): Record<string, unknown>
+  received(name?: string): Received[]
+  /** As a person would, with a command of their own. */
+  tmux(...words: string[]): string
+  panes(): string[]
+  /** Sits down before the agents' window, at a terminal of their own. */
+  attach(window?: number): Promise<Person>
+}
+
+export interface Person {
+  type(keys: string): void
+  leave(): void
+}
+
+let places = 0
+
+export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<TmuxPlace> {
+  const folder = mkdtempSync(join(tmpdir(), 'orc tmux #{x}%H-'))
+  const socket = `orc-test-${process.pid}-${++places}`
+  const runtimes: Runtime[] = []
+  const people: Person[] = []
+  const open = () => {
+    const runtime = createTmuxRuntime({
+      socket,
+      programs: [createAnyProgram()],
+      clock: realClock,
+      log: { warn() {}, error() {} },
+      bin: '/nowhere/orc',
+      ...over,
+    })
+    runtimes.push(runtime)
+    return runtime
+  }
+  const record = (name: string) => join(folder, `${name}.jsonl`)
+  const tmux = (...words: string[]) =>
+    execFileSync('tmux', ['-L', socket, ...words], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }).trimEnd()
+
+  const settings = (name = 'alice', more: Record<string, unknown> = {}) => ({
+    command: [process.execPath, RECEIVER, record(name)],
+    patterns: {
+      idle: '^> $',
+      submitted: '^got {id}$',
+      busy: 'working\\.\\.\\.$',
+      dialog: 'Allow this\\? \\[y/N\\] $',
+    },
+    evidence_ms: 3000,
+    patience_ms: 5000,
+    ...more,
+  })
+
+  return {
+    socket,
+    folder,
+    runtime: open(),
+    settings,
+    agent(more: Partial<AgentStart> = {}) {
+      const name = more.name ?? 'alice'
+      const cwd = join(folder, 'work')
+      mkdirSync(cwd, { recursive: true })
+      return {
+        ...{ name, program: 'any', prompt: 'You are a test.', nonce: 'n0nce', kept: undefined, cwd },
+        folder: join(folder, 'agents', name),
+        settings: settings(name),
+        credentials: async () => ({ url: 'http://127.0.0.1:1', token: 'secret-token' }),
+        ...more,
+      }
+    },
+    wrong: { settings: { command: 'x', patterns: { idle: '(' } }, path: ['patterns', 'idle'] },
+    missing: { ...settings(), command: 'no-such-agent-anywhere' },
+    endsAtOnce: {
+      settings: { ...settings(), command: ['sh', '-c', 'echo cannot resume that; exit 3'] },
+      lastWords: 'cannot resume that',
+    },
+    async reopen() {
+      return open()
+    },
+    leftovers: async () => processesIn(join(folder, 'work')),
+    received(name = 'alice') {
+      if (!existsSync(record(name))) return []
+      const lines = readFileSync(record(name), 'utf8').trim().split('\n')
+      return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Received)
+    },
+    tmux,
+    panes: () => tmux('list-panes', '-s', '-t', '=orchub:', '-F', '#{pane_id}').split('\n'),
+    async attach(agent = 0) {
+      const window = tmux('list-windows', '-t', '=orchub:', '-F', '#{window_id}').split('\n')[1 + agent]
+      const person = await attachPerson(socket, `=orchub:${window}`)
+      people.push(person)
+      return person
+    },
+    async close() {
+      for (const person of people) person.leave()
+      await Promise.all(runtimes.map((runtime) => runtime.close?.()))
+      try {
+        tmux('kill-server')
+      } catch {
+        // It ended with its last agent.
+      }
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function attachPerson(socket: string, target: string): Promise<Person> {
+  const env = { ...process.env, TERM: 'xterm-256color', TMUX: '' }
+  const command = `exec tmux -L ${socket} attach-session -t '${target}'`
+  const terminal = spawn('script', ['-qefc', command, '/dev/null'], {
+    env,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  })
+  // tmux draws its screen once the person is in.
+  await new Promise((resolve) => terminal.stdout.once('data', resolve))
+  terminal.stdout.resume()
+  return {
+    type: (keys) => void terminal.stdin.write(keys),
+    leave: () => void terminal.kill('SIGKILL'),
+  }
+}
+
+/** Whatever works in that folder, by whatever name. */
+function processesIn(folder: string): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      return /^\d+$/.test(name) && readlinkSync(`/proc/${name}/cwd`).startsWith(folder) ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}

@@ -1,0 +1,273 @@
+/** Text into a real pane: exact, whole, alone. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Session } from '../../../src/runtimes/runtime.ts'
+import { turnOf } from '../conformance.ts'
+import { createRecorder, type Recorder } from '../recorder.ts'
+import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+
+let place: TmuxPlace
+let port: Recorder
+beforeEach(async () => {
+  place = await openTmuxPlace()
+  port = createRecorder()
+})
+afterEach(() => place.close())
+
+async function start(over: Record<string, unknown> = {}): Promise<Session> {
+  const session = await place.runtime.start(place.agent({ settings: place.settings('alice', over) }), port)
+  await port.untilState('idle')
+  return session
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+const pane = () => place.panes().at(-1)!
+const shown = (format: string) => place.tmux('display-message', '-p', '-t', pane(), format)
+
+async function until(what: string, isTrue: () => boolean) {
+  for (let waited = 0; !isTrue(); waited += 20) {
+    if (waited > 10_000) throw new Error(`waited in vain until ${what}`)
+    await pause(20)
+  }
+}
+
+const HOSTILE: [string, string][] = [
+  ['several lines', 'one\ntwo\n\n\nfive'],
+  ['100 KB', 'The quick brown fox jumps over the lazy dog.\n'.repeat(2330)],
+  ['a leading !', '!rm -rf /'],
+  ['a leading /', '/quit'],
+  ['a trailing backslash', 'and so on \\'],
+  ['a file reference at its end', 'look at @src/main.ts'],
+  ['tabs and emoji', 'a\tb\t👩‍👩‍👧 ünïcödé 漢字'],
+  ['what tmux and shells would expand', '#{pane_id} #(touch x) $(touch y) `z` ; kill-server \' " %H ~'],
+  ['the markers of control mode', '%end 1 1 1\n%exit\n%begin 1 1 1'],
+]
+
+describe('a message in a pane', () => {
+  it('arrives exactly as it is, whatever is in it (C27)', async () => {
+    const session = await start()
+    for (const [number, [, text]] of HOSTILE.entries()) {
+      const turn = turnOf(`msg_${number}`, text)
+      const arrival = await session.deliver(turn)
+      expect(arrival, HOSTILE[number]![0]).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
+      expect(place.received().at(-1)!.text, HOSTILE[number]![0]).toBe(turn.text)
+      await port.until('it is idle again', () => session.state === 'idle')
+    }
+    expect(place.received()).toHaveLength(HOSTILE.length)
+  })
+
+  it('cannot end its own paste, nor press keys', async () => {
+    const session = await start()
+    const turn = turnOf('msg_1', 'before\u001b[201~\rexit 9\r\n\u0003\u0015\u009b201~\u0000after\r\nlast')
+    await session.deliver(turn)
+    expect(place.received()).toHaveLength(1)
+    expect(place.received()[0]!.text).toContain('before[201~\nexit 9\n201~after\nlast')
+  })
+
+  it('is entered after a while where the program wants it so', async () => {
+    const session = await start({ enter_after_ms: 150 })
+    const before = Date.now()
+    const arrival = await session.deliver(turnOf('msg_1', 'say hello'))
+    expect(['submitted', 'read']).toContain(arrival.state)
+    expect(Date.now() - before).toBeGreaterThanOrEqual(150)
+    expect(shown('#{pane_input_off}')).toBe('0')
+  })
+
+  it('waits for a draft, and is not fused with it', async () => {
+    const session = await start()
+    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    await until('the draft is there', () =>
+      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+    )
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    await pause(700)
+    expect(place.received()).toEqual([])
+    place.tmux('send-keys', '-t', pane(), 'Enter')
+    await delivery
+    expect(place.received().map(({ text }) => text)).toEqual([
+      'half a thought',
+      turnOf('msg_1', 'hello').text,
+    ])
+  })
+
+  it('stays queued, and says why, when the draft stays (C27)', async () => {
+    const session = await start({ patience_ms: 300 })
+    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    await until('the draft is there', () =>
+      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+    )
+    const arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('draft') })
+    expect(place.received()).toEqual([])
+  })
+
+  it('waits while the pane is in copy mode, and comes when it is left', async () => {
+    const session = await start()
+    place.tmux('copy-mode', '-t', pane())
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    await pause(300)
+    expect(place.received()).toEqual([])
+    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
+    expect(place.received()).toHaveLength(1)
+  })
+
+  it('is entered after all when copy mode came between the paste and Enter', async () => {
+    const session = await start({ enter_after_ms: 400 })
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    await until('it is pasted', () => place.tmux('capture-pane', '-p', '-t', pane()).includes('END ORCHUB'))
+    place.tmux('copy-mode', '-t', pane())
+    await pause(700)
+    expect(place.received()).toEqual([])
+    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
+    expect(place.received()).toHaveLength(1)
+  })
+
+  it('is never typed into a dialog (C27)', async () => {
+    const session = await start({ patience_ms: 400 })
+    await session.deliver(turnOf('msg_1', 'ask'))
+    await port.untilState('waiting_input')
+    const arrival = await session.deliver(turnOf('msg_2', 'hello'))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('asks a person') })
+    expect(place.received()).toHaveLength(1)
+    place.tmux('send-keys', '-t', pane(), 'y')
+    await port.untilState('idle')
+    expect(place.received().at(-1)).toEqual({ answered: 'y' })
+  })
+
+  it('is entered once more when Enter was swallowed', async () => {
+    const session = await start({ env: { RECEIVER_SWALLOWS: '1' }, evidence_ms: 500 })
+    const arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    expect(arrival.evidence).toContain('second Enter')
+    expect(place.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
+  })
+
+  it('is uncertain, not delivered, when nothing shows that it was taken (C27)', async () => {
+    const session = await start({ patterns: { idle: '^> $' }, evidence_ms: 300 })
+    const arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    expect(arrival).toMatchObject({ state: 'uncertain' })
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+  })
+
+  it('counts as taken when its echo is followed by the busy pattern', async () => {
+    const session = await start({ patterns: { idle: '^> $', busy: 'working' } })
+    const arrival = await session.deliver(turnOf('msg_1', 'work 300'))
+    expect(arrival).toMatchObject({ state: 'submitted', evidence: expect.stringContaining('busy') })
+    await port.until('the answer ended', () => port.arrivals.length > 0)
+    expect(port.arrivals[0]).toMatchObject({ ids: ['msg_1'], state: 'read' })
+  })
+
+  it('waits for a program that has not asked for bracketed paste', async () => {
+    const plain = place.settings()
+    const command = [...(plain.command as string[]), '--no-brackets']
+    const session = await start({ command, patience_ms: 300 })
+    const arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('one piece') })
+  })
+
+  it('is located by its id (C25)', async () => {
+    const session = await start()
+    await session.deliver(turnOf('msg_1', 'hello'))
+    await port.until('it is idle again', () => session.state === 'idle')
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_11')).toMatchObject({ at: 'absent' })
+  })
+
+  it('leaves no text of its own behind, in files or in tmux', async () => {
+    const session = await start()
+    await session.deliver(turnOf('msg_1', 'hello'))
+    expect(place.tmux('list-buffers')).toBe('')
+    const { readdirSync } = await import('node:fs')
+    const files = readdirSync(place.agent().folder)
+    expect(files.filter((name) => name.endsWith('.txt') || name.endsWith('.sh'))).toEqual([])
+  })
+})
+
+describe('its role', () => {
+  it('is pasted as the first turn, and it is starting until then', async () => {
+    const session = await start({ prompt: 'paste' })
+    expect(place.received().map(({ text }) => text)).toEqual(['You are a test.'])
+    expect(port.states.map(({ state }) => state)).toEqual(['idle'])
+    await session.deliver(turnOf('msg_1', 'hello'))
+    expect(place.received()).toHaveLength(2)
+  })
+
+  it('is the last argument where that is wanted', async () => {
+    const command = ['sh', '-c', 'echo "told: $0"; printf "> "; read -r line']
+    await start({ command, prompt: 'argument' })
+    expect(place.tmux('capture-pane', '-p', '-t', pane())).toContain('told: You are a test.')
+  })
+})
+
+describe('a turn of answers only', () => {
+  it('is taken when the prompt comes back below it', async () => {
+    const session = await start()
+    const text = '[ORCHESTRATOR RESPONSE]\nStatus: ok\n[END ORCHESTRATOR RESPONSE]'
+    expect(await session.deliver({ text, ids: [] })).toMatchObject({
+      state: expect.stringMatching(/submitted|read/),
+    })
+    expect(place.received()[0]!.text).toBe(text)
+  })
+})
+
+describe('an interrupt', () => {
+  it('is claimed only when the prompt came back', async () => {
+    const session = await start({ interrupt: ['Escape'] })
+    await session.deliver(turnOf('msg_1', 'work 600'))
+    await port.untilState('busy')
+    expect(await session.interrupt()).toEqual({ stopped: true, evidence: 'its prompt is back' })
+  })
+})
+
+describe('a person at the keyboard', () => {
+  it('keeps what they type to themselves, and their keyboard afterwards', async () => {
+    const session = await start()
+    const person = await place.attach()
+    person.type('half ')
+    await until('the draft is there', () => place.tmux('capture-pane', '-p', '-t', pane()).includes('half'))
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    person.type('a thought\r')
+    expect(await delivery).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
+    expect(place.received().map(({ text }) => text)).toEqual([
+      'half a thought',
+      turnOf('msg_1', 'hello').text,
+    ])
+    expect(shown('#{pane_input_off}')).toBe('0')
+    person.type('and on\r')
+    await until('they are heard', () => place.received().length === 3)
+    expect(place.received()[2]!.text).toBe('and on')
+  })
+
+  it('holds up nothing when they only look', async () => {
+    const session = await start()
+    await place.attach()
+    const arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    expect(['submitted', 'read']).toContain(arrival.state)
+    expect(shown('#{pane_input_off}')).toBe('0')
+  })
+
+  it('types all the time, and nothing is fused or lost', async () => {
+    const session = await start({ patience_ms: 200 })
+    const person = await place.attach()
+    const keys = 'abcdefghij'
+    let typed = ''
+    const typing = (async () => {
+      for (let n = 0; n < 40; n++) {
+        const key = n % 10 === 9 ? '\r' : keys[n % 10]!
+        person.type(key)
+        typed += key
+        await pause(30)
+      }
+    })()
+    let arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    await typing
+    for (let n = 0; arrival.state === 'queued' && n < 40; n++) {
+      await pause(100)
+      arrival = await session.deliver(turnOf('msg_1', 'hello'))
+    }
+    expect(['submitted', 'read']).toContain(arrival.state)
+    const texts = place.received().map(({ text }) => text!)
+    expect(texts.filter((text) => text.includes('ORCHUB'))).toEqual([turnOf('msg_1', 'hello').text])
+    expect(texts.filter((text) => !text.includes('ORCHUB')).join('\r')).toBe(typed.slice(0, -1))
+  })
+})

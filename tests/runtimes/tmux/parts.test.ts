@@ -1,0 +1,194 @@
+/** The parts of the tmux runtime that need no tmux, or a shell only. */
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Block, createControlReader } from '../../../src/runtimes/tmux/control-lines.ts'
+import { cleanEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { readKept } from '../../../src/runtimes/tmux/kept.ts'
+import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
+import { readProcessTable, startOf } from '../../../src/runtimes/tmux/processes.ts'
+import { commandLine, quoteArgument, quoteForShell } from '../../../src/runtimes/tmux/quote.ts'
+import { withoutControls } from '../../../src/runtimes/tmux/sanitize.ts'
+import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/screen.ts'
+
+describe('what tmux writes in control mode', () => {
+  function read(lines: string[]) {
+    const blocks: Block[] = []
+    const told: string[] = []
+    const reader = createControlReader(
+      (block) => blocks.push(block),
+      (name, rest) => told.push(`${name}|${rest}`),
+    )
+    for (const line of lines) reader.line(line)
+    return { blocks, told }
+  }
+
+  it('is blocks and notifications', () => {
+    const { blocks, told } = read([
+      '%begin 1 2 0',
+      'of the command that attached us',
+      '%end 1 2 0',
+      '%window-add @1',
+      '%begin 1 3 1',
+      'one',
+      '%end 1 3 1',
+      '%exit',
+      '%begin 1 4 1',
+      'no such thing',
+      '%error 1 4 1',
+    ])
+    expect(blocks).toEqual([
+      { lines: ['one'], isError: false },
+      { lines: ['no such thing'], isError: true },
+    ])
+    expect(told).toEqual(['window-add|@1', 'exit|'])
+  })
+
+  it('does not let a screen end its block, or tell us something', () => {
+    const screen = [
+      '%end 1 4 1',
+      '%begin 9 9 1',
+      '%exit',
+      '%error 1 3 0',
+      '%end 1 3 11',
+      '%pane-mode-changed %1',
+    ]
+    const { blocks, told } = read(['%begin 1 3 1', ...screen, '%end 1 3 1'])
+    expect(blocks).toEqual([{ lines: screen, isError: false }])
+    expect(told).toEqual([])
+  })
+})
+
+describe('quoting', () => {
+  it('gives a shell the very words', () => {
+    const word = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
+    fc.assert(
+      fc.property(word, (text) => {
+        const said = execFileSync('sh', ['-c', `printf %s ${quoteForShell(text)}`], { encoding: 'utf8' })
+        expect(said).toBe(text)
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  it('lets no control character into a line for tmux', () => {
+    for (const text of ['a\nkill-server', 'a\r', '\u001b', '\0', 'a\u007f']) {
+      expect(() => quoteArgument(text)).toThrow('not an argument')
+    }
+  })
+
+  it('keeps an argument one argument', () => {
+    expect(
+      commandLine([
+        ['a', "b ; c's"],
+        ['d', '', '$x'],
+      ]),
+    ).toBe(`a 'b ; c'\\''s' ; d '' '$x'`)
+  })
+})
+
+describe('text for a pane', () => {
+  it('has no control characters but line ends and tabs, and is otherwise the same', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const clean = withoutControls(text)
+        expect(clean).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/)
+        if (!/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/.test(text)) expect(clean).toBe(text)
+      }),
+    )
+  })
+
+  it('keeps the number of its lines, whatever ends them', () => {
+    expect(withoutControls('a\r\nb\rc\nd')).toBe('a\nb\nc\nd')
+  })
+})
+
+describe('the launch file', () => {
+  it('is private, removes itself first, and becomes the program with its environment', async () => {
+    const folder = mkdtempSync(join(tmpdir(), "orc it's-"))
+    const path = await writeLaunchFile(folder, {
+      argv: [
+        'sh',
+        '-c',
+        'printf "%s|" "$PWD" "$A" "$TMUX" "$@"; if test -e "$0"; then echo there; fi',
+        `${folder}/launch.sh`,
+        "it's",
+        '$x',
+      ],
+      env: { A: "two\nlines and a ' and $HOME" },
+      cwd: folder,
+    })
+    expect(statSync(path).mode & 0o777).toBe(0o700)
+    const said = execFileSync('sh', [path], { encoding: 'utf8', env: { ...process.env, TMUX: 'x' } })
+    expect(said).toBe(`${folder}|two\nlines and a ' and $HOME||it's|$x|`)
+    expect(existsSync(path)).toBe(false)
+    rmSync(folder, { recursive: true })
+  })
+
+  it('takes no variable whose name is a command', () => {
+    expect(() => renderLaunchFile({ argv: ['x'], cwd: '/', env: { 'A=1; reboot #': '' } })).toThrow(
+      'variable',
+    )
+  })
+})
+
+describe('the environment of agents', () => {
+  it('has what they need and nothing that happens to be there', () => {
+    const own = {
+      PATH: '/bin',
+      HOME: '/h',
+      LC_ALL: 'C',
+      HTTPS_PROXY: 'p',
+      MY_SECRET: 's',
+      TMUX: 't',
+      ORC_TOKEN: 'o',
+    }
+    expect(cleanEnvironment(own)).toEqual({
+      ...{ PATH: '/bin', HOME: '/h', LC_ALL: 'C', HTTPS_PROXY: 'p', TERM: 'screen-256color' },
+    })
+  })
+})
+
+describe('what was kept', () => {
+  it('is of no use, and no reason to fail, when it is not ours', () => {
+    for (const value of [undefined, null, 'x', {}, { pane: '%1; kill-server' }]) {
+      expect(readKept(value)).toBeUndefined()
+    }
+  })
+})
+
+describe('processes', () => {
+  it('are known without /proc as well', async () => {
+    const own = (await readProcessTable()).find((one) => one.pid === process.pid)
+    expect(own).toMatchObject({ parent: process.ppid, isZombie: false })
+    expect(own!.startedAt).toMatch(/\d{4}$/)
+  })
+
+  it('are told apart by when they began', async () => {
+    expect(await startOf(process.pid)).toMatch(/^\d+$/)
+    expect(await startOf(2 ** 22 + 1)).toBeUndefined()
+  })
+})
+
+describe('a screen', () => {
+  const block = (...lines: string[]): Block => ({ lines, isError: false })
+
+  it('has its soft-wrapped lines joined, and the cursor where it is in them', () => {
+    const rows = block('short', 'a long lin', 'e that wra', 'ps', '> ')
+    const joined = block('short', '\u001b[1ma long line that wraps\u001b[0m', '> ')
+    const screen = readScreen(joined, rows, { x: 2, y: 3 })
+    expect(screen.lines).toEqual(['short', 'a long line that wraps', '>'])
+    expect(screen.cursor).toEqual({ x: 22, y: 1 })
+    expect(readScreen(joined, rows, { x: 2, y: 4 }).cursor).toEqual({ x: 2, y: 2 })
+  })
+
+  it('counts the cursor in characters, however wide they are', () => {
+    expect(indexOfColumn('漢字> ', 6)).toBe(4)
+    expect(indexOfColumn('🤖> ', 4)).toBe(4)
+    expect(indexOfColumn('e\u0301> ', 3)).toBe(4)
+    expect(indexOfColumn('> ', 5)).toBe(5)
+  })
+})

@@ -1,0 +1,178 @@
+/** What happens between the look, the paste, Enter and the proof: each gap held open and something put into it. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { SessionState } from '../../../src/model/agent.ts'
+import type { PasteManner } from '../../../src/programs/program.ts'
+import type { Arrival } from '../../../src/runtimes/runtime.ts'
+import { cleanEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
+import { placePane } from '../../../src/runtimes/tmux/placement.ts'
+import { createServer, type Server } from '../../../src/runtimes/tmux/server.ts'
+import { turnOf } from '../conformance.ts'
+import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
+
+let place: TmuxPlace
+let server: Server
+let pane: TmuxPane
+const turn = turnOf('msg_1', 'hello')
+
+beforeEach(async () => {
+  place = await openTmuxPlace()
+  server = createServer({
+    ...{ socket: place.socket, command: 'tmux', env: cleanEnvironment(process.env) },
+    ...{ clock: realClock, log: { warn() {}, error() {} } },
+  })
+  await server.connect()
+  const { pane: id } = await placePane(server, 4)
+  const command = place.settings().command as string[]
+  await server.run(['respawn-pane', '-k', '-t', id, ...command])
+  pane = createPane({ server, clock: realClock, id, pid: 0, folder: place.folder, isFound: false })
+  await expect.poll(async () => (await pane.screen()).lines[0]).toBe('>')
+})
+afterEach(async () => {
+  await server.close()
+  await place.close()
+})
+
+const { promise: never } = Promise.withResolvers<Arrival>()
+const manner = (over: Partial<PasteManner> = {}): PasteManner => ({
+  state: () => 'idle',
+  inputBox: () => 'empty',
+  enterAfterMs: 0,
+  evidence: never,
+  evidenceMs: 200,
+  patienceMs: 1000,
+  ...over,
+})
+
+/** Runs once, at the moment when the look is over and the write not yet begun. */
+function afterTheLook(what: () => void): PasteManner['inputBox'] {
+  let isDone = false
+  return () => {
+    if (!isDone) what()
+    isDone = true
+    return 'empty'
+  }
+}
+
+const inputOff = () => place.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
+
+describe('between the look and the paste', () => {
+  it('a pane that goes into copy mode is not written to', async () => {
+    const inputBox = afterTheLook(() => place.tmux('copy-mode', '-t', pane.id))
+    const arrival = await pane.paste(turn, manner({ inputBox }))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('copy mode') })
+    expect(place.received()).toEqual([])
+    expect(place.tmux('list-buffers')).toBe('')
+  })
+
+  it('a pane whose input is switched off is not written to', async () => {
+    const inputBox = afterTheLook(() => place.tmux('select-pane', '-d', '-t', pane.id))
+    const arrival = await pane.paste(turn, manner({ inputBox }))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('switched off') })
+    expect(place.received()).toEqual([])
+  })
+
+  it('panes that are synchronized are not written to', async () => {
+    const inputBox = afterTheLook(() =>
+      place.tmux('set-option', '-w', '-t', pane.id, 'synchronize-panes', 'on'),
+    )
+    const arrival = await pane.paste(turn, manner({ inputBox }))
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('synchronized') })
+    expect(place.received()).toEqual([])
+  })
+
+  it('a pane that is closed is not written to', async () => {
+    const inputBox = afterTheLook(() => place.tmux('kill-pane', '-t', pane.id))
+    const arrival = await pane.paste(turn, manner({ inputBox }))
+    expect(arrival).toMatchObject({ state: 'queued' })
+  })
+
+  it('a person who comes makes us look again', async () => {
+    let looks = 0
+    const inputBox = () => {
+      looks += 1
+      return 'empty' as const
+    }
+    await place.attach()
+    const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 8000 }))
+    expect(arrival.state).toBe('uncertain')
+    expect(looks).toBeGreaterThan(1)
+    expect(place.received()).toHaveLength(1)
+    expect(inputOff()).toBe('0')
+  })
+})
+
+describe('between the paste and Enter', () => {
+  const afterThePaste = (what: () => void) => {
+    setTimeout(what, 150)
+    return manner({ enterAfterMs: 400, evidenceMs: 300 })
+  }
+
+  it('a dialog that opens is not answered', async () => {
+    let state: SessionState = 'idle'
+    const asked = { ...afterThePaste(() => (state = 'waiting_input')), state: () => state }
+    const arrival = await pane.paste(turn, asked)
+    expect(arrival).toEqual({
+      state: 'uncertain',
+      evidence: expect.stringContaining('Enter was not pressed'),
+    })
+    expect(place.received()).toEqual([])
+    expect(inputOff()).toBe('0')
+  })
+
+  it('what a person types does not get in', async () => {
+    const typed = afterThePaste(() => place.tmux('send-keys', '-t', pane.id, 'fused'))
+    await pane.paste(turn, typed)
+    expect(place.received().map(({ text }) => text)).toEqual([turn.text])
+  })
+
+  it('copy mode that stays leaves the text unsent, and says so', async () => {
+    const left = afterThePaste(() => place.tmux('copy-mode', '-t', pane.id))
+    const arrival = await pane.paste(turn, left)
+    expect(arrival).toEqual({ state: 'uncertain', evidence: expect.stringContaining('copy mode') })
+    expect(place.received()).toEqual([])
+    expect(inputOff()).toBe('0')
+  })
+})
+
+describe('after Enter', () => {
+  it('the evidence is the answer', async () => {
+    const evidence = Promise.resolve<Arrival>({ state: 'read', evidence: 'it answered' })
+    expect(await pane.paste(turn, manner({ evidence }))).toEqual({ state: 'read', evidence: 'it answered' })
+  })
+
+  it('a draft that may be a person’s is not entered', async () => {
+    const inputBox = () => (place.received().length === 0 ? ('empty' as const) : ('draft' as const))
+    const person = await place.attach()
+    const delivery = pane.paste(turn, manner({ inputBox, evidenceMs: 1500, patienceMs: 8000 }))
+    await expect.poll(() => place.received(), { timeout: 8000 }).toHaveLength(1)
+    person.type('mine')
+    expect(await delivery).toMatchObject({ state: 'uncertain' })
+    expect(place.received()).toHaveLength(1)
+  })
+
+  it('nobody is told that it arrived when nothing shows it', async () => {
+    const arrival = await pane.paste(turn, manner())
+    expect(arrival).toEqual({
+      state: 'uncertain',
+      evidence: expect.stringContaining('no sign of it within 200 ms'),
+    })
+    expect(place.received()).toHaveLength(1)
+  })
+})
+
+it('an input box that cannot be made out is not written to', async () => {
+  const arrival = await pane.paste(turn, manner({ inputBox: () => 'unknown', patienceMs: 100 }))
+  expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('made out') })
+  expect(place.received()).toEqual([])
+})
+
+it('keys are pressed, except in copy mode', async () => {
+  await pane.press(['a', 'Enter'])
+  await expect.poll(() => place.received()).toHaveLength(1)
+  place.tmux('copy-mode', '-t', pane.id)
+  await pane.press(['b', 'Enter'])
+  place.tmux('send-keys', '-t', pane.id, '-X', 'cancel')
+  await pane.press(['c', 'Enter'])
+  await expect.poll(() => place.received().map(({ text }) => text)).toEqual(['a', 'c'])
+})

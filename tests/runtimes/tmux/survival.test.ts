@@ -1,0 +1,325 @@
+/** What ends, and what goes on: agents, panes, the client, the server, the service. */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
+import { Kept } from '../../../src/runtimes/tmux/kept.ts'
+import { findProcesses } from '../../../src/runtimes/tmux/processes.ts'
+import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
+import { turnOf } from '../conformance.ts'
+import { createRecorder, type Recorder } from '../recorder.ts'
+import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
+
+let place: TmuxPlace
+let port: Recorder
+beforeEach(async () => {
+  place = await openTmuxPlace()
+  port = createRecorder()
+})
+afterEach(() => place.close())
+
+async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): Promise<Session> {
+  const session = await runtime.start(place.agent(over), port)
+  await port.untilState('idle')
+  return session
+}
+
+const kept = (from = port) => Kept.parse(from.kept)
+const isTaken = { state: expect.stringMatching(/submitted|read/) }
+
+/** Of the runtime's own client: `tmux -C`, a child of this process. */
+function controlClients(): number[] {
+  return readdirSync('/proc').flatMap((name) => {
+    try {
+      const words = readFileSync(`/proc/${name}/cmdline`, 'utf8').split('\0')
+      const parent = /^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${name}/status`, 'utf8'))?.[1]
+      const isOurs = words.includes(place.socket) && words.includes('-C') && Number(parent) === process.pid
+      return isOurs ? [Number(name)] : []
+    } catch {
+      return []
+    }
+  })
+}
+
+describe('an agent in a pane', () => {
+  it('finds its identity in its environment, and nobody else does', async () => {
+    await start()
+    const environment = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
+    expect(environment).toEqual(
+      expect.arrayContaining([
+        'ORC_URL=http://127.0.0.1:1',
+        'ORC_TOKEN=secret-token',
+        'ORC_AGENT=alice',
+        `ORC_SESSION=${kept().mark}`,
+        'ORC_BIN=/nowhere/orc',
+      ]),
+    )
+    expect(environment.some((line) => /^TMUX(_PANE)?=/.test(line))).toBe(false)
+    expect(place.tmux('show-environment', '-g')).not.toContain('secret-token')
+    expect(place.tmux('list-panes', '-a', '-F', '#{pane_start_command}')).not.toContain('secret-token')
+    expect(JSON.stringify(kept())).not.toContain('secret-token')
+    const folder = place.agent().folder
+    for (const file of readdirSync(folder)) {
+      expect(readFileSync(join(folder, file), 'utf8')).not.toContain('secret-token')
+    }
+  })
+
+  it('leaves nothing when it is stopped, not even a daemon (C15)', async () => {
+    const session = await start()
+    await session.deliver(turnOf('msg_1', 'daemon'))
+    const agent = { ...kept().process, mark: kept().mark }
+    await expect.poll(async () => (await findProcesses(agent)).length, { timeout: 5000 }).toBeGreaterThan(1)
+    await session.stop()
+    expect(await findProcesses(agent)).toEqual([])
+    expect(await place.leftovers!()).toEqual([])
+    expect(place.panes()).toHaveLength(1)
+  })
+
+  it('is ended even if it is stopped by a signal or hears no other', async () => {
+    const deaf = "trap '' TERM HUP; printf '> '; while :; do sleep 1; done"
+    const session = await start({ settings: { ...place.settings(), command: ['sh', '-c', deaf] } })
+    process.kill(kept().process.pid, 'SIGSTOP')
+    await session.stop()
+    expect(await place.leftovers!()).toEqual([])
+  })
+
+  it('is told to have exited, with its code and last words, and its daemons end too', async () => {
+    const session = await start()
+    await session.deliver(turnOf('msg_1', 'daemon\nsay so long\nexit 4'))
+    await port.untilState('exited')
+    expect(session.state).toBe('exited')
+    expect(port.states.at(-1)!.evidence).toContain('exited with 4')
+    expect(port.states.at(-1)!.evidence).toContain('so long')
+    await port.until('its last words are said', () => port.text().includes('\nso long'))
+    await expect.poll(() => place.leftovers!(), { timeout: 5000 }).toEqual([])
+  })
+
+  it('is told to have exited when its process is killed', async () => {
+    await start()
+    process.kill(kept().process.pid, 'SIGKILL')
+    await port.untilState('exited')
+    expect(port.states.at(-1)!.evidence).toContain('signal 9')
+  })
+
+  it('is told to have exited when a person closes its pane', async () => {
+    await start()
+    place.tmux('kill-pane', '-t', kept().pane)
+    await port.untilState('exited')
+    expect(port.states.at(-1)!.evidence).toContain('closed')
+  })
+
+  it('does not get a message that came as it died (C27)', async () => {
+    const session = await start({
+      settings: place.settings('alice', { enter_after_ms: 500, evidence_ms: 500 }),
+    })
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', kept().pane)).toContain('END ORCHUB')
+    process.kill(kept().process.pid, 'SIGKILL')
+    expect(await delivery).toMatchObject({ state: 'uncertain' })
+    expect(place.received()).toEqual([])
+  })
+
+  it('holds up no other while it is stopped by a signal', async () => {
+    const others = createRecorder()
+    const slow = await start({ settings: place.settings('alice', { evidence_ms: 20_000 }) })
+    const quick = await place.runtime.start(place.agent({ name: 'bob' }), others)
+    await others.untilState('idle')
+    process.kill(kept().process.pid, 'SIGSTOP')
+    const stuck = slow.deliver(turnOf('msg_1', 'x'.repeat(100_000)))
+    const before = Date.now()
+    expect(await quick.deliver(turnOf('msg_2', 'hello'))).toMatchObject(isTaken)
+    expect(Date.now() - before).toBeLessThan(5000)
+    process.kill(kept().process.pid, 'SIGCONT')
+    expect(await stuck).toMatchObject(isTaken)
+  })
+})
+
+describe('the title above a pane', () => {
+  it('is what the session shows, whatever the program does and whatever is in it', async () => {
+    const session = await start()
+    session.show!('alice · idle · 3 unread #[fg=red]#(touch x)\u001b]')
+    const format = ['display-message', '-p', '-t', kept().pane, '#{@orc_title}']
+    await expect.poll(() => place.tmux(...format)).toBe('alice · idle · 3 unread  [fg=red] (touch x) ]')
+  })
+})
+
+describe('twenty agents', () => {
+  it('start, answer and stop, four to a window', async () => {
+    const sh = `printf '\\033[?2004h> '; while read -r line; do case $line in *END*) echo "got msg_1"; printf '> ';; esac; done`
+    const ports = Array.from({ length: 20 }, () => createRecorder())
+    const team = await Promise.all(
+      ports.map((each, n) => {
+        const settings = { ...place.settings(`a${n}`), command: ['sh', '-c', sh] }
+        return place.runtime.start(place.agent({ name: `a${n}`, settings }), each)
+      }),
+    )
+    await Promise.all(ports.map((each) => each.untilState('idle', 25_000)))
+    const windows = place.tmux('list-windows', '-t', '=orchub:', '-F', '#{window_panes}').split('\n')
+    expect(windows).toEqual(['1', '4', '4', '4', '4', '4'])
+    const arrivals = await Promise.all(team.map((session) => session.deliver(turnOf('msg_1', 'hello'))))
+    for (const arrival of arrivals) expect(arrival).toMatchObject(isTaken)
+    await Promise.all(team.map((session) => session.stop()))
+    expect(place.panes()).toHaveLength(1)
+    expect(await place.leftovers!()).toEqual([])
+  })
+})
+
+describe('the connection to tmux', () => {
+  it('comes back when its client is killed, and nothing is lost', async () => {
+    const session = await start()
+    for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
+    expect(await session.deliver(turnOf('msg_1', 'say hello'))).toMatchObject(isTaken)
+    expect(place.received()).toHaveLength(1)
+    process.kill(kept().process.pid, 'SIGKILL')
+    await port.untilState('exited')
+  })
+
+  it('gives nobody a second copy when it is lost in the middle of a delivery (C25)', async () => {
+    const session = await start({ settings: place.settings('alice', { enter_after_ms: 300 }) })
+    const delivery = session.deliver(turnOf('msg_1', 'hello'))
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', kept().pane)).toContain('END ORCHUB')
+    for (const pid of controlClients()) process.kill(pid, 'SIGKILL')
+    await delivery
+    expect(place.received()).toHaveLength(1)
+    expect(place.tmux('display-message', '-p', '-t', kept().pane, '#{pane_input_off}')).toBe('0')
+  })
+
+  it('tells every agent when the server is killed; the next start makes a new one with the conversation', async () => {
+    await start()
+    process.kill(kept().server.pid, 'SIGKILL')
+    await port.untilState('exited')
+    expect(port.states.at(-1)!.evidence).toContain('tmux server')
+    const before = kept()
+    const session = await start({ kept: port.kept })
+    expect(kept().server.pid).not.toBe(before.server.pid)
+    expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
+    expect(await findProcesses({ ...before.process, mark: before.mark })).toEqual([])
+  })
+
+  it('replaces a dead pane that was kept', async () => {
+    await start()
+    const before = kept()
+    process.kill(before.process.pid, 'SIGKILL')
+    await port.untilState('exited')
+    await start({ kept: port.kept })
+    expect(kept().pane).not.toBe(before.pane)
+    expect(place.panes()).toHaveLength(2)
+    expect(place.panes()).not.toContain(before.pane)
+  })
+
+  it('starts afresh when what was kept is not its own', async () => {
+    const session = await start({ kept: { runtime: 'another', thing: 1 } })
+    expect(session.state).toBe('idle')
+  })
+
+  it('ends the server with the last agent, and not before', async () => {
+    const session = await start()
+    await session.stop()
+    await place.runtime.close!()
+    expect(() => place.tmux('list-sessions')).toThrow()
+  })
+})
+
+describe('a restart of the service', () => {
+  it('misses nothing that was said meanwhile, and says nothing twice (C25)', async () => {
+    const session = await start()
+    await session.deliver(turnOf('msg_1', 'say before'))
+    await port.until('it spoke', () => port.text().includes('\nbefore'))
+    await session.leave()
+    await place.runtime.close!()
+    place.tmux('send-keys', '-t', kept().pane, 'say meanwhile', 'Enter')
+    await expect.poll(() => place.received()).toHaveLength(2)
+    const first = port
+    port = createRecorder()
+    await start({ kept: first.kept }, await place.reopen())
+    await port.until('it is caught up', () => port.text().includes('meanwhile'))
+    expect(port.text()).not.toContain('before')
+    expect(
+      [...first.utterances, ...port.utterances].filter(({ text }) => /^meanwhile$/m.test(text)),
+    ).toHaveLength(1)
+  })
+
+  it('says the same words under the same key when it died before they were carried out (C25)', async () => {
+    const { promise: never } = Promise.withResolvers<void>()
+    const before = createRecorder({
+      said(utterance) {
+        before.utterances.push(utterance)
+        return never
+      },
+    })
+    const session = await place.runtime.start(place.agent(), before)
+    await before.untilState('idle')
+    await session.deliver(turnOf('msg_1', 'say one'))
+    await expect.poll(() => before.utterances.length).toBe(1)
+    place.tmux('send-keys', '-t', kept(before).pane, 'say two', 'Enter')
+    await expect.poll(() => place.received()).toHaveLength(2)
+    // Killed: nothing is left or closed in order.
+    await start({ kept: before.kept }, await place.reopen())
+    await port.until('all is said', () => port.utterances.length === 2)
+    expect(port.utterances[0]).toEqual(before.utterances[0])
+    expect(port.utterances[1]!.text).toContain('\ntwo')
+    expect(port.utterances[1]!.key).not.toBe(port.utterances[0]!.key)
+  })
+
+  it('gives back a keyboard that it had taken', async () => {
+    const session = await start()
+    place.tmux('select-pane', '-d', '-t', kept().pane)
+    await session.leave()
+    await place.runtime.close!()
+    const { kept: saved } = port
+    port = createRecorder()
+    await start({ kept: saved }, await place.reopen())
+    expect(
+      place.tmux('display-message', '-p', '-t', kept({ kept: saved } as Recorder).pane, '#{pane_input_off}'),
+    ).toBe('0')
+  })
+})
+
+describe('tmux itself', () => {
+  const open = (tmux: string) =>
+    createTmuxRuntime({
+      ...{ socket: place.socket, programs: [], clock: realClock, log: { warn() {}, error() {} } },
+      ...{ bin: 'orc', tmux },
+    })
+
+  it('is missed with a hint when it is not installed', async () => {
+    const runtime = createTmuxRuntime({
+      ...{ socket: place.socket, clock: realClock, log: { warn() {}, error() {} }, bin: 'orc' },
+      programs: [{ name: 'any' } as never],
+      tmux: '/nowhere/tmux',
+    })
+    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+      code: 'RUNTIME_MISSING',
+      message: expect.stringContaining('not installed'),
+      hint: expect.stringContaining('Install tmux'),
+    })
+  })
+
+  it('is refused when it is too old', async () => {
+    const old = join(place.folder, 'tmux')
+    writeFileSync(old, '#!/bin/sh\necho tmux 2.9a\n', { mode: 0o755 })
+    const runtime = createTmuxRuntime({
+      ...{ socket: place.socket, clock: realClock, log: { warn() {}, error() {} }, bin: 'orc' },
+      programs: [{ name: 'any' } as never],
+      tmux: old,
+    })
+    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({
+      code: 'RUNTIME_MISSING',
+      message: expect.stringContaining('too old'),
+    })
+  })
+
+  it('runs no program that it was not given', async () => {
+    const runtime = open('tmux')
+    expect(runtime.check(place.agent())).toMatchObject([{ message: expect.stringContaining('any') }])
+    await expect(runtime.start(place.agent(), port)).rejects.toMatchObject({ code: 'CONFIG_INVALID' })
+  })
+
+  it('keeps its options to our session: nothing global is changed', async () => {
+    await start()
+    const changed = place.tmux('show-options', '-g').split('\n')
+    expect(changed).toContain('update-environment[0] DISPLAY')
+    expect(changed).toContain('default-size 80x24')
+    expect(place.tmux('show-options', '-g', '-w')).toContain('remain-on-exit off')
+  })
+})

@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import {
+  claimDeliveries,
+  countQueued,
+  doubtfulDeliveries,
+  releaseExpired,
+} from '../../../src/store/deliveries.ts'
+import { readMailbox } from '../../../src/store/messages.ts'
+import type { SqlValue, Tx } from '../../../src/store/store.ts'
+import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
+
+let place: SqlitePlace
+beforeEach(async () => {
+  place = await createSqlitePlace()
+})
+afterEach(() => place.clear())
+
+const CLAIM = { agent: 'Bob', until: 1, evidence: 'poll', limit: 6, maxBytes: 100_000 }
+
+const LOOKS: Record<string, (tx: Tx) => Promise<unknown>> = {
+  'handing out': (tx) => claimDeliveries(tx, CLAIM),
+  'handing out by priority': (tx) => claimDeliveries(tx, { ...CLAIM, byPriority: true }),
+  'counting what waits': (tx) => countQueued(tx, 'Bob', 100),
+  'looking for what is in doubt': (tx) => doubtfulDeliveries(tx, 'Bob'),
+  'taking back what was not acknowledged': (tx) => releaseExpired(tx, 'Bob'),
+  'an unread mailbox': (tx) => readMailbox(tx, 'Bob', 'unread'),
+}
+
+describe('the plan of a query', () => {
+  it.each(Object.entries(LOOKS))('of %s reads the open deliveries only, not the history', async (_, look) => {
+    // The second time, the statistics are there already.
+    await (await place.open()).close()
+    const store = await place.open()
+    const plans: string[] = []
+    await store.write(async (tx) => {
+      const explain = async (sql: string, params: readonly SqlValue[] = []) => {
+        const steps = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+        plans.push(steps.map((step) => step.detail).join('; '))
+      }
+      const asked: [string, readonly SqlValue[] | undefined][] = []
+      await look({
+        ...tx,
+        all: (sql, params) => {
+          asked.push([sql, params])
+          return tx.all(sql, params)
+        },
+        get: (sql, params) => {
+          asked.push([sql, params])
+          return tx.get(sql, params)
+        },
+      })
+      for (const [sql, params] of asked) await explain(sql, params)
+    })
+    expect(plans).not.toHaveLength(0)
+    for (const plan of plans) expect(plan).toMatch(/\b(?:d|deliveries) USING INDEX deliveries_open/)
+    await store.close()
+  })
+})
