@@ -70,8 +70,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
   const limit = options.deliver === 'single' ? 1 : TURN.messages
   let session: Session | undefined
   let answers: WaitingAnswer[] = []
-  /** Keys of messages of which nobody knows whether they arrived. */
-  const doubtful = new Set<number>()
+  /** Messages of which nobody knows whether they arrived, by key, and whether that was written down. */
+  const doubtful = new Map<number, { isNoted: boolean }>()
   /** Handed out with their own commit, and not given yet. */
   let taken: Mail[] = []
   let delivering = false
@@ -136,7 +136,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   async function move(keys: readonly number[], state: Arrival['state'], evidence: string) {
     if (keys.length === 0) return
     for (const key of keys) {
-      if (state === 'uncertain') doubtful.add(key)
+      if (state === 'uncertain') doubtful.set(key, { isNoted: true })
       else doubtful.delete(key)
     }
     await store.write((tx) => mailroom.moved(tx, name, keys, state, evidence))
@@ -189,9 +189,9 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   /** What was given before and never confirmed is looked for by its id; only what surely did not arrive is sent again. */
   async function settleDoubts() {
-    for (const key of [...doubtful]) {
+    for (const [key, { isNoted }] of [...doubtful]) {
       const { at, evidence } = await session!.locate(formatId('msg', key))
-      await move([key], WHERE[at], evidence)
+      if (at !== 'unknown' || !isNoted) await move([key], WHERE[at], evidence)
     }
   }
 
@@ -297,7 +297,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
       return turnBegan
     },
     async attend(started) {
-      for (const key of await doubtfulDeliveries(store, name)) doubtful.add(key)
+      for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
       session = started
       label()
       look()

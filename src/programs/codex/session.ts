@@ -54,7 +54,10 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
   const approvals = createApprovals({
     ask: port.asked,
     reply: (id, result) => server?.reply(id, result),
-    remark: ({ comment }) => void (comment && notice(comment)),
+    remark({ comment }) {
+      if (comment)
+        notice(comment).catch((error: unknown) => warn({ err: error }, 'a remark did not reach Codex'))
+    },
     warn,
   })
   const threads = followThreads({
@@ -104,6 +107,7 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
             approvals.asked(id, method, params, itemId === undefined ? undefined : turns.item(itemId))
           },
         })
+        if (isOver) return server.close()
         settled = sleep(SETTLE_MS, undefined, { ref: false })
         threads.connected(server)
         const reason = await server.closed

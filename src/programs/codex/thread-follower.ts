@@ -58,6 +58,8 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   let isAttachWanted = false
   let model: string | undefined
   let lastError = ''
+  /** How often the server told of the thread's status. */
+  let changes = 0
   /** What comes in while the history is being read waits behind it. */
   let inOrder: Promise<unknown> = Promise.resolve()
   const handled = new Set<string>()
@@ -83,7 +85,6 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     const since = isOfThisLaunch(thread, options.kept) ? thread.createdAt * 1000 : options.now()
     current = known ?? { id: thread.id, since }
     isListening = false
-    show(thread.status)
     isFound()
     void attach()
   }
@@ -102,13 +103,12 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   async function listen(on: AppServer, thread: KeptThread) {
     for (;;) {
+      const before = changes
       try {
-        const resumed = await on.request(
-          'thread/resume',
-          { threadId: thread.id, excludeTurns: true },
-          ThreadResumed,
-        )
+        const params = { threadId: thread.id, excludeTurns: true }
+        const resumed = await on.request('thread/resume', params, ThreadResumed)
         if (server !== on || current?.id !== thread.id) return
+        if (changes === before) show(resumed.thread.status)
         model = resumed.model
         isListening = true
         // From here on everything comes in by itself, behind this.
@@ -117,30 +117,30 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
         if (!(error instanceof Refused)) throw error
         // No turn yet, nothing to hear. With the first one this is tried until it works.
         const { status } = await readThread(on, thread.id)
-        if (server !== on || current?.id !== thread.id || status.type !== 'active') return
+        if (server !== on || current?.id !== thread.id) return
+        if (changes === before) show(status)
+        if (status.type !== 'active') return
         await sleep(ATTACH_AGAIN_MS)
       }
     }
   }
 
-  async function catchUp(on: AppServer, thread: KeptThread, { path, status }: Thread) {
+  async function catchUp(on: AppServer, thread: KeptThread, { path }: Thread) {
     const isKept = options.kept.threads.at(-1)?.id === thread.id
     const place = isKept ? options.kept.saidUpTo : undefined
     const entries = await readSince(on, thread.id, { place, time: thread.since })
     const rollout = path ?? thread.rollout
     const others = options.kept.threads.filter(({ id }) => id !== thread.id)
-    await options.keep({
-      ...options.kept,
-      threads: [...others, { ...thread, ...(rollout ? { rollout } : {}) }],
-      saidUpTo: place,
-    })
+    const threads = [...others, { ...thread, ...(rollout ? { rollout } : {}) }]
+    await options
+      .keep({ ...options.kept, threads, saidUpTo: place })
+      .catch(failed('the conversation of Codex was not kept'))
     const page = await on.request('thread/turns/list', { threadId: thread.id, limit: 1 }, TurnPage)
     for (const entry of entries) handle(thread.id, entry)
     const last = page.data[0]
     if (last?.status === 'inProgress') turns.began(last.id)
     else if (last !== undefined) arrivals.ended(last)
     lastError = last?.error?.message ?? lastError
-    show(status)
   }
 
   function handle(threadId: string, entry: ItemEntry) {
@@ -154,6 +154,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     if (text !== '') speech.say(text, `codex:${threadId}:${place}`, place)
   }
 
+  /** What was read is shown only if nothing newer was told meanwhile: an answer can be overtaken by a notification. */
   function show(status: ThreadStatus) {
     const [state, evidence] = STATES[status.type](status)
     const why = status.type === 'systemError' && lastError !== '' ? `: ${lastError}` : ''
@@ -187,6 +188,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
         if (status.type === 'active') switchLater(threadId)
         return
       }
+      changes += 1
       show(status)
       if (status.type === 'active') void attach()
     },
@@ -236,6 +238,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
       server = undefined
       current = undefined
       isListening = false
+      turns.forget()
     },
     notified: (method, notice) => HANDLERS[method](notice),
   }

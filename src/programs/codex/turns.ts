@@ -5,6 +5,8 @@ export interface Turns {
   readonly active: string | undefined
   began(turnId: string): void
   ended(turn: TurnRecord): void
+  /** Nobody told for a while. */
+  forget(): void
   /** How that turn ends; never resolves for one that is not running. */
   untilEnded(turnId: string): Promise<TurnRecord>
   itemBegan(turnId: string, item: Item): void
@@ -17,6 +19,7 @@ export interface Turns {
 
 export function createTurns(): Turns {
   let active: string | undefined
+  let lastEnded: string | undefined
   const waiting = new Map<string, ((turn: TurnRecord) => void)[]>()
   const open = new Map<string, { turnId: string; item: Item }>()
 
@@ -25,9 +28,15 @@ export function createTurns(): Turns {
       return active
     },
     began(turnId) {
-      active = turnId
+      // A list of turns can be overtaken by the news of a turn's end.
+      if (turnId !== lastEnded) active = turnId
+    },
+    forget() {
+      active = undefined
+      open.clear()
     },
     ended(turn) {
+      lastEnded = turn.id
       if (active === turn.id) active = undefined
       for (const resolve of waiting.get(turn.id) ?? []) resolve(turn)
       waiting.delete(turn.id)

@@ -54,19 +54,21 @@ export function startSession(order: SessionOrder): Session {
   const history = createHistory(order.kept === undefined ? 'nothing' : 'something')
   const replay = createReplay(order.kept !== undefined, history, clock, limits.quietMs)
   const foreword = createForeword(agent.prompt)
-  const speech = createSpeech(port.said, (error) =>
+  const speech = createSpeech(port.said, clock, (error) =>
     log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
   )
   let state: SessionState = 'initializing'
   let sessionId = order.kept?.sessionId
   let canSteer = false
+  /** Where the agent takes no system prompt. */
+  let isRoleInTurns = false
   let turn: OpenTurn | undefined
   let turnEnded: Promise<string> | undefined
   let turnNumber = 0
   let failures = 0
   let cancelRetry = () => {}
   /** Why it is ended by us; undefined as long as it is not. */
-  let ending: { state: 'exited' | 'error'; evidence: string } | undefined
+  let ending: string | undefined
   let isOver = false
 
   function become(next: SessionState, evidence: string) {
@@ -98,7 +100,8 @@ export function startSession(order: SessionOrder): Session {
           took('submitted', 'the agent repeated it as said to it')
         return
       case 'compacted':
-        return foreword.roleIsDue('compacted')
+        if (isRoleInTurns) foreword.roleIsDue('compacted')
+        return
       case 'remark':
         return screen.add(`\n[${update.text}]\n`)
     }
@@ -146,7 +149,8 @@ export function startSession(order: SessionOrder): Session {
 
   function fail(reason: string) {
     if (isOver || ending !== undefined) return
-    ending = { state: 'error', evidence: reason }
+    ending = reason
+    become('error', reason)
     process.end(limits.graceMs).catch((error) => log.warn({ agent: agent.name, err: error }, 'left behind'))
   }
 
@@ -164,7 +168,8 @@ export function startSession(order: SessionOrder): Session {
     sessionId = conversation.sessionId
     await replay.over(conversation.how === 'loaded')
     canSteer = capabilities.steering && builtIn?.steers === true
-    if (!capabilities.systemPrompt) foreword.roleIsDue(conversation.how === 'new' ? 'start' : 'resumed')
+    isRoleInTurns = !capabilities.systemPrompt
+    if (isRoleInTurns) foreword.roleIsDue(conversation.how === 'new' ? 'start' : 'resumed')
     const begunAt = conversation.how === 'new' ? clock.now() : (kept?.begunAt ?? clock.now())
     await order.keep({ sessionId, begunAt })
     if (ending === undefined && !isOver) become('idle', `${capabilities.title}: ${conversation.note}`)
@@ -195,18 +200,16 @@ export function startSession(order: SessionOrder): Session {
       `the agent ended ${turn.isWritten ? 'without a sign of it' : 'before it was written'}`,
     )
     if (turn?.isWritten === false) history.settle(turn.ids, false)
-    await speech.heard()
     // What it started may still run.
     await process
       .end(limits.graceMs)
       .catch((error) => log.warn({ agent: agent.name, err: error }, 'left behind'))
-    if (ending?.state === 'error') become('error', `${ending.evidence} (${how})`)
-    else become('exited', ending?.evidence ?? how)
+    become('exited', ending === undefined ? how : `${ending} (${how})`)
     return how
   })
 
   async function end(evidence: string) {
-    ending ??= { state: 'exited', evidence }
+    ending ??= evidence
     await process.end(limits.graceMs)
     await over
   }
@@ -224,7 +227,7 @@ export function startSession(order: SessionOrder): Session {
       const usage = spentBy(response, `${order.mark}:${number}`)
       if (usage !== undefined) port.used(usage)
       failures = 0
-      await finish('idle', `turn ${number} ended: ${reason}`)
+      finish('idle', `turn ${number} ended: ${reason}`)
       return reason
     } catch (error) {
       // Whatever broke the connection ends the process too, and tells more.
@@ -234,16 +237,15 @@ export function startSession(order: SessionOrder): Session {
       if (isRefused) history.settle(running.ids, false)
       running.doubt(isRefused ? 'queued' : 'uncertain', `session/prompt failed: ${why}`)
       const login = wantsLogin(error) ? ` ${order.builtIn?.login ?? ''}` : ''
-      await finish('error', `turn ${number} failed: ${why}.${login}`)
+      finish('error', `turn ${number} failed: ${why}.${login}`)
       retryLater()
       return why
     }
   }
 
-  async function finish(next: 'idle' | 'error', evidence: string) {
+  function finish(next: 'idle' | 'error', evidence: string) {
     questions.cancel()
     speech.pause()
-    await speech.heard()
     turn = undefined
     if (!isOver && ending === undefined) become(next, evidence)
   }
@@ -262,8 +264,8 @@ export function startSession(order: SessionOrder): Session {
       return state
     },
     async deliver(next) {
-      if (state !== 'idle' || turn !== undefined)
-        return { state: 'queued', evidence: `the agent is ${state}` }
+      const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
+      if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
       const running = openTurn(next, port.arrived)
       const { text, given } = foreword.before(next.text)
       turn = running
@@ -289,9 +291,9 @@ export function startSession(order: SessionOrder): Session {
     async interrupt() {
       if (turn === undefined) return { stopped: true, evidence: 'no turn is running' }
       const stopped = turnEnded!
-      await connection.agent.notify(methods.agent.session.cancel, { sessionId: sessionId! })
-      questions.cancel()
       try {
+        await connection.agent.notify(methods.agent.session.cancel, { sessionId: sessionId! })
+        questions.cancel()
         const reason = await answered(clock, limits.cancelMs, stopped, 'session/cancel')
         return { stopped: true, evidence: `the turn ended: ${reason}` }
       } catch (error) {

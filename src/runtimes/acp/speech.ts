@@ -1,58 +1,63 @@
 import type { SessionPort } from '../runtime.ts'
+import type { Clock } from './surroundings.ts'
 
-/** As much as may wait to be heard before nothing more is read from the agent. */
-const PENDING_LIMIT = 1 << 20
+/** So many pieces may be on their way to the engine before the agent is slowed down. */
+const UNHEARD = 100
+const SLOW_MS = 50
 
-/** Hands the agent's words on in order, one piece at a time; what comes meanwhile becomes the next piece. */
+/** Hands the agent's words on, piece by piece, as they come. */
 export interface Speech {
   /** `message`: which of the agent's messages it belongs to, where the agent says so. */
   say(text: string, message: string | undefined): void
   /** The next words are another message: words of two messages must not run into one. */
   pause(): void
-  /** Resolves when all that was said so far has been heard. */
-  heard(): Promise<void>
-  /** Pending while too much waits to be heard. */
+  /**
+   * Pending while too much was said and not dealt with, so that a flood waits in the agent's own pipe. Never for long:
+   * an answer to what was said may itself wait for the turn to end, and its end comes by the same pipe.
+   */
   hold(): Promise<void> | undefined
 }
 
-export function createSpeech(said: SessionPort['said'], onError: (error: unknown) => void): Speech {
-  let pending = ''
-  let running: Promise<void> | undefined
+export function createSpeech(
+  said: SessionPort['said'],
+  clock: Clock,
+  onError: (error: unknown) => void,
+): Speech {
+  let unheard = 0
   let lastMessage: string | undefined
   let hasSpoken = false
   let isPaused = false
-
-  async function run(): Promise<void> {
-    while (pending !== '') {
-      const text = pending
-      pending = ''
-      try {
-        await said({ text, channel: 'api' })
-      } catch (error) {
-        // Words that nobody could take must not keep the later ones from being heard.
-        onError(error)
-      }
-    }
-    running = undefined
-  }
+  let goOn = () => {}
 
   return {
     say(text, message) {
       if (text === '') return
       const isAnother = message !== undefined && lastMessage !== undefined && message !== lastMessage
-      if (hasSpoken && (isPaused || isAnother)) pending += '\n\n'
-      pending += text
+      const gap = hasSpoken && (isPaused || isAnother) ? '\n\n' : ''
       hasSpoken = true
       isPaused = false
       lastMessage = message
-      running ??= run()
+      unheard += 1
+      said({ text: gap + text, channel: 'api' })
+        // Words that nobody could take must not keep the later ones from being heard.
+        .catch(onError)
+        .finally(() => {
+          unheard -= 1
+          if (unheard < UNHEARD) goOn()
+        })
     },
     pause() {
       isPaused = true
     },
-    async heard() {
-      while (running !== undefined) await running
+    hold() {
+      if (unheard < UNHEARD) return undefined
+      return new Promise((resolve) => {
+        const cancel = clock.after(SLOW_MS, resolve)
+        goOn = () => {
+          cancel()
+          resolve()
+        }
+      })
     },
-    hold: () => (pending.length > PENDING_LIMIT ? running : undefined),
   }
 }

@@ -1,22 +1,20 @@
 /** A whole team on the real product: service, store, tmux, agent programs; only the model is scripted. */
-import { mkdtemp, realpath, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { AgentName } from '../../../scripts/install-agents.ts'
-import { type ConfigInput, defineConfig, type ProgramName } from '../../../src/config.ts'
+import { type ConfigInput, defineConfig } from '../../../src/config.ts'
 import { type Orchub, startOrchub } from '../../../src/main.ts'
 import type { AuditEntry } from '../../../src/model/audit-entry.ts'
+import { parseId } from '../../../src/model/identifier.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
-import { prepareHome } from './home.ts'
-import { endProcessesOf } from './leftovers.ts'
+import { type CastOptions, prepareCast } from './cast.ts'
+import { givenTo } from './given.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
 
-export interface TeamOptions {
-  /** Agent → which installed program it is. */
-  readonly cast: Readonly<Record<string, AgentName>>
+export interface TeamOptions extends Pick<CastOptions, 'cast' | 'runtime'> {
   readonly play: Play
-  readonly runtime?: 'tmux' | 'acp'
   readonly config?: Partial<ConfigInput>
 }
 
@@ -28,16 +26,6 @@ export interface Mail {
   delivery: string
 }
 
-const PROGRAM: Record<AgentName, ProgramName> = {
-  'claude-code': 'claude-code',
-  'claude-code-2.1.197': 'claude-code',
-  'claude-agent-acp': 'claude-code',
-  codex: 'codex',
-  'codex-acp': 'codex',
-  gemini: 'gemini',
-  opencode: 'opencode',
-}
-
 /** Real programs take their time to start on a busy machine. */
 const PATIENCE_MS = 120_000
 
@@ -46,24 +34,10 @@ export type RealTeam = Awaited<ReturnType<typeof openTeam>>
 export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: TeamOptions) {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-team-')))
   const model: ModelServer = await startModelServer({ play })
-  const agents: ConfigInput['agents'] = {}
-  for (const [name, installed] of Object.entries(cast)) {
-    const home = await prepareHome(installed, {
-      folder: join(folder, 'homes', name),
-      cwd: join(folder, 'work', name),
-      modelUrl: model.url,
-      key: `sk-ant-fake-${name}`,
-    })
-    agents[name] = { program: PROGRAM[installed], runtime, folder: join('work', name), with: home.settings }
-  }
-  const input: ConfigInput = {
-    agents,
-    limits: { rate: 'off', ping_pong: 'off', hops: 'off' },
-    permissions: { urgent: 'allow' },
-    service: { port: 0 },
-    ...config,
-  }
+  const crew = await prepareCast({ cast, folder, runtime, modelUrl: model.url })
+  const input: ConfigInput = { ...crew.config, service: { port: 0 }, ...config }
   const entries: AuditEntry[] = []
+  const terminals: Terminal[] = []
   let orchub: Orchub = await start()
 
   async function start() {
@@ -80,7 +54,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       const seen = await look()
       if (seen !== undefined && seen !== false) return seen as T
       if (Date.now() > deadline) throw new Error(`never came to be: ${what}\n${await explain()}`)
-      await sleep(50)
+      await sleep(20)
     }
   }
 
@@ -96,29 +70,65 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     return [...log, ...screens].join('\n')
   }
 
+  /** As the operator, in whose name nothing needs a rule. */
+  async function order(type: string, fields: Record<string, unknown>) {
+    return await orchub.switchboard.handle({ kind: 'operator' }, { type, fields })
+  }
+
+  async function deliveryOf(id: string): Promise<string> {
+    const row = await orchub.switchboard.store.get<{ state: string }>(
+      'SELECT state FROM deliveries WHERE message = ?',
+      [parseId('msg', id)!],
+    )
+    return row!.state
+  }
+
   return {
     folder,
     model,
     entries,
     until,
     explain,
+    order,
+    deliveryOf,
     get orchub() {
       return orchub
     },
+    processes: crew.processes,
+    given: (name: string) => givenTo(model, name),
     state: (name: string) => orchub.switchboard.sessions.session(name)?.state,
     idle: (name: string) =>
       until(`${name} is idle`, () => orchub.switchboard.sessions.session(name)?.state === 'idle'),
-    /** As the operator, in whose name nothing needs a rule. */
-    async order(type: string, fields: Record<string, unknown>) {
-      return await orchub.switchboard.handle({ kind: 'operator' }, { type, fields })
+    becomes: (name: string, state: string) =>
+      until(`${name} is ${state}`, () => orchub.switchboard.sessions.session(name)?.state === state),
+    /** Gives the id of the message. */
+    async send(to: string, content: string, more: Record<string, unknown> = {}): Promise<string> {
+      const receipt = await order('send_message', { to, content, ...more })
+      if (receipt.status !== 'delivered') throw new Error(JSON.stringify(receipt))
+      return receipt.message_id
     },
+    arrives: (id: string) => until(`${id} is read`, async () => (await deliveryOf(id)) === 'read'),
+    /** The audit's entries of that type, from that many on. */
+    audited: (type: string, from = 0) => entries.slice(from).filter((entry) => entry.type === type),
     async mailOf(name: string): Promise<Mail[]> {
-      const receipt = await orchub.switchboard.handle(
-        { kind: 'operator' },
-        { type: 'query_mailbox', fields: { agent: name, filter: 'all' } },
-      )
+      const receipt = await order('query_mailbox', { agent: name, filter: 'all' })
       if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
       return receipt.details!.messages as Mail[]
+    },
+    screen: async (name: string) => await orchub.switchboard.sessions.session(name)!.screen!(60),
+    /** A person sits down at the agent's pane with a terminal of their own, as with `orc attach`. */
+    async sitDown(name: string): Promise<Terminal> {
+      const home = join(folder, 'homes', 'person')
+      await mkdir(home, { recursive: true })
+      const { view } = orchub.switchboard.sessions.session(name)!
+      const terminal = await openTerminal({
+        // Theirs is a pane of another tmux, which tmux would warn of.
+        argv: ['env', '-u', 'TMUX', ...view!],
+        cwd: folder,
+        env: { HOME: home, PATH: process.env.PATH!, LANG: 'C.UTF-8', TERM: 'xterm-256color' },
+      })
+      terminals.push(terminal)
+      return terminal
     },
     /** The service ends as by `orc serve`; the agents go on; it starts again. */
     async restart(agents: 'leave' | 'end' = 'leave') {
@@ -126,9 +136,10 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       orchub = await start()
     },
     async close() {
+      for (const terminal of terminals) await terminal.close()
       await orchub.close('end')
       await model.close()
-      for (const name of Object.keys(cast)) await endProcessesOf(join(folder, 'homes', name))
+      await crew.end()
       await rm(folder, { recursive: true, force: true, maxRetries: 5 })
     },
   }

@@ -192,6 +192,21 @@ describe('a session of codex', () => {
     })
   })
 
+  it('goes on when the reason of a no does not reach the agent', async () => {
+    const { port, session, warnings } = await open({ answers: { 'turn/steer': () => undefined } })
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    server.send(
+      JSON.stringify({ id: 3, method: 'item/commandExecution/requestApproval', params: commandApproval }),
+    )
+    const question = await port.until(() => port.asked[0])
+    question.answer({ allow: false, comment: 'not on a Friday' })
+    await until(() => server.called('turn/steer').length > 0)
+    server.drop()
+    await port.until(() => port.states.some(({ state }) => state === 'unknown'))
+    await port.until(() => session.state === 'idle')
+    expect(warnings).toMatchObject([{ text: 'a remark did not reach Codex' }])
+  })
+
   it('believes in a stop only when the turn has ended', async () => {
     const { session } = await open({
       answers: {

@@ -8,6 +8,8 @@ const runtime = createAcpRuntime({
   bin: 'orc',
 })
 
+const COMPACTION = 'UPDATE {"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}'
+
 describe('the settings of an ACP agent', () => {
   it('are all optional for a program that is known (S1.2)', () => {
     expect(runtime.check({ program: 'gemini', settings: undefined })).toEqual([])
@@ -103,7 +105,12 @@ describe('starting an ACP agent', () => {
   })
 
   it('ends in an error that says why: a hang, another protocol version, a login', async () => {
-    const why = async (flag: string, limits = {}) => (await start({ flags: [flag], limits })).reaches('error')
+    const why = async (flag: string, limits = {}) => {
+      const { reaches, states } = await start({ flags: [flag], limits })
+      await reaches('exited')
+      expect(states.map(({ state }) => state)).toEqual(['error', 'exited'])
+      return states[0]?.evidence
+    }
     expect(await why('--hang', { answerMs: 300 })).toContain('no answer to initialize within 0.3 s')
     expect(await why('--version-9')).toContain('it speaks version 9 of ACP, not 1')
     expect(await why('--login')).toMatch(/Authentication required.*Log in to it first/)
@@ -138,11 +145,17 @@ describe('the role of an ACP agent', () => {
     expect(place.record<string>('prompt')[0]).toMatch(/^\[ORCHUB MESSAGE msg_1\]/)
   })
 
+  it('needs not come again after a compaction where it is a system prompt', async () => {
+    const { session, place, reaches } = await startIdle({ flags: ['--system-prompt'] })
+    await session.deliver(turn(COMPACTION, 'msg_1'))
+    await reaches('idle')
+    await session.deliver(turn('SAY two', 'msg_2'))
+    expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE msg_2\]/)
+  })
+
   it('comes again after a compaction', async () => {
     const { session, place, reaches } = await startIdle()
-    await session.deliver(
-      turn('UPDATE {"sessionUpdate":"compaction_update","compactionId":"c","status":"completed"}', 'msg_1'),
-    )
+    await session.deliver(turn(COMPACTION, 'msg_1'))
     await reaches('idle')
     await session.deliver(turn('SAY two', 'msg_2'))
     expect(place.record<string>('prompt')[1]).toMatch(/^\[ORCHUB MESSAGE role\][\s\S]*was compacted/)

@@ -143,6 +143,14 @@ describe('what an ACP agent says', () => {
     expect(states.at(-1)?.state).toBe('idle')
   })
 
+  it('lets the turn end although its answer waits for just that', async () => {
+    // As the engine does: what an agent asked for is answered in its next turn.
+    const { session, reaches, said } = await startIdle({ hear: () => new Promise(() => {}) })
+    await session.deliver(turn(Array.from({ length: 120 }, (_, i) => `SAY ${i}\nTOOL t`).join('\n'), 'msg_1'))
+    await reaches('idle')
+    expect(said).toHaveLength(120)
+  })
+
   it('does not run together when a message ends: by its id, by a tool, by the turn', async () => {
     const { session, said, reaches } = await startIdle()
     await session.deliver(turn('SAYAS a one\nSAYAS a +one\nSAYAS b two\nTOOL t\nSAYAS b three', 'msg_1'))

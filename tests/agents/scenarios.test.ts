@@ -1,0 +1,276 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AgentName } from '../../scripts/install-agents.ts'
+import { createConductor } from './harness/conductor.ts'
+import { HOSTILE_TEXTS } from './harness/hostile-texts.ts'
+import { openTeam, type RealTeam } from './harness/team.ts'
+
+interface Trait {
+  readonly program: AgentName
+  /** `api`: what a person types stands beside it. `paste`: it has to wait for the input box. */
+  readonly wayIn: 'api' | 'paste'
+  /** What the pane shows while the program asks for leave. */
+  readonly dialog: RegExp
+}
+
+const TRAITS: Trait[] = [
+  { program: 'claude-code', wayIn: 'paste', dialog: /Do you want to proceed/ },
+  { program: 'claude-code-2.1.197', wayIn: 'paste', dialog: /Do you want to proceed/ },
+  { program: 'codex', wayIn: 'api', dialog: /Would you like to run/ },
+  { program: 'gemini', wayIn: 'paste', dialog: /Allow once/ },
+  { program: 'opencode', wayIn: 'api', dialog: /Permission required/ },
+]
+
+/** Long enough for what must not happen to happen. */
+const LONG_ENOUGH_MS = 1500
+
+describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog }) => {
+  const conductor = createConductor()
+  let team: RealTeam
+  let ran = 0
+
+  beforeAll(async () => {
+    team = await openTeam({ cast: { Alice: program, Bob: program }, play: conductor.play })
+    await Promise.all([team.idle('Alice'), team.idle('Bob')])
+  })
+  afterAll(async () => {
+    await team?.close()
+  })
+
+  const alice = () => team.given('Alice')
+
+  /** Every message stands once in the conversation, whatever became of it on its way. */
+  function expectOnce(...ids: string[]) {
+    for (const id of ids) expect(alice().times(id), id).toBe(1)
+  }
+
+  /** Alice wants to run a command that her program asks a person about. */
+  async function openDialog() {
+    const file = `ran-${++ran}`
+    const from = team.entries.length
+    conductor.answer(`make ${file}`, {
+      text: 'I need a file.',
+      toolCalls: [{ shell: `touch ../${file}`, escalated: true }],
+    })
+    const id = await team.send('Alice', `make ${file}`)
+    const asked = await team.until('a person is asked', () => team.audited('human.asked', from)[0])
+    await team.becomes('Alice', 'waiting_input')
+    await team.until('the dialog is shown', async () => dialog.test(await team.screen('Alice')))
+    const path = join(team.folder, 'work', file)
+    return { id, from, request: asked.data!.request_id as string, hasRun: () => existsSync(path) }
+  }
+
+  it('lets a message wait for the end of a turn, which nothing disturbs, and nobody else waits (C2)', async () => {
+    const goOn = conductor.hold('think it over')
+    const first = await team.send('Alice', 'think it over')
+    const call = await alice().message(first)
+    const second = await team.send('Alice', 'and then this')
+    const toBob = await team.send('Bob', 'you are free')
+    await team.arrives(toBob)
+    expect(await team.deliveryOf(second)).toBe('queued')
+    expect(team.state('Alice')).toBe('busy')
+    goOn({ text: 'I have thought it over.' })
+    await team.arrives(second)
+    expect(call.state).toBe('answered')
+    expect((await alice().message(second)).body).toContain('I have thought it over.')
+    await team.idle('Alice')
+    expectOnce(first, second)
+  })
+
+  it('gives what waits together as one turn, in the order it came (C2)', async () => {
+    const goOn = conductor.hold('collect the mail')
+    await alice().message(await team.send('Alice', 'collect the mail'))
+    const ids = [
+      await team.send('Alice', 'one of three'),
+      await team.send('Alice', 'two of three'),
+      await team.send('Alice', 'three of three'),
+    ]
+    goOn({ text: 'Collected.' })
+    for (const id of ids) await team.arrives(id)
+    const { userText } = (await alice().message(ids[0]!)).request!
+    const places = ids.map((id) => userText.indexOf(`[ORCHUB MESSAGE ${id}]`))
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+    expect(places[0]).toBeGreaterThanOrEqual(0)
+    await team.idle('Alice')
+    expectOnce(...ids)
+  })
+
+  it('announces a message of high priority within the turn, and gives it after (C2)', async () => {
+    const goOn = conductor.hold('look at the team')
+    await alice().message(await team.send('Alice', 'look at the team'))
+    const high = await team.send('Alice', 'this matters', { priority: 'high' })
+    await sleep(LONG_ENOUGH_MS / 3)
+    expect(await team.deliveryOf(high)).toBe('queued')
+    goOn({ text: 'I look.', toolCalls: [{ mcp: 'list_agents', input: {} }] })
+    const noticed = await alice().text('[ORCHUB NOTICE] A message of high priority from operator')
+    expect(noticed.body).not.toContain(`[ORCHUB MESSAGE ${high}]`)
+    await team.arrives(high)
+    await team.idle('Alice')
+    expectOnce(high)
+  })
+
+  it('interrupts for an urgent message, gives it, and has the stop on record (C2, ask 11)', async () => {
+    const from = team.entries.length
+    conductor.hold('count to a million')
+    const first = await team.send('Alice', 'count to a million')
+    const call = await alice().message(first)
+    const urgent = await team.send('Alice', 'stop at once', { priority: 'urgent' })
+    await team.arrives(urgent)
+    expect(call.state).toBe('aborted')
+    expect(team.audited('session.interrupted', from)).toMatchObject([{ actor: 'operator', subject: 'Alice' }])
+    await team.idle('Alice')
+    expectOnce(first, urgent)
+  })
+
+  it('types nothing into a dialog; the verdict from elsewhere answers it, then the message comes (C9)', async () => {
+    const { request, hasRun } = await openDialog()
+    const waiting = await team.send('Alice', 'while you were asking')
+    await sleep(LONG_ENOUGH_MS)
+    expect(await team.deliveryOf(waiting)).toBe('queued')
+    expect(team.state('Alice')).toBe('waiting_input')
+    expect(await team.screen('Alice')).toMatch(dialog)
+    expect(hasRun()).toBe(false)
+    await team.orchub.switchboard.verdicts.decide({ kind: 'operator' }, request, { decision: 'approve' })
+    await team.until('the command has run', hasRun)
+    await team.arrives(waiting)
+    await team.idle('Alice')
+    expectOnce(waiting)
+  })
+
+  it('tells the agent of a no and its reason, and nothing is run (C9)', async () => {
+    const { request, hasRun } = await openDialog()
+    await team.orchub.switchboard.verdicts.decide({ kind: 'operator' }, request, {
+      ...{ decision: 'reject', comment: 'not on a Friday' },
+    })
+    await team.idle('Alice')
+    const next = await team.send('Alice', 'what now?')
+    await team.arrives(next)
+    await alice().text('not on a Friday')
+    expect(hasRun()).toBe(false)
+    await team.idle('Alice')
+  })
+
+  it('closes the request by itself when the person answers in the pane (C9)', async () => {
+    const { from, request, hasRun } = await openDialog()
+    const waiting = await team.send('Alice', 'after your own answer')
+    const person = await team.sitDown('Alice')
+    await person.shows(dialog)
+    // Some programs take no key in the first moment of a dialog.
+    await sleep(LONG_ENOUGH_MS)
+    await person.press('Enter')
+    await team.until('the command has run', hasRun)
+    const closed = await team.until('the request is closed', () => team.audited('human.withdrawn', from)[0])
+    expect(closed.data).toMatchObject({ request_id: request })
+    await team.arrives(waiting)
+    await team.idle('Alice')
+    await person.close()
+    expectOnce(waiting)
+  })
+
+  it('never fuses a message with what a person is typing (ask 4)', async () => {
+    const person = await team.sitDown('Alice')
+    await person.type('a half-typed thought')
+    await person.shows(/a half-typed thought/)
+    const id = await team.send('Alice', 'beside your draft')
+    if (wayIn === 'paste') {
+      await sleep(LONG_ENOUGH_MS)
+      expect(await team.deliveryOf(id)).not.toMatch(/submitted|read/)
+      expect(await team.screen('Alice')).toContain('a half-typed thought')
+      await person.press('Enter')
+      await alice().text('a half-typed thought')
+      await team.arrives(id)
+    } else {
+      await team.arrives(id)
+      await team.idle('Alice')
+      await person.shows(/a half-typed thought/)
+      await person.press('Enter')
+      await alice().text('a half-typed thought')
+    }
+    expect((await alice().message(id)).request!.prompt).not.toContain('half-typed')
+    const drafts = team.model.calls('Alice').filter((call) => call.request!.prompt.includes('half-typed'))
+    expect(drafts.map((call) => call.request!.prompt.trim())).toEqual(['a half-typed thought'])
+    await team.idle('Alice')
+    await person.close()
+    expectOnce(id)
+  })
+
+  it.each(HOSTILE_TEXTS)('carries $name once and exactly (C2)', async ({ content, carried, typed }) => {
+    await team.idle('Alice')
+    const id = await team.send('Alice', content, { title: 'hostile' })
+    await team.arrives(id)
+    const { userText } = (await alice().message(id)).request!
+    const frame = (text: string) =>
+      `[ORCHUB MESSAGE ${id}]\nFrom: operator\nTitle: hostile\nPriority: normal\n\n${text}\n\n[END ORCHUB MESSAGE ${id}]`
+    const expected = [carried ?? content, ...(typed === undefined || wayIn === 'api' ? [] : [typed])]
+    expect(expected.map(frame)).toContain(userText)
+    await team.idle('Alice')
+    expectOnce(id)
+  })
+
+  it('acts once on a command that is said by MCP and in the text (C25)', async () => {
+    const from = team.entries.length
+    const fields = { to: 'Bob', title: 'said twice', content: 'the same words' }
+    conductor.answer('say it both ways', {
+      text: `I tell Bob.\n<orc-command name="send_message" to="Bob" title="said twice">the same words</orc-command>`,
+      toolCalls: [{ mcp: 'send_message', input: fields }],
+    })
+    await team.arrives(await team.send('Alice', 'say it both ways'))
+    await team.until('the second is recognized', () => team.audited('command.repeated', from)[0])
+    await team.idle('Alice')
+    const mails = (await team.mailOf('Bob')).filter((mail) => mail.title === 'said twice')
+    expect(mails).toMatchObject([{ from: 'Alice', content: 'the same words' }])
+    await team.arrives(mails[0]!.id)
+    expect(team.given('Bob').times(mails[0]!.id)).toBe(1)
+  })
+
+  it('tells how full the context is (C26)', async () => {
+    expect(await team.order('context_status', { agent: 'Alice' })).toMatchObject({
+      status: 'ok',
+      details: { tokens: expect.any(Number), window: expect.any(Number), percent: expect.any(Number) },
+    })
+  })
+
+  it('holds deliveries while an agent is paused, and interrupts nothing (S1.24)', async () => {
+    const goOn = conductor.hold('finish this first')
+    const call = await alice().message(await team.send('Alice', 'finish this first'))
+    await team.order('request_action', { action: 'pause_session', target: 'Alice' })
+    const id = await team.send('Alice', 'when you are back')
+    goOn({ text: 'Finished.' })
+    await team.idle('Alice')
+    await sleep(LONG_ENOUGH_MS / 3)
+    expect(call.state).toBe('answered')
+    expect(await team.deliveryOf(id)).toBe('queued')
+    await team.order('request_action', { action: 'resume_session', target: 'Alice' })
+    await team.arrives(id)
+    await team.idle('Alice')
+    expectOnce(id)
+  })
+
+  it('leaves nothing of a stopped agent behind, and takes its conversation up again (S1.24, ask 10)', async () => {
+    const remembered = await team.send('Alice', 'the word is xylophone')
+    await team.arrives(remembered)
+    await team.idle('Alice')
+    await team.order('request_action', { action: 'terminate_agent', target: 'Alice' })
+    await team.until('nothing of Alice runs', async () => (await team.processes('Alice')).length === 0)
+    const id = await team.send('Alice', 'which word was it?')
+    await team.order('request_action', { action: 'spawn_agent', target: 'Alice' })
+    await team.arrives(id)
+    const { body } = await alice().message(id)
+    expect(body).toContain('the word is xylophone')
+    await team.idle('Alice')
+    expectOnce(remembered, id)
+  })
+
+  it('begins a new conversation with the role when an agent is reset (S1.24, ask 15)', async () => {
+    await team.order('request_action', { action: 'reset_session', target: 'Alice' })
+    const id = await team.send('Alice', 'a fresh start')
+    await team.arrives(id)
+    const { body } = await alice().message(id)
+    expect(body).toContain('You are Alice, one of a team of agents.')
+    expect(body).not.toContain('xylophone')
+    await team.idle('Alice')
+    expectOnce(id)
+  })
+})
