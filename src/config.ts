@@ -18,6 +18,7 @@ import { AppError } from './model/errors.ts'
 
 export type { Limits } from './config/limits.ts'
 export type { ServiceConfig } from './config/listener.ts'
+export type { ModelConfig } from './config/models.ts'
 export type { Price, Prices } from './config/prices.ts'
 export { formatProblems, type Problem } from './config/problem.ts'
 export type { AgentConfig, Config } from './config/resolve.ts'

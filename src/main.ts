@@ -18,7 +18,9 @@ import { announceService } from './main/service-file.ts'
 import { openWitness } from './main/witness.ts'
 import { AppError } from './model/errors.ts'
 import { createAnyProgram } from './programs/any/program.ts'
+import { createClaudeCode } from './programs/claude-code/program.ts'
 import { createCodex } from './programs/codex/program.ts'
+import { createGemini } from './programs/gemini/program.ts'
 import { createOpencode } from './programs/opencode/program.ts'
 import type { Program } from './programs/program.ts'
 import { createAcpRuntime } from './runtimes/acp/runtime.ts'
@@ -79,7 +81,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       clock,
       log,
       redact: redactor.redact,
-      runtimes: runtimesOn({ clock, log, tmux: config.tmux }),
+      runtimes: runtimesOn({ clock, log, tmux: config.tmux, environment: forAgents(config) }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
     })
     ending.unshift((agents) => switchboard.close(agents))
@@ -164,18 +166,33 @@ function runtimesOn({
   clock,
   log,
   tmux = { socket: 'none', panesPerWindow: 1 },
+  environment = process.env,
 }: {
   clock: Clock
   log: Log
   tmux?: Config['tmux']
+  environment?: NodeJS.ProcessEnv
 }): Runtime[] {
   const bin = ownCommand()
-  const programs: Program[] = [createAnyProgram(), createCodex({ log }), createOpencode({ log })]
+  const programs: Program[] = [
+    createClaudeCode({ log }),
+    createCodex({ log }),
+    createGemini({ log }),
+    createOpencode({ log }),
+    createAnyProgram(),
+  ]
   return [
     createScriptedRuntime({ after: clock.after }),
-    createTmuxRuntime({ ...tmux, programs, clock, log, bin }),
-    createAcpRuntime({ clock, log, bin, version: VERSION }),
+    createTmuxRuntime({ ...tmux, programs, clock, log, bin, environment }),
+    createAcpRuntime({ clock, log, bin, environment, version: VERSION }),
   ]
+}
+
+/** The password of the store is the service's own. */
+function forAgents({ store }: Config): NodeJS.ProcessEnv {
+  const environment = { ...process.env }
+  if (store.engine === 'postgres') for (const name of store.variables) delete environment[name]
+  return environment
 }
 
 /** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */

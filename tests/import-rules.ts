@@ -9,7 +9,7 @@ export type Sources = ReadonlyMap<string, string>
 const ROWS = [
   ['model'],
   ['wire', 'rules', 'tasks'],
-  ['store', 'programs', 'runtimes', 'github'],
+  ['store', 'programs', 'models', 'runtimes', 'github'],
   ['audit'],
   ['config'],
   ['engine'],
@@ -25,7 +25,10 @@ const INSTEAD: Record<string, readonly string[]> = {
   config: ['model', 'rules'],
   // The two axes, where an agent runs and which program it is, know each other by their contracts only.
   programs: ['model', 'wire', 'runtimes/runtime.ts'],
-  runtimes: ['model', 'wire', 'programs/program.ts'],
+  // Where a program's executable is, is asked by both in the same words.
+  runtimes: ['model', 'wire', 'programs/program.ts', 'programs/executable.ts', 'models/model.ts'],
+  // What a model is asked knows nothing of how it was said.
+  models: ['model'],
   // Runs in a browser: it knows the service by its contract only.
   client: ['model', 'service/contract.ts'],
 }

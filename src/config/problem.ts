@@ -37,10 +37,12 @@ export function problemAt(
   what: 'key' | 'value' = 'value',
 ): Problem {
   const { excerpt, ...place } = locate(path, what)
-  // The store's URL may hold a password, which must not come out in a log or on a screen.
-  const shown = excerpt !== undefined && path[0] !== 'store' ? { excerpt } : {}
+  const shown = excerpt !== undefined && !MAY_HOLD_SECRETS.has(path[0]) ? { excerpt } : {}
   return { ...place, path: formatPath(path), message: printable(message), hint: printable(hint), ...shown }
 }
+
+/** The store's URL may hold a password, and people try to put keys beside models: neither must come out in a log. */
+const MAY_HOLD_SECRETS: ReadonlySet<unknown> = new Set(['store', 'models'])
 
 /** Keys and names from the file come back in messages: they must neither fill nor steer a terminal. */
 function printable(text: string): string {

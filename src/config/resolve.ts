@@ -4,6 +4,7 @@ import type { AgentPolicy, Permissions, Policy, Rule, RuleSet } from '../model/r
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
+import { checkModelsOfAgents, type ModelConfig, resolveModels } from './models.ts'
 import { type Prices, resolvePrices } from './prices.ts'
 import type { Locate, Report } from './problem.ts'
 import { type ConfigInput, PROGRAMS, type ProgramName, type RuntimeName } from './schema.ts'
@@ -32,6 +33,8 @@ export interface Config extends Policy {
   readonly agents: readonly AgentConfig[]
   readonly limits: Limits
   readonly prices: Prices
+  /** By the name that orc.yaml gives them. */
+  readonly models: Readonly<Record<string, ModelConfig>>
   readonly tmux: TmuxConfig
   readonly service: ServiceConfig
   readonly store: StoreConfig
@@ -55,6 +58,8 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
   const { file, env, locate, report, warn } = origin
   const roster = readRoster(input.agents, report)
   const places = { folder: folderOf(file), stateFolder: stateFolder(file, env), env }
+  const models = resolveModels(input.models ?? {}, report, warn)
+  checkModelsOfAgents(input.agents, models, report)
   return {
     ...(file !== undefined && { file: resolve(file) }),
     stateFolder: places.stateFolder,
@@ -63,6 +68,7 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
     permissions: permissionsOf(input.permissions),
     limits: resolveLimits(input.limits ?? {}),
     prices: resolvePrices(input, warn),
+    models,
     tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
     service: resolveService(input.service ?? {}, places.folder, report, warn),
     store: resolveStore(input.store?.url, places, report, warn),

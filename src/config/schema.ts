@@ -2,9 +2,10 @@ import { z } from 'zod'
 import { AGENT_NAME } from '../model/agent.ts'
 import { ACTIONS, type Action, PRESETS, VERDICTS } from '../model/rule.ts'
 import { DURATION } from './duration.ts'
+import { ModelSchema } from './models.ts'
 
 /** Runtimes an agent can be run by. Each checks its own settings under `with`. */
-export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp'] as const
+export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
 
 /** Agent programs that the runtimes tmux and acp know. Each checks its own settings under `with`. */
@@ -81,7 +82,7 @@ const AgentSchema = z
       .enum(RUNTIMES)
       .optional()
       .describe(
-        'What runs the agent. tmux (the default where a program is named): in a terminal of its own. acp: as a process without a terminal, over the Agent Client Protocol. scripted: plays the script under "with". none (the default otherwise): any program that holds its token.',
+        'What runs the agent. tmux (the default where a program is named): in a terminal of its own. acp: as a process without a terminal, over the Agent Client Protocol. llm: a model of "models" with a prompt, and nothing else. scripted: plays the script under "with". none (the default otherwise): any program that holds its token.',
       ),
     program: z
       .enum(PROGRAMS)
@@ -262,6 +263,12 @@ export const ConfigSchema = z
       .nullish()
       .describe(
         'What models cost, by the beginning of their name: { claude-sonnet: { input: 3, output: 15 } }. The longest that fits counts.',
+      ),
+    models: z
+      .record(name, ModelSchema)
+      .nullish()
+      .describe(
+        'Language models that the service may call, by a name of your choice: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
       ),
     tmux: TmuxSchema.describe('The terminals of the agents.'),
     service: ServiceSchema.describe('Where the API listens.'),

@@ -34,7 +34,14 @@ function findings(issue: Issue, path: Path, root: unknown): Finding[] {
     case 'unrecognized_keys':
       return issue.keys.map((unknown) => unknownKey(unknown, path))
     case 'invalid_key':
-      return [{ path, message: `${subject} is not a legal agent name`, hint: NAME_HINT, what: 'key' }]
+      return [
+        {
+          path,
+          message: `${subject} is not a legal ${path[0] === 'models' ? 'name for a model' : 'agent name'}`,
+          hint: NAME_HINT,
+          what: 'key',
+        },
+      ]
     case 'too_small':
       return [{ path, message: `${subject} ${bound(issue.origin, 'at least', Number(issue.minimum))}`, hint }]
     case 'too_big':
@@ -80,6 +87,9 @@ function wellMeant(key: string, parent: Path): string | undefined {
   if (key === '<<') return 'Merge keys are not part of YAML 1.2; use an alias for the whole value.'
   if (parent.length === 1 && parent[0] === 'permissions' && key === '*') {
     return 'Permissions here are for all agents already; those of one agent go under agents.NAME.permissions.'
+  }
+  if (parent[0] === 'models' && /key|token|secret|password/i.test(key)) {
+    return 'Keys never stand in this file: put it into an environment variable, and name that with "key_env".'
   }
   return undefined
 }

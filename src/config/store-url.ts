@@ -10,6 +10,8 @@ export type StoreConfig =
       readonly url: string
       /** Without it: for people and logs. */
       readonly shown: string
+      /** The environment variables that it was put together from: nobody else's business. */
+      readonly variables: readonly string[]
     }
 
 interface Surroundings {
@@ -54,7 +56,8 @@ export function resolveStore(
   if (hasLiteralPassword(written)) {
     warn(PATH, 'holds a password', `Put it into the environment and write \${NAME} in its place.`)
   }
-  return { engine: 'postgres', url, shown: withoutSecrets(url) }
+  const variables = [...written.matchAll(VARIABLE)].map(([, name]) => name!)
+  return { engine: 'postgres', url, shown: withoutSecrets(url), variables }
 }
 
 function sqlite(file: string): StoreConfig {

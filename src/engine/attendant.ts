@@ -156,7 +156,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
       while (wanted && isListening()) {
         wanted = false
         await settleDoubts()
-        await deliverTurn()
+        if (isListening()) await deliverTurn()
       }
     } catch (error) {
       if (dismissed) return

@@ -92,6 +92,8 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
         handle: (said, circumstances) => handle({ kind: 'agent', agent }, said, circumstances),
         unmarked: (type) => log.debug({ agent, command: type }, 'a command on the screen has no nonce'),
       }),
+    act: (agent, said, idempotencyKey) =>
+      handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
   const parts: Switch = {
     store,

@@ -23,7 +23,7 @@ export interface PermissionDesk {
   decided(request: number, verdict: PermissionVerdict | undefined): void
   /** The agent is waiting for a person at its terminal, about something no program could tell us. */
   watch(agent: string, isWaiting: boolean): void
-  /** A session begins: what an earlier one asked is asked again if it still stands. */
+  /** A session begins: what an earlier one asked is asked again, or withdrawn after a while. */
   begin(agent: string): Promise<void>
 }
 
@@ -37,6 +37,8 @@ export interface PermissionDeskOptions {
 
 /** An approval nobody gives is not executed and expires (C8, C9). */
 const PERMISSION_MS = 72 * 3600_000
+/** How long a dialog that outlived the service has to be asked about again. */
+const ASK_AGAIN_MS = 15_000
 /** A program that can tell what it wants does so at once; a dialog without that is answered in its terminal. */
 const UNEXPLAINED_MS = 1500
 const SHOWN = 200
@@ -52,6 +54,8 @@ export function createPermissionDesk({
   const asking = new Map<string, number>()
   const unexplained = new Map<string, () => void>()
   const notices = new Map<string, number>()
+  /** Open requests of before a restart: the key of the dialog → the request, by agent. */
+  const orphans = new Map<string, Map<string, number>>()
 
   async function open(agent: string, question: PermissionQuestion): Promise<number> {
     const action = JSON.stringify({ type: question.tool, fields: question.input })
@@ -80,6 +84,13 @@ export function createPermissionDesk({
       tx.afterCommit(() => timers.setFor(expiresAt))
       return key
     })
+  }
+
+  /** The same dialog asks again after a restart: the request that people know of goes on. */
+  function adopt(agent: string, dialog: string): number | undefined {
+    const key = orphans.get(agent)?.get(dialog)
+    orphans.get(agent)?.delete(dialog)
+    return key
   }
 
   async function withdraw(key: number, why: string) {
@@ -133,7 +144,7 @@ export function createPermissionDesk({
       const { promise, resolve } = Promise.withResolvers<PermissionVerdict | undefined>()
       asking.set(agent, (asking.get(agent) ?? 0) + 1)
       try {
-        const key = await open(agent, question)
+        const key = adopt(agent, question.key) ?? (await open(agent, question))
         waiting.set(key, resolve)
         const leave = () => resolve(undefined)
         gone.addEventListener('abort', leave, { once: true })
@@ -179,11 +190,22 @@ export function createPermissionDesk({
       )
     },
     async begin(agent) {
-      const left = await openPermissions(store, agent)
-      for (const row of left)
-        if (!waiting.has(row.id)) await withdraw(row.id, 'the service was restarted meanwhile')
+      const left = (await openPermissions(store, agent)).filter((row) => !waiting.has(row.id))
+      if (left.length === 0) return
+      orphans.set(agent, new Map(left.map((row) => [dialogOf(row), row.id])))
+      after(ASK_AGAIN_MS, () => {
+        const gone = [...(orphans.get(agent)?.values() ?? [])]
+        orphans.delete(agent)
+        for (const key of gone) {
+          void withdraw(key, 'its dialog did not outlive a restart of the service').catch(() => {})
+        }
+      })
     },
   }
+}
+
+function dialogOf(row: HumanRequestRow): string {
+  return (JSON.parse(row.context) as { key: string }).key
 }
 
 /** The part of a tool's input that a person decides by; the whole of it is the request's action. */

@@ -68,10 +68,12 @@ const BY_SHELL = [
 
 /** An example never carries the nonce: it may be echoed on the screen that commands are read off. */
 function byText({ program, runtime }: AgentConfig, nonce: string | undefined): string[] {
-  const tools = program !== undefined && program !== 'any' && runtime !== 'scripted'
+  const isModel = runtime === 'llm'
+  const tools = isModel || (program !== undefined && program !== 'any' && runtime !== 'scripted')
+  const whose = isModel ? '' : ' of the MCP server "orc"'
   const readOffScreen = program === 'any' && runtime === 'tmux' && nonce !== undefined
   return [
-    ...(tools ? ['You have these commands as tools of the MCP server "orc": use them where you can.'] : []),
+    ...(tools ? [`You have these commands as tools${whose}: use them where you can.`] : []),
     tools
       ? 'Otherwise write them into your answers, as plain text outside of code blocks; never both ways:'
       : 'You act by writing commands into your answers, as plain text outside of code blocks:',

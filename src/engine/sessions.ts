@@ -2,10 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { AgentConfig } from '../config.ts'
 import type { SessionState } from '../model/agent.ts'
-import type { Action } from '../model/command.ts'
-import { AppError } from '../model/errors.ts'
+import type { Action, SaidCommand } from '../model/command.ts'
+import { AppError, asAppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
-import type { Credentials, Runtime, Session } from '../runtimes/runtime.ts'
+import { errorReceipt, type Receipt } from '../model/receipt.ts'
+import type { CommandAnswer, Credentials, Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import {
   beginSession,
@@ -17,7 +18,7 @@ import {
 } from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
 import { type Attendant, createAttendant, reasonOf } from './attendant.ts'
-import type { Answer, Listener } from './listener.ts'
+import { type Answer, handedOutBy, type Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
@@ -65,6 +66,8 @@ export interface SessionsOptions {
   prompt: (agent: string, nonce: string) => string
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
   listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
+  /** Carries out what an agent says by a tool. */
+  act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
 
 interface Running {
@@ -101,6 +104,11 @@ export function createSessions(options: SessionsOptions): Sessions {
       const attendant = attend(entry, config, runtime, row)
       entry.attendant = attendant
       await options.permissions.begin(name)
+      await record(
+        name,
+        'initializing',
+        row.kept === null ? 'a new conversation begins' : 'its session is taken up',
+      )
       const session = await runtime.start(
         {
           name,
@@ -112,6 +120,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           kept: row.kept === null ? undefined : JSON.parse(row.kept),
           nonce: row.nonce,
           credentials: () => issueToken(name),
+          command: (said, key) => act(name, said, key),
         },
         attendant.port,
       )
@@ -131,6 +140,8 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
     const { name } = config
+    // Not the row, which holds all that the session keeps.
+    const { nonce } = row
     const attendant = createAttendant({
       name,
       store,
@@ -142,7 +153,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       runtime: runtime.name,
       deliver: config.deliver,
       isPaused: () => paused.has(name),
-      listen: (answer) => options.listen(name, row.nonce, answer),
+      listen: (answer) => options.listen(name, nonce, answer),
       async changed(state, evidence) {
         if (state === 'exited' && running.get(name) === entry) running.delete(name)
         await record(name, state, evidence)
@@ -170,6 +181,14 @@ export function createSessions(options: SessionsOptions): Sessions {
     const { id, token } = await tokens.mint(name)
     await store.write((tx) => setSessionToken(tx, name, parseId('tok', id)!))
     return { url: address, token }
+  }
+
+  async function act(name: string, said: SaidCommand, key: string): Promise<CommandAnswer> {
+    const receipt = await options.act(name, said, key).catch((error: unknown) => {
+      log.error({ agent: name, err: error, command: said.type.slice(0, 100) }, 'a command failed')
+      return errorReceipt(asAppError(error))
+    })
+    return { receipt, handedOut: handedOutBy(said.type, receipt) }
   }
 
   async function revokeToken(name: string) {

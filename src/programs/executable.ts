@@ -1,6 +1,6 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
-import { delimiter, isAbsolute, join, resolve } from 'node:path'
+import { delimiter, resolve } from 'node:path'
 import { AppError } from '../model/errors.ts'
 
 export interface ExecutableQuery {
@@ -10,27 +10,32 @@ export interface ExecutableQuery {
   readonly cwd: string
   /** The PATH that the agent will have. */
   readonly path: string | undefined
-  /** The program as people call it, and how they get it. */
-  readonly program: string
-  readonly install: string
+  /** The program as people call it, and how they get it, where that is known. */
+  readonly program?: string | undefined
+  readonly install?: string
 }
 
 /** The whole path of the executable, so that a program that is not there is known before anything is started. */
 export async function findExecutable(query: ExecutableQuery): Promise<string> {
   for (const candidate of candidates(query)) if (await isExecutable(candidate)) return candidate
-  const where = query.command.includes('/') ? '' : ' on PATH'
-  throw new AppError('PROGRAM_MISSING', `${query.program} is not there: no ${query.command}${where}`, {
-    hint: `Install it with \`${query.install}\`, or name its executable with \`command:\` under \`with:\`.`,
-    data: { command: query.command },
-  })
+  const { command, program } = query
+  const missing = `no ${command}${command.includes('/') ? '' : ' on PATH'}`
+  const message = program === undefined ? `There is ${missing}` : `${program} is not there: ${missing}`
+  throw new AppError('PROGRAM_MISSING', message, { hint: hintFor(query), data: { command } })
+}
+
+function hintFor({ command, install }: ExecutableQuery): string {
+  if (/\s/.test(command)) return 'Under `with:`, `command:` is one word; its arguments are a list, `args:`.'
+  const by = install === undefined ? '' : ` with \`${install}\``
+  return `Install it${by}, or name its executable with \`command:\` under \`with:\`.`
 }
 
 function candidates({ command, cwd, path }: ExecutableQuery): string[] {
-  if (command.includes('/')) return [isAbsolute(command) ? command : resolve(cwd, command)]
+  if (command.includes('/')) return [resolve(cwd, command)]
   return (path ?? '')
     .split(delimiter)
     .filter((folder) => folder !== '')
-    .map((folder) => join(folder, command))
+    .map((folder) => resolve(cwd, folder, command))
 }
 
 async function isExecutable(file: string): Promise<boolean> {

@@ -27,7 +27,7 @@ export interface LaunchOrder
 
 export interface Launch {
   readonly argv: readonly string[]
-  /** On top of what every agent gets: PATH, HOME, TERM, ORC_URL, ORC_TOKEN, ORC_AGENT. */
+  /** On top of what every agent gets: what the service was started with, TERM, ORC_URL, ORC_TOKEN, ORC_AGENT. */
   readonly env: Readonly<Record<string, string>>
   /** What `follow` must know of this launch, now and after a restart of the service. JSON, without secrets. */
   readonly kept: unknown

@@ -1,113 +1,105 @@
-import { execFile } from 'node:child_process'
-import { readdir, readFile } from 'node:fs/promises'
+/** The processes of an agent: which they are, and how they are ended so that nothing is left. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { promisify } from 'node:util'
+import { AppError } from '../model/errors.ts'
+import { isAlive, type ProcessFacts, readProcesses } from './process-table.ts'
 
-/** In the environment of everything an agent starts, unless it takes it out on purpose. */
-export const SESSION_MARK = 'ORC_SESSION'
-
-const LOOK_AGAIN_MS = 25
-const KILL_ROUNDS = 80
-
-interface Entry {
-  readonly pid: number
-  readonly parent: number
-  readonly group: number
-  /** With it, a pid that was given to another process meanwhile is told apart. */
-  readonly started: string
-  readonly isMarked: boolean
+/** One launch of an agent. */
+export interface AgentProcesses {
+  /** Of all that it started, unless it was taken out on purpose. */
+  readonly mark: string
+  /** The process that leads the agent's group. */
+  readonly leader?: Leader | undefined
 }
 
-/**
- * Ends all that belongs to one launch of an agent: the processes that bear its mark, the process group of `pid`, and
- * their descendants. Asks first (SIGTERM), then kills. Returns the pids that would not go, normally none.
- * `pid` only while it surely is the agent's: after a reboot the number may be anyone's.
- */
-export async function endEverything(
-  mark: string,
-  pid: number | undefined,
-  graceMs: number,
-): Promise<number[]> {
-  const known = new Set<string>()
-  const left = async () => belonging(await listProcesses(mark), pid, known)
+export interface Leader {
+  readonly pid: number
+  /** As `startOf` said: after a while, or a reboot, the pid may be anyone's. */
+  readonly startedAt: string
+  /** The group outlives its leader and is still its own: so for one that ended just now, not for one that was kept. */
+  readonly leavesGroup?: boolean
+}
 
-  let running = await left()
-  // Continued, since a stopped process would not hear the first signal.
-  for (const signal of ['SIGTERM', 'SIGCONT'] as const) send(running, signal)
-  const deadline = performance.now() + graceMs
-  while (running.length > 0 && performance.now() < deadline) {
-    await sleep(LOOK_AGAIN_MS)
-    running = await left()
+const GRACE_MS = 3000
+const KILL_MS = 3000
+const LOOK_EVERY_MS = 20
+
+/**
+ * Ends the agent's process group, its descendants and everything that bears its mark: daemons leave the group and the
+ * tree, and keep the environment. Asks first, then kills. Resolves when they are gone; a process that stays throws.
+ * In real time, since processes know no other.
+ */
+export async function endProcesses(agent: AgentProcesses, graceMs = GRACE_MS): Promise<void> {
+  const known = new Set<string>()
+  for (const [ask, withinMs] of [['SIGTERM', graceMs] as const, ['SIGKILL', KILL_MS] as const]) {
+    const deadline = performance.now() + withinMs
+    do {
+      // Again and again, with what they started while they ended.
+      const running = await findProcesses(agent, known)
+      if (running.length === 0) return
+      send(ask, running)
+      // A stopped process would not hear the first one.
+      send('SIGCONT', running)
+      await areGone(running, deadline)
+    } while (performance.now() < deadline)
   }
-  for (let round = 0; running.length > 0 && round < KILL_ROUNDS; round++) {
-    send(running, 'SIGKILL')
-    await sleep(LOOK_AGAIN_MS)
-    running = await left()
-  }
-  return running
+  const pids = (await findProcesses(agent, known)).map(({ pid }) => pid)
+  if (pids.length === 0) return
+  throw new AppError('RUNTIME_FAILED', `${pids.length} of its processes cannot be ended`, {
+    hint: `Look at them with ps -p ${pids.join(',')}`,
+    data: { pids },
+  })
 }
 
 /** `known` remembers who belonged: a child whose parent has ended can no longer be told by descent. */
-function belonging(entries: readonly Entry[], pid: number | undefined, known: Set<string>): number[] {
-  const mine = new Set<Entry>()
-  const add = (entry: Entry) => {
-    if (mine.has(entry) || entry.pid === process.pid) return
-    mine.add(entry)
-    for (const child of entries) if (child.parent === entry.pid) add(child)
+export async function findProcesses(
+  { mark, leader }: AgentProcesses,
+  known = new Set<string>(),
+): Promise<ProcessFacts[]> {
+  const all = await readProcesses()
+  const group = groupOf(leader, all, known)
+  const others = all.filter((one) => !one.isZombie && one.pid !== process.pid)
+  const found = new Map<number, ProcessFacts>()
+  for (const one of others) {
+    const isLeader = one.pid === leader?.pid && one.startedAt === leader.startedAt
+    if (isLeader || one.mark === mark || one.group === group || known.has(keyOf(one))) found.set(one.pid, one)
   }
-  for (const entry of entries) {
-    if (entry.isMarked || entry.pid === pid || entry.group === pid || known.has(keyOf(entry))) add(entry)
+  for (let before = -1; before !== found.size; ) {
+    before = found.size
+    for (const one of others) if (found.has(one.parent)) found.set(one.pid, one)
   }
-  for (const entry of mine) known.add(keyOf(entry))
-  return [...mine].map((entry) => entry.pid)
+  for (const one of found.values()) known.add(keyOf(one))
+  return [...found.values()]
 }
 
-const keyOf = (entry: Entry) => `${entry.pid} ${entry.started}`
+/** The agent's group, unless its number may be another's: none is given again while a process of that group runs. */
+function groupOf(
+  leader: Leader | undefined,
+  all: readonly ProcessFacts[],
+  known: ReadonlySet<string>,
+): number | undefined {
+  if (leader === undefined) return undefined
+  const there = all.find(({ pid }) => pid === leader.pid)
+  const endedJustNow = leader.leavesGroup === true || known.has(keyOf(leader))
+  const isOwn = there === undefined ? endedJustNow : there.startedAt === leader.startedAt
+  return isOwn ? leader.pid : undefined
+}
 
-function send(pids: readonly number[], signal: NodeJS.Signals): void {
-  for (const pid of pids) {
+const keyOf = ({ pid, startedAt }: Pick<ProcessFacts, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
+
+function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
+  for (const one of processes.filter(isAlive)) {
     try {
-      process.kill(pid, signal)
+      process.kill(one.pid, signal)
     } catch {
       // It ended meanwhile, or it is not ours to signal: the next look tells.
     }
   }
 }
 
-async function listProcesses(mark: string): Promise<Entry[]> {
-  if (process.platform !== 'linux') return await listByPs()
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name))
-  const entries = await Promise.all(pids.map((pid) => readEntry(pid, mark)))
-  return entries.filter((entry) => entry !== undefined)
-}
-
-async function readEntry(pid: string, mark: string): Promise<Entry | undefined> {
-  try {
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may hold anything; the fields after it may not.
-    const [state, parent, group, ...others] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-    if (state === 'Z' || state === 'X') return undefined
-    const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-    return {
-      pid: Number(pid),
-      parent: Number(parent),
-      group: Number(group),
-      started: others[16] ?? '',
-      isMarked: environment.split('\0').includes(`${SESSION_MARK}=${mark}`),
-    }
-  } catch {
-    return undefined
+async function areGone(processes: readonly ProcessFacts[], deadline: number): Promise<void> {
+  let left = processes.filter(isAlive)
+  while (left.length > 0 && performance.now() < deadline) {
+    await sleep(LOOK_EVERY_MS)
+    left = left.filter(isAlive)
   }
-}
-
-/** Without /proc the environment of others is not to be seen: group and descent have to do. */
-export async function listByPs(): Promise<Entry[]> {
-  const columns = 'pid=,ppid=,pgid=,stat=,lstart='
-  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', columns], { maxBuffer: 64 << 20 })
-  return stdout.split('\n').flatMap((line) => {
-    const match = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(.*?)\s*$/.exec(line)
-    if (match === null || match[4]!.startsWith('Z')) return []
-    const [pid, parent, group] = match.slice(1, 4).map(Number) as [number, number, number]
-    return [{ pid, parent, group, started: match[5]!, isMarked: false }]
-  })
 }

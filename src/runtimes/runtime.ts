@@ -1,5 +1,7 @@
 import type { SessionState } from '../model/agent.ts'
+import type { SaidCommand } from '../model/command.ts'
 import type { DeliveryState } from '../model/message.ts'
+import type { Receipt } from '../model/receipt.ts'
 import type { SettingsProblem } from '../model/settings.ts'
 
 /** Where an agent runs and how text reaches it: in process, in a tmux pane, as a process that speaks ACP. */
@@ -35,6 +37,17 @@ export interface AgentStart extends AgentSettings {
   readonly nonce: string
   /** A way to the service in the agent's own name. The earlier token dies: ask only when a process is started. */
   credentials(): Promise<Credentials>
+  /**
+   * Has a command carried out in the agent's own name, for agents that have no process to call the service from. With
+   * the same key it acts once (C25). Never rejects: what goes wrong is in the receipt.
+   */
+  command?(said: SaidCommand, key: string): Promise<CommandAnswer>
+}
+
+export interface CommandAnswer {
+  readonly receipt: Receipt
+  /** Messages that the receipt brings to the agent: `arrived` is told once it has them. */
+  readonly handedOut: readonly string[]
 }
 
 export interface Credentials {

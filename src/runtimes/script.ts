@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../model/settings.ts'
 
 const Rule = z.strictObject({
   on: z
@@ -26,11 +26,7 @@ export type ScriptSettings = z.output<typeof ScriptSettings>
 export function checkScript(settings: unknown): SettingsProblem[] {
   const parsed = ScriptSettings.safeParse(settings)
   if (parsed.success) return []
-  return parsed.error.issues.map((issue) => ({
-    path: issue.path as (string | number)[],
-    message: issue.message,
-    hint: 'A script is a list of { on: start | { text: … }, say: … }.',
-  }))
+  return problemsIn(parsed.error, 'A script is a list of { on: start | { text: … }, say: … }.')
 }
 
 export interface Line {

@@ -5,4 +5,5 @@ export const LAST_KEY: Record<IdKind, string> = {
   msg: 'SELECT MAX(seq) AS last FROM messages',
   req: 'SELECT MAX(id) AS last FROM human_requests',
   tok: 'SELECT MAX(id) AS last FROM tokens',
+  task: 'SELECT MAX(id) AS last FROM tasks',
 }

@@ -120,7 +120,11 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
   })
 
   async function start(kept?: unknown): Promise<{ session: Session; port: RecordingPort }> {
-    const runtime = createAcpRuntime({ clock, log: { debug: () => {}, warn: () => {} }, bin: 'orc' })
+    const runtime = createAcpRuntime({
+      ...{ clock, log: { debug: () => {}, warn: () => {} }, bin: 'orc' },
+      // All that it needs is in the settings of its home.
+      environment: {},
+    })
     const port = createRecordingPort()
     const session = await runtime.start(
       {

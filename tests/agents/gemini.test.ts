@@ -27,6 +27,10 @@ const play: Rule[] = [
   { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch tests-ran' }] } },
   { when: /look around/, reply: { text: 'I look.', toolCalls: [{ shell: 'sleep 1; echo seen' }] } },
   { when: /tell the lead/, reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] } },
+  {
+    when: /repeat yourself/,
+    reply: { text: 'I say the same thing again and again, without an end. '.repeat(120) },
+  },
   { when: /fail now/, times: 1, reply: { error: { status: 400, message: 'It is broken.' } } },
   { toolResult: /./, reply: { text: 'The tool is done.' } },
 ]
@@ -65,8 +69,9 @@ describe('gemini', () => {
   const idle = () => port.until(() => session.state === 'idle', 60_000)
   const nextId = () => `msg_${++messages}`
   const spoken = () => port.said.map(({ text }) => text)
+  /** It takes half a minute to think about 100 KB before it asks the model. */
   const read = (id: string) =>
-    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
+    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)), 120_000)
   /** The model is asked about that message. */
   const asks = (id: string) =>
     stage.model.waitFor(
@@ -78,12 +83,12 @@ describe('gemini', () => {
     await idle()
     const id = nextId()
     const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
-    return { id, arrival }
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    return { id }
   }
 
   it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
-    const { id, arrival } = await send('please say a command')
-    expect(arrival.state).toBe('submitted')
+    const { id } = await send('please say a command')
     await read(id)
     await port.until(() => spoken().some((text) => text.includes(COMMAND)))
     await idle()
@@ -120,8 +125,7 @@ describe('gemini', () => {
   it('exchanges ten messages, each read once and in order (C25)', async () => {
     const before = stage.model.calls('dev').length
     for (let n = 0; n < 10; n++) {
-      const { id, arrival } = await send(`number ${n}`)
-      expect(arrival.state).toBe('submitted')
+      const { id } = await send(`number ${n}`)
       await read(id)
     }
     await idle()
@@ -145,8 +149,7 @@ describe('gemini', () => {
     ['emoji', '👩‍👩‍👧‍👦 é ｗｉｄｅ'],
     ['a file mention at the end', 'look at @x'],
   ])('carries %s without a change', async (_name, content) => {
-    const { id, arrival } = await send(content)
-    expect(arrival.state).toBe('submitted')
+    const { id } = await send(content)
     await read(id)
     const call = await asks(id)
     expect(call.request!.userText).toContain(envelope(id, content))
@@ -154,8 +157,7 @@ describe('gemini', () => {
   })
 
   it('takes the end of a bracketed paste out of a text, so that nothing of it is typed', async () => {
-    const { id, arrival } = await send('a\u001b[201~\rrm -rf x')
-    expect(arrival.state).toBe('submitted')
+    const { id } = await send('a\u001b[201~\rrm -rf x')
     expect((await asks(id)).request!.userText).not.toContain('\u001b')
     await read(id)
   })
@@ -184,7 +186,9 @@ describe('gemini', () => {
     await asks(id)
     expect(await session.deliver({ text: 'later', ids: [] })).toMatchObject({ state: 'queued' })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
-    for (const open of port.asked.filter(({ isGone }) => !isGone)) open.answer({ allow: true })
+    const asked = await question()
+    await stage.shows(port, /Allow once/)
+    asked.answer({ allow: true })
     await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
     await idle()
   })
@@ -241,15 +245,22 @@ describe('gemini', () => {
     await stage.shows(port, /Allow once/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     expect(asked.isGone).toBe(true)
-    expect(await stage.screen(port)).not.toContain('Allow once')
+    await expect.poll(() => stage.screen(port)).not.toContain('Allow once')
   })
 
   it('is idle again after an error of the model', async () => {
     await send('fail now')
     await port.until(() => port.states.at(-1)!.state === 'busy')
     await idle()
-    const { arrival } = await send('and on')
-    expect(arrival.state).toBe('submitted')
+    await send('and on')
+    await idle()
+  })
+
+  it('waits for a person when it takes its own answer for a loop', async () => {
+    await send('repeat yourself')
+    await port.until(() => session.state === 'waiting_input')
+    await stage.shows(port, /potential loop was detected/)
+    await stage.press(port, 'Enter')
     await idle()
   })
 
@@ -272,8 +283,7 @@ describe('gemini', () => {
     await read(id)
     await idle()
     expect(spoken().filter((text) => text.includes(COMMAND))).toEqual([])
-    const { arrival } = await send('and on')
-    expect(arrival.state).toBe('submitted')
+    await send('and on')
     await idle()
   })
 

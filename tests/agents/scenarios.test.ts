@@ -13,20 +13,22 @@ interface Trait {
   readonly wayIn: 'api' | 'paste'
   /** What the pane shows while the program asks for leave. */
   readonly dialog: RegExp
+  /** Where a file is that it asks one question about. */
+  readonly asksAbout: '.' | '..'
 }
 
 const TRAITS: Trait[] = [
-  { program: 'claude-code', wayIn: 'paste', dialog: /Do you want to proceed/ },
-  { program: 'claude-code-2.1.197', wayIn: 'paste', dialog: /Do you want to proceed/ },
-  { program: 'codex', wayIn: 'api', dialog: /Would you like to run/ },
-  { program: 'gemini', wayIn: 'paste', dialog: /Allow once/ },
-  { program: 'opencode', wayIn: 'api', dialog: /Permission required/ },
+  { program: 'claude-code', wayIn: 'paste', dialog: /Do you want to proceed/, asksAbout: '..' },
+  { program: 'claude-code-2.1.197', wayIn: 'paste', dialog: /Do you want to proceed/, asksAbout: '..' },
+  { program: 'codex', wayIn: 'api', dialog: /Would you like to run/, asksAbout: '..' },
+  { program: 'gemini', wayIn: 'paste', dialog: /Allow once/, asksAbout: '..' },
+  { program: 'opencode', wayIn: 'api', dialog: /Permission required/, asksAbout: '.' },
 ]
 
 /** Long enough for what must not happen to happen. */
 const LONG_ENOUGH_MS = 1500
 
-describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog }) => {
+describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout }) => {
   const conductor = createConductor()
   let team: RealTeam
   let ran = 0
@@ -52,13 +54,13 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog }) => {
     const from = team.entries.length
     conductor.answer(`make ${file}`, {
       text: 'I need a file.',
-      toolCalls: [{ shell: `touch ../${file}`, escalated: true }],
+      toolCalls: [{ shell: `touch ${join(asksAbout, file)}`, escalated: true }],
     })
     const id = await team.send('Alice', `make ${file}`)
     const asked = await team.until('a person is asked', () => team.audited('human.asked', from)[0])
     await team.becomes('Alice', 'waiting_input')
     await team.until('the dialog is shown', async () => dialog.test(await team.screen('Alice')))
-    const path = join(team.folder, 'work', file)
+    const path = join(team.folder, 'work', 'Alice', asksAbout, file)
     return { id, from, request: asked.data!.request_id as string, hasRun: () => existsSync(path) }
   }
 

@@ -56,7 +56,7 @@ describe('orc init', () => {
 describe('orc up', () => {
   it('--detach returns when the service answers; again, it says so; orc down ends it', async () => {
     const up = await team.orc('up --detach --port 0')
-    expect(up).toMatchObject({ code: 0, out: expect.stringContaining('Service and team are up') })
+    expect(up).toMatchObject({ code: 0, out: expect.stringContaining('The service is up') })
     expect((await team.orc('up -d')).out).toContain('It is up already.')
     expect((await team.orc('send-message --from Master --to Worker hi')).code).toBe(0)
     expect((await team.orc('down')).out).toContain('stopped')

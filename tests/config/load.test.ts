@@ -48,6 +48,7 @@ describe('the smallest file', () => {
         spend: { perAgent: undefined, total: undefined },
       },
       prices: [],
+      models: {},
       tmux: { socket: expect.stringMatching(/^orc-[0-9a-f]{10}$/), panesPerWindow: 4 },
       service: { host: '127.0.0.1', port: 7420, allowedHosts: [] },
       store: { engine: 'sqlite', file: '/team/.orc/orc.db', shown: 'sqlite:/team/.orc/orc.db' },
@@ -213,11 +214,13 @@ describe('the store', () => {
       engine: 'postgres',
       url: 'postgres://orc:p%40ss%2Fw%3Ard@db.local:5433/team',
       shown: 'postgres://orc@db.local:5433/team',
+      variables: ['PW', 'HOST'],
     })
     expect(stored(`\${URL}`, { URL: 'postgres://u:p%40@h/d?password=x' })).toEqual({
       engine: 'postgres',
       url: 'postgres://u:p%40@h/d?password=x',
       shown: 'postgres://u@h/d',
+      variables: ['URL'],
     })
   })
 

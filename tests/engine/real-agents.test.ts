@@ -112,6 +112,36 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['submitted', 'submitted'])
   })
 
+  it('is handed out in the transaction that stores it when the agent waits for it', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    const commits: string[][] = []
+    board.store.onCommit((entries) => void commits.push(entries.map((entry) => entry.type)))
+    await send('One')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(commits[0]).toEqual(['message.accepted', 'delivery.written'])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('goes back to the queue when the agent turns busy as it is stored (C2)', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    board.store.onCommit((entries) => {
+      if (entries.some((entry) => entry.type === 'message.accepted')) worker().become('busy')
+    })
+    await send('One')
+    await settle()
+    expect(worker().turns).toEqual([])
+    expect(await deliveries()).toEqual(['queued'])
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
   it('is uncertain when the runtime throws in the middle of it', async () => {
     await open()
     worker().whereabouts = 'unknown'
@@ -287,13 +317,21 @@ describe('a dialog of an agent program', () => {
     ).rejects.toMatchObject({ code: 'CONFLICT' })
   })
 
-  it('of a session before a restart cannot be answered, and does not stay open', async () => {
+  it('that outlives a restart of the service keeps its request; one that does not is withdrawn', async () => {
     await open()
-    void worker().port.asked(question, new AbortController().signal)
+    const { signal } = new AbortController()
+    void worker().port.asked(question, signal)
+    void worker().port.asked({ ...question, key: 'd2' }, signal)
     await settle()
     board = await board.reopen()
-    await settle()
-    expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
+    await expect(
+      board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
+    ).rejects.toMatchObject({ code: 'CONFLICT' })
+    const verdict = worker().port.asked(question, signal)
+    await board.clock.advance(20_000)
+    expect((await openRequests()).map((request) => request.state)).toEqual(['open', 'withdrawn'])
+    await board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    expect(await verdict).toEqual({ allow: true })
   })
 
   it('that its program cannot explain is told to a person, with where to answer', async () => {

@@ -1,15 +1,17 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { endEverything, listByPs } from '../../src/runtimes/processes.ts'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { readProcesses, readPs, startOf } from '../../src/runtimes/process-table.ts'
+import { endProcesses, findProcesses } from '../../src/runtimes/processes.ts'
 import { isRunning } from './acp/harness.ts'
 
 function run(script: string, env: Record<string, string> = {}): ChildProcess {
   const child = spawn('sh', ['-c', script], {
     detached: true,
-    stdio: ['ignore', 'pipe', 'inherit'],
+    stdio: ['ignore', 'pipe', 'ignore'],
     env: { PATH: process.env.PATH!, ...env },
   })
   onTestFinished(() => {
@@ -28,13 +30,22 @@ async function printedBy(child: ChildProcess): Promise<number> {
   return Number(String(text).trim())
 }
 
-describe('ending everything of an agent (C15)', () => {
-  it('ends what bears the mark, and no one else', async () => {
+async function ledBy({ pid }: ChildProcess, more: { startedAt?: string; leavesGroup?: boolean } = {}) {
+  const startedAt = (await startOf(pid!)) ?? 'gone'
+  return { mark: randomUUID(), leader: { pid: pid!, startedAt, ...more } }
+}
+
+afterEach(() => {
+  vi.restoreAllMocks()
+})
+
+describe('ending all processes of an agent (C15)', () => {
+  it.runIf(existsSync('/proc/self/environ'))('ends what bears the mark, and no one else', async () => {
     const mark = randomUUID()
-    const mine = run('sleep 300', { ORC_SESSION: mark })
-    const others = run('sleep 300', { ORC_SESSION: `${mark}-not` })
-    await sleep(50)
-    expect(await endEverything(mark, undefined, 1000)).toEqual([])
+    const mine = run('echo 1; sleep 300', { ORC_SESSION: mark })
+    const others = run('echo 1; sleep 300', { ORC_SESSION: `${mark}-not` })
+    await Promise.all([mine, others].map(printedBy))
+    await endProcesses({ mark })
     expect(isRunning(mine.pid!)).toBe(false)
     expect(isRunning(others.pid!)).toBe(true)
   })
@@ -42,24 +53,40 @@ describe('ending everything of an agent (C15)', () => {
   it('ends a child that left the group and dropped the mark, by descent', async () => {
     const child = run('setsid env -i sleep 300 & echo $!; wait')
     const grandchild = await printedBy(child)
-    expect(await endEverything(randomUUID(), child.pid, 1000)).toEqual([])
+    await endProcesses(await ledBy(child))
     expect([child.pid!, grandchild].map(isRunning)).toEqual([false, false])
   })
 
-  it('ends the rest of a group whose leader is gone', async () => {
+  it('ends such a child even if its parent is gone by the time it is killed', async () => {
+    const child = run(`setsid env -i sh -c "trap '' TERM; while :; do sleep 1; done" & echo $!; wait`)
+    const grandchild = await printedBy(child)
+    await sleep(100)
+    await endProcesses(await ledBy(child), 300)
+    expect([child.pid!, grandchild].map(isRunning)).toEqual([false, false])
+  })
+
+  it('ends the rest of a group whose leader is gone, when it ended just now', async () => {
     const child = run('sleep 300 & echo $!')
     const left = await printedBy(child)
     if (child.exitCode === null) await once(child, 'exit')
+    await endProcesses(await ledBy(child))
     expect(isRunning(left)).toBe(true)
-    await endEverything(randomUUID(), child.pid, 1000)
+    await endProcesses(await ledBy(child, { leavesGroup: true }))
     expect(isRunning(left)).toBe(false)
+  })
+
+  it('does not touch a process that has the pid of an earlier one', async () => {
+    const child = run('sleep 300 & echo $!; wait')
+    const inGroup = await printedBy(child)
+    await endProcesses(await ledBy(child, { startedAt: 'long ago', leavesGroup: true }))
+    expect([child.pid!, inGroup].map(isRunning)).toEqual([true, true])
   })
 
   it('asks first, so that a program can put its things in order', async () => {
     const child = run("trap 'exit 5' TERM; echo 1; sleep 300 & wait")
     await printedBy(child)
     const exit = once(child, 'exit')
-    await endEverything(randomUUID(), child.pid, 5000)
+    await endProcesses(await ledBy(child), 5000)
     expect(await exit).toEqual([5, null])
   })
 
@@ -67,20 +94,81 @@ describe('ending everything of an agent (C15)', () => {
     const deaf = run("trap '' TERM; echo 1; while :; do sleep 1; done")
     await printedBy(deaf)
     process.kill(deaf.pid!, 'SIGSTOP')
-    expect(await endEverything(randomUUID(), deaf.pid, 100)).toEqual([])
+    await endProcesses(await ledBy(deaf), 100)
     expect(isRunning(deaf.pid!)).toBe(false)
   })
 
-  it('is quick when there is nothing to end', async () => {
-    const before = performance.now()
-    expect(await endEverything(randomUUID(), undefined, 5000)).toEqual([])
-    expect(performance.now() - before).toBeLessThan(3000)
+  it('wakes one that was stopped, so that it can end by itself', async () => {
+    const child = run("trap 'exit 5' TERM; echo 1; while :; do sleep 0.05; done")
+    await printedBy(child)
+    process.kill(child.pid!, 'SIGSTOP')
+    const exit = once(child, 'exit')
+    await endProcesses(await ledBy(child), 5000)
+    expect(await exit).toEqual([5, null])
   })
 
-  it('knows groups and descent where there is no /proc', async () => {
-    const child = run('sleep 300')
-    await sleep(50)
-    const entry = (await listByPs()).find(({ pid }) => pid === child.pid)
-    expect(entry).toMatchObject({ parent: process.pid, group: child.pid, isMarked: false })
+  it('ends what was started while it ended', async () => {
+    const child = run("trap 'sleep 300 & echo $!; exit' TERM; echo 1; while :; do sleep 0.05; done")
+    await printedBy(child)
+    const started = printedBy(child)
+    await endProcesses(await ledBy(child), 2000)
+    expect(isRunning(await started)).toBe(false)
+  })
+
+  it('says which would not end', async () => {
+    const child = run('echo 1; exec sleep 300')
+    await printedBy(child)
+    const agent = await ledBy(child)
+    const kill = vi.spyOn(process, 'kill').mockImplementation(() => {
+      throw new Error('it is not ours to signal')
+    })
+    vi.spyOn(performance, 'now').mockImplementation(hurried(performance.now()))
+    await expect(endProcesses(agent, 10)).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      hint: expect.stringContaining(`ps -p ${child.pid}`),
+      data: { pids: [child.pid] },
+    })
+    expect(kill).toHaveBeenCalledWith(child.pid, 'SIGKILL')
+  })
+
+  it('is done at once when there is nothing to end', { timeout: 10_000 }, async () => {
+    await expect(endProcesses({ mark: randomUUID() }, 60_000)).resolves.toBeUndefined()
+  })
+})
+
+/** A clock on which every look takes a second. */
+function hurried(from: number) {
+  let looks = 0
+  return () => from + 1000 * looks++
+}
+
+describe('the table of processes', () => {
+  it('is read once for all who ask in the same breath, and again for the next', async () => {
+    const [one, other] = [readProcesses(), readProcesses()]
+    expect(one).toBe(other)
+    await one
+    expect(readProcesses()).not.toBe(one)
+  })
+
+  it('has one who was there when it was asked for', async () => {
+    const child = run('echo 1; sleep 300')
+    await printedBy(child)
+    expect(await findProcesses(await ledBy(child))).toContainEqual(
+      expect.objectContaining({ pid: child.pid, group: child.pid, parent: process.pid }),
+    )
+  })
+
+  it('is known without /proc as well, but for the marks', async () => {
+    const child = run('echo 1; sleep 300', { ORC_SESSION: 'x' })
+    await printedBy(child)
+    const found = (await readPs()).find(({ pid }) => pid === child.pid)
+    expect(found).toMatchObject({ parent: process.pid, group: child.pid, isZombie: false })
+    expect(found!.startedAt).toMatch(/\d{4}$/)
+    expect(found).not.toHaveProperty('mark')
+  })
+
+  it('tells processes apart by when they began', async () => {
+    expect(await startOf(process.pid)).toMatch(/\d+/)
+    expect(await startOf(2 ** 22 + 1)).toBeUndefined()
   })
 })

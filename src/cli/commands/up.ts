@@ -1,6 +1,9 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../client/client.ts'
 import { openClientIfRunning } from '../connect.ts'
 import { startDetached } from '../detached.ts'
 import { print, printJson } from '../output.ts'
+import { showWorking } from '../progress.ts'
 import { runService } from '../run-service.ts'
 import type { Verb } from '../verb.ts'
 import { SERVICE_OPTIONS } from './serve.ts'
@@ -28,9 +31,29 @@ export const verb: Verb = {
     }
     const started = await startDetached(invocation)
     if (json) printJson(started.facts)
-    else print(`Service and team are up, process ${started.facts.pid}; log: ${started.logFile}`)
-    return json ? 0 : await showStatus(started.client, false)
+    else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
+    if (json) return 0
+    await untilReady(started.client)
+    return await showStatus(started.client, false)
   },
+}
+
+/** Programs take seconds to start; after this the status tells how far they are. */
+const READY_MS = 20_000
+const LOOK_AGAIN_MS = 200
+
+async function untilReady(client: Client): Promise<void> {
+  const working = showWorking('starting the agents')
+  const deadline = Date.now() + READY_MS
+  try {
+    while (Date.now() < deadline) {
+      const { agents } = await client.agents()
+      if (!agents.some((agent) => agent.runtime !== 'none' && agent.session === 'initializing')) return
+      await wait(LOOK_AGAIN_MS)
+    }
+  } finally {
+    working.end()
+  }
 }
 
 async function isAnswering(client: { health(): Promise<unknown> }): Promise<boolean> {

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { AppError } from '../../model/errors.ts'
 import { findExecutable } from '../executable.ts'
 import type { LaunchOrder, Program } from '../program.ts'
 import { placeFile } from './place.ts'
@@ -46,22 +45,7 @@ export function createAnyProgram(): Program {
 
 async function argvOf(settings: AnySettings, { cwd, prompt }: LaunchOrder): Promise<string[]> {
   const words = typeof settings.command === 'string' ? [settings.command] : settings.command
-  await requireExecutable(words[0]!, cwd, settings.env.PATH ?? process.env.PATH)
+  // Known before it is started, since a failed start says too little; it is run by the name its user gave it.
+  await findExecutable({ command: words[0]!, cwd, path: settings.env.PATH ?? process.env.PATH })
   return [...words, ...settings.args, ...(settings.prompt === 'argument' ? [prompt] : [])]
-}
-
-async function requireExecutable(command: string, cwd: string, path: string | undefined) {
-  try {
-    await findExecutable({ command, cwd, path, program: command, install: command })
-  } catch (error) {
-    if (!(error instanceof AppError)) throw error
-    // How it is installed, its user knows; what is often wrong, we do.
-    const hint = /\s/.test(command)
-      ? 'Write a command with arguments as a list: command: [name, argument].'
-      : 'Install it, or give its path under with: command.'
-    throw new AppError('PROGRAM_MISSING', `${JSON.stringify(command)} is not installed`, {
-      hint,
-      cause: error,
-    })
-  }
 }

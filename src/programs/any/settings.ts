@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
 
 const Pattern = z.string().min(1).max(1000).refine(isPattern, 'is not a regular expression')
 
@@ -53,9 +53,5 @@ function isPattern(source: string): boolean {
 export function checkAny(settings: unknown): SettingsProblem[] {
   const parsed = AnySettings.safeParse(settings)
   if (parsed.success) return []
-  return parsed.error.issues.map((issue) => ({
-    path: issue.path as (string | number)[],
-    message: issue.message,
-    hint: 'Such as { command: [my-agent, --tui], patterns: { idle: "> $" } }.',
-  }))
+  return problemsIn(parsed.error, 'Such as { command: [my-agent, --tui], patterns: { idle: "> $" } }.')
 }

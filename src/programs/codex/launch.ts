@@ -12,9 +12,6 @@ const SOCKET = 'codex.sock'
 /** What both of its processes complain about. */
 export const LOG = 'codex.log'
 
-/** Where the user's own configuration and login are. */
-const PASSED_ON = ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY', 'OPENAI_BASE_URL']
-
 export interface LaunchSurroundings {
   /** Milliseconds. */
   now(): number
@@ -53,15 +50,9 @@ export async function prepareLaunch(order: LaunchOrder, surroundings: LaunchSurr
   })
   return {
     argv: ['/bin/sh', script],
-    env: { ...passedOn(environment), ...settings.env },
+    env: settings.env,
     kept: { ...(resumed ?? { threads: [] }), socket, launchedAt: now() } satisfies Kept,
   }
-}
-
-function passedOn(environment: LaunchSurroundings['environment']): Record<string, string> {
-  return Object.fromEntries(
-    PASSED_ON.flatMap((name) => (environment[name] === undefined ? [] : [[name, environment[name]]])),
-  )
 }
 
 /** Codex would say so as well, but on a screen that is gone at once. It packs and archives files as it likes. */

@@ -101,9 +101,12 @@ function isAbout({ details }: Request, { tool_name, tool_input }: ToolUse): bool
   return tool === undefined || tool_name.endsWith(tool)
 }
 
-/** Its first option is chosen, and what it asks for stands above it. */
+/** Its first option is chosen, and all of what it asks for stands within its frame, however it is broken into lines. */
 function shows({ lines }: Screen, request: Request): boolean {
   const option = lines.findLastIndex((line) => /● 1\. Allow once/.test(line))
-  const [gist = ''] = gistOf(request).split('\n')
-  return option >= 0 && lines.slice(0, option).some((line) => line.includes(gist.slice(0, 60)))
+  const top = lines.findLastIndex((line, row) => row < option && /^\s*╭/.test(line))
+  if (option < 0 || top < 0) return false
+  return bare(lines.slice(top, option).join('')).includes(bare(gistOf(request)))
 }
+
+const bare = (text: string) => text.replace(/[│╭╮╰╯─\s]/g, '')

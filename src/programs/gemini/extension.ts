@@ -53,6 +53,7 @@ function hooksOf() {
 const POLICY = `\
 [[rule]]
 mcpName = "orc"
+toolName = "*"
 decision = "allow"
 priority = 100
 `

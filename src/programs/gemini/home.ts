@@ -2,15 +2,21 @@ import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** Folders of the user's that get entries of ours beside theirs. */
-export const SHARED_FOLDERS = ['extensions', 'policies'] as const
+const SHARED_FOLDERS = ['extensions', 'policies'] as const
 
 /**
- * A home for Gemini CLI in which everything is the user's own, by links: login, settings, memory, conversations. Its
- * settings for whole systems would do for what we add, but it heeds them only when root owns them.
+ * The agent's own. When another Gemini starts in the same project, it deletes conversations that have not begun, and
+ * with them those that were taken up again.
+ */
+const PRIVATE = ['tmp', 'history', 'projects.json', 'state.json']
+
+/**
+ * A home for Gemini CLI in which login, settings and memory are the user's own, by links. Its settings for whole
+ * systems would do for what we add, but it heeds them only when root owns them.
  */
 export async function mirrorHome(user: string, mirror: string): Promise<void> {
   await mkdir(mirror, { recursive: true, mode: 0o700 })
-  await mirrorEntries(user, mirror, SHARED_FOLDERS)
+  await mirrorEntries(user, mirror, [...SHARED_FOLDERS, ...PRIVATE])
   for (const folder of SHARED_FOLDERS) {
     await mkdir(join(mirror, folder), { recursive: true })
     await mirrorEntries(join(user, folder), join(mirror, folder), [])

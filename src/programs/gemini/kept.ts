@@ -13,6 +13,8 @@ export const Kept = z.object({
   position: Position.optional(),
   /** Transcripts of conversations before this one: a message may stand there. */
   earlier: z.array(z.string()).default([]),
+  /** Messages that stand in the transcript without an answer to them yet. */
+  unread: z.array(z.string()).default([]),
   /** It was prompted at least once; before that there is no conversation to take up. */
   isPrompted: z.boolean().default(false),
 })

@@ -10,9 +10,6 @@ import { mirrorHome } from './home.ts'
 import { Kept } from './kept.ts'
 import { GeminiSettings } from './settings.ts'
 
-/** How it reaches its models, where that is told by the environment of whoever started the service. */
-const LOGIN = /^(?:GEMINI_|GOOGLE_|CLOUDSDK_)/
-
 /** Writes what the program needs into the agent's folder. The user's own files are linked there, not touched. */
 export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const settings = GeminiSettings.parse(order.settings ?? {})
@@ -24,7 +21,13 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
     install: 'npm install --global @google/gemini-cli',
   })
   const resumed = conversationOf(order)
-  const kept: Kept = resumed ?? { sessionId: randomUUID(), since: Date.now(), earlier: [], isPrompted: false }
+  const kept: Kept = resumed ?? {
+    sessionId: randomUUID(),
+    since: Date.now(),
+    earlier: [],
+    unread: [],
+    isPrompted: false,
+  }
   const home = join(order.folder, 'gemini-home')
   await mirrorHome(join(homeOf(settings), '.gemini'), join(home, '.gemini'))
   await writeExtension(join(home, '.gemini'), { url: order.url, role: order.prompt })
@@ -35,7 +38,7 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
       ...(settings.model === undefined ? [] : ['--model', settings.model]),
       ...settings.args,
     ],
-    env: { ...loginOf(process.env), ...settings.env, GEMINI_CLI_HOME: home },
+    env: { ...settings.env, GEMINI_CLI_HOME: home },
     kept,
   }
 }
@@ -53,9 +56,4 @@ function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
 
 function homeOf({ env }: GeminiSettings): string {
   return env.GEMINI_CLI_HOME ?? process.env.GEMINI_CLI_HOME ?? env.HOME ?? process.env.HOME ?? homedir()
-}
-
-function loginOf(own: NodeJS.ProcessEnv): Record<string, string> {
-  const named = Object.entries(own).filter(([name, value]) => value !== undefined && LOGIN.test(name))
-  return Object.fromEntries(named) as Record<string, string>
 }

@@ -30,10 +30,22 @@ export type TranscriptRecord =
       readonly tokens: Tokens | undefined
       readonly model: string
     }
-  | { readonly kind: 'cancelled'; readonly id: string }
+  /** It broke off an answer that repeats itself; when that happens again at once, a dialog opens. */
+  | { readonly kind: 'loop'; readonly id: string }
+  | { readonly kind: 'cancelled' | 'halted' | 'retried'; readonly id: string }
+  /** The conversation was loaded again. */
+  | { readonly kind: 'resumed' }
 
-/** Its words for a turn that was interrupted, or whose dialog was answered with a no. */
-const CANCELLED = /^Request cancelled\.?$/
+const LOOP = /^System: Potential loop detected\./
+
+/** Its words for what no hook tells of. */
+const REMARKS = [
+  /** A turn was interrupted, or its dialog answered with a no. */
+  ['cancelled', /^Request cancelled\.?$/],
+  /** The dialog about a loop was answered. */
+  ['halted', /^A potential loop was detected\..*halted\.$/],
+  ['retried', /^Loop detection has been disabled/],
+] as const
 
 /**
  * One line of a transcript; undefined for what says nothing. After an interruption the program writes the whole
@@ -41,16 +53,22 @@ const CANCELLED = /^Request cancelled\.?$/
  * is a text.
  */
 export function readRecord(line: string): TranscriptRecord | undefined {
-  // Patches of the whole record; only lines that are messages themselves are news.
+  if (line.startsWith('{"$set":{"sessionId"')) return { kind: 'resumed' }
+  // Other patches of the whole; only lines that are messages themselves are news.
   if (line.startsWith('{"$')) return undefined
   const record = Line.safeParse(parse(line)).data
   if (record === undefined) return undefined
   const { id, type, content } = record
-  if (type === 'info') return CANCELLED.test(textOf(content)) ? { kind: 'cancelled', id } : undefined
+  if (type === 'info') {
+    const remark = REMARKS.find(([, words]) => words.test(textOf(content)))
+    return remark && { kind: remark[0], id }
+  }
   if (type === 'user') {
     const isToolResult =
       typeof content !== 'string' && content.some((part) => part.functionResponse !== undefined)
-    return isToolResult ? undefined : { kind: 'prompt', id, text: textOf(content) }
+    if (isToolResult) return undefined
+    const text = textOf(content)
+    return LOOP.test(text) ? { kind: 'loop', id } : { kind: 'prompt', id, text }
   }
   if (type !== 'gemini' || typeof content !== 'string') return undefined
   return {

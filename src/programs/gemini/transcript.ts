@@ -12,6 +12,8 @@ const REMEMBERED = 500
 
 export interface Transcript {
   readonly file: string
+  /** Messages that stand in it without an answer to them yet. */
+  readonly unread: readonly string[]
   position(): FilePosition | undefined
   /** Everything written up to now was heard, and what it asks for carried out. */
   settled(): Promise<void>
@@ -21,6 +23,8 @@ export interface Transcript {
 export interface TranscriptOptions {
   readonly file: string
   readonly from: FilePosition | undefined
+  /** At that position. */
+  readonly unread: readonly string[]
   /** Milliseconds. Older answers are not this agent's word. */
   readonly since: number
   readonly port: SessionPort
@@ -34,12 +38,17 @@ export interface TranscriptOptions {
 export function followTranscript(options: TranscriptOptions): Transcript {
   const { file, port, log } = options
   const heard = new Set<string>()
-  let unread: string[] = []
+  let unread = [...options.unread]
+
+  function isNews(id: string): boolean {
+    if (heard.has(id)) return false
+    heard.add(id)
+    if (heard.size > REMEMBERED) heard.delete(heard.values().next().value!)
+    return true
+  }
 
   async function hear(record: TranscriptRecord) {
-    if (heard.has(record.id)) return
-    heard.add(record.id)
-    if (heard.size > REMEMBERED) heard.delete(heard.values().next().value!)
+    if (record.kind !== 'resumed' && !isNews(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
       unread.push(...ids)
@@ -77,7 +86,15 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     onReset: (reason) => log.warn({ file, reason }, 'the transcript is read from its beginning again'),
   })
 
-  return { file, position: follower.position, settled: follower.settled, close: follower.close }
+  return {
+    file,
+    get unread() {
+      return unread
+    },
+    position: follower.position,
+    settled: follower.settled,
+    close: follower.close,
+  }
 }
 
 /** The record by which a message was put before the model in one of these transcripts. */

@@ -8,10 +8,6 @@ import type { Launch, LaunchOrder } from '../program.ts'
 import { Kept } from './kept.ts'
 import { OpencodeSettings } from './settings.ts'
 
-/** How it reaches its models, where that is told by the environment of whoever started the service. */
-const LOGIN =
-  /_API_KEY$|_BASE_URL$|^(?:AWS|AZURE|GOOGLE|CLOUDFLARE|VERTEX|AICORE|GITLAB|OPENCODE)_|^(?:GITHUB|HF)_TOKEN$/
-
 const ROLE_FILE = 'opencode-role.md'
 /** Not in the store and not in argv: whoever has it can answer the agent's permission dialogs. */
 const PASSWORD_FILE = 'opencode-password'
@@ -43,7 +39,6 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
       ...settings.args,
     ],
     env: {
-      ...loginOf(process.env),
       ...settings.env,
       OPENCODE_CONFIG_CONTENT: JSON.stringify(configOf(settings, order.url, roleFile)),
       OPENCODE_SERVER_USERNAME: USERNAME,
@@ -71,11 +66,6 @@ function configOf({ model, agent }: OpencodeSettings, url: string, roleFile: str
     ...(model === undefined ? {} : { model }),
     ...(agent === undefined ? {} : { default_agent: agent }),
   }
-}
-
-function loginOf(own: NodeJS.ProcessEnv): Record<string, string> {
-  const named = Object.entries(own).filter(([name, value]) => value !== undefined && LOGIN.test(name))
-  return Object.fromEntries(named) as Record<string, string>
 }
 
 export async function readPassword(folder: string): Promise<string> {

@@ -1,7 +1,8 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { endEverything } from '../processes.ts'
+import { startOf } from '../process-table.ts'
+import { endProcesses, type Leader } from '../processes.ts'
 import { createTail } from './tail.ts'
 
 const STDERR_KEPT = 4096
@@ -67,9 +68,19 @@ export function startProcess(order: ProcessOrder): AgentProcess {
       // Long after its end its pid may be another's.
       if (isCleared) return
       child.stdin.end()
-      const left = await endEverything(order.mark, child.pid, graceMs)
-      isCleared = left.length === 0 && (child.exitCode !== null || child.signalCode !== null)
-      if (left.length > 0) throw new Error(`processes that would not end: ${left.join(', ')}`)
+      await endProcesses({ mark: order.mark, leader: await leaderOf(child) }, graceMs)
+      isCleared = hasEnded(child)
     },
   }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}
+
+async function leaderOf(child: ChildProcess): Promise<Leader | undefined> {
+  if (child.pid === undefined) return undefined
+  // Until we are told of its end, its pid is its own.
+  const startedAt = hasEnded(child) ? undefined : await startOf(child.pid)
+  return { pid: child.pid, startedAt: startedAt ?? 'gone', leavesGroup: true }
 }

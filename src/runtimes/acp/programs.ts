@@ -6,8 +6,6 @@ export interface BuiltIn {
   readonly install: string
   /** How to log in, for when it wants that first. */
   readonly login: string
-  /** Its own variables, which carry the user's login and settings: beginnings of their names. */
-  readonly variables: readonly string[]
   /** Taken unless the settings name one, if the agent offers it. */
   readonly mode?: string
   /**
@@ -33,7 +31,6 @@ export const PROGRAMS = {
     args: ['--acp'],
     install: 'npm install -g @google/gemini-cli',
     login: 'Run `gemini` once in a terminal and log in there.',
-    variables: ['GEMINI_', 'GOOGLE_'],
     losesItsFirstMinute: true,
   },
   opencode: {
@@ -41,15 +38,12 @@ export const PROGRAMS = {
     args: ['acp'],
     install: 'npm install -g opencode-ai',
     login: 'Run `opencode auth login` once in a terminal.',
-    // It can talk to any vendor, each with a key of its own.
-    variables: ['OPENCODE_', 'ANTHROPIC_', 'OPENAI_', 'GEMINI_', 'GOOGLE_', 'OPENROUTER_', 'AWS_', 'AZURE_'],
   },
   codex: {
     command: 'codex-acp',
     args: [],
     install: 'npm install -g @agentclientprotocol/codex-acp',
     login: 'Run `codex login` once in a terminal.',
-    variables: ['CODEX_', 'OPENAI_'],
     // Its default lets a guardian model decide on what a person should be asked.
     mode: 'workspace-write',
     steers: true,
@@ -59,7 +53,6 @@ export const PROGRAMS = {
     args: [],
     install: 'npm install -g @agentclientprotocol/claude-agent-acp',
     login: 'Run `claude` once in a terminal and log in there.',
-    variables: ['ANTHROPIC_', 'CLAUDE_', 'AWS_', 'IS_SANDBOX'],
     takesClaudeOptions: true,
   },
 } as const satisfies Record<string, BuiltIn>

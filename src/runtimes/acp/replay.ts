@@ -1,5 +1,5 @@
+import type { Clock } from '../clock.ts'
 import type { History } from './history.ts'
-import type { Clock } from './surroundings.ts'
 import type { Update } from './update.ts'
 
 /** What an agent repeats of a conversation it takes up again: evidence of what it was given, and no new words (C4). */

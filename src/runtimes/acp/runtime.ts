@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { stat } from 'node:fs/promises'
 import { z } from 'zod'
 import { AppError } from '../../model/errors.ts'
-import { endEverything } from '../processes.ts'
+import { findExecutable } from '../../programs/executable.ts'
+import type { Clock } from '../clock.ts'
+import { environmentOf } from '../environment.ts'
+import { endProcesses } from '../processes.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
-import { environmentOf } from './environment.ts'
-import { findExecutable } from './executable.ts'
 import { builtIn } from './programs.ts'
 import { AcpSettings, checkSettings } from './settings.ts'
-import { type Clock, LIMITS, type Limits, type Log } from './surroundings.ts'
+import { LIMITS, type Limits, type Log } from './surroundings.ts'
 
 export interface AcpOptions {
   readonly clock: Clock
@@ -21,6 +22,9 @@ export interface AcpOptions {
   readonly environment?: Readonly<NodeJS.ProcessEnv>
   readonly limits?: Partial<Limits>
 }
+
+/** There is no terminal. */
+const TERM = 'dumb'
 
 /** What is kept of a session: its conversation, and by what its processes are known should the service be killed. */
 const Kept = z.object({
@@ -50,7 +54,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   const name = agent.program ?? file
   const earlier = Kept.safeParse(agent.kept).data
   // Two processes must never be at one conversation. Only by its mark: its pid may be anyone's by now.
-  if (earlier !== undefined) await endEverything(earlier.mark, undefined, limits.graceMs)
+  if (earlier !== undefined) await endProcesses({ mark: earlier.mark }, limits.graceMs)
   const conversation = earlier?.program === name ? earlier.conversation : undefined
 
   const mark = randomUUID()
@@ -59,13 +63,8 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   await keep({ program: name, mark, conversation })
   const credentials = await agent.credentials()
   const env = environmentOf({
-    from,
-    variables: program?.variables ?? [],
-    extra: settings.env ?? {},
-    agent: agent.name,
-    mark,
-    bin: options.bin,
-    credentials,
+    ...{ from, term: TERM, further: settings.env ?? {} },
+    ...{ agent: agent.name, mark, bin: options.bin, credentials },
   })
   const args = [...(program?.args ?? []), ...(settings.args ?? [])]
   // The protocol library is loaded with the first agent that needs it.
@@ -101,11 +100,9 @@ async function executableOf(
       hint: 'Set with.command in orc.yaml.',
     })
   }
-  const file = await findExecutable(command, settings.env?.PATH ?? path, agent.cwd)
-  if (file !== undefined) return file
-  const where = command.includes('/') ? 'There is no executable file' : 'There is no such program on PATH'
-  throw new AppError('PROGRAM_MISSING', `${where}: ${command}`, {
-    hint: program === undefined ? 'Set with.command to its path.' : `${program.install} installs it.`,
+  return findExecutable({
+    ...{ command, cwd: agent.cwd, path: settings.env?.PATH ?? path },
+    ...(program === undefined ? {} : { program: agent.program, install: program.install }),
   })
 }
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
 import type { AgentSettings } from '../runtime.ts'
 import { isBuiltIn, PROGRAMS } from './programs.ts'
 
@@ -36,11 +36,8 @@ export function checkSettings({ program, settings }: AgentSettings): SettingsPro
   }
   const parsed = AcpSettings.safeParse(settings ?? {})
   if (!parsed.success) {
-    return parsed.error.issues.map((issue) => ({
-      path: issue.path as (string | number)[],
-      message: issue.message,
-      hint: 'An agent of the runtime acp takes { command, args, env, model, mode }, all optional.',
-    }))
+    const hint = 'An agent of the runtime acp takes { command, args, env, model, mode }, all optional.'
+    return problemsIn(parsed.error, hint)
   }
   if (name === 'any' && parsed.data.command === undefined) {
     return [

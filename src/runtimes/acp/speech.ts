@@ -1,5 +1,5 @@
+import type { Clock } from '../clock.ts'
 import type { SessionPort } from '../runtime.ts'
-import type { Clock } from './surroundings.ts'
 
 /** So many pieces may be on their way to the engine before the agent is slowed down. */
 const UNHEARD = 100

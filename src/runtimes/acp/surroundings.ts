@@ -1,10 +1,6 @@
-/** What the runtime needs of the service around it. */
-export interface Clock {
-  now(): number
-  /** Calls back after that long; the returned function cancels. */
-  after(ms: number, callback: () => void): () => void
-}
+import { type Clock, sleep } from '../clock.ts'
 
+/** The engine's fits. */
 export interface Log {
   debug(fields: Record<string, unknown>, text: string): void
   warn(fields: Record<string, unknown>, text: string): void
@@ -42,7 +38,7 @@ const MINUTE = 60_000
 export async function minuteIsOver(clock: Clock, time: number): Promise<void> {
   const left = (Math.floor(time / MINUTE) + 1) * MINUTE + 1000 - clock.now()
   // A time to come would be a clock that was set back: not worth waiting for.
-  if (left > 0 && left <= MINUTE + 1000) await new Promise<void>((resolve) => clock.after(left, resolve))
+  if (left > 0 && left <= MINUTE + 1000) await sleep(clock, left)
 }
 
 export const FAILURE_MS_MAX = 300_000

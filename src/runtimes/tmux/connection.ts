@@ -2,7 +2,7 @@
 import { AppError } from '../../model/errors.ts'
 import { type Command, type Control, ControlLost, openControl } from './control.ts'
 import type { Block } from './control-lines.ts'
-import type { Log } from './surroundings.ts'
+import type { Log } from './log.ts'
 import { requireTmux } from './version.ts'
 
 export const SESSION = 'orchub'

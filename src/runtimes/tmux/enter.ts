@@ -1,12 +1,12 @@
 /** Enter after a paste, and the proof that the program took it. */
 import type { InputBox, PasteManner } from '../../programs/program.ts'
+import { sleep, within } from '../clock.ts'
 import type { Arrival } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
 import type { PasteSite } from './paste-site.ts'
 import { commandLine } from './quote.ts'
-import { sleep, within } from './surroundings.ts'
 import { releaseInput } from './write.ts'
 
 const LOOK_AGAIN_MS = 500

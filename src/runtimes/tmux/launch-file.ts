@@ -1,6 +1,8 @@
 /** The script that becomes the agent: it alone knows the token, and is gone from the disk before the agent runs. */
 import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { VARIABLE } from '../environment.ts'
+import { SERVER_VARIABLES } from './environment.ts'
 import { quoteForShell } from './quote.ts'
 
 export interface LaunchFile {
@@ -9,7 +11,11 @@ export interface LaunchFile {
   readonly cwd: string
 }
 
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+/** With TMUX, a tmux that the agent starts would work on our server; the rest may be of an earlier service. */
+const UNSET = ['TMUX', 'TMUX_PANE', ...SERVER_VARIABLES]
+
+/** Set, some shells would end at once. People do export UID, for containers. */
+const READ_ONLY_IN_SHELLS = /^(?:UID|EUID|PPID|OPTIND|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$/
 
 /** Its path. Environment and arguments may hold anything but NUL. */
 export async function writeLaunchFile(folder: string, launch: LaunchFile): Promise<string> {
@@ -27,17 +33,21 @@ export async function writeLaunchFile(folder: string, launch: LaunchFile): Promi
 }
 
 export function renderLaunchFile({ argv, env, cwd }: LaunchFile): string {
-  const variables = Object.entries(env).map(([name, value]) => {
+  const exported: string[] = []
+  const given: string[] = []
+  for (const [name, value] of Object.entries(env)) {
     if (!VARIABLE.test(name)) throw new Error(`not the name of a variable: ${JSON.stringify(name)}`)
-    return `export ${name}=${quoteForShell(value)}`
-  })
+    if (READ_ONLY_IN_SHELLS.test(name)) given.push(`${name}=${value}`)
+    else exported.push(`export ${name}=${quoteForShell(value)}`)
+  }
+  // On the command line, where anyone can read: nothing that is secret has such a name.
+  const words = given.length === 0 ? argv : ['/usr/bin/env', ...given, ...argv]
   return [
     'rm -f -- "$0"',
-    // With them, a tmux that the agent starts would work on our server.
-    'unset TMUX TMUX_PANE TMUX_TMPDIR',
-    ...variables,
+    `unset ${UNSET.join(' ')}`,
+    ...exported,
     `cd -- ${quoteForShell(cwd)} || exit 1`,
-    `exec ${argv.map(quoteForShell).join(' ')}`,
+    `exec ${words.map(quoteForShell).join(' ')}`,
     '',
   ].join('\n')
 }

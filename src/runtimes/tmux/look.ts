@@ -1,9 +1,9 @@
 /** One look at a pane: all the guard wants to know, in one round trip. */
 import type { PasteManner, Screen } from '../../programs/program.ts'
+import type { Clock } from '../clock.ts'
 import type { PaneFacts } from '../guard.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import type { Clock } from './surroundings.ts'
 
 export interface Look {
   readonly facts: PaneFacts

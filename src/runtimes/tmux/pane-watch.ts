@@ -1,7 +1,7 @@
 /** Knows when panes die or are closed, from tmux's hints and one look at all of them. */
 import { type Connection, IN_SESSION } from './connection.ts'
 import { ControlLost } from './control.ts'
-import type { Log } from './surroundings.ts'
+import type { Log } from './log.ts'
 
 export interface PaneListener {
   /** Its process ended, and how. */

@@ -2,12 +2,12 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pane } from '../../programs/program.ts'
+import type { Clock } from '../clock.ts'
 import { paste } from './paste.ts'
 import type { PasteSite, Spooled } from './paste-site.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import type { Clock } from './surroundings.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
@@ -126,6 +126,14 @@ export function pipeCommand(path: string): string {
 /** Sync: a small file in the page cache, on the way of every message. */
 function spool(folder: string, buffer: string, text: string): Spooled {
   const path = join(folder, `${buffer}.txt`)
-  writeFileSync(path, text, { mode: 0o600 })
-  return { path, buffer, remove: () => rmSync(path, { force: true }) }
+  let isLaid = false
+  return {
+    path,
+    buffer,
+    lay() {
+      if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
+      isLaid = true
+    },
+    remove: () => rmSync(path, { force: true }),
+  }
 }

@@ -1,5 +1,5 @@
+import type { Clock } from '../clock.ts'
 import type { Server } from './server.ts'
-import type { Clock } from './surroundings.ts'
 
 /** One pane, as far as writing into it goes. */
 export interface PasteSite {
@@ -8,7 +8,7 @@ export interface PasteSite {
   readonly pane: string
   /** Resolves when something happened that may matter, or after that long. */
   stirred(ms: number): Promise<void>
-  /** Lays the text where the tmux server reads it. */
+  /** A place for the text where the tmux server reads it. */
   spool(text: string): Spooled
   /** When its input box was last seen empty; undefined before it was. */
   boxEmptyAt: number | undefined
@@ -18,6 +18,8 @@ export interface Spooled {
   readonly path: string
   /** Of tmux, for this text alone. */
   readonly buffer: string
+  /** Writes it there, once. */
+  lay(): void
   remove(): void
 }
 

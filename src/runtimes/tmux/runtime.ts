@@ -4,17 +4,20 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { AppError } from '../../model/errors.ts'
 import type { Launch, Program } from '../../programs/program.ts'
+import type { Clock } from '../clock.ts'
+import { environmentOf } from '../environment.ts'
+import { startOf } from '../process-table.ts'
+import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, SessionPort } from '../runtime.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
-import { cleanEnvironment, serverEnvironment } from './environment.ts'
+import { serverEnvironment, TERM } from './environment.ts'
 import { type Kept, readKept } from './kept.ts'
 import { writeLaunchFile } from './launch-file.ts'
+import type { Log } from './log.ts'
 import { createPane, LOG_FILE, pipeCommand } from './pane.ts'
 import { placePane } from './placement.ts'
-import { endProcesses, MARK, startOf } from './processes.ts'
 import { createServer } from './server.ts'
 import { endAgent, startSession } from './session.ts'
-import type { Clock, Log } from './surroundings.ts'
 
 export interface TmuxOptions {
   /** The name of the server's socket (`tmux -L`): one per team, and nobody else's. */
@@ -26,8 +29,8 @@ export interface TmuxOptions {
   bin: string
   /** Panes of one window, tiled. */
   panesPerWindow?: number
-  /** What agents find around them; by default what they need of the service's own. */
-  environment?: Readonly<Record<string, string>>
+  /** What agents' environments are drawn from: the service's own, unless a test says otherwise. */
+  environment?: Readonly<NodeJS.ProcessEnv>
   tmux?: string
 }
 
@@ -35,9 +38,8 @@ const PANES_PER_WINDOW = 4
 
 export function createTmuxRuntime(options: TmuxOptions): Runtime {
   const { socket, clock, log, bin, tmux = 'tmux', panesPerWindow = PANES_PER_WINDOW } = options
-  const environment = options.environment ?? cleanEnvironment(process.env)
   const programs = new Map(options.programs.map((program) => [program.name, program]))
-  const env = serverEnvironment(environment, process.env)
+  const env = serverEnvironment(process.env)
   const server = createServer({ socket, command: tmux, env, clock, log })
   let placing: Promise<unknown> = Promise.resolve()
 
@@ -65,16 +67,16 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     })
     const { name, settings, cwd, folder, nonce } = agent
     const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: found !== undefined }
-    const process = { ...kept.process, mark: kept.mark }
+    const processes = { mark: kept.mark, leader: kept.process }
     const session = startSession({
-      ...{ server, clock, log, name, pane, agent: process, port },
+      ...{ server, clock, log, name, pane, processes, port },
       view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
       follow: () =>
         program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
     })
     return session.catch(async (error: unknown) => {
       // One that was found again is not ours to end because we cannot follow it.
-      if (found === undefined) await endAgent(pane, process, clock)
+      if (found === undefined) await endAgent(pane, processes)
       throw error
     })
   }
@@ -99,7 +101,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
 
   /** What an earlier launch left: a dead pane that still shows its end, processes that outlived their terminal. */
   async function clearAway(kept: Kept, identity: ServerIdentity) {
-    await endProcesses({ ...kept.process, mark: kept.mark }, clock)
+    await endProcesses({ mark: kept.mark, leader: kept.process })
     if (isSameServer(kept.server, identity)) await server.run(['kill-pane', '-t', kept.pane]).catch(() => {})
   }
 
@@ -110,19 +112,15 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     earlier: Kept | undefined,
   ): Promise<Kept> {
     const { name, prompt, settings, cwd, folder, nonce } = agent
-    const { url, token } = await agent.credentials()
-    const order = { name, prompt, settings, cwd, folder, nonce, url, token, resume: earlier?.program }
+    const credentials = await agent.credentials()
+    const order = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume: earlier?.program }
     const launched = await program.launch(order)
     const mark = randomBytes(12).toString('hex')
-    const path = await writeLaunchFile(folder, {
-      argv: launched.argv,
-      cwd,
-      env: {
-        ...environment,
-        ...launched.env,
-        ...{ ORC_URL: url, ORC_TOKEN: token, ORC_AGENT: name, ORC_BIN: bin, [MARK]: mark },
-      },
+    const env = environmentOf({
+      ...{ from: options.environment ?? process.env, term: TERM, further: launched.env },
+      ...{ agent: name, mark, bin, credentials },
     })
+    const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
     const { pane, pid } = await run(path, agent, launched)
     const startedAt = (await startOf(pid)) ?? 'gone'
     return { pane, server: identity, process: { pid, startedAt }, mark, program: launched.kept }

@@ -1,9 +1,10 @@
 /** Our tmux server, on a socket of its own, with one session. It outlives the service. */
+
+import type { Clock } from '../clock.ts'
 import { type ConnectionOptions, createConnection, type ServerIdentity } from './connection.ts'
 import type { Command } from './control.ts'
 import type { Block } from './control-lines.ts'
 import { createPaneWatch, type PaneListener } from './pane-watch.ts'
-import type { Clock } from './surroundings.ts'
 
 export interface Server {
   /** Starts the server or finds it. Throws an AppError when there is no tmux. */

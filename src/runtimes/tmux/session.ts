@@ -1,11 +1,12 @@
 /** One agent in its pane: the program's session, with the pane's end and the processes' end added. */
 import { AppError } from '../../model/errors.ts'
 import type { ProgramSession } from '../../programs/program.ts'
+import { type Clock, within } from '../clock.ts'
+import { type AgentProcesses, endProcesses } from '../processes.ts'
 import type { Session, SessionPort } from '../runtime.ts'
+import type { Log } from './log.ts'
 import type { TmuxPane } from './pane.ts'
-import { type AgentProcess, endProcesses } from './processes.ts'
 import type { Server } from './server.ts'
-import { type Clock, type Log, within } from './surroundings.ts'
 
 export interface SessionOptions {
   server: Server
@@ -13,7 +14,7 @@ export interface SessionOptions {
   log: Log
   name: string
   pane: TmuxPane
-  agent: AgentProcess
+  processes: AgentProcesses
   view: readonly string[]
   port: SessionPort
   /** Has the program follow its pane. */
@@ -24,7 +25,7 @@ export interface SessionOptions {
 const FOLLOW_AFTER_END_MS = 2000
 
 export async function startSession(options: SessionOptions): Promise<Session> {
-  const { server, clock, log, name, pane, agent, port } = options
+  const { server, clock, log, name, pane, processes, port } = options
   let program: ProgramSession | undefined
   let end: string | undefined
   const { promise: ended, resolve: tellEnd } = Promise.withResolvers<string>()
@@ -42,7 +43,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     tellEnd(end)
     pane.stir()
     // What it left running is of no use without it, and would be in the way of the next one.
-    endProcesses(agent, clock).catch((error: unknown) =>
+    endProcesses(processes).catch((error: unknown) =>
       log.error({ agent: name, err: error }, 'a process stays'),
     )
     if (program === undefined) return
@@ -87,7 +88,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     async stop() {
       stopListening()
       await session.close('end')
-      await endAgent(pane, agent, clock)
+      await endAgent(pane, processes)
       if (end !== undefined) return
       end = 'it was stopped'
       session.exited(end)
@@ -101,9 +102,9 @@ export async function startSession(options: SessionOptions): Promise<Session> {
 }
 
 /** Processes first: a pane that is closed under them only tells them to hang up. */
-export async function endAgent(pane: TmuxPane, agent: AgentProcess, clock: Clock): Promise<void> {
+export async function endAgent(pane: TmuxPane, processes: AgentProcesses): Promise<void> {
   try {
-    await endProcesses(agent, clock)
+    await endProcesses(processes)
   } finally {
     await pane.kill().catch(() => {})
   }

@@ -3,6 +3,7 @@
  * check, it checks again in the same go as it pastes, and while people are attached their keys are held off.
  */
 import type { PasteManner } from '../../programs/program.ts'
+import { sleep } from '../clock.ts'
 import { guardPaste } from '../guard.ts'
 import type { Arrival } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
@@ -10,7 +11,6 @@ import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
 import { commandLine, withoutFormats } from './quote.ts'
-import { sleep } from './surroundings.ts'
 
 /** While something waits and nothing stirs. */
 const LOOK_AGAIN_MS = 500
@@ -45,7 +45,11 @@ async function attemptWrite(
   manner: PasteManner,
 ): Promise<Written | Refusal> {
   try {
-    const look = await lookAt(site, manner)
+    const looking = lookAt(site, manner)
+    looking.catch(() => {})
+    // While tmux looks.
+    spooled.lay()
+    const look = await looking
     const refusal = refusalOf(look)
     if (refusal !== undefined) return refusal
     const isDraftPossible = look.persons > 0 || (site.boxEmptyAt ?? -1) <= site.server.personSeenAt

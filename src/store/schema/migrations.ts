@@ -166,4 +166,21 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (agent, digest, channel)
   ) {clustered};
   `,
+  `
+  CREATE TABLE tasks (
+    id {key},
+    parent {int},
+    root {int} NOT NULL,
+    delegator {text} NOT NULL,
+    agent {text} NOT NULL,
+    state {text} NOT NULL,
+    document {text} NOT NULL,
+    created_at {int} NOT NULL,
+    ended_at {int},
+    updated_at {int} NOT NULL
+  );
+  CREATE INDEX tasks_open ON tasks (agent, id) WHERE ended_at IS NULL;
+  CREATE INDEX tasks_children ON tasks (parent, id);
+  CREATE INDEX tasks_of_root ON tasks (root, id);
+  `,
 ]

@@ -56,7 +56,11 @@ export async function openStage(options: StageOptions) {
     error: (fields: Record<string, unknown>, text: string) => void problems.push({ text, ...fields }),
   }
   const newRuntime = () =>
-    createTmuxRuntime({ socket, programs: [program], clock, log, bin: options.bin ?? process.execPath })
+    createTmuxRuntime({
+      ...{ socket, programs: [program], clock, log, bin: options.bin ?? process.execPath },
+      // All that it needs is in the settings of its home.
+      environment: {},
+    })
   let runtime = newRuntime()
   const tmux = async (...args: string[]) => (await execute('tmux', ['-L', socket, ...args])).stdout
   const paneOf = (kept: unknown) => (kept as { pane: string }).pane

@@ -26,8 +26,9 @@ export interface Mail {
   delivery: string
 }
 
-/** Real programs take their time to start on a busy machine. */
-const PATIENCE_MS = 120_000
+/** Programs take their time on a busy machine, and much more of it to start. */
+const PATIENCE_MS = 45_000
+const START_MS = 120_000
 
 export type RealTeam = Awaited<ReturnType<typeof openTeam>>
 
@@ -48,8 +49,12 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     return started
   }
 
-  async function until<T>(what: string, look: () => Promise<T | undefined | false> | T | undefined | false) {
-    const deadline = Date.now() + PATIENCE_MS
+  async function until<T>(
+    what: string,
+    look: () => Promise<T | undefined | false> | T | undefined | false,
+    patienceMs = PATIENCE_MS,
+  ) {
+    const deadline = Date.now() + patienceMs
     for (;;) {
       const seen = await look()
       if (seen !== undefined && seen !== false) return seen as T
@@ -98,7 +103,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
     given: (name: string) => givenTo(model, name),
     state: (name: string) => orchub.switchboard.sessions.session(name)?.state,
     idle: (name: string) =>
-      until(`${name} is idle`, () => orchub.switchboard.sessions.session(name)?.state === 'idle'),
+      until(`${name} is idle`, () => orchub.switchboard.sessions.session(name)?.state === 'idle', START_MS),
     becomes: (name: string, state: string) =>
       until(`${name} is ${state}`, () => orchub.switchboard.sessions.session(name)?.state === state),
     /** Gives the id of the message. */

@@ -87,6 +87,7 @@ function response(answer: Answer, status: string, output: Json[]): Json {
   return {
     id: `resp_${id}`,
     object: 'response',
+    created_at: Math.floor(Date.now() / 1000),
     model,
     status,
     output,

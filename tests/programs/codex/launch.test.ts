@@ -26,7 +26,7 @@ else setInterval(() => {}, 1000)
 describe('the launch of codex', () => {
   let folder: string
   let calls: string
-  const surroundings: LaunchSurroundings = { now: () => 5, environment: { PATH: '', OPENAI_API_KEY: 'sk-1' } }
+  const surroundings: LaunchSurroundings = { now: () => 5, environment: { PATH: '' } }
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orc-launch-'))
@@ -118,7 +118,7 @@ describe('the launch of codex', () => {
     expect(JSON.stringify(launch)).not.toContain('orc_secret')
     expect((await stat(script)).mode & 0o077).toBe(0)
     expect((await stat(join(folder, 'agent'))).mode & 0o077).toBe(0)
-    expect(launch.env).toEqual({ OPENAI_API_KEY: 'sk-1' })
+    expect(launch.env).toEqual({})
   })
 
   it('carries every prompt through shell and TOML unharmed', async () => {

@@ -29,12 +29,12 @@ describe('the settings of an ACP agent', () => {
 })
 
 describe('starting an ACP agent', () => {
-  it('gives it its own identity, and nothing else of the service (C3)', async () => {
+  it('gives it its own identity, and otherwise the environment of the service (C3)', async () => {
     const environment = {
       ...process.env,
       ORC_TOKEN: 'the operator',
       ORC_AGENT: 'someone',
-      DATABASE_URL: 'postgres://secret',
+      JAVA_HOME: '/opt/java',
       CLAUDECODE: '1',
     }
     const { place } = await startIdle({ environment })
@@ -48,7 +48,7 @@ describe('starting an ACP agent', () => {
       ORC_BIN: '/opt/orc/bin/orc',
     })
     expect(env.ORC_SESSION).toMatch(/^[0-9a-f-]{36}$/)
-    expect(env).not.toHaveProperty('DATABASE_URL')
+    expect(env).toMatchObject({ JAVA_HOME: '/opt/java', TERM: 'dumb' })
     expect(env).not.toHaveProperty('CLAUDECODE')
   })
 

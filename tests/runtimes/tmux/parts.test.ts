@@ -1,15 +1,14 @@
 /** The parts of the tmux runtime that need no tmux, or a shell only. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Block, createControlReader } from '../../../src/runtimes/tmux/control-lines.ts'
-import { cleanEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
 import { readKept } from '../../../src/runtimes/tmux/kept.ts'
 import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
-import { readProcessTable, startOf } from '../../../src/runtimes/tmux/processes.ts'
 import { commandLine, quoteArgument, quoteForShell } from '../../../src/runtimes/tmux/quote.ts'
 import { withoutControls } from '../../../src/runtimes/tmux/sanitize.ts'
 import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/screen.ts'
@@ -62,9 +61,10 @@ describe('what tmux writes in control mode', () => {
   })
 })
 
+const word = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
+
 describe('quoting', () => {
   it('gives a shell the very words', () => {
-    const word = fc.string({ unit: 'binary' }).filter((text) => !/[\0\ud800-\udfff]/.test(text))
     fc.assert(
       fc.property(word, (text) => {
         const said = execFileSync('sh', ['-c', `printf %s ${quoteForShell(text)}`], { encoding: 'utf8' })
@@ -118,7 +118,7 @@ describe('the launch file', () => {
         "it's",
         '$x',
       ],
-      env: { A: "two\nlines and a ' and $HOME" },
+      env: { PATH: process.env.PATH!, A: "two\nlines and a ' and $HOME" },
       cwd: folder,
     })
     expect(statSync(path).mode & 0o777).toBe(0o700)
@@ -128,6 +128,42 @@ describe('the launch file', () => {
     rmSync(folder, { recursive: true })
   })
 
+  const shells = ['sh', 'bash'].filter((shell) => existsSync(`/bin/${shell}`))
+
+  /** The environment of what it becomes, when it is run by that shell in that environment. */
+  function environmentBy(shell: string, env: Record<string, string>, around = {}) {
+    const folder = mkdtempSync(join(tmpdir(), 'orc-launch-'))
+    const path = join(folder, 'launch.sh')
+    writeFileSync(path, renderLaunchFile({ argv: ['/usr/bin/env', '-0'], env, cwd: folder }))
+    const options = { encoding: 'utf8', env: { PATH: '/usr/bin:/bin', ...around } } as const
+    const said = execFileSync(shell, shell === 'bash' ? ['--posix', path] : [path], options)
+    rmSync(folder, { recursive: true })
+    return Object.fromEntries(said.split('\0').map((line) => line.split(/=(.*)/s).slice(0, 2)))
+  }
+
+  it.each(shells)('hands on every value as it is (%s)', (shell) => {
+    const name = fc.stringMatching(/^V[A-Za-z0-9_]{0,10}$/)
+    fc.assert(
+      fc.property(fc.dictionary(name, word, { maxKeys: 30 }), (env) => {
+        expect(environmentBy(shell, env)).toMatchObject(env)
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  it.each(shells)('hands on what no shell would let it set (%s)', (shell) => {
+    const env = { UID: '1000', EUID: '1000', PPID: '1', OPTIND: 'x', IFS: 'a', CDPATH: '/usr', A: 'a' }
+    expect(environmentBy(shell, env)).toMatchObject(env)
+  })
+
+  it('leaves nothing of what the server was once started with', () => {
+    const around = { HTTPS_PROXY: 'old', TMPDIR: '/old', TMUX: 't', TMUX_PANE: '%1', TMUX_TMPDIR: '/t' }
+    const found = environmentBy('sh', { TMPDIR: '/new' }, around)
+    expect(found).toMatchObject({ TMPDIR: '/new' })
+    for (const name of ['HTTPS_PROXY', 'TMUX', 'TMUX_PANE', 'TMUX_TMPDIR'])
+      expect(found).not.toHaveProperty(name)
+  })
+
   it('takes no variable whose name is a command', () => {
     expect(() => renderLaunchFile({ argv: ['x'], cwd: '/', env: { 'A=1; reboot #': '' } })).toThrow(
       'variable',
@@ -135,19 +171,11 @@ describe('the launch file', () => {
   })
 })
 
-describe('the environment of agents', () => {
-  it('has what they need and nothing that happens to be there', () => {
-    const own = {
-      PATH: '/bin',
-      HOME: '/h',
-      LC_ALL: 'C',
-      HTTPS_PROXY: 'p',
-      MY_SECRET: 's',
-      TMUX: 't',
-      ORC_TOKEN: 'o',
-    }
-    expect(cleanEnvironment(own)).toEqual({
-      ...{ PATH: '/bin', HOME: '/h', LC_ALL: 'C', HTTPS_PROXY: 'p', TERM: 'screen-256color' },
+describe('the environment of the tmux server', () => {
+  it('has what a person needs who opens a window there, and no secrets', () => {
+    const own = { PATH: '/bin', HOME: '/h', LC_ALL: 'C', HTTPS_PROXY: 'p', TMUX_TMPDIR: '/t' }
+    expect(serverEnvironment({ ...own, MY_SECRET: 's', TMUX: 't', ORC_TOKEN: 'o' })).toEqual({
+      ...{ ...own, TERM: 'screen-256color' },
     })
   })
 })
@@ -157,19 +185,6 @@ describe('what was kept', () => {
     for (const value of [undefined, null, 'x', {}, { pane: '%1; kill-server' }]) {
       expect(readKept(value)).toBeUndefined()
     }
-  })
-})
-
-describe('processes', () => {
-  it('are known without /proc as well', async () => {
-    const own = (await readProcessTable()).find((one) => one.pid === process.pid)
-    expect(own).toMatchObject({ parent: process.ppid, isZombie: false })
-    expect(own!.startedAt).toMatch(/\d{4}$/)
-  })
-
-  it('are told apart by when they began', async () => {
-    expect(await startOf(process.pid)).toMatch(/^\d+$/)
-    expect(await startOf(2 ** 22 + 1)).toBeUndefined()
   })
 })
 

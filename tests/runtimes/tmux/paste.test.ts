@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
 import type { PasteManner } from '../../../src/programs/program.ts'
 import type { Arrival } from '../../../src/runtimes/runtime.ts'
-import { cleanEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { placePane } from '../../../src/runtimes/tmux/placement.ts'
 import { createServer, type Server } from '../../../src/runtimes/tmux/server.ts'
@@ -18,7 +18,7 @@ const turn = turnOf('msg_1', 'hello')
 beforeEach(async () => {
   place = await openTmuxPlace()
   server = createServer({
-    ...{ socket: place.socket, command: 'tmux', env: cleanEnvironment(process.env) },
+    ...{ socket: place.socket, command: 'tmux', env: serverEnvironment(process.env) },
     ...{ clock: realClock, log: { warn() {}, error() {} } },
   })
   await server.connect()

@@ -2,9 +2,10 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createAnyProgram } from '../../../src/programs/any/program.ts'
+import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
 import { Kept } from '../../../src/runtimes/tmux/kept.ts'
-import { findProcesses } from '../../../src/runtimes/tmux/processes.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
@@ -25,6 +26,7 @@ async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): P
 }
 
 const kept = (from = port) => Kept.parse(from.kept)
+const processesOf = (of: Kept) => ({ mark: of.mark, leader: of.process })
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
 /** Of the runtime's own client: `tmux -C`, a child of this process. */
@@ -64,10 +66,31 @@ describe('an agent in a pane', () => {
     }
   })
 
+  it('works in the environment of the service, and the server of the panes does not', async () => {
+    const environment = { ...process.env, JAVA_HOME: '/opt/java', API_KEY: `it's\n"two lines"`, UID: '7' }
+    const runtime = createTmuxRuntime({
+      ...{ socket: place.socket, programs: [createAnyProgram()], clock: realClock, bin: 'orc', environment },
+      log: { warn() {}, error() {} },
+    })
+    const session = await start({}, runtime)
+    const found = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
+    expect(found).toEqual(
+      expect.arrayContaining([
+        'JAVA_HOME=/opt/java',
+        `API_KEY=it's\n"two lines"`,
+        'UID=7',
+        'TERM=screen-256color',
+      ]),
+    )
+    expect(place.tmux('show-environment', '-g')).not.toMatch(/JAVA_HOME|API_KEY/)
+    await session.stop()
+    await runtime.close!()
+  })
+
   it('leaves nothing when it is stopped, not even a daemon (C15)', async () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'daemon'))
-    const agent = { ...kept().process, mark: kept().mark }
+    const agent = processesOf(kept())
     await expect.poll(async () => (await findProcesses(agent)).length, { timeout: 5000 }).toBeGreaterThan(1)
     await session.stop()
     expect(await findProcesses(agent)).toEqual([])
@@ -193,7 +216,7 @@ describe('the connection to tmux', () => {
     const session = await start({ kept: port.kept })
     expect(kept().server.pid).not.toBe(before.server.pid)
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
-    expect(await findProcesses({ ...before.process, mark: before.mark })).toEqual([])
+    expect(await findProcesses(processesOf(before))).toEqual([])
   })
 
   it('replaces a dead pane that was kept', async () => {

@@ -1,13 +1,8 @@
-/** What the tmux runtime is given from outside; the engine's clock and log fit. */
+/** The engine's fits. */
 export interface Clock {
   now(): number
   /** Calls back after that long; the returned function cancels. */
   after(ms: number, callback: () => void): () => void
-}
-
-export interface Log {
-  warn(fields: Record<string, unknown>, text: string): void
-  error(fields: Record<string, unknown>, text: string): void
 }
 
 export function sleep(clock: Clock, ms: number): Promise<void> {

@@ -1,0 +1,160 @@
+import { z } from 'zod'
+import { DURATION, parseDuration } from './duration.ts'
+import type { Report } from './problem.ts'
+import { didYouMean } from './suggestion.ts'
+
+export const PROVIDERS = ['anthropic', 'openai', 'google', 'openai-compatible'] as const
+type Provider = (typeof PROVIDERS)[number]
+
+/** One model that the service may call. Its key is not in here: only the name of the variable that holds it. */
+export interface ModelConfig {
+  readonly provider: Provider
+  readonly model: string
+  readonly baseUrl?: string
+  readonly keyEnv?: string
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly maxOutputTokens?: number
+  readonly temperature?: number
+  readonly contextWindow?: number
+}
+
+const DEFAULTS = { timeoutMs: 120_000, retries: 2 } as const
+
+const KEYS: Record<Provider, string | undefined> = {
+  anthropic: 'ANTHROPIC_API_KEY',
+  openai: 'OPENAI_API_KEY',
+  google: 'GEMINI_API_KEY',
+  // Most of these run on a machine of one's own and ask for none.
+  'openai-compatible': undefined,
+}
+
+export const ModelSchema = z
+  .strictObject({
+    provider: z
+      .enum(PROVIDERS)
+      .describe('Who answers: anthropic, openai, google, or openai-compatible with a base_url.'),
+    model: z.string().min(1).max(200).describe("The provider's name of the model."),
+    base_url: z
+      .string()
+      .max(2000)
+      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .optional()
+      .describe(
+        'The address of the API, such as http://localhost:11434/v1 for Ollama. Required for openai-compatible.',
+      ),
+    key_env: z
+      .string()
+      .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+      .optional()
+      .describe(
+        `The environment variable that holds the key. The key itself never stands in this file. Default: ${KEYS.anthropic}, ${KEYS.openai}, ${KEYS.google}; for openai-compatible no key is sent.`,
+      ),
+    timeout: z
+      .string()
+      .regex(DURATION, { error: 'is not a duration' })
+      .optional()
+      .describe('How long to wait for an answer, or for the next piece of one, such as 90s. Default: 2m.'),
+    retries: z
+      .int()
+      .min(0)
+      .max(10)
+      .optional()
+      .describe(`How often a call that failed in passing is tried again. Default: ${DEFAULTS.retries}.`),
+    max_output_tokens: z
+      .int()
+      .min(1)
+      .max(10_000_000)
+      .optional()
+      .describe("How long one answer may get. Default: the provider's."),
+    temperature: z.number().min(0).max(2).optional().describe("Default: the provider's."),
+    context_window: z
+      .int()
+      .min(1000)
+      .max(100_000_000)
+      .optional()
+      .describe(
+        'How much the model can take in, in tokens. With it, agents are warned when it fills, and history is cut in time.',
+      ),
+  })
+  .describe('One model: { provider: anthropic, model: NAME }.')
+
+export type ModelInput = z.input<typeof ModelSchema>
+
+export function resolveModels(
+  written: Readonly<Record<string, ModelInput>>,
+  report: Report,
+  warn: Report,
+): Readonly<Record<string, ModelConfig>> {
+  return Object.fromEntries(
+    Object.entries(written).map(([name, model]) => {
+      checkAddress(model, ['models', name], report, warn)
+      return [name, resolveModel(model)]
+    }),
+  )
+}
+
+function resolveModel(written: ModelInput): ModelConfig {
+  const keyEnv = written.key_env ?? KEYS[written.provider]
+  return {
+    provider: written.provider,
+    model: written.model,
+    ...(written.base_url !== undefined && { baseUrl: written.base_url.replace(/\/+$/, '') }),
+    ...(keyEnv !== undefined && { keyEnv }),
+    timeoutMs: written.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(written.timeout),
+    retries: written.retries ?? DEFAULTS.retries,
+    ...(written.max_output_tokens !== undefined && { maxOutputTokens: written.max_output_tokens }),
+    ...(written.temperature !== undefined && { temperature: written.temperature }),
+    ...(written.context_window !== undefined && { contextWindow: written.context_window }),
+  }
+}
+
+function checkAddress(written: ModelInput, path: readonly string[], report: Report, warn: Report) {
+  if (written.base_url === undefined) {
+    if (written.provider === 'openai-compatible') {
+      report(
+        path,
+        'An openai-compatible model needs an address',
+        'Add "base_url: http://localhost:11434/v1".',
+      )
+    }
+    return
+  }
+  const at = [...path, 'base_url']
+  const url = URL.parse(written.base_url)
+  if (url === null) {
+    report(at, '"base_url" is not an address', 'For example http://localhost:11434/v1.')
+  } else if (url.username !== '' || url.password !== '' || url.search !== '') {
+    report(at, '"base_url" may hold no password and no query', 'Name the variable of the key with "key_env".')
+  } else if (url.protocol === 'http:' && !isLoopback(url.hostname) && written.key_env !== undefined) {
+    warn(at, 'The key goes to this address unencrypted', 'Use https.')
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host)
+}
+
+interface LlmAgent {
+  readonly runtime?: string | undefined
+  readonly with?: Readonly<Record<string, unknown>> | null | undefined
+}
+
+/** An agent of the runtime llm names its model; whether there is one of that name only the whole file tells. */
+export function checkModelsOfAgents(
+  agents: Readonly<Record<string, LlmAgent | null>>,
+  models: Readonly<Record<string, ModelConfig>>,
+  report: Report,
+) {
+  const known = Object.keys(models)
+  for (const [name, agent] of Object.entries(agents)) {
+    const wanted = agent?.runtime === 'llm' ? agent.with?.model : undefined
+    if (typeof wanted !== 'string' || Object.hasOwn(models, wanted)) continue
+    const otherwise = known.length === 0 ? 'Add it under "models".' : `The models are ${known.join(', ')}.`
+    report(
+      ['agents', name, 'with', 'model'],
+      `There is no model "${wanted.slice(0, 64)}"`,
+      didYouMean(wanted, known, otherwise),
+    )
+  }
+}

@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { SessionPort } from '../../runtimes/runtime.ts'
+import type { EventOf } from './hook-event.ts'
+import type { ToolUse } from './record.ts'
+
+type Request = EventOf<'PermissionRequest'>
+
+export interface Dialogs {
+  readonly isOpen: boolean
+  /** The hook's answer: the person's verdict, or undefined when the dialog was answered in the pane. */
+  ask(request: Request, gone: AbortSignal): Promise<object | undefined>
+  /** The tool ran, or was refused: its dialog is no more. */
+  settle(toolUseId: string): void
+  /** No dialog can be open any more. */
+  settleAll(): void
+  /** From the transcript: a dialog itself does not tell which call of a tool it is about. */
+  noteToolUse(use: ToolUse): void
+}
+
+const REMEMBERED_USES = 200
+
+interface OpenDialog {
+  readonly request: Request
+  readonly closing: AbortController
+  toolUseId: string | undefined
+}
+
+/** Permission dialogs, each of them a question to a person that ends when it is answered anywhere. */
+export function createDialogs(port: SessionPort): Dialogs {
+  const open = new Set<OpenDialog>()
+  /** Calls that have no result yet. */
+  const uses = new Map<string, ToolUse>()
+  let asked = 0
+
+  /** The call may be written down before its dialog is asked for, or after it. */
+  function bind(dialog: OpenDialog) {
+    const taken = new Set([...open].map(({ toolUseId }) => toolUseId))
+    const { tool_name, tool_input } = dialog.request
+    dialog.toolUseId ??= [...uses.values()].find(
+      ({ id, name, input }) => !taken.has(id) && name === tool_name && isDeepStrictEqual(input, tool_input),
+    )?.id
+  }
+
+  function keyOf({ session_id, tool_name, tool_input }: Request): string {
+    asked += 1
+    const what = JSON.stringify([session_id, tool_name, tool_input, Date.now(), asked])
+    return `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`
+  }
+
+  return {
+    get isOpen() {
+      return open.size > 0
+    },
+    async ask(request, gone) {
+      const dialog: OpenDialog = { request, closing: new AbortController(), toolUseId: undefined }
+      bind(dialog)
+      open.add(dialog)
+      try {
+        const signal = AbortSignal.any([gone, dialog.closing.signal])
+        const { tool_name: tool, tool_input: input } = request
+        const verdict = await port.asked({ key: dialog.toolUseId ?? keyOf(request), tool, input }, signal)
+        if (verdict === undefined || signal.aborted) return undefined
+        return answerOf(verdict.allow, verdict.comment)
+      } finally {
+        open.delete(dialog)
+      }
+    },
+    settle(toolUseId) {
+      uses.delete(toolUseId)
+      for (const dialog of open) if (dialog.toolUseId === toolUseId) dialog.closing.abort()
+    },
+    settleAll() {
+      uses.clear()
+      for (const { closing } of open) closing.abort()
+    },
+    noteToolUse(use) {
+      uses.set(use.id, use)
+      if (uses.size > REMEMBERED_USES) uses.delete(uses.keys().next().value!)
+      for (const dialog of open) bind(dialog)
+    },
+  }
+}
+
+function answerOf(allow: boolean, comment: string | undefined) {
+  const decision = allow
+    ? { behavior: 'allow' }
+    : { behavior: 'deny', message: comment ?? 'A person refused this.' }
+  return { hookSpecificOutput: { hookEventName: 'PermissionRequest', decision } }
+}

@@ -1,0 +1,53 @@
+import type { Pane } from '../program.ts'
+import type { Activity } from './activity.ts'
+import { inputBoxText, readInputBox } from './input-box.ts'
+import type { Withdrawals } from './withdrawals.ts'
+
+export interface InterruptOptions {
+  readonly pane: Pane
+  readonly activity: Activity
+  readonly withdrawals: Withdrawals
+}
+
+const ESCAPES = 3
+const STOPPED_WITHIN_MS = 2000
+const LOOK_EVERY_MS = 25
+const CLEAR_ROUNDS = 10
+
+/** Ends the turn with Escape, and says so only when the program does. */
+export async function interruptTurn(
+  options: InterruptOptions,
+): Promise<{ stopped: boolean; evidence: string }> {
+  const { pane, activity, withdrawals } = options
+  if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
+  const held = withdrawals.turns.length
+  for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
+    await pane.press(['Escape'])
+    const deadline = performance.now() + STOPPED_WITHIN_MS
+    while (!activity.isAtPrompt && performance.now() < deadline) await sleep(LOOK_EVERY_MS)
+  }
+  if (!activity.isAtPrompt) return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
+  // Put back by the Escape, into a box that was empty: a prompt is not put back over a draft.
+  if (withdrawals.turns.length > held) await clearBox(pane)
+  return { stopped: true, evidence: 'it is back at its prompt after Escape' }
+}
+
+/** An Escape too many would clear a person's draft, or open a menu. */
+function isWorking({ state }: Activity): boolean {
+  return state === 'busy' || state === 'waiting_input'
+}
+
+/** Control-U empties a line and does nothing to an empty box. Control-C would be half of an exit. */
+async function clearBox(pane: Pane) {
+  for (let round = 0; round < CLEAR_ROUNDS; round++) {
+    const screen = await pane.screen()
+    if (readInputBox(screen) !== 'draft') return
+    const lines = (inputBoxText(screen) ?? '').split('\n').length
+    await pane.press(Array.from({ length: lines * 2 }, () => 'C-u'))
+    await sleep(LOOK_EVERY_MS * 4)
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

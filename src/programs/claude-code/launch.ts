@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { AppError } from '../../model/errors.ts'
+import { findExecutable } from '../executable.ts'
+import type { Launch, LaunchOrder } from '../program.ts'
+import { Kept } from './kept.ts'
+import { ClaudeCodeSettings } from './settings.ts'
+
+const ROLE_FILE = 'claude-role.md'
+const SETTINGS_FILE = 'claude-settings.json'
+const MCP_FILE = 'claude-mcp.json'
+
+/** An approval may take days (C9); the program would go on without us after its own limit of ten minutes. */
+const DIALOG_SECONDS = 14 * 24 * 3600
+const HOOK_SECONDS = 60
+
+/** Over HTTP: no process is started for them. */
+const HTTP_HOOKS: Readonly<Record<string, number>> = {
+  UserPromptSubmit: HOOK_SECONDS,
+  PermissionRequest: DIALOG_SECONDS,
+  PostToolUse: HOOK_SECONDS,
+  PostToolUseFailure: HOOK_SECONDS,
+  Stop: HOOK_SECONDS,
+  StopFailure: HOOK_SECONDS,
+  SessionEnd: HOOK_SECONDS,
+}
+
+/** Writes what the program needs into the agent's folder. The user's own settings, hooks and servers stay in force. */
+export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+  const settings = ClaudeCodeSettings.parse(order.settings ?? {})
+  const executable = await findExecutable({
+    command: settings.command,
+    cwd: order.cwd,
+    path: settings.env.PATH ?? process.env.PATH,
+    program: 'Claude Code',
+    install: 'npm install --global @anthropic-ai/claude-code',
+  })
+  const resumed = conversationOf(order)
+  const kept: Kept = resumed ?? {
+    sessionId: randomUUID(),
+    configFolder: configFolderOf(settings),
+    since: Date.now(),
+    earlier: [],
+    withdrawn: [],
+  }
+  const file = (name: string) => join(order.folder, name)
+  await mkdir(order.folder, { recursive: true, mode: 0o700 })
+  await writeFile(file(ROLE_FILE), order.prompt)
+  await writeFile(file(SETTINGS_FILE), `${JSON.stringify(settingsOf(order.url), null, 2)}\n`)
+  await writeFile(file(MCP_FILE), `${JSON.stringify(serversOf(order.url), null, 2)}\n`)
+  return {
+    argv: [
+      executable,
+      ...(resumed === undefined ? ['--session-id', kept.sessionId] : ['--resume', kept.sessionId]),
+      ...['--permission-mode', settings.permission_mode],
+      ...(settings.model === undefined ? [] : ['--model', settings.model]),
+      // Part of every request's system prompt, so that the role survives a compaction and a resume.
+      ...['--append-system-prompt-file', file(ROLE_FILE)],
+      ...['--settings', file(SETTINGS_FILE)],
+      ...settings.args,
+      // Last: it takes every argument up to the next flag.
+      ...['--mcp-config', file(MCP_FILE)],
+    ],
+    env: {
+      // A suggested prompt in the input box looks much like a draft, and costs a call of the model.
+      CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
+      ...settings.env,
+    },
+    kept,
+  }
+}
+
+/** The conversation to take up, if there is one: the program writes none down before its first prompt. */
+function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
+  const kept = Kept.safeParse(resume).data
+  if (kept?.transcript === undefined) return undefined
+  if (existsSync(kept.transcript)) return { ...kept, statusFile: undefined }
+  if (kept.position === undefined) return undefined
+  throw new AppError('RUNTIME_FAILED', `${name}'s conversation ${kept.sessionId} cannot be taken up again`, {
+    hint: `Its transcript ${kept.transcript} is gone. Start a new conversation with reset_session.`,
+    data: { session: kept.sessionId, transcript: kept.transcript },
+  })
+}
+
+function configFolderOf({ env }: ClaudeCodeSettings): string {
+  const home = env.HOME ?? process.env.HOME ?? homedir()
+  return env.CLAUDE_CONFIG_DIR ?? process.env.CLAUDE_CONFIG_DIR ?? join(home, '.claude')
+}
+
+/** Merged with the user's and the project's own; lists of hooks and permissions are joined. */
+function settingsOf(url: string) {
+  const post = (timeout: number) => ({
+    type: 'http',
+    url: `${url}/hooks`,
+    headers: { Authorization: 'Bearer $ORC_TOKEN' },
+    // Without it the variable above is left empty.
+    allowedEnvVars: ['ORC_TOKEN'],
+    timeout,
+  })
+  const http = Object.entries(HTTP_HOOKS).map(([event, timeout]) => [event, [{ hooks: [post(timeout)] }]])
+  return {
+    hooks: {
+      // Claude Code sends no SessionStart over HTTP.
+      SessionStart: [{ hooks: [{ type: 'command', command: '"$ORC_BIN" hook', timeout: HOOK_SECONDS }] }],
+      ...Object.fromEntries(http),
+    },
+    // What an agent may tell the switchboard is decided by the team's rules, not by a dialog.
+    permissions: { allow: ['mcp__orc'] },
+  }
+}
+
+function serversOf(url: string) {
+  return {
+    mcpServers: {
+      orc: {
+        type: 'http',
+        url: `${url}/mcp`,
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: the program puts the variable in
+        headers: { Authorization: 'Bearer ${ORC_TOKEN}' },
+        // Newer versions hide tools behind a search otherwise.
+        alwaysLoad: true,
+      },
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import type { SettingsProblem } from '../../model/settings.ts'
+
+const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions'] as const
+
+/** Flags that Orchub gives itself: given twice, the last one would win and cut the agent off. */
+const OURS = [
+  '--settings',
+  '--session-id',
+  '--resume',
+  '-r',
+  '--continue',
+  '-c',
+  '--fork-session',
+  '--append-system-prompt-file',
+  '--permission-mode',
+  '--print',
+  '-p',
+  '--bare',
+  '--safe-mode',
+]
+
+export const ClaudeCodeSettings = z.strictObject({
+  command: z.string().min(1).default('claude').describe('The executable: a name on PATH, or a path.'),
+  args: z.array(z.string()).default([]).describe('More arguments for it.'),
+  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  model: z.string().min(1).optional().describe('The model, such as opus or claude-sonnet-5.'),
+  permission_mode: z
+    .enum(PERMISSION_MODES)
+    .default('default')
+    .describe('What it may do without asking; what it asks reaches people as a request.'),
+})
+export type ClaudeCodeSettings = z.output<typeof ClaudeCodeSettings>
+
+export function checkSettings(settings: unknown): SettingsProblem[] {
+  const parsed = ClaudeCodeSettings.safeParse(settings ?? {})
+  if (!parsed.success) {
+    return parsed.error.issues.map((issue) => ({
+      path: issue.path as (string | number)[],
+      message: issue.message,
+      hint: 'claude-code takes command, args, env, model and permission_mode.',
+    }))
+  }
+  return parsed.data.args.flatMap((arg, index) =>
+    OURS.includes(arg.split('=', 1)[0]!)
+      ? [{ path: ['args', index], message: `${arg} is set by Orchub`, hint: 'Leave it out.' }]
+      : [],
+  )
+}

@@ -1,0 +1,98 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { watchFile } from '../file-watch.ts'
+import type { FollowerLog } from '../line-follower.ts'
+
+/** What Claude Code says of itself in `sessions/PID.json`. */
+export const Status = z.looseObject({
+  sessionId: z.string(),
+  /** Missing for the first moments. Known: idle, busy, waiting. */
+  status: z.string().optional(),
+  /** `permission prompt`, `dialog open`, `input needed` … */
+  waitingFor: z.string().optional(),
+  version: z.string().catch(''),
+  startedAt: z.number().catch(0),
+  statusUpdatedAt: z.number().catch(0),
+})
+export type Status = z.output<typeof Status>
+
+export interface StatusFile {
+  /** Reads it now. Undefined while there is none. */
+  read(): Promise<Status | undefined>
+  close(): void
+}
+
+export interface StatusFileOptions {
+  readonly file: string
+  onStatus(status: Status): void
+  readonly log: FollowerLog
+}
+
+/** It is written in place, so that half of it may be seen. */
+const TORN_READ_MS = 20
+const TORN_READS = 10
+
+/** Tells what the program says of its state whenever it says so, by file events. */
+export function followStatus({ file, onStatus, log }: StatusFileOptions): StatusFile {
+  let closed = false
+  let reads: Promise<unknown> = Promise.resolve()
+  let wanted = false
+  const events = watchFile({
+    file,
+    changed: () => {
+      // Again every time: the file may be another one than before.
+      events.attach()
+      tell()
+    },
+    failed: (error) => log.warn({ file, err: error }, 'the state of an agent cannot be watched'),
+  })
+  events.attach()
+  tell()
+
+  function tell() {
+    if (wanted) return
+    wanted = true
+    reads = reads.then(async () => {
+      wanted = false
+      const status = await readStatus(file)
+      if (status !== undefined && !closed) onStatus(status)
+    })
+  }
+
+  return {
+    read: () => readStatus(file),
+    close() {
+      closed = true
+      events.close()
+    },
+  }
+}
+
+/** The newest file that names the session, for programs that are started through a wrapper. */
+export async function findStatusFile(folder: string, sessionId: string): Promise<string | undefined> {
+  const names = await readdir(folder).catch(() => [])
+  let newest: { file: string; startedAt: number } | undefined
+  for (const name of names) {
+    if (!/^\d+\.json$/.test(name)) continue
+    const file = join(folder, name)
+    const status = await readStatus(file)
+    if (status?.sessionId !== sessionId) continue
+    if (newest === undefined || status.startedAt > newest.startedAt)
+      newest = { file, startedAt: status.startedAt }
+  }
+  return newest?.file
+}
+
+async function readStatus(file: string): Promise<Status | undefined> {
+  for (let tries = 0; tries < TORN_READS; tries++) {
+    try {
+      const parsed = Status.safeParse(JSON.parse(await readFile(file, 'utf8')))
+      if (parsed.success) return parsed.data
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== undefined) return undefined
+    }
+    await new Promise((resolve) => setTimeout(resolve, TORN_READ_MS))
+  }
+  return undefined
+}

@@ -1,0 +1,179 @@
+import { createReadStream, existsSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { SessionPort } from '../../runtimes/runtime.ts'
+import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
+import { contextWindowOf } from './context-window.ts'
+import { holdsText, messageIdsIn } from './message-ids.ts'
+import { readRecord, type TranscriptRecord } from './record.ts'
+
+export interface Transcript {
+  readonly file: string
+  position(): FilePosition | undefined
+  /** Everything written up to now was heard, and what it asks for carried out. */
+  settled(): Promise<void>
+  /** Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a hook. */
+  reaches(lastAnswer: string | undefined, limitMs: number): Promise<void>
+  /** The last prompt, as long as there is no answer to it. */
+  readonly openPrompt: Prompt | undefined
+  /** That prompt is no part of the conversation any more: no answer is an answer to it. */
+  takeBack(prompt: Prompt): void
+  close(): Promise<void>
+}
+
+export type Prompt = Extract<TranscriptRecord, { kind: 'prompt' }>
+type Answer = Extract<TranscriptRecord, { kind: 'answer' }>
+
+export interface TranscriptOptions {
+  readonly file: string
+  readonly from: FilePosition | undefined
+  /** Milliseconds. Older answers are not this agent's word. */
+  readonly since: number
+  readonly port: SessionPort
+  readonly log: FollowerLog
+  /** As the program named it at its start, with its window. */
+  model(): string | undefined
+  onRecord(record: TranscriptRecord): void
+  /** Another prompt took its place in the conversation. */
+  onTakenBack(prompt: Prompt): void
+  /** A good moment to keep the position. */
+  onProgress(): void
+}
+
+/** Hears what the agent says in its transcript: its own text, whom it answered, how full its context is. */
+export function followTranscript(options: TranscriptOptions): Transcript {
+  const { file, port } = options
+  let openPrompt: Prompt | undefined
+  let unread: string[] = []
+  let lastAnswer = ''
+  /** Before the first prompt without an answer: after a restart it is heard again, and its answer with it. */
+  let heldPosition: FilePosition | undefined
+  let lines = 0
+  let bytes = 0
+  const watchers = new Set<() => void>()
+
+  async function hear(record: TranscriptRecord) {
+    if (record.kind === 'prompt') hearPrompt(record)
+    if (record.kind === 'answer') await hearAnswer(record)
+    if (record.kind === 'failure' || record.kind === 'interrupted') openPrompt = undefined
+    options.onRecord(record)
+  }
+
+  function hearPrompt(prompt: Prompt) {
+    const before = openPrompt
+    // Both follow the same record: the conversation went on as if the first had never been sent.
+    if (before?.canBeTakenBack && before.parent !== undefined && before.parent === prompt.parent) {
+      takeBack(before)
+      options.onTakenBack(before)
+    }
+    openPrompt = prompt
+    unread.push(...messageIdsIn(prompt.text))
+    heldPosition ??= follower.position()
+  }
+
+  function takeBack({ text }: Prompt) {
+    const ids = new Set(messageIdsIn(text))
+    unread = unread.filter((id) => !ids.has(id))
+    openPrompt = undefined
+  }
+
+  async function hearAnswer(record: Answer) {
+    openPrompt = undefined
+    heldPosition = undefined
+    if (unread.length > 0) port.arrived(unread, 'read', `record ${record.uuid} of the transcript answers it`)
+    unread = []
+    if (record.texts.length > 0) lastAnswer = record.texts.at(-1)!
+    if (record.at < options.since) return
+    for (const [index, text] of record.texts.entries()) {
+      const key = index === 0 ? record.uuid : `${record.uuid}#${index}`
+      await port.said({ text, channel: 'transcript', key })
+    }
+    tellUsage(record)
+  }
+
+  function tellUsage({ tokens, model, messageId }: Answer) {
+    if (tokens === undefined) return
+    const contextTokens = tokens.input + tokens.cacheRead + tokens.cacheWrite
+    const named = options.model()
+    const exact = named?.startsWith(model) ? named : model
+    port.used({
+      model,
+      contextTokens,
+      contextWindow: contextWindowOf(exact, contextTokens),
+      // Not known when the beginning was read before a restart.
+      ...(options.from === undefined ? { lines } : {}),
+      bytes,
+      spent: { key: messageId, ...tokens },
+    })
+  }
+
+  /** An answer of several blocks is several records. */
+  const isReached = (wanted: string) =>
+    openPrompt === undefined && lastAnswer !== '' && wanted.trim().endsWith(lastAnswer.trim())
+
+  const follower = followLines({
+    file,
+    from: options.from,
+    log: options.log,
+    async onLine(line, { end }) {
+      lines += 1
+      bytes = end
+      const record = readRecord(line)
+      if (record === undefined) return
+      await hear(record)
+      for (const look of [...watchers]) look()
+      options.onProgress()
+    },
+    onReset(reason) {
+      options.log.warn({ file, reason }, 'the transcript is read from its beginning again')
+      lines = 0
+    },
+  })
+
+  return {
+    file,
+    position: () => heldPosition ?? follower.position(),
+    settled: follower.settled,
+    async reaches(wanted, limitMs) {
+      await follower.settled()
+      if (wanted === undefined || isReached(wanted)) return
+      await new Promise<void>((resolve) => {
+        const done = () => {
+          watchers.delete(look)
+          clearTimeout(timer)
+          resolve()
+        }
+        const look = () => {
+          if (isReached(wanted)) done()
+        }
+        const timer = setTimeout(done, limitMs)
+        watchers.add(look)
+      })
+      await follower.settled()
+    },
+    get openPrompt() {
+      return openPrompt
+    },
+    takeBack,
+    close: follower.close,
+  }
+}
+
+/** Whether a message was ever put before the model in this transcript. */
+export async function searchTranscript(file: string, id: string): Promise<string | undefined> {
+  // Written with the first prompt.
+  if (!existsSync(file)) return undefined
+  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
+  for await (const line of lines) {
+    if (!line.includes(id)) continue
+    const record = readRecord(line)
+    if (record?.kind === 'prompt' && messageIdsIn(record.text).includes(id)) return record.uuid
+  }
+  return undefined
+}
+
+/** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */
+export function isTurn(prompt: string, turn: { text: string; ids: readonly string[] }): boolean {
+  if (turn.ids.length === 0) return holdsText(prompt, turn.text)
+  const found = new Set(messageIdsIn(prompt))
+  return turn.ids.every((id) => found.has(id))
+}

@@ -1,0 +1,47 @@
+/** A turn of the agent's has ended, and its Stop hook waits for our answer: text in it begins the next turn. */
+export interface TurnEnd {
+  readonly isOpen: boolean
+  /** Gives the text as the answer. False when it is too late. */
+  take(text: string): boolean
+  /** Answers nothing, so that the program ends the turn. */
+  close(): void
+}
+
+export interface TurnEndHold {
+  readonly end: TurnEnd
+  /** Undefined when nothing was given in time. */
+  readonly answer: Promise<object | undefined>
+}
+
+/** Holds the hook's answer back for a moment, for the messages that wait. */
+export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
+  const { promise, resolve } = Promise.withResolvers<object | undefined>()
+  let isOpen = !gone.aborted
+  const timer = setTimeout(() => close(), holdMs)
+
+  function settle(answer: object | undefined) {
+    if (!isOpen) return
+    isOpen = false
+    clearTimeout(timer)
+    gone.removeEventListener('abort', close)
+    resolve(answer)
+  }
+  const close = () => settle(undefined)
+
+  gone.addEventListener('abort', close)
+  if (gone.aborted) resolve(undefined)
+  return {
+    end: {
+      get isOpen() {
+        return isOpen
+      },
+      take(text) {
+        if (!isOpen) return false
+        settle({ decision: 'block', reason: text })
+        return true
+      },
+      close,
+    },
+    answer: promise,
+  }
+}

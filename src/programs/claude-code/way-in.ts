@@ -1,0 +1,79 @@
+import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import type { Pane } from '../program.ts'
+import type { Activity } from './activity.ts'
+import { enterDelayOf } from './enter-delay.ts'
+import type { Expectations } from './expectation.ts'
+import { readInputBox } from './input-box.ts'
+import type { TurnEnd } from './turn-end.ts'
+import type { Withdrawals } from './withdrawals.ts'
+
+export interface WayInOptions {
+  readonly activity: Activity
+  readonly expectations: Expectations
+  readonly withdrawals: Withdrawals
+  readonly pane: Pane
+  /** The end of a turn that can still be answered. */
+  turnEnd(): TurnEnd | undefined
+}
+
+const EVIDENCE_MS = 4000
+const PATIENCE_MS = 5000
+const PROMPT_WITHIN_MS = 2000
+
+/**
+ * Gives a turn to the program: by a paste at its prompt, or, when a person's draft stands in the way at the end of a
+ * turn, as the answer of its Stop hook. Not the other way round: the program puts such an answer before the model
+ * twice, as the user's words and as the error of a hook.
+ */
+export function openWayIn(options: WayInOptions): (turn: Turn | undefined) => Promise<Arrival> {
+  const { activity, expectations, withdrawals, pane } = options
+  /** One after the other: what was taken back may be given again at any time. */
+  let deliveries: Promise<unknown> = Promise.resolve()
+
+  async function give(turn: Turn | undefined): Promise<Arrival> {
+    if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
+    if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
+    const { arrival, cancel } = expectations.expect(turn)
+    try {
+      if (await answersTurnEnd(turn.text)) return await inTime(arrival)
+      await activity.comesToPrompt(PROMPT_WITHIN_MS)
+      return await pane.paste(turn, {
+        state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
+        inputBox: readInputBox,
+        enterAfterMs: enterDelayOf(activity.version),
+        evidence: arrival,
+        evidenceMs: EVIDENCE_MS,
+        patienceMs: PATIENCE_MS,
+      })
+    } finally {
+      cancel()
+    }
+  }
+
+  async function answersTurnEnd(text: string): Promise<boolean> {
+    const end = options.turnEnd()
+    if (end === undefined) return false
+    const isInTheWay = readInputBox(await pane.screen()) === 'draft'
+    if (!isInTheWay) end.close()
+    if (!isInTheWay || !end.take(text)) return false
+    activity.turnBegan('a turn was given as the answer of its Stop hook')
+    return true
+  }
+
+  return (turn) => {
+    const delivery = deliveries.then(() => give(withdrawals.joinedWith(turn)))
+    deliveries = delivery.catch(() => {})
+    return delivery
+  }
+}
+
+async function inTime(arrival: Promise<Arrival>): Promise<Arrival> {
+  const evidence = 'its Stop hook was answered with it, but its transcript does not show it'
+  const { promise, resolve } = Promise.withResolvers<Arrival>()
+  const timer = setTimeout(() => resolve({ state: 'uncertain', evidence }), EVIDENCE_MS)
+  try {
+    return await Promise.race([arrival, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,101 @@
+import type { Turn } from '../../runtimes/runtime.ts'
+import type { Pane } from '../program.ts'
+import { inputBoxText } from './input-box.ts'
+import { messageIdsIn } from './message-ids.ts'
+import { isTurn, type Transcript } from './transcript.ts'
+
+/**
+ * Escape before the model's first word takes a prompt back: Claude Code puts it into the input box and forgets that
+ * it was ever sent, though a hook and the transcript have shown it. So that nothing is lost, it is given again.
+ */
+export interface Withdrawals {
+  readonly turns: readonly Turn[]
+  readonly ids: ReadonlySet<string>
+  /** The turn ended without an answer to its prompt: notes it if it stands in the input box again. */
+  look(transcript: Transcript, pane: Pane): Promise<void>
+  /** A prompt that is no part of the conversation any more. */
+  add(prompt: string): void
+  /** The program shows a prompt: what was taken back may have been sent again by a person. */
+  prompted(prompt: string): void
+  /** What is to be given: the turn, with what was taken back after it. */
+  joinedWith(turn: Turn | undefined): Turn | undefined
+  /** Has it given again when nothing else is for a while. */
+  schedule(isIdle: () => boolean, give: () => Promise<unknown>): void
+  close(): void
+}
+
+const OUR_TEXT = /\[ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
+/** Long texts stand in the box like this. */
+const FOLDED = /\[Pasted text #\d+/
+const GIVE_AGAIN_MS = 2000
+const SAID_WITHIN_MS = 250
+/** The screen is drawn a little after the program says that it is idle. */
+const LOOKS = 8
+const LOOK_EVERY_MS = 50
+
+export function createWithdrawals(kept: readonly Turn[], changed: () => void): Withdrawals {
+  let turns: Turn[] = [...kept]
+  let timer: NodeJS.Timeout | undefined
+
+  function add(prompt: string) {
+    // What a person typed and took back is theirs.
+    if (!OUR_TEXT.test(prompt) || turns.some((turn) => isTurn(prompt, turn))) return
+    turns = [...turns, { text: prompt, ids: messageIdsIn(prompt) }]
+    changed()
+  }
+
+  return {
+    get turns() {
+      return turns
+    },
+    get ids() {
+      return new Set(turns.flatMap((turn) => turn.ids))
+    },
+    async look(transcript, pane) {
+      const open = transcript.openPrompt
+      if (!open?.canBeTakenBack || !OUR_TEXT.test(open.text)) return
+      if (!(await isPutBack(pane))) return
+      // A prompt that was only interrupted is soon said to be, in the transcript.
+      await sleep(SAID_WITHIN_MS)
+      await transcript.settled()
+      if (transcript.openPrompt !== open) return
+      transcript.takeBack(open)
+      add(open.text)
+    },
+    add,
+    prompted(prompt) {
+      const left = turns.filter((turn) => !isTurn(prompt, turn))
+      if (left.length === turns.length) return
+      turns = left
+      changed()
+    },
+    joinedWith(turn) {
+      const given = new Set(turn?.ids)
+      const others = turns.filter(({ ids }) => ids.length === 0 || !ids.every((id) => given.has(id)))
+      const all = [...(turn === undefined ? [] : [turn]), ...others]
+      if (all.length === 0) return undefined
+      return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }
+    },
+    schedule(isIdle, give) {
+      clearTimeout(timer)
+      if (turns.length === 0) return
+      timer = setTimeout(() => {
+        if (isIdle() && turns.length > 0) void give().finally(() => this.schedule(isIdle, give))
+      }, GIVE_AGAIN_MS)
+    },
+    close: () => clearTimeout(timer),
+  }
+}
+
+async function isPutBack(pane: Pane): Promise<boolean> {
+  for (let look = 0; look < LOOKS; look++) {
+    const box = inputBoxText(await pane.screen())
+    if (box !== undefined && (OUR_TEXT.test(box) || FOLDED.test(box))) return true
+    await sleep(LOOK_EVERY_MS)
+  }
+  return false
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

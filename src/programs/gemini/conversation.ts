@@ -1,0 +1,89 @@
+import type { SessionPort } from '../../runtimes/runtime.ts'
+import type { FollowerLog } from '../line-follower.ts'
+import type { HookEvent } from './hook-event.ts'
+import type { Kept } from './kept.ts'
+import type { TranscriptRecord } from './record.ts'
+import { followTranscript, searchTranscripts, type Transcript } from './transcript.ts'
+
+const REMEMBERED = 8
+
+export interface ConversationOptions {
+  readonly kept: Kept
+  readonly port: SessionPort
+  readonly log: FollowerLog
+  onRecord(record: TranscriptRecord): void
+}
+
+/** The conversation that the program has now: its transcript is followed, and how far that came is kept. */
+export function followConversation({ kept: before, port, log, onRecord }: ConversationOptions) {
+  let kept = before
+  let transcript: Transcript | undefined
+  let isKeeping = false
+  let closed = false
+
+  function open(file: string) {
+    if (transcript?.file === file || closed) return
+    const isKnown = kept.transcript === file
+    const earlier = [...kept.earlier, kept.transcript].filter((one) => one !== undefined && one !== file)
+    kept = {
+      ...kept,
+      transcript: file,
+      position: isKnown ? kept.position : undefined,
+      unread: isKnown ? kept.unread : [],
+      earlier: [...new Set(earlier as string[])].slice(-REMEMBERED),
+    }
+    void transcript?.close()
+    const { since, position: from, unread } = kept
+    transcript = followTranscript({ file, from, unread, since, port, log, onRecord, onProgress: keepSoon })
+    keepSoon()
+  }
+
+  /** Soon, and once for many changes: the position of a line counts when the line was dealt with. */
+  function keepSoon() {
+    if (isKeeping || closed) return
+    isKeeping = true
+    setImmediate(() => {
+      isKeeping = false
+      if (!closed) void keep()
+    })
+  }
+
+  async function keep() {
+    const position = transcript?.position() ?? kept.position
+    const unread = [...(transcript?.unread ?? kept.unread)]
+    kept = { ...kept, ...(position && { position }), unread }
+    await port.keep(kept).catch((error: unknown) => log.warn({ err: error }, 'a place could not be kept'))
+  }
+
+  if (kept.transcript !== undefined) open(kept.transcript)
+
+  return {
+    /** Every hook names the conversation; a person may have begun or opened another one in the pane. */
+    meet(event: HookEvent) {
+      if (event.hook_event_name === 'SessionEnd') return
+      // The transcript that it names then is another one than it will use.
+      if (event.hook_event_name === 'SessionStart' && event.source === 'resume') return
+      if (event.session_id !== kept.sessionId)
+        kept = { ...kept, sessionId: event.session_id, since: Date.now(), isPrompted: false }
+      open(event.transcript_path)
+    },
+    /** From now on there is something to take up. */
+    prompted() {
+      if (kept.isPrompted) return
+      kept = { ...kept, isPrompted: true }
+      keepSoon()
+    },
+    settled: async () => transcript?.settled(),
+    /** The record by which a message was put before the model, in this conversation or one before it. */
+    async search(id: string): Promise<string | undefined> {
+      await transcript?.settled()
+      const files = [...kept.earlier, kept.transcript].filter((file) => file !== undefined)
+      return await searchTranscripts(files, id)
+    },
+    async close() {
+      await transcript?.close()
+      if (!closed) await keep()
+      closed = true
+    },
+  }
+}

@@ -1,0 +1,33 @@
+import type { SessionState } from '../../model/agent.ts'
+
+export type StateKeeper = ReturnType<typeof createState>
+
+/** The session's state, and the word about each change of it. Once it has exited, it stays so. */
+export function createState(first: SessionState, changed: (state: SessionState, evidence: string) => void) {
+  let now = first
+  const watchers = new Set<() => void>()
+
+  return {
+    get now() {
+      return now
+    },
+    become(next: SessionState, evidence: string) {
+      if (now === next || now === 'exited') return
+      now = next
+      changed(next, evidence)
+      for (const watcher of [...watchers]) watcher()
+    },
+    /** Whether it becomes idle in that time. */
+    async idleWithin(ms: number): Promise<boolean> {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const watcher = () => now === 'idle' && resolve()
+      const timer = setTimeout(resolve, ms)
+      watchers.add(watcher)
+      watcher()
+      await promise
+      watchers.delete(watcher)
+      clearTimeout(timer)
+      return now === 'idle'
+    },
+  }
+}

@@ -1,0 +1,111 @@
+import { createReadStream } from 'node:fs'
+import { type FileHandle, mkdir, open } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { createInterface } from 'node:readline'
+import { type LogRecord, parseRecord } from './record.ts'
+
+/** The conversation on disk: one record a line, only ever appended to. */
+export interface Journal {
+  /** Resolves when the record is on the disk. When it rejects, it is not in the file, or `isMended` is false. */
+  append(record: LogRecord): Promise<void>
+  /** The same, but a crash or the end may lose it: for what is safe to find out again. */
+  note(record: LogRecord): Promise<void>
+  /** Whether the file holds exactly what was appended. */
+  readonly isMended: boolean
+  close(): Promise<void>
+}
+
+const NEWLINE = 10
+
+/** Hands over every record in the file, then opens it for more. What a crash left half written is cut off. */
+export async function openJournal(
+  file: string,
+  take: (record: LogRecord) => void,
+  onGarbage: (line: number) => void,
+): Promise<Journal> {
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
+  const handle = await open(file, 'a+', 0o600)
+  let size: number
+  try {
+    size = await endOfLastLine(handle)
+    await handle.truncate(size)
+    await readRecords(file, take, onGarbage)
+  } catch (error) {
+    await handle.close()
+    throw error
+  }
+  let isMended = true
+  let isClosed = false
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function mend() {
+    await handle.truncate(size)
+    isMended = true
+  }
+
+  async function write(record: LogRecord, isDurable: boolean) {
+    if (!isMended) await mend()
+    const line = Buffer.from(`${JSON.stringify(record)}\n`)
+    try {
+      await handle.appendFile(line)
+      if (isDurable) await handle.datasync()
+    } catch (error) {
+      isMended = false
+      await mend().catch(() => {})
+      throw error
+    }
+    size += line.length
+  }
+
+  function inOrder(record: LogRecord, isDurable: boolean): Promise<void> {
+    const written = last.then(() => write(record, isDurable))
+    last = written.catch(() => {})
+    return written
+  }
+
+  return {
+    append: (record) => inOrder(record, true),
+    note: (record) => (isClosed ? Promise.resolve() : inOrder(record, false)),
+    get isMended() {
+      return isMended
+    },
+    async close() {
+      isClosed = true
+      await last
+      await handle.close()
+    },
+  }
+}
+
+/** Reads on its own, so that it can be asked at any time. A line without its end is not there yet. */
+export async function readRecords(
+  file: string,
+  take: (record: LogRecord) => void,
+  onGarbage: (line: number) => void = () => {},
+): Promise<void> {
+  let number = 0
+  const lines = createInterface({
+    input: createReadStream(file, 'utf8'),
+    crlfDelay: Number.POSITIVE_INFINITY,
+  })
+  for await (const line of lines) {
+    number += 1
+    if (line === '') continue
+    const record = parseRecord(line)
+    if (record === undefined) onGarbage(number)
+    else take(record)
+  }
+}
+
+async function endOfLastLine(handle: FileHandle): Promise<number> {
+  const { size } = await handle.stat()
+  const block = Buffer.alloc(64 * 1024)
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - block.length)
+    const { bytesRead } = await handle.read(block, 0, end - start, start)
+    const found = block.subarray(0, bytesRead).lastIndexOf(NEWLINE)
+    if (found >= 0) return start + found + 1
+    end = start
+  }
+  return 0
+}

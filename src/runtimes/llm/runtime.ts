@@ -1,0 +1,72 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { z } from 'zod'
+import type { Models, ToolDefinition } from '../../models/model.ts'
+import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
+import { createConversation } from './conversation.ts'
+import { openJournal } from './journal.ts'
+import { startSession } from './session.ts'
+import { checkSettings, historyBudget, LlmSettings } from './settings.ts'
+import { type Clock, LIMITS, type Limits, type Log } from './surroundings.ts'
+
+export interface LlmOptions {
+  readonly models: Models
+  /** The commands that agents may give, as tools. */
+  commands(): readonly ToolDefinition[]
+  readonly clock: Clock
+  readonly log: Log
+  readonly limits?: Partial<Limits>
+}
+
+/** Which conversation in the agent's folder is its current one. */
+const Kept = z.object({ conversation: z.string().min(1), file: z.string().min(1) })
+
+/** Agents that are just a model with a prompt: their tools are the commands, their memory is a file. */
+export function createLlmRuntime(options: LlmOptions): Runtime {
+  return {
+    name: 'llm',
+    check: checkSettings,
+    start: (agent, port) => start(agent, port, options),
+  }
+}
+
+async function start(agent: AgentStart, port: SessionPort, options: LlmOptions): Promise<Session> {
+  const { models, clock, log } = options
+  const settings = LlmSettings.parse(agent.settings ?? {})
+  const earlier = Kept.safeParse(agent.kept).data
+  const isThere = earlier !== undefined && existsSync(fileOf(agent, earlier.file))
+  const kept = isThere ? earlier : newConversation()
+  const file = fileOf(agent, kept.file)
+
+  const conversation = createConversation(
+    historyBudget(settings, models.about(settings.model)?.contextWindow),
+  )
+  const journal = await openJournal(file, conversation.add, (line) =>
+    log.warn({ agent: agent.name, file, line }, 'a line of the conversation cannot be read'),
+  )
+  await port.keep(kept)
+  return startSession({
+    agent,
+    port,
+    settings,
+    models,
+    tools: agent.command === undefined ? [] : options.commands(),
+    conversation,
+    id: kept.conversation,
+    file,
+    journal,
+    note: isThere ? 'its conversation is taken up again' : 'a new conversation began',
+    isMemoryLost: earlier !== undefined && !isThere,
+    clock,
+    log,
+    limits: { ...LIMITS, ...options.limits },
+  })
+}
+
+function newConversation(): z.output<typeof Kept> {
+  const conversation = randomUUID()
+  return { conversation, file: `conversation-${conversation}.jsonl` }
+}
+
+const fileOf = (agent: AgentStart, name: string) => join(agent.folder, basename(name))

@@ -1,0 +1,115 @@
+import type { EndState, Task, TaskTimer } from '../model/task.ts'
+import type { Outcome } from './breaker.ts'
+import type { Happening } from './happening.ts'
+
+export type SendKind =
+  | 'delegate'
+  | 'follow_up'
+  | 'reminder'
+  | 'answer'
+  | 'query'
+  | 'extension'
+  | 'report'
+  | 'needs_help'
+  | 'failed'
+  | 'cancelled'
+
+/** Carried out in the transaction that stores the task: what the database can do. */
+export type StoreEffect =
+  /** `wake` false: it waits in the mailbox until something else begins a turn. */
+  | {
+      type: 'send'
+      kind: SendKind
+      to: string
+      task: string
+      text: string
+      wake: boolean
+      inReplyTo?: string
+    }
+  | { type: 'wake_parent'; to: string; task: string; children: readonly string[]; text: string }
+  /** `awaits` false: a notice. Otherwise the verdict comes back with this question's id. */
+  | {
+      type: 'ask_person'
+      kind: 'input' | 'escalation'
+      task: string
+      question: string
+      text: string
+      reason: string
+      awaits: boolean
+      expiresAt: number | null
+    }
+  /** The asker needs no answer any more. */
+  | { type: 'withdraw'; task: string; question: string }
+  /** A person approved: the held action may be carried out, now and once. */
+  | { type: 'perform'; task: string; question: string; by: string }
+  | { type: 'set_timer'; task: string; kind: TaskTimer; at: number }
+  | { type: 'clear_timer'; task: string; kind: TaskTimer }
+  | { type: 'record_outcome'; agent: string; outcome: Outcome }
+  /** To be given to `step` for that task, in the same transaction, in the order given. */
+  | { type: 'tell'; task: string; event: Happening }
+  | { type: 'end'; task: string; state: EndState; reason: string }
+  /** For the audit. */
+  | { type: 'note'; task: string; text: string }
+
+/** Carried out after the commit; what of it is not done yet can be told from the stored task (`pendingEffects`). */
+export type OutsideEffect =
+  /** See to it that the agent runs; it has mail. */
+  | { type: 'start_agent'; agent: string; task: string }
+  | { type: 'interrupt_agent'; agent: string; task: string; interrupt: number }
+  | { type: 'run_checks'; task: string; claim: number; checks: readonly string[]; result: string }
+  | { type: 'run_judge'; task: string; claim: number; judge: string; text: string; result: string }
+
+/** The same key never stands for two effects. */
+export type Keyed<E> = E & { key: string }
+export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
+
+/**
+ * What the world outside still owes the task, told from stored state alone: so nothing is lost between the commit and
+ * the deed, and no outbox has to be kept. After a restart, and after `released`, the engine carries out all of it; each
+ * is safe to repeat (an agent that runs is not started again; a result counts once, by the claim's number).
+ */
+export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
+  const { id, agent, claim } = task
+  const pending: Keyed<OutsideEffect>[] = []
+  if (task.interrupting) {
+    const interrupt = task.interrupts
+    pending.push({ type: 'interrupt_agent', key: `${id}/interrupt/${interrupt}`, agent, task: id, interrupt })
+  }
+  if (task.unread) pending.push({ type: 'start_agent', key: `${id}/start/${task.sent}`, agent, task: id })
+  if (claim?.step === 'checks') {
+    const { number, result } = claim
+    const { checks } = task
+    pending.push({
+      type: 'run_checks',
+      key: `${id}/checks/${number}`,
+      task: id,
+      claim: number,
+      checks,
+      result,
+    })
+  }
+  if (claim?.step === 'judge' && task.judge !== null) {
+    const { number, result } = claim
+    const { judge, text } = task
+    pending.push({
+      type: 'run_judge',
+      key: `${id}/judge/${number}`,
+      task: id,
+      claim: number,
+      judge,
+      text,
+      result,
+    })
+  }
+  return pending
+}
+
+/** The timers a task needs, told from its state: a held or ended task has none. */
+export function timersOf(task: Task): Partial<Record<TaskTimer, number>> {
+  if (task.endedAt !== null || task.held !== null) return {}
+  const expiries = task.questions.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt]))
+  return {
+    ...(task.due === null ? {} : { [task.due.kind]: task.due.at }),
+    ...(expiries.length === 0 ? {} : { wait: Math.min(...expiries) }),
+  }
+}

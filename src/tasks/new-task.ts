@@ -1,0 +1,51 @@
+import type { Task } from '../model/task.ts'
+import { DEFAULT_MAX_ATTEMPTS } from './retries.ts'
+import { DEFAULT_TIMEOUT_MS } from './settings.ts'
+
+type Given = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
+type Optional = Pick<Task, 'context' | 'requiresResponse' | 'checks' | 'judge' | 'timeoutMs' | 'maxAttempts'>
+
+/** A task before anything has happened to it; `step` with `delegated` says whether it may begin. */
+export function newTask(
+  given: Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth'> },
+): Task {
+  const { parent, ...rest } = given
+  const timeoutMs = given.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  return {
+    context: {},
+    requiresResponse: true,
+    checks: [],
+    judge: null,
+    maxAttempts: DEFAULT_MAX_ATTEMPTS,
+    ...rest,
+    timeoutMs,
+    parent: parent?.id ?? null,
+    root: parent?.root ?? given.id,
+    depth: (parent?.depth ?? 0) + 1,
+    state: 'pending',
+    attempt: 1,
+    version: 0,
+    acknowledgedAt: null,
+    endedAt: null,
+    result: null,
+    reason: null,
+    due: null,
+    remainingMs: timeoutMs,
+    questions: [],
+    seen: [],
+    claim: null,
+    claims: 0,
+    evidence: [],
+    rejections: 0,
+    reminders: 0,
+    followUps: 0,
+    delegations: 0,
+    awaiting: [],
+    sent: 0,
+    unread: false,
+    interrupts: 0,
+    interrupting: false,
+    takenOver: false,
+    held: null,
+  }
+}

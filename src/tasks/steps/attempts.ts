@@ -1,0 +1,75 @@
+import { ORCHESTRATOR } from '../../model/agent.ts'
+import type { Task } from '../../model/task.ts'
+import { allowedAt, breakerState } from '../breaker.ts'
+import type { StoreEffect } from '../effect.ts'
+import { afterFailure } from '../retries.ts'
+import type { TaskSettings } from '../settings.ts'
+import type { View } from '../view.ts'
+import { delegateText } from '../wording.ts'
+import { end, withdrawAll } from './ending.ts'
+import { also, type Done, done } from './outcome.ts'
+import { sendToWorker } from './worker.ts'
+
+interface Failed {
+  why: string
+  recoverable?: boolean
+  /** Not to be tried before, whatever the backoff says. */
+  notBefore?: number
+  /** The worker is still at it and must stop. */
+  interrupt?: boolean
+}
+
+/**
+ * A failed attempt is followed by another after a pause, or by the end and a person (C7). Children stay: those that
+ * have ended need not be done again, and the others have clocks of their own.
+ */
+export function failAttempt(
+  view: View,
+  { why, recoverable = true, notBefore = 0, interrupt = false }: Failed,
+): Done {
+  const { task, now } = view
+  const failure: StoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
+  const next = afterFailure({ ...task, recoverable })
+  if (!next.retry) {
+    const reason = `${why}; ${next.why}`
+    return also(end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }), failure)
+  }
+  const again: Task = {
+    ...task,
+    // Not an edge of the table: a retry is a new attempt, which begins anew (C6).
+    state: 'pending',
+    attempt: task.attempt + 1,
+    due: { kind: 'retry', at: Math.max(now + next.delayMs, notBefore) },
+    remainingMs: task.timeoutMs,
+    questions: [],
+    claim: null,
+    reminders: 0,
+    unread: false,
+    interrupts: task.interrupts + (interrupt ? 1 : 0),
+    interrupting: task.interrupting || interrupt,
+  }
+  const text = `attempt ${task.attempt} of ${task.maxAttempts} failed: ${why}`
+  return done(again, failure, ...withdrawAll(task), { type: 'note', task: task.id, text })
+}
+
+/** Puts the task before its worker. An interrupt of the attempt before would now hit the new one. */
+export function sendAttempt(view: View, settings: TaskSettings): Done {
+  const { now, breaker } = view
+  const task: Task = {
+    ...view.task,
+    interrupting: false,
+    due: { kind: 'ack', at: now + settings.ackMs },
+  }
+  const sent = sendToWorker(task, 'delegate', delegateText(task, view.children))
+  const isTrial = breakerState(breaker, now, settings.breaker) === 'half_open'
+  const trial: StoreEffect[] = isTrial
+    ? [{ type: 'record_outcome', agent: task.agent, outcome: 'trial' }]
+    : []
+  return done(sent.task, ...trial, sent.effect)
+}
+
+/** When the circuit breaker lets the next task through to this worker, if that is not now. */
+export function closedUntil({ breaker, now }: View, settings: TaskSettings): number | undefined {
+  const at = allowedAt(breaker, now, settings.breaker)
+  return at > now ? at : undefined
+}

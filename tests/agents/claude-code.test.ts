@@ -1,0 +1,424 @@
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
+import type { Session } from '../../src/runtimes/runtime.ts'
+import { type Player, playerOf } from '../fakes/model-server/play.ts'
+import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
+import type { Asked, RecordingPort } from './harness/recording-port.ts'
+import { openStage, type Stage } from './harness/stage.ts'
+
+const envelope = (id: string, content: string) =>
+  `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
+
+const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
+const ROLE = 'You are dev, of the crew of the Argo. "Quotes", \\ and $HOME stay.'
+const ORC = join(import.meta.dirname, '../../orc')
+
+const rules = playerOf([
+  { when: /say a command/, reply: { thinking: `Shall I? ${COMMAND}`, text: `I report.\n${COMMAND}` } },
+  { when: /think for long/, reply: { text: 'Thought.', delayMs: 20_000 } },
+  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
+  { when: /talk slowly/, reply: { text: 'word '.repeat(200), chunkSize: 5, chunkMs: 50 } },
+  { when: /print it/, reply: { text: 'I print.', toolCalls: [{ shell: `echo '${COMMAND}'` }] } },
+  { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch ../tests-ran' }] } },
+  { when: /tell the lead/, reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] } },
+])
+const BROKEN = { error: { status: 400, message: 'It is broken.' } }
+
+/** What failed stays before the model, which has not spoken since: what counts is the last prompt. */
+const play: Player = (request) => (/fail now/.test(request.prompt) && !request.side ? BROKEN : rules(request))
+
+describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => {
+  let stage: Stage
+  let desk: HookDesk
+  let session: Session
+  let port: RecordingPort
+  let messages = 0
+  const program = createClaudeCode({
+    log: { warn: (fields, text) => stage.problems.push({ text, ...fields }) },
+  })
+
+  beforeAll(async () => {
+    desk = await openHookDesk()
+    stage = await openStage({ agent, program, play, role: ROLE, url: desk.url, bin: ORC })
+    await start()
+  })
+  afterAll(async () => {
+    await stage.close()
+    await desk.close()
+  })
+
+  async function start(kept?: unknown) {
+    ;({ session, port } = await stage.start(kept))
+    desk.attend(session)
+    await port.until(
+      () => session.state === 'idle' || session.state === 'waiting_input' || session.state === 'busy',
+      60_000,
+    )
+  }
+  async function restartService() {
+    const { kept } = port
+    desk.attend(undefined)
+    await session.leave()
+    await stage.restartService()
+    return kept
+  }
+  const idle = () => port.until(() => session.state === 'idle', 60_000)
+  const busy = () => port.until(() => session.state === 'busy')
+  const nextId = () => `msg_${++messages}`
+  const spoken = () => port.said.map(({ text }) => text)
+  const read = (id: string) =>
+    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
+  const met = new Set<Asked>()
+
+  async function openQuestion(): Promise<Asked> {
+    const question = await port.until(() => port.asked.find((one) => !one.isGone && !met.has(one)))
+    met.add(question)
+    return question
+  }
+
+  /** A dialog takes no answer in its first moment, lest someone who types hits it unawares. */
+  async function answerInPane(key: string) {
+    await stage.shows(port, /Do you want to proceed/)
+    await sleep(1500)
+    await stage.press(port, key)
+  }
+
+  /** The hold at the end of a turn is over: only a paste gets in. */
+  async function quiet() {
+    await idle()
+    await sleep(700)
+    await idle()
+  }
+
+  async function send(content: string) {
+    await idle()
+    const id = nextId()
+    const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
+    return { id, arrival }
+  }
+
+  const callWith = (text: string) =>
+    stage.model.waitFor(({ request }) => request?.side === false && request.userText.includes(text))
+
+  it('says that the agent got nothing before its first turn (C25)', async () => {
+    await quiet()
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'absent' })
+  })
+
+  it('wakes an idle agent by a paste, and hears its command once (S1.2, C4, C25)', async () => {
+    const { id, arrival } = await send('please say a command')
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    await read(id)
+    await idle()
+    expect(port.said).toEqual([
+      { text: `I report.\n${COMMAND}`, channel: 'transcript', key: expect.stringMatching(/^[0-9a-f-]{36}$/) },
+    ])
+  })
+
+  it('gives the role to the model word for word, and the token to nobody', async () => {
+    expect(stage.model.calls('dev').at(-1)!.request!.system).toContain(ROLE)
+    expect(JSON.stringify(port.kept)).not.toContain('orc_token_of_dev')
+    expect(desk.hooks.map(({ event }) => event.hook_event_name)).toContain('SessionStart')
+    expect(new Set(desk.hooks.map(({ authorization }) => authorization))).toEqual(
+      new Set(['Bearer orc_token_of_dev']),
+    )
+  })
+
+  it('exchanges ten messages, each put before the model once and in order (C25)', async () => {
+    const before = stage.model.calls('dev').length
+    const ids: string[] = []
+    for (let n = 0; n < 10; n++) {
+      const { id, arrival } = await send(`number ${n}`)
+      expect(arrival).toMatchObject({ state: 'submitted' })
+      await read(id)
+      ids.push(id)
+    }
+    await idle()
+    const calls = stage.model.calls('dev').slice(before)
+    expect(calls.map(({ request }) => /number \d/.exec(request!.userText)?.[0])).toEqual(
+      ids.map((_, n) => `number ${n}`),
+    )
+    for (const id of ids) expect(calls.at(-1)!.body.split(`[ORCHUB MESSAGE ${id}]`)).toHaveLength(2)
+  })
+
+  it.each([
+    ['many lines', 'one\n\n  two\n    three'],
+    ['100 KB', 'x '.repeat(51_000)],
+    ['a leading !', '!touch hacked'],
+    ['a leading /', '/quit'],
+    ['a trailing backslash', 'ends with \\'],
+    ['emoji and wide characters', '👩‍👩‍👧‍👦 é\u0301 ｗｉｄｅ'],
+    ['a file mention at the end', 'look at @x'],
+  ])('carries %s without a change into an idle pane', async (_name, content) => {
+    await quiet()
+    const { id, arrival } = await send(content)
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    await read(id)
+    const call = await callWith(`${id}]`)
+    expect(call.request!.userText).toContain(envelope(id, content))
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+  })
+
+  it.each([
+    ['the end of a bracketed paste', 'a\u001b[201~\rb', /a\[201~\s?b/],
+    ['tabs, which its input box turns into spaces', 'a\tb', /a {4}b/],
+  ])('carries %s into an idle pane', async (_name, content, carried) => {
+    await quiet()
+    const { id, arrival } = await send(content)
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    await read(id)
+    expect((await callWith(`${id}]`)).request!.userText).toMatch(carried)
+  })
+
+  it('proves a turn that holds only answers by its text', async () => {
+    await quiet()
+    const text = '[ORCHESTRATOR RESPONSE]\nCommand: list_agents\n\tStatus: ok\n[END ORCHESTRATOR RESPONSE]'
+    expect(await session.deliver({ text, ids: [] })).toMatchObject({ state: 'submitted' })
+    await quiet()
+  })
+
+  it('does not take what a command printed, or thinking, for the word of the agent (C4)', async () => {
+    const before = port.said.length
+    await send('print it')
+    const question = await Promise.race([openQuestion(), sleep(5_000, undefined)])
+    question?.answer({ allow: true })
+    await port.until(() => port.said.length >= before + 2)
+    await idle()
+    expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
+  })
+
+  it('reaches the switchboard over MCP in its own name, without a dialog (C3)', async () => {
+    await send('tell the lead')
+    await port.until(() => session.state === 'idle' && desk.messages.length > 0)
+    expect(desk.messages).toEqual([{ to: 'lead', authorization: 'Bearer orc_token_of_dev' }])
+  })
+
+  it('does not take a message while it is busy, and tells it a notice after a tool call (C2)', async () => {
+    await quiet()
+    await send('run the tests')
+    const question = await openQuestion()
+    expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
+      state: 'queued',
+    })
+    await session.notice('[ORCHUB NOTICE] 1 message waits')
+    question.answer({ allow: true })
+    await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
+    await idle()
+    expect(await session.locate('msg_x')).toMatchObject({ at: 'absent' })
+  })
+
+  it('tells how full the context is, over the window of the model (C26)', async () => {
+    expect(port.used.at(-1)).toMatchObject({
+      model: expect.stringContaining('claude'),
+      contextTokens: expect.any(Number),
+      contextWindow: 1_000_000,
+      spent: { key: expect.any(String), input: expect.any(Number), output: expect.any(Number) },
+    })
+  })
+
+  it('asks for leave outside of the pane, and takes the verdict from there (ask 9)', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    expect(question).toMatchObject({ tool: 'Bash', input: { command: 'touch ../tests-ran' } })
+    expect(session.state).toBe('waiting_input')
+    question.answer({ allow: false, comment: 'not on a Friday' })
+    await stage.model.waitFor(
+      (one) => one.request?.toolResults.some((text) => text.includes('not on a Friday')) ?? false,
+    )
+    await idle()
+    expect(question.isGone).toBe(false)
+  })
+
+  it('closes the request when the person answers in the pane', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    await answerInPane('Enter')
+    await port.until(() => question.isGone)
+    await idle()
+  })
+
+  it('closes the request when the person refuses in the pane with Escape', async () => {
+    await send('run the tests')
+    const question = await openQuestion()
+    await answerInPane('Escape')
+    await port.until(() => question.isGone)
+    await quiet()
+  })
+
+  it('waits for a draft of a person, and never fuses with it (ask 4)', async () => {
+    await quiet()
+    await stage.type(port, 'a half-typed thought')
+    await stage.shows(port, /half-typed thought/)
+    const { id, arrival } = await send('hello there')
+    expect(arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
+    expect(await session.locate(id)).toMatchObject({ at: 'unknown' })
+    await stage.press(port, 'Enter')
+    await callWith('a half-typed thought')
+    await quiet()
+    expect(await session.locate(id)).toMatchObject({ at: 'absent' })
+  })
+
+  it('reaches an agent past a draft at the end of its turn, and leaves the draft alone (ask 4)', async () => {
+    await quiet()
+    const { id: first } = await send('work a while')
+    await busy()
+    await stage.type(port, 'another thought')
+    await read(first)
+    const { id, arrival } = await send('hello there')
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    await read(id)
+    expect((await callWith(`${id}]`)).request!.userText).not.toContain('another thought')
+    await stage.shows(port, /❯.another thought/)
+    await quiet()
+    for (let n = 0; n < 3; n++) await stage.press(port, 'C-u')
+  })
+
+  it('never types into a menu that a person opened', async () => {
+    await quiet()
+    await stage.type(port, '/model')
+    await sleep(500)
+    await stage.press(port, 'Enter')
+    await sleep(1000)
+    const turn = { text: envelope('msg_z', 'hello there'), ids: ['msg_z'] }
+    expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
+    await stage.press(port, 'Escape')
+    await quiet()
+    expect(await session.locate('msg_z')).toMatchObject({ at: 'absent' })
+  })
+
+  it('goes on after a turn that failed, and says why it is idle', async () => {
+    await quiet()
+    const { id } = await send('fail now')
+    await port.until(() => port.states.at(-1)?.evidence.includes('It is broken'))
+    expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
+    expect(spoken().some((text) => text.includes('It is broken'))).toBe(false)
+    const { id: next } = await send('and again')
+    await read(next)
+  })
+
+  it('interrupts a turn that has begun to speak, and says so with evidence (C2)', async () => {
+    await quiet()
+    await send('talk slowly')
+    await stage.shows(port, /word word/)
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    await quiet()
+    await stage.shows(port, /Interrupted/)
+  })
+
+  it('gives a message again that an interrupt took back before the model saw it (ask 11)', async () => {
+    await quiet()
+    const { id } = await send('think for long, but not twice')
+    await busy()
+    await sleep(500)
+    stage.model.setPlay(playerOf([]))
+    expect(await session.interrupt()).toMatchObject({ stopped: true })
+    const urgent = await send('stop everything')
+    expect(urgent.arrival).toMatchObject({ state: 'submitted' })
+    await read(id)
+    await read(urgent.id)
+    const call = await callWith(`${urgent.id}]`)
+    expect(call.request!.userText).toContain(envelope(id, 'think for long, but not twice'))
+    stage.model.setPlay(play)
+    await quiet()
+  })
+
+  it('gives a message again by itself that a person took back and threw away', async () => {
+    await quiet()
+    const { id } = await send('think for long')
+    await busy()
+    await sleep(500)
+    stage.model.setPlay(playerOf([]))
+    await stage.press(port, 'Escape')
+    await idle()
+    for (let n = 0; n < 20; n++) await stage.press(port, 'C-u')
+    await read(id)
+    stage.model.setPlay(play)
+    await quiet()
+  })
+
+  it('goes on in another conversation when a person clears this one', async () => {
+    await quiet()
+    await stage.type(port, '/clear')
+    await sleep(500)
+    await stage.press(port, 'Enter')
+    await sleep(1500)
+    await quiet()
+    const { id } = await send('a new beginning')
+    await read(id)
+    const call = await callWith('a new beginning')
+    expect(call.body).not.toContain('stop everything')
+    expect(call.request!.system).toContain(ROLE)
+  })
+
+  it('keeps the role when the context is compacted (ask 15)', async () => {
+    for (const content of ['one thing', 'another thing']) await read((await send(content)).id)
+    await quiet()
+    await stage.type(port, '/compact')
+    await sleep(500)
+    const before = port.states.length
+    await stage.press(port, 'Enter')
+    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
+    await quiet()
+    const { id } = await send('still there?')
+    await read(id)
+    const call = await callWith('still there?')
+    expect(call.request!.system).toContain(ROLE)
+    expect(call.body).not.toContain('a new beginning')
+  })
+
+  it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
+    await quiet()
+    const { id } = await send('work a while')
+    await busy()
+    const kept = await restartService()
+    await stage.model.waitFor(
+      (one) => one.state === 'answered' && (one.request?.userText.includes(`${id}]`) ?? false),
+    )
+    await sleep(1000)
+    await start(kept)
+    await port.until(() => spoken().includes('Worked.'))
+    await read(id)
+    await idle()
+    expect(port.said).toHaveLength(1)
+    const { arrival } = await send('and on')
+    expect(arrival).toMatchObject({ state: 'submitted' })
+    await quiet()
+  })
+
+  it('sees an open dialog after a restart of the service, and types nothing into it (ask 3)', async () => {
+    await send('run the tests')
+    await openQuestion()
+    await start(await restartService())
+    await port.until(() => session.state === 'waiting_input')
+    const { arrival } = { arrival: await session.deliver({ text: envelope('msg_y', 'x'), ids: ['msg_y'] }) }
+    expect(arrival.state).toBe('queued')
+    await answerInPane('Enter')
+    await quiet()
+  })
+
+  it('takes up its conversation after everything was killed, with its role (asks 10, 15)', async () => {
+    const { id } = await send('remember the word xylophone')
+    await read(id)
+    await quiet()
+    const kept = await restartService()
+    await stage.killAll()
+    await start(kept)
+    await idle()
+    expect(port.said).toEqual([])
+    const { id: next } = await send('which word was it?')
+    await read(next)
+    const call = await callWith('which word was it?')
+    expect(call.body).toContain('xylophone')
+    expect(call.request!.system).toContain(ROLE)
+    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    await idle()
+  })
+
+  it('leaves no process behind, and no trouble in the log', async () => {
+    await session.stop()
+    expect(await stage.left()).toEqual([])
+    expect(stage.problems).toEqual([])
+  })
+})

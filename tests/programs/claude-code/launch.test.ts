@@ -1,0 +1,128 @@
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { contextWindowOf } from '../../../src/programs/claude-code/context-window.ts'
+import { enterDelayOf } from '../../../src/programs/claude-code/enter-delay.ts'
+import type { Kept } from '../../../src/programs/claude-code/kept.ts'
+import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
+
+const root = mkdtempSync(join(tmpdir(), 'claude-launch-'))
+afterAll(() => rmSync(root, { recursive: true, force: true }))
+const command = join(root, 'claude')
+writeFileSync(command, '#!/bin/sh\n')
+chmodSync(command, 0o755)
+
+const program = createClaudeCode({ log: { warn() {} } })
+const order = (extra: object = {}) => ({
+  ...{ name: 'dev', prompt: 'Your role: "dev" $HOME', cwd: root, folder: join(root, 'agent'), nonce: 'n' },
+  ...{ url: 'http://127.0.0.1:7420', token: 'orc_secret', resume: undefined },
+  settings: { command, env: { CLAUDE_CONFIG_DIR: join(root, 'config') } },
+  ...extra,
+})
+const after = (argv: readonly string[], flag: string) => argv[argv.indexOf(flag) + 1]!
+
+describe('launching Claude Code', () => {
+  it('gives role, hooks and MCP by files of its own, and writes the token nowhere', async () => {
+    const { argv, kept } = await program.launch(order())
+    expect(argv[0]).toBe(command)
+    expect(readFileSync(after(argv, '--append-system-prompt-file'), 'utf8')).toBe('Your role: "dev" $HOME')
+    const settings = JSON.parse(readFileSync(after(argv, '--settings'), 'utf8'))
+    expect(settings.hooks.Stop[0].hooks[0]).toMatchObject({
+      type: 'http',
+      url: 'http://127.0.0.1:7420/hooks',
+      headers: { Authorization: 'Bearer $ORC_TOKEN' },
+      allowedEnvVars: ['ORC_TOKEN'],
+    })
+    expect(settings.hooks.SessionStart[0].hooks[0]).toMatchObject({
+      type: 'command',
+      command: '"$ORC_BIN" hook',
+    })
+    const servers = JSON.parse(readFileSync(after(argv, '--mcp-config'), 'utf8'))
+    expect(servers.mcpServers.orc).toMatchObject({ url: 'http://127.0.0.1:7420/mcp', alwaysLoad: true })
+    const written = readdirSync(join(root, 'agent')).map((name) =>
+      readFileSync(join(root, 'agent', name), 'utf8'),
+    )
+    expect([...written, argv.join(' '), JSON.stringify(kept)].join('\n')).not.toContain('orc_secret')
+  })
+
+  it('begins a conversation with an id of its own, and asks before it acts', async () => {
+    const { argv, kept } = await program.launch(order())
+    expect(after(argv, '--session-id')).toBe((kept as Kept).sessionId)
+    expect(after(argv, '--permission-mode')).toBe('default')
+    expect(argv).not.toContain('--resume')
+  })
+
+  it('takes up the conversation that was kept', async () => {
+    const transcript = join(root, 'old.jsonl')
+    writeFileSync(transcript, '{}\n')
+    const { kept } = await program.launch(order())
+    const resume = { ...(kept as Kept), sessionId: 'abc', transcript, statusFile: '/gone/1.json' }
+    const resumed = await program.launch(order({ resume }))
+    expect(after(resumed.argv, '--resume')).toBe('abc')
+    expect(resumed.argv).not.toContain('--session-id')
+    expect(resumed.kept).toMatchObject({ sessionId: 'abc', transcript })
+    expect((resumed.kept as Kept).statusFile).toBeUndefined()
+  })
+
+  it('says clearly that a conversation is gone', async () => {
+    const { kept } = await program.launch(order())
+    const position = { inode: '1', offset: 5, mark: '' }
+    const resume = { ...(kept as Kept), transcript: join(root, 'gone.jsonl'), position }
+    await expect(program.launch(order({ resume }))).rejects.toMatchObject({
+      code: 'RUNTIME_FAILED',
+      hint: expect.stringContaining('gone.jsonl is gone'),
+    })
+  })
+
+  it('begins anew where nothing was ever said', async () => {
+    const { kept } = await program.launch(order())
+    const resume = { ...(kept as Kept), transcript: join(root, 'never.jsonl') }
+    expect((await program.launch(order({ resume }))).argv).toContain('--session-id')
+  })
+
+  it('says how to get the program when it is not there', async () => {
+    await expect(program.launch(order({ settings: { command: 'no-such-claude' } }))).rejects.toMatchObject({
+      code: 'PROGRAM_MISSING',
+      hint: expect.stringContaining('npm install'),
+    })
+  })
+})
+
+describe('the settings of Claude Code', () => {
+  it('are fine when there are none', () => {
+    expect(program.check(undefined)).toEqual([])
+  })
+
+  it.each([
+    [{ modle: 'opus' }, []],
+    [{ permission_mode: 'yolo' }, ['permission_mode']],
+    [{ args: ['--verbose', '--settings=x.json'] }, ['args', 1]],
+  ])('%j are refused with a path and a hint', (settings, path) => {
+    expect(program.check(settings)).toEqual([
+      { path, message: expect.any(String), hint: expect.stringMatching(/.+/) },
+    ])
+  })
+})
+
+it.each([
+  ['claude-haiku-4-5', 1000, 200_000],
+  ['claude-sonnet-4-6', 1000, 200_000],
+  ['claude-sonnet-4-6[1m]', 1000, 1_000_000],
+  ['claude-opus-4-8', 1000, 1_000_000],
+  ['claude-sonnet-5-5', 1000, 1_000_000],
+  ['something-new', 1000, 200_000],
+  ['something-new', 250_000, 1_000_000],
+])('the window of %s that held %i tokens is %i (C26)', (model, seen, window) => {
+  expect(contextWindowOf(model, seen)).toBe(window)
+})
+
+it.each([
+  ['', 150],
+  ['2.1.197', 150],
+  ['2.1.325', 0],
+  ['2.2.0', 0],
+  ['3.0.0', 0],
+])('Claude Code %s gets its Enter %i ms after a paste', (version, delay) => {
+  expect(enterDelayOf(version)).toBe(delay)
+})

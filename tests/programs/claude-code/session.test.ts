@@ -1,0 +1,346 @@
+import { appendFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { boxWith, openRig, type Rig } from './rig.ts'
+
+const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
+const turn = (id: string) => ({ text: message(id), ids: [id] })
+
+describe('following Claude Code', () => {
+  let rig: Rig
+  afterEach(() => rig.close())
+
+  async function ready(found = true, kept: object = {}) {
+    rig = await openRig(kept, found)
+    rig.status('idle')
+    await rig.state('idle')
+  }
+
+  it('is ready some time after its SessionStart hook, not as soon as its status file says idle', async () => {
+    rig = await openRig()
+    rig.status('idle')
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(rig.session.state).toBe('initializing')
+    await rig.hook('SessionStart', { source: 'startup' })
+    await rig.state('idle')
+  })
+
+  it('reads a status file that is seen half-written once it is whole (C23)', async () => {
+    rig = await openRig({}, true)
+    writeFileSync(join(rig.root, 'sessions', '4242.json'), '{"sessionId":"s1","sta')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    rig.status('waiting', { waitingFor: 'permission prompt' })
+    await rig.state('waiting_input')
+  })
+
+  it('finds the status file of a child of a wrapper by its session', async () => {
+    rig = await openRig({}, true)
+    const status = { sessionId: 's1', status: 'idle', statusUpdatedAt: Date.now() + 1 }
+    writeFileSync(join(rig.root, 'sessions', '9999.json'), JSON.stringify(status))
+    await rig.hook('SessionEnd')
+    await rig.state('idle')
+  })
+
+  it('pastes into an idle program, and takes its UserPromptSubmit hook for evidence (C27)', async () => {
+    await ready()
+    const delivery = rig.session.deliver(turn('msg_1'))
+    await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
+    await rig.hook('UserPromptSubmit', {
+      prompt: `typed before\n${message('msg_1').replaceAll('\n', '\n  ')}`,
+    })
+    expect(await delivery).toMatchObject({ state: 'submitted' })
+    expect(rig.arrived).toContain('msg_1 submitted')
+    expect(rig.session.state).toBe('busy')
+  })
+
+  it('does not take the prompt of another message for evidence', async () => {
+    await ready()
+    const delivery = rig.session.deliver(turn('msg_1'))
+    await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_11') })
+    rig.pasted[0]!.settle({ state: 'uncertain', evidence: 'no sign' })
+    expect(await delivery).toMatchObject({ state: 'uncertain' })
+  })
+
+  it('pastes at the end of a turn, as soon as the program is back at its prompt', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    rig.prompt('hi')
+    rig.answer('done')
+    const stopped = rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
+    await rig.state('idle')
+    expect(rig.said.map(({ text }) => text)).toEqual(['done'])
+    const delivery = rig.session.deliver(turn('msg_1'))
+    expect(await stopped).toEqual({})
+    expect(rig.pasted).toEqual([])
+    rig.status('idle')
+    await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    expect(await delivery).toMatchObject({ state: 'submitted' })
+  })
+
+  it("gives a turn past a person's draft as the answer of its Stop hook, proved by the transcript (ask 4)", async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    const delivery = rig.session.deliver(turn('msg_2'))
+    expect(await stopped).toEqual({ decision: 'block', reason: message('msg_2') })
+    expect(rig.session.state).toBe('busy')
+    rig.prompt(`Stop hook feedback:\n${message('msg_2')}`, { isMeta: true })
+    expect(await delivery).toMatchObject({ state: 'submitted' })
+    rig.answer('again')
+    await vi.waitFor(() => expect(rig.arrived).toEqual(['msg_2 submitted', 'msg_2 read']))
+    expect(rig.pasted).toEqual([])
+  })
+
+  it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    expect(await rig.hook('Stop', { stop_hook_active: false })).toEqual({})
+    expect(rig.session.state).toBe('idle')
+    expect(await rig.session.deliver(turn('msg_3'))).toMatchObject({ state: 'queued' })
+    rig.status('idle')
+    await vi.waitFor(async () => {
+      void rig.session.deliver(turn('msg_3'))
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      expect(rig.pasted).toHaveLength(1)
+    })
+  })
+
+  it('does not answer its Stop hook too often in a row, since the program would cut it off', async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    for (let n = 0; n < 7; n++) {
+      const stopped = rig.hook('Stop', { stop_hook_active: n > 0 })
+      await rig.state('idle')
+      void rig.session.deliver(turn(`msg_${n}`))
+      expect(await stopped).toMatchObject({ decision: 'block' })
+      rig.prompt(`Stop hook feedback:\n${message(`msg_${n}`)}`, { isMeta: true })
+      await vi.waitFor(() => expect(rig.arrived).toContain(`msg_${n} submitted`))
+    }
+    expect(await rig.hook('Stop', { stop_hook_active: true })).toEqual({})
+  })
+
+  it('waits for what was said last before it says that the turn ended', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    rig.prompt('hi')
+    const stopped = rig.hook('Stop', { last_assistant_message: 'late words' })
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(rig.session.state).toBe('busy')
+    rig.answer('late words')
+    await rig.state('idle')
+    expect(rig.said.map(({ text }) => text)).toEqual(['late words'])
+    await stopped
+  })
+
+  it('is busy when another hook keeps the program at work after its turn', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.hook('Stop', {})
+    await rig.state('busy')
+  })
+
+  it('tells the verdict on a dialog to the program, a no with its reason (C9)', async () => {
+    await ready()
+    const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: { command: 'ls' } })
+    await rig.state('waiting_input')
+    ;(await rig.question()).answer(false, 'not now')
+    expect(await answered).toEqual({
+      hookSpecificOutput: {
+        hookEventName: 'PermissionRequest',
+        decision: { behavior: 'deny', message: 'not now' },
+      },
+    })
+    expect(rig.session.state).toBe('busy')
+  })
+
+  it('closes only the question whose tool has run, of two that are open', async () => {
+    await ready()
+    const content = ['one', 'two'].map((command) => ({
+      ...{ type: 'tool_use', id: `use_${command}`, name: 'Bash', input: { command } },
+    }))
+    const ask = (command: string) =>
+      rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: { command } })
+    const first = ask('one')
+    const questions = [await rig.question()]
+    const second = ask('two')
+    questions.push(await rig.question())
+    // The transcript comes after the dialogs.
+    rig.answer('', { message: { id: 'm', model: 'x', content } })
+    await vi.waitFor(async () => {
+      await rig.hook('PostToolUse', { tool_name: 'Bash', tool_use_id: 'use_one' })
+      expect(questions[0]!.gone.aborted).toBe(true)
+    })
+    expect(await first).toEqual({})
+    expect(questions[1]!.gone.aborted).toBe(false)
+    questions[1]!.answer(true)
+    expect(await second).toMatchObject({ hookSpecificOutput: { decision: { behavior: 'allow' } } })
+  })
+
+  it('closes the question when the program goes on by itself, as the person answered in the pane', async () => {
+    await ready()
+    const answered = rig.hook('PermissionRequest', { tool_name: 'Bash', tool_input: {} })
+    const { gone } = await rig.question()
+    rig.status('waiting')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    rig.status('busy')
+    await vi.waitFor(() => expect(gone.aborted).toBe(true))
+    expect(await answered).toEqual({})
+    await rig.state('busy')
+  })
+
+  it('passes a notice on with the next tool call of the main conversation (C2)', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    await rig.session.notice('mail!')
+    const used = { tool_name: 'Bash', tool_use_id: 'u' }
+    expect(await rig.hook('PostToolUse', { ...used, agent_id: 'sub' })).toEqual({})
+    expect(await rig.hook('PostToolUse', used)).toEqual({
+      hookSpecificOutput: { hookEventName: 'PostToolUse', additionalContext: 'mail!' },
+    })
+    expect(await rig.hook('PostToolUse', used)).toEqual({})
+  })
+
+  it('gives a message again that was taken back, after the next one, and then no more (asks 1, 11)', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    rig.status('idle')
+    await rig.state('idle')
+    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'absent' })
+    expect(rig.kept.withdrawn).toEqual([turn('msg_1')])
+    rig.show(boxWith(''))
+    const delivery = rig.session.deliver(turn('msg_2'))
+    await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
+    expect(rig.pasted[0]!.turn).toEqual({
+      text: `${message('msg_2')}\n\n${message('msg_1')}`,
+      ids: ['msg_2', 'msg_1'],
+    })
+    await rig.hook('UserPromptSubmit', { prompt: rig.pasted[0]!.turn.text })
+    expect(await delivery).toMatchObject({ state: 'submitted' })
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toEqual([]))
+  })
+
+  it('sees in the transcript that a prompt was taken back and another took its place', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'), { parentUuid: 'before' })
+    rig.prompt('never mind', { parentUuid: 'before' })
+    rig.answer('fine')
+    await vi.waitFor(() => expect(rig.said).toHaveLength(1))
+    expect(rig.arrived).not.toContain('msg_1 read')
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toEqual([turn('msg_1')]))
+    rig.status('idle')
+    await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), {
+      timeout: 4000,
+    })
+  })
+
+  it('does not double a message that is sent again after it was taken back', async () => {
+    await ready(true, { withdrawn: [turn('msg_1')] })
+    void rig.session.deliver(turn('msg_1'))
+    await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]))
+  })
+
+  it('does not give a message again whose turn was only interrupted', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    rig.show(boxWith('[Pasted text #1 +20 lines]'))
+    rig.status('idle')
+    setTimeout(() => rig.prompt('[Request interrupted by user]'), 80)
+    await rig.state('idle')
+    expect(rig.kept.withdrawn).toEqual([])
+    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+  })
+
+  it('is sure that a message is absent only at an empty prompt (C25)', async () => {
+    await ready()
+    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'absent' })
+    rig.show(boxWith('a draft'))
+    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    // Quoted, but never a prompt.
+    rig.answer(message('msg_9'))
+    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    rig.prompt(message('msg_9'))
+    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'submitted' })
+  })
+
+  it('takes up the transcript where it was, and hears a prompt without an answer again (C25)', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    rig.prompt('hi')
+    rig.answer('first')
+    rig.prompt(message('msg_1'))
+    await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 submitted'))
+    await rig.session.close('leave')
+    const { kept, transcript } = rig
+    rig.answer('second')
+    const before = rig
+    rig = await openRig(kept, true)
+    await vi.waitFor(() => expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_1 read']))
+    expect(rig.said.map(({ text }) => text)).toEqual(['second'])
+    expect(transcript).toBe(kept.transcript)
+    await before.close()
+  })
+
+  it('goes on in the transcript of another conversation, and looks for messages in the one before', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    rig.answer('one')
+    await vi.waitFor(() => expect(rig.said).toHaveLength(1))
+    const next = join(rig.root, 'other.jsonl')
+    await rig.hook('SessionStart', { session_id: 's2', transcript_path: next, source: 'clear' })
+    const content = [{ type: 'text', text: 'two' }]
+    const record = {
+      type: 'assistant',
+      uuid: 'x',
+      timestamp: new Date().toISOString(),
+      message: { model: 'm', content },
+    }
+    appendFileSync(next, `${JSON.stringify(record)}\n`)
+    await vi.waitFor(() => expect(rig.said.map(({ text }) => text)).toEqual(['one', 'two']))
+    await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', transcript: next }))
+    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+  })
+
+  it('says what the model used and how much it may hold (C26)', async () => {
+    await ready()
+    await rig.hook('SessionStart', { model: 'claude-opus-5[1m]' })
+    rig.answer('x')
+    await vi.waitFor(() =>
+      expect(rig.port.used).toHaveBeenCalledWith(
+        expect.objectContaining({
+          contextTokens: 8,
+          contextWindow: 1_000_000,
+          spent: { key: 'm1', input: 1, output: 2, cacheRead: 3, cacheWrite: 4 },
+        }),
+      ),
+    )
+  })
+
+  it('says that an interrupt worked only when the program is at its prompt', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const interrupted = rig.session.interrupt()
+    await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+    rig.prompt('[Request interrupted by user]')
+    rig.status('idle')
+    expect(await interrupted).toMatchObject({ stopped: true })
+    expect(rig.keys).toEqual(['Escape'])
+  })
+
+  it('takes a hook that it does not know for nothing', async () => {
+    await ready()
+    expect(await rig.session.hook!({ hook_event_name: 'Surprise' }, new AbortController().signal)).toEqual({})
+    expect(await rig.session.hook!('nonsense', new AbortController().signal)).toEqual({})
+  })
+})

@@ -1,0 +1,272 @@
+import { appendFile, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openSession } from '../../../src/programs/gemini/session.ts'
+import type { Pane, PasteManner, ProgramSession, Screen } from '../../../src/programs/program.ts'
+import type { Turn } from '../../../src/runtimes/runtime.ts'
+import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
+import * as screens from './screens.ts'
+
+describe('a session of Gemini', () => {
+  let folder: string
+  let transcript: string
+  let port: RecordingPort
+  let session: ProgramSession
+  let screen: Screen
+  let pressed: string[]
+  let pastes: { turn: Turn; manner: PasteManner }[]
+  const never = new AbortController().signal
+
+  const pane: Pane = {
+    pid: process.pid,
+    log: async () => '',
+    screen: async () => screen,
+    async paste(turn, manner) {
+      pastes.push({ turn, manner })
+      return await manner.evidence
+    },
+    async press(keys) {
+      pressed.push(...keys)
+    },
+  }
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'orc-gemini-'))
+    transcript = join(folder, 'session.jsonl')
+    await writeFile(transcript, '')
+    port = createRecordingPort()
+    screen = screens.empty
+    pressed = []
+    pastes = []
+  })
+  afterEach(async () => {
+    await session.close('leave')
+    await rm(folder, { recursive: true })
+  })
+
+  function open(more: { found?: boolean; kept?: object } = {}) {
+    session = openSession(
+      {
+        ...{ name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: more.found ?? false },
+        kept: { sessionId: 'ses-1', since: 0, ...more.kept },
+      },
+      pane,
+      port.port,
+      { warn: () => {} },
+    )
+  }
+
+  const hook = (hook_event_name: string, more: object = {}) =>
+    session.hook!({ session_id: 'ses-1', transcript_path: transcript, hook_event_name, ...more }, never)
+  async function start() {
+    await hook('SessionStart', { source: 'startup' })
+    await port.until(() => session.state === 'idle')
+  }
+  const exec = (command: string) =>
+    hook('Notification', {
+      notification_type: 'ToolPermission',
+      message: 'Tool Confirm Shell Command requires execution',
+      details: { type: 'exec', title: 'Confirm Shell Command', command, rootCommand: 'touch' },
+    })
+  const states = () => port.states.map(({ state }) => state)
+  const record = (line: object) =>
+    appendFile(transcript, `${JSON.stringify({ timestamp: '2026-11-15T07:43:51.997Z', ...line })}\n`)
+
+  it('is idle once its session started, busy in a turn, idle after it', async () => {
+    open()
+    expect(session.state).toBe('initializing')
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await hook('AfterAgent', { prompt: 'hello', prompt_response: 'hi', stop_hook_active: false })
+    expect(states()).toEqual(['idle', 'busy', 'idle'])
+  })
+
+  it('is not idle before its input box is there', async () => {
+    screen = screens.dialog('trust this folder')
+    open()
+    await hook('SessionStart', { source: 'startup' })
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    expect(session.state).toBe('initializing')
+    screen = screens.empty
+    await port.until(() => session.state === 'idle')
+  })
+
+  it('is not idle before the conversation it takes up is loaded and drawn', async () => {
+    open({ kept: { transcript, isPrompted: true } })
+    await hook('SessionStart', { source: 'resume' })
+    await new Promise((resolve) => setTimeout(resolve, 250))
+    expect(session.state).toBe('initializing')
+    await appendFile(transcript, '{"$set":{"sessionId":"ses-1"}}\n')
+    await port.until(() => session.state === 'idle')
+  })
+
+  it('pastes a turn, and takes the prompt of its hook for the proof (C25)', async () => {
+    open()
+    await start()
+    const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
+    const arrival = session.deliver({ text, ids: ['msg_1'] })
+    expect(pastes[0]!.manner.inputBox(screen)).toBe('empty')
+    expect(pastes[0]!.manner.enterAfterMs).toBeGreaterThanOrEqual(100)
+    await hook('BeforeAgent', { prompt: 'something of a person' })
+    await hook('BeforeAgent', { prompt: text })
+    expect(await arrival).toMatchObject({ state: 'submitted' })
+    expect(port.arrived).toMatchObject([{ ids: ['msg_1'], state: 'submitted' }])
+  })
+
+  it('keeps a turn while it is busy', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    expect(await session.deliver({ text: 'x', ids: [] })).toMatchObject({ state: 'queued' })
+    expect(pastes).toEqual([])
+  })
+
+  it('gives a notice with the next result of a tool (C2)', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await session.notice('1 message waits')
+    const tool = { tool_name: 'run_shell_command', tool_input: { command: 'ls' } }
+    expect(await hook('BeforeTool', tool)).toEqual({})
+    expect(await hook('AfterTool', tool)).toEqual({
+      hookSpecificOutput: { hookEventName: 'AfterTool', additionalContext: '1 message waits' },
+    })
+    expect(await hook('AfterTool', tool)).toEqual({})
+  })
+
+  it('asks a person, and gives a yes by the key of the dialog that is seen', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await exec('touch a.txt')
+    expect(session.state).toBe('waiting_input')
+    const [question] = port.asked
+    expect(question).toMatchObject({ tool: 'exec', input: { command: 'touch a.txt', rootCommand: 'touch' } })
+    screen = screens.dialog('touch a.txt')
+    question!.answer({ allow: true })
+    await expect.poll(() => pressed).toEqual(['1'])
+    await hook('BeforeTool', { tool_name: 'run_shell_command', tool_input: { command: 'touch a.txt' } })
+    expect(question!.isGone).toBe(true)
+    expect(session.state).toBe('busy')
+  })
+
+  it('gives no verdict to another dialog than the one that was asked about', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    screen = screens.dialog('rm -rf /')
+    port.asked[0]!.answer({ allow: true })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect(pressed).toEqual([])
+    expect(session.state).toBe('waiting_input')
+  })
+
+  it('keeps a dialog open while another tool has run', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    await hook('AfterTool', { tool_name: 'read_file', tool_input: { file_path: 'b.txt' } })
+    expect(port.asked[0]!.isGone).toBe(false)
+    expect(session.state).toBe('waiting_input')
+  })
+
+  it('tells the agent of a no with its next turn, since the program ends this one (C9)', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await exec('touch a.txt')
+    screen = screens.dialog('touch a.txt')
+    port.asked[0]!.answer({ allow: false, comment: 'not on a Friday' })
+    await expect.poll(() => pressed).toEqual(['Escape'])
+    await record({ id: 'r1', type: 'info', content: 'Request cancelled.' })
+    await port.until(() => session.state === 'idle')
+    expect(await hook('BeforeAgent', { prompt: 'next' })).toMatchObject({
+      hookSpecificOutput: { additionalContext: expect.stringContaining('not on a Friday') },
+    })
+  })
+
+  it('calls a turn stopped only when the program says so (C2)', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    const stopped = session.interrupt()
+    await expect.poll(() => pressed).toEqual(['Escape'])
+    await record({ id: 'r1', type: 'info', content: 'Request cancelled.' })
+    expect(await stopped).toMatchObject({ stopped: true })
+  })
+
+  it('waits for a person when it takes its own answer for a loop', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await record({
+      id: 'r1',
+      type: 'user',
+      content: [{ text: 'System: Potential loop detected. Details: …' }],
+    })
+    await hook('AfterAgent', { prompt: 'hello', prompt_response: 'again', stop_hook_active: false })
+    expect(session.state).toBe('waiting_input')
+    const halted = 'A potential loop was detected. This can happen. The request has been halted.'
+    await record({ id: 'r2', type: 'info', content: halted })
+    await port.until(() => session.state === 'idle')
+  })
+
+  it('does not believe the transcript that is named when a session is taken up', async () => {
+    open({ kept: { transcript, isPrompted: true } })
+    await session.hook!(
+      {
+        ...{ session_id: 'ses-1', transcript_path: join(folder, 'other.jsonl') },
+        ...{ hook_event_name: 'SessionStart', source: 'resume' },
+      },
+      never,
+    )
+    await record({ id: 'r1', type: 'gemini', content: 'Here I am.' })
+    await port.until(() => port.said.length > 0)
+  })
+
+  it('goes on in another conversation that a person begins, and still finds messages of the first', async () => {
+    open()
+    await start()
+    await record({ id: 'r1', type: 'user', content: [{ text: '[ORCHUB MESSAGE msg_1]' }] })
+    const other = join(folder, 'other.jsonl')
+    await writeFile(other, '')
+    await session.hook!(
+      { session_id: 'ses-2', transcript_path: other, hook_event_name: 'SessionStart', source: 'clear' },
+      never,
+    )
+    await port.until(() => (port.kept as { sessionId?: string } | undefined)?.sessionId === 'ses-2')
+    expect(port.kept).toMatchObject({ transcript: other, earlier: [transcript] })
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
+    screen = screens.draft
+    expect(await session.locate('msg_2')).toMatchObject({ at: 'unknown' })
+  })
+
+  it.each([
+    ['idle', 'idle', screens.empty],
+    ['idle with a draft', 'idle', screens.draft],
+    ['at work', 'busy', screens.working],
+    ['in a dialog', 'unknown', screens.dialog('touch a.txt')],
+  ] as const)('finds it again %s', async (_name, state, shown) => {
+    screen = shown
+    open({ found: true, kept: { transcript, isPrompted: true } })
+    await expect.poll(() => session.state).toBe(state)
+  })
+
+  it('ignores what is no hook of Gemini', async () => {
+    open()
+    expect(await session.hook!({ hook_event_name: 'Stop' }, never)).toEqual({})
+    expect(await session.hook!('nonsense', never)).toEqual({})
+    expect(session.state).toBe('initializing')
+  })
+
+  it('asks no more when its process has ended', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    session.exited('exit status 1')
+    expect(port.asked[0]!.isGone).toBe(true)
+    expect(port.states.at(-1)).toEqual({ state: 'exited', evidence: 'exit status 1' })
+  })
+})

@@ -1,0 +1,129 @@
+import { appendFile, copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readRecord } from '../../../src/programs/gemini/record.ts'
+import {
+  followTranscript,
+  searchTranscripts,
+  type Transcript,
+} from '../../../src/programs/gemini/transcript.ts'
+import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
+
+/** Written by Gemini CLI 0.61.0. */
+const fixture = (name: string) => join(import.meta.dirname, 'fixtures', `${name}.jsonl`)
+
+describe('the transcript of Gemini', () => {
+  let folder: string
+  let port: RecordingPort
+  let kinds: string[]
+  let open: Transcript | undefined
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'orc-gemini-'))
+    port = createRecordingPort()
+    kinds = []
+  })
+  afterEach(async () => {
+    await open?.close()
+    await rm(folder, { recursive: true })
+  })
+
+  async function follow(file: string, more: { since?: number; unread?: string[] } = {}) {
+    open = followTranscript({
+      file,
+      from: undefined,
+      since: more.since ?? 0,
+      unread: more.unread ?? [],
+      port: port.port,
+      log: { warn: () => {} },
+      onRecord: ({ kind }) => kinds.push(kind),
+      onProgress: () => {},
+    })
+    await open.settled()
+    return open
+  }
+
+  it('holds the agent’s own words, each said once though a record is written again with its tools (C4)', async () => {
+    await follow(fixture('turn'))
+    expect(port.said).toMatchObject([
+      { text: 'Running it.', channel: 'transcript', key: '0b5e6117-4294-401e-b915-717e4912e689' },
+      { text: expect.stringMatching(/^TOOL SAID/), channel: 'transcript' },
+    ])
+    expect(kinds).toEqual(['prompt', 'answer', 'answer'])
+  })
+
+  it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {
+    await follow(fixture('refused'))
+    expect(port.said.map(({ text }) => text)).toEqual([expect.stringMatching(/^FAKE REPLY/), 'Running it.'])
+    expect(kinds).toContain('cancelled')
+  })
+
+  it('shows which messages stand in it, and which are answered', async () => {
+    await follow(fixture('refused'))
+    expect(port.arrived.slice(0, 2)).toMatchObject([
+      { ids: ['msg_1'], state: 'submitted' },
+      { ids: ['msg_1'], state: 'read' },
+    ])
+  })
+
+  it('answers a message of before a restart of the service', async () => {
+    const file = join(folder, 'session.jsonl')
+    await writeFile(file, '')
+    const transcript = await follow(file, { unread: ['msg_7'] })
+    expect(transcript.unread).toEqual(['msg_7'])
+    const lines = (await readFile(fixture('turn'), 'utf8')).split('\n')
+    await appendFile(file, `${lines[4]}\n`)
+    await port.until(() => port.arrived.length > 0)
+    expect(port.arrived).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
+    expect(transcript.unread).toEqual([])
+  })
+
+  it('tells how full the context is and what was spent (C26)', async () => {
+    await follow(fixture('turn'))
+    expect(port.used[0]).toEqual({
+      model: 'gemini-3.8-flash',
+      contextTokens: 10,
+      contextWindow: 1_048_576,
+      spent: {
+        key: '0b5e6117-4294-401e-b915-717e4912e689',
+        ...{ input: 10, output: 5, cacheRead: 0, cacheWrite: 0 },
+      },
+    })
+  })
+
+  it('does not speak for a time before the agent', async () => {
+    await follow(fixture('turn'), { since: Date.parse('2027-01-01') })
+    expect(port.said).toEqual([])
+  })
+
+  it('is searched for a message by its id, in all conversations of the agent', async () => {
+    const file = join(folder, 'earlier.jsonl')
+    await copyFile(fixture('refused'), file)
+    const files = [join(folder, 'gone.jsonl'), file, fixture('turn')]
+    expect(await searchTranscripts(files, 'msg_1')).toBe('c1ab20fe-e5e5-4764-af3f-9f5f933e997b')
+    expect(await searchTranscripts(files, 'msg_2')).toBeUndefined()
+  })
+
+  it('tells that a conversation was taken up again', () => {
+    expect(readRecord('{"$set":{"sessionId":"22222222-2222-4333-8444-555555555556"}}')).toEqual({
+      kind: 'resumed',
+    })
+  })
+
+  it.each([
+    ['a patch', '{"$set":{"lastUpdated":"2026-11-15T07:43:51.997Z"}}'],
+    [
+      'a tool’s result',
+      '{"id":"a","timestamp":"2026-11-15T07:43:51.997Z","type":"user","content":[{"functionResponse":{}}]}',
+    ],
+    [
+      'a warning',
+      '{"id":"a","timestamp":"2026-11-15T07:43:51.997Z","type":"warning","content":"Request cancelled."}',
+    ],
+    ['half a line', '{"id":"a","timest'],
+    ['another thing', '[1, 2]'],
+  ])('says nothing with %s', (_name, line) => {
+    expect(readRecord(line)).toBeUndefined()
+  })
+})

@@ -1,0 +1,71 @@
+import { describe, expect, it } from 'vitest'
+import { type EnvironmentOrder, environmentOf } from '../../src/runtimes/environment.ts'
+
+function given(from: NodeJS.ProcessEnv, over: Partial<EnvironmentOrder> = {}) {
+  return environmentOf({
+    ...{ from, term: 'screen', further: {}, agent: 'alice', mark: 'm1', bin: '/bin/orc' },
+    credentials: { url: 'http://127.0.0.1:1', token: 'of-alice' },
+    ...over,
+  })
+}
+
+const OURS = {
+  ...{ TERM: 'screen', ORC_URL: 'http://127.0.0.1:1', ORC_TOKEN: 'of-alice', ORC_AGENT: 'alice' },
+  ...{ ORC_BIN: '/bin/orc', ORC_SESSION: 'm1' },
+}
+
+describe('the environment of an agent', () => {
+  it('is the one that the service was started with, whatever is in it', () => {
+    const own = {
+      ...{ PATH: '/bin', HOME: '/h', LANG: 'de_DE.UTF-8', JAVA_HOME: '/java', GOPATH: '/go', UID: '7' },
+      ...{ DOCKER_HOST: 'unix:///d', OPENAI_API_KEY: 'sk', HTTPS_PROXY: 'p', EMPTY: '', LINES_: 'a\'\n"' },
+      ...{
+        CLAUDE_CONFIG_DIR: '/c',
+        CLAUDE_CODE_USE_BEDROCK: '1',
+        NODE_EXTRA_CA_CERTS: '/ca',
+        NPM_TOKEN: 't',
+      },
+      ...{ TERMINFO: '/t', GEMINI_CLI_HOME: '/g', CODEX_HOME: '/x', OPENCODE_CONFIG: '/o' },
+    }
+    expect(given(own)).toEqual({ ...own, ...OURS })
+  })
+
+  it('has nothing that is the service’s own, or would mislead', () => {
+    const names = [
+      ...['ORC_HOME', 'ORC_CONFIG', 'ORC_NONCE', 'ORC_MODEL', 'ORC_DB_PASSWORD'],
+      ...['TMUX', 'TMUX_PANE', 'STY', 'COLORTERM', 'TERM_PROGRAM', 'KITTY_WINDOW_ID', 'ZELLIJ', 'COLUMNS'],
+      ...['npm_config_cache', 'npm_lifecycle_event', 'INIT_CWD', 'VITEST', 'VITEST_POOL_ID'],
+      ...['NODE_OPTIONS', 'NODE_CHANNEL_FD', 'NODE_COMPILE_CACHE', 'NODE_UNIQUE_ID', 'NOTIFY_SOCKET'],
+      ...['CLAUDECODE', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SSE_PORT', 'CLAUDE_CODE_SESSION_ID'],
+      ...['GEMINI_CLI', 'OPENCODE', 'CODEX_SANDBOX_NETWORK_DISABLED', 'PWD', 'OLDPWD', 'SHLVL', '_'],
+      // No shell could set them.
+      ...['BASH_FUNC_x%%', 'a.b', '1st', ''],
+    ]
+    const own = Object.fromEntries(names.map((name) => [name, 'x']))
+    expect(given({ LANG: 'C', TERM: 'xterm', ...own })).toEqual({ LANG: 'C', ...OURS })
+  })
+
+  it('lets no setting give it another identity (C3)', () => {
+    const further = { ORC_TOKEN: 'x', ORC_URL: 'x', ORC_AGENT: 'x', ORC_SESSION: 'x', ORC_BIN: 'x' }
+    expect(given({ LANG: 'C', ORC_TOKEN: 'of the operator' }, { further })).toEqual({ LANG: 'C', ...OURS })
+  })
+
+  it('takes what its program and orc.yaml set before what the service has', () => {
+    const further = { PATH: '/mine', TERM: 'xterm', ORC_NONCE: 'n' }
+    expect(given({ LANG: 'C', PATH: '/bin', ORC_NONCE: 'other' }, { further })).toEqual({
+      ...{ LANG: 'C', ...OURS, ...further },
+    })
+  })
+
+  it('is one of UTF-8 where nothing is said', () => {
+    expect(given({}).LANG).toBe('C.UTF-8')
+    expect(given({ LANG: '' }).LANG).toBe('C.UTF-8')
+    expect(given({ LC_ALL: 'C' })).not.toHaveProperty('LANG')
+  })
+
+  it('is refused where a setting is no variable', () => {
+    for (const further of [{ 'A=1; reboot #': '' }, { 'a-b': '' }, { A: 'nul\0' }]) {
+      expect(() => given({}, { further: further as Record<string, string> })).toThrow('cannot be set')
+    }
+  })
+})
