@@ -17,6 +17,8 @@ import { readOrMakeOperatorToken } from './main/operator-token.ts'
 import { announceService } from './main/service-file.ts'
 import { openWitness } from './main/witness.ts'
 import { AppError } from './model/errors.ts'
+import type { ToolDefinition } from './models/model.ts'
+import { createModels } from './models/sdk/models.ts'
 import { createAnyProgram } from './programs/any/program.ts'
 import { createClaudeCode } from './programs/claude-code/program.ts'
 import { createCodex } from './programs/codex/program.ts'
@@ -24,9 +26,11 @@ import { createGemini } from './programs/gemini/program.ts'
 import { createOpencode } from './programs/opencode/program.ts'
 import type { Program } from './programs/program.ts'
 import { createAcpRuntime } from './runtimes/acp/runtime.ts'
+import { createLlmRuntime, type LlmOptions } from './runtimes/llm/runtime.ts'
 import type { Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { createTmuxRuntime } from './runtimes/tmux/runtime.ts'
+import { fieldsSchema } from './service/field-schema.ts'
 import { type Service, type ServiceOptions, startService } from './service/service.ts'
 import type { StoreOptions } from './store/assemble.ts'
 import { openSqliteStore } from './store/sqlite/open.ts'
@@ -75,13 +79,20 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
   try {
     const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
     ending.push(() => witness.close())
-    const switchboard = await openSwitchboard({
+    const models = createModels({ settings: () => switchboard.team().config.models, clock, log })
+    const switchboard: Switchboard = await openSwitchboard({
       config,
       store,
       clock,
       log,
       redact: redactor.redact,
-      runtimes: runtimesOn({ clock, log, tmux: config.tmux, environment: forAgents(config) }),
+      runtimes: runtimesOn({
+        clock,
+        log,
+        tmux: config.tmux,
+        environment: forAgents(config),
+        llm: { models, commands: () => toolsOf(switchboard) },
+      }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
     })
     ending.unshift((agents) => switchboard.close(agents))
@@ -167,11 +178,13 @@ function runtimesOn({
   log,
   tmux = { socket: 'none', panesPerWindow: 1 },
   environment = process.env,
+  llm = { models: createModels({ settings: () => ({}), clock, log }), commands: () => [] },
 }: {
   clock: Clock
   log: Log
   tmux?: Config['tmux']
   environment?: NodeJS.ProcessEnv
+  llm?: Pick<LlmOptions, 'models' | 'commands'>
 }): Runtime[] {
   const bin = ownCommand()
   const programs: Program[] = [
@@ -185,7 +198,17 @@ function runtimesOn({
     createScriptedRuntime({ after: clock.after }),
     createTmuxRuntime({ ...tmux, programs, clock, log, bin, environment }),
     createAcpRuntime({ clock, log, bin, environment, version: VERSION }),
+    createLlmRuntime({ ...llm, clock, log }),
   ]
+}
+
+/** The same commands as everywhere, as models are offered them. */
+function toolsOf({ registry }: Switchboard): ToolDefinition[] {
+  return registry.all().map((definition) => ({
+    name: definition.type,
+    description: `${definition.summary}.`,
+    schema: fieldsSchema(definition),
+  }))
 }
 
 /** The password of the store is the service's own. */

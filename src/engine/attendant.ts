@@ -17,9 +17,9 @@ import type { Clock, Log } from './surroundings.ts'
 export interface Attendant {
   /** What the runtime tells of the session. */
   readonly port: SessionPort
-  readonly session: Session | undefined
+  session(): Session | undefined
   /** When the agent's current turn began, or its last one. */
-  readonly turnBegan: number | undefined
+  turnBegan(): number | undefined
   /** The session is there: what an earlier one left in doubt is looked for, then deliveries begin. */
   attend(session: Session): Promise<void>
   /** Something may be there for the agent. */
@@ -290,12 +290,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   return {
     port,
-    get session() {
-      return session
-    },
-    get turnBegan() {
-      return turnBegan
-    },
+    session: () => session,
+    turnBegan: () => turnBegan,
     async attend(started) {
       for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
       session = started

@@ -207,7 +207,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   async function end(name: string, entry: Running) {
     running.delete(name)
     try {
-      await entry.attendant?.session?.stop()
+      await entry.attendant?.session()?.stop()
     } catch (error) {
       log.error({ agent: name, err: error }, 'the agent could not be stopped')
       await record(name, 'error', `could not be stopped: ${explained(error)}`)
@@ -289,8 +289,8 @@ export function createSessions(options: SessionsOptions): Sessions {
       }
       return await session.hook(event, gone)
     },
-    session: (name) => running.get(name)?.attendant?.session,
-    turnBegan: (name) => running.get(name)?.attendant?.turnBegan,
+    session: (name) => running.get(name)?.attendant?.session(),
+    turnBegan: (name) => running.get(name)?.attendant?.turnBegan(),
     async follow() {
       await registerAll()
       for (const [name, entry] of running) if (agentConfig(name) === undefined) await end(name, entry)
@@ -317,7 +317,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     async close(how) {
       const ending = [...running.values()].map(async ({ attendant }) => {
         try {
-          await (how === 'leave' ? attendant?.session?.leave() : attendant?.session?.stop())
+          await (how === 'leave' ? attendant?.session()?.leave() : attendant?.session()?.stop())
         } catch (error) {
           log.error({ err: error }, 'a session did not end well')
         }

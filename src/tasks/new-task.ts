@@ -5,10 +5,10 @@ import { DEFAULT_TIMEOUT_MS } from './settings.ts'
 type Given = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
 type Optional = Pick<Task, 'context' | 'requiresResponse' | 'checks' | 'judge' | 'timeoutMs' | 'maxAttempts'>
 
+export type TaskDraft = Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth'> }
+
 /** A task before anything has happened to it; `step` with `delegated` says whether it may begin. */
-export function newTask(
-  given: Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth'> },
-): Task {
+export function newTask(given: TaskDraft): Task {
   const { parent, ...rest } = given
   const timeoutMs = given.timeoutMs ?? DEFAULT_TIMEOUT_MS
   return {

@@ -15,7 +15,19 @@ export interface Patterns {
   submitted(id: string): RegExp | undefined
 }
 
+/** Agents of one program have the same: the expressions are the larger part of an idle agent's memory. */
+const compiled = new Map<string, Patterns>()
+const COMPILED = 100
+
 export function compilePatterns(patterns: AnySettings['patterns']): Patterns {
+  const key = JSON.stringify(patterns)
+  const known = compiled.get(key) ?? compile(patterns)
+  if (compiled.size >= COMPILED) compiled.clear()
+  compiled.set(key, known)
+  return known
+}
+
+function compile(patterns: AnySettings['patterns']): Patterns {
   // The user may have written the end of the line already.
   const prompt = patterns.idle.replace(/(?<!\\)\$$/, '')
   const atEnd = new RegExp(`(?:${prompt})$`, 'u')

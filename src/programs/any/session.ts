@@ -63,9 +63,9 @@ export async function followAny(
   }
 
   function look() {
-    isBracketed = shown.isBracketed ?? isBracketed
-    watch?.line(shown.line)
-    const seen = patterns.state([...tail, shown.line])
+    isBracketed = shown.isBracketed() ?? isBracketed
+    watch?.line(shown.line())
+    const seen = patterns.state([...tail, shown.line()])
     if (seen === 'busy' || seen === 'idle') watch?.state(seen)
     if (seen === 'idle' || state === 'exited') speech.cut()
     if (seen === 'idle') answered()
@@ -83,7 +83,7 @@ export async function followAny(
 
   /** Something was typed behind the prompt: it still waits for its turn. */
   function isDraft(): boolean {
-    return state === 'idle' && patterns.hasPrompt(shown.line)
+    return state === 'idle' && patterns.hasPrompt(shown.line())
   }
 
   /** Its role, before anything else: until then it is starting. Twice is better than never. */
@@ -103,7 +103,7 @@ export async function followAny(
   /** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
   function stateForPaste(): SessionState {
     if (state === 'exited' || state === 'error') return state
-    return patterns.state([...tail, shown.line]) ?? 'idle'
+    return patterns.state([...tail, shown.line()]) ?? 'idle'
   }
 
   function give(turn: Turn) {
@@ -158,7 +158,7 @@ export async function followAny(
         isShown ||= pattern.test(line)
       })
       all.push(readFileSync(path))
-      if (isShown || pattern.test(all.line))
+      if (isShown || pattern.test(all.line()))
         return { at: 'submitted', evidence: 'the pane has shown that it took it' }
       if (state !== 'idle' || patterns.inputBox(await pane.screen()) !== 'empty') {
         return { at: 'unknown', evidence: 'the pane has not shown it yet' }

@@ -45,7 +45,7 @@ export function createSpeech(options: SpeechOptions): Speech {
   let saying: Promise<void> = Promise.resolve()
 
   function cut() {
-    if (current === undefined || !current.text.isWhole) return
+    if (current === undefined || !current.text.isWhole()) return
     const words = wordsOf(current, patterns)
     const from = start
     const to = end
@@ -109,6 +109,6 @@ function startUtterance(): Utterance {
 
 /** Without the prompt that ended it. */
 function wordsOf({ text, lines }: Utterance, patterns: Patterns): string {
-  const prompt = patterns.promptIn(text.line)
-  return [...lines, prompt === undefined ? text.line : text.line.slice(0, prompt)].join('\n')
+  const prompt = patterns.promptIn(text.line())
+  return [...lines, prompt === undefined ? text.line() : text.line().slice(0, prompt)].join('\n')
 }

@@ -69,12 +69,16 @@ export function followStatus({ file, onStatus, log }: StatusFileOptions): Status
   }
 }
 
-/** The newest file that names the session, for programs that are started through a wrapper. */
+/**
+ * The newest file that names the session, for programs that are started through a wrapper. One that was killed leaves
+ * its last state behind, which would be taken for that of the next one.
+ */
 export async function findStatusFile(folder: string, sessionId: string): Promise<string | undefined> {
   const names = await readdir(folder).catch(() => [])
   let newest: { file: string; startedAt: number } | undefined
   for (const name of names) {
-    if (!/^\d+\.json$/.test(name)) continue
+    const pid = /^(\d+)\.json$/.exec(name)?.[1]
+    if (pid === undefined || !isAlive(Number(pid))) continue
     const file = join(folder, name)
     const status = await readStatus(file)
     if (status?.sessionId !== sessionId) continue
@@ -95,4 +99,13 @@ async function readStatus(file: string): Promise<Status | undefined> {
     await new Promise((resolve) => setTimeout(resolve, TORN_READ_MS))
   }
   return undefined
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }

@@ -24,7 +24,8 @@ export interface Withdrawals {
   close(): void
 }
 
-const OUR_TEXT = /\[ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
+/** A short pane shows the end of it only. */
+const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
 /** Long texts stand in the box like this. */
 const FOLDED = /\[Pasted text #\d+/
 const GIVE_AGAIN_MS = 2000

@@ -6,7 +6,7 @@ function read(...pieces: (string | Buffer)[]) {
   const lines: string[] = []
   const text = createPlainText((line) => lines.push(line))
   for (const piece of pieces) text.push(Buffer.from(piece))
-  return { lines, line: text.line, isWhole: text.isWhole, isBracketed: text.isBracketed }
+  return { lines, line: text.line(), isWhole: text.isWhole(), isBracketed: text.isBracketed() }
 }
 
 const SHOWN: [string, string, string[]][] = [

@@ -1,0 +1,107 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { SaidCommand } from '../../../src/model/command.ts'
+import type { Receipt } from '../../../src/model/receipt.ts'
+import type { ModelSettings } from '../../../src/models/model.ts'
+import { createModels } from '../../../src/models/sdk/models.ts'
+import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
+import type { Limits } from '../../../src/runtimes/llm/surroundings.ts'
+import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
+import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
+import type { Play } from '../../fakes/model-server/play.ts'
+import { createRecorder, type Recorder } from '../recorder.ts'
+import { clock, modelAt, QUIET, TOOLS, type Wire } from './surroundings.ts'
+
+/** A door that carries out each key once, and writes down what was asked of it. */
+export function createDoor(answer: (said: SaidCommand) => Receipt | Promise<Receipt> = () => DONE) {
+  const asked: { said: SaidCommand; key: string }[] = []
+  const receipts = new Map<string, Promise<Receipt>>()
+  return {
+    asked,
+    /** How often something was truly done. */
+    get effects() {
+      return receipts.size
+    },
+    async command(said: SaidCommand, key: string) {
+      asked.push({ said, key })
+      const receipt = receipts.get(key) ?? Promise.resolve(answer(said))
+      receipts.set(key, receipt)
+      const { details } = (await receipt) as { details?: { messages?: { id: string }[] } }
+      return { receipt: await receipt, handedOut: (details?.messages ?? []).map(({ id }) => id) }
+    },
+  }
+}
+
+const DONE: Receipt = { status: 'ok', result: 'Command executed' }
+
+export interface Place {
+  readonly server: ModelServer
+  readonly folder: string
+  readonly door: ReturnType<typeof createDoor>
+  readonly port: Recorder
+  /** The lines of the conversation. */
+  lines(): Record<string, unknown>[]
+  file(): string
+  start(over?: Partial<AgentStart>, port?: Recorder): Promise<Session>
+}
+
+/** An agent of the runtime llm before a scripted model, for one test. */
+export async function openPlace(
+  play: Play,
+  options: {
+    wire?: Wire
+    settings?: Record<string, unknown>
+    model?: Partial<ModelSettings>
+    limits?: Partial<Limits>
+    door?: ReturnType<typeof createDoor>
+    env?: Record<string, string>
+  } = {},
+): Promise<Place> {
+  const server = await startModelServer({ play })
+  const folder = mkdtempSync(join(tmpdir(), 'orc-llm-'))
+  const door = options.door ?? createDoor()
+  const port = createRecorder()
+  const sessions: Session[] = []
+  onTestFinished(async () => {
+    await Promise.all(sessions.map((session) => session.stop()))
+    await server.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const settings = { m: modelAt(server.url, options.wire ?? 'openai-compatible', options.model) }
+  const env = options.env ?? { MODEL_KEY: 'sk-fake-coder' }
+  const models = createModels({ settings: () => settings, clock, log: QUIET, env })
+  const limits = { failureMs: 50, failureMostMs: 200, interruptMs: 5000, ...options.limits }
+  const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET, limits })
+  const agent = {
+    name: 'coder',
+    program: undefined,
+    settings: { model: 'm', ...options.settings },
+    prompt: 'You write code.',
+    cwd: folder,
+    folder: join(folder, 'private'),
+    kept: undefined,
+    nonce: 'n1',
+    credentials: () => Promise.reject(new Error('not asked for')),
+    command: door.command,
+  }
+  const file = () => join(agent.folder, readdirSync(agent.folder)[0]!)
+  return {
+    server,
+    folder,
+    door,
+    port,
+    file,
+    lines: () =>
+      readFileSync(file(), 'utf8')
+        .trim()
+        .split('\n')
+        .map((line) => JSON.parse(line)),
+    async start(over = {}, to = port) {
+      const session = await runtime.start({ ...agent, ...over }, to)
+      sessions.push(session)
+      return session
+    },
+  }
+}

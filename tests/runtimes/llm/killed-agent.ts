@@ -1,0 +1,37 @@
+/** Run by resume.test.ts as a process of its own, to be killed in the middle of a turn. */
+import { createModels } from '../../../src/models/sdk/models.ts'
+import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
+import { createRecorder } from '../recorder.ts'
+import { clock, modelAt, QUIET, TOOLS } from './surroundings.ts'
+
+const [url, folder] = process.argv.slice(2) as [string, string]
+const settings = { m: modelAt(url, 'openai-compatible') }
+const models = createModels({
+  settings: () => settings,
+  clock,
+  log: QUIET,
+  env: { MODEL_KEY: 'sk-fake-coder' },
+})
+const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET })
+const port = createRecorder()
+const session = await runtime.start(
+  {
+    name: 'coder',
+    program: undefined,
+    settings: { model: 'm' },
+    prompt: 'You write code.',
+    cwd: folder,
+    folder,
+    kept: undefined,
+    nonce: 'n1',
+    credentials: () => Promise.reject(new Error('not asked for')),
+    command: async () => ({ receipt: { status: 'ok', result: 'Command executed' }, handedOut: [] }),
+  },
+  port,
+)
+await port.untilState('idle')
+await session.deliver({
+  ids: ['msg_7'],
+  text: '[ORCHUB MESSAGE msg_7]\nWrite to Bob.\n[END ORCHUB MESSAGE msg_7]',
+})
+console.log(JSON.stringify(port.kept))

@@ -1,0 +1,199 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Play } from '../../fakes/model-server/play.ts'
+import { turnOf } from '../conformance.ts'
+import { createRecorder } from '../recorder.ts'
+import { openPlace } from './harness.ts'
+
+const send = (to: string) => ({ name: 'send_message', input: { to, content: 'Hello.' } })
+
+/** Writes to Bob and Carol at once, then to Dave, then has done. */
+const WORK: Play = ({ toolResults }) => {
+  if (toolResults.length === 2) return { text: 'Now Dave.', toolCalls: [send('Dave')] }
+  if (toolResults.length === 1) return { text: 'All have it.' }
+  return { text: 'Bob and Carol first.', toolCalls: [send('Bob'), send('Carol')] }
+}
+
+/** The agent did all its work and waits; the conversation is as it would be without the crash. */
+async function worked() {
+  const place = await openPlace(WORK)
+  const session = await place.start()
+  await place.port.untilState('idle')
+  await session.deliver(turnOf('msg_7', 'Write to all.'))
+  await place.port.untilState('idle')
+  await session.leave()
+  return place
+}
+
+describe('a conversation that is taken up again', () => {
+  it('goes on after a crash at any byte, and repeats nothing that was done (C25)', async () => {
+    const place = await worked()
+    const whole = readFileSync(place.file())
+    const ends = [...whole.keys()].filter((at) => whole[at] === 10).map((at) => at + 1)
+    // At the end of each record, and in the middle of the next one.
+    const cuts = ends.flatMap((end, index) => [end, Math.floor((end + (ends[index + 1] ?? end)) / 2)])
+    expect(cuts.length).toBeGreaterThan(15)
+    for (const cut of cuts) {
+      writeFileSync(place.file(), whole.subarray(0, cut))
+      const port = createRecorder()
+      const session = await place.start({ kept: place.port.kept }, port)
+      await port.untilState('idle')
+      await session.leave()
+      const found = place.lines()
+      const kinds = found.map(({ type }) => type).filter((type) => type !== 'said')
+      expect(kinds, `cut at ${cut}`).toEqual([
+        'user',
+        'assistant',
+        'result',
+        'result',
+        'assistant',
+        'result',
+        'assistant',
+        'end',
+      ])
+      expect(port.arrivals.every(({ ids }) => ids.join() === 'msg_7')).toBe(true)
+    }
+    // The door saw calls again, each under the key it had before.
+    expect(place.door.asked.length).toBeGreaterThan(3)
+    expect(place.door.effects).toBe(3)
+  })
+
+  it('says again what may not have been acted on, with the same key, and only that (C25)', async () => {
+    const place = await openPlace(() => ({ text: 'Hear me.' }))
+    const deaf = createRecorder({ said: () => new Promise(() => {}) })
+    const session = await place.start({}, deaf)
+    await deaf.untilState('idle')
+    await session.deliver(turnOf('msg_7', 'Speak.'))
+    await deaf.untilState('idle')
+    await session.leave()
+
+    const port = createRecorder()
+    const second = await place.start({ kept: deaf.kept }, port)
+    await port.untilState('idle')
+    const key = expect.stringMatching(/:2$/)
+    expect(port.utterances).toEqual([{ text: 'Hear me.', channel: 'api', key }])
+    await expect.poll(() => place.lines().at(-1)).toEqual({ type: 'said', of: 2 })
+    await second.leave()
+
+    const third = createRecorder()
+    await place.start({ kept: port.kept }, third)
+    await third.untilState('idle')
+    expect(third.utterances).toEqual([])
+  })
+
+  it('is remembered by the model', async () => {
+    const place = await worked()
+    const port = createRecorder()
+    const session = await place.start({ kept: place.port.kept }, port)
+    await port.untilState('idle')
+    await session.deliver(turnOf('msg_8', 'And now?'))
+    await port.untilState('idle')
+    const { body } = place.server.calls().at(-1)!
+    expect(body).toContain('Write to all.')
+    expect(body).toContain('Now Dave.')
+    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_9')).toMatchObject({ at: 'absent' })
+  })
+
+  it('is ended by the service in the middle of a turn, and the turn is gone on with', async () => {
+    const place = await openPlace([
+      { times: 1, reply: { text: 'Never heard.', delayMs: 60_000 } },
+      { reply: { text: 'Heard.' } },
+    ])
+    const session = await place.start()
+    await place.port.untilState('idle')
+    await session.deliver(turnOf('msg_7', 'Speak.'))
+    await place.server.waitFor(({ request }) => request !== undefined)
+    await session.leave()
+    expect(place.port.states.at(-1)!.state).toBe('exited')
+
+    const port = createRecorder()
+    await place.start({ kept: place.port.kept }, port)
+    await port.untilState('idle')
+    expect(port.text()).toBe('Heard.')
+    expect(port.arrivals).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
+    expect(place.lines().filter(({ type }) => type === 'user')).toHaveLength(1)
+  })
+
+  it('survives the kill of its process in the middle of an answer (C25)', async () => {
+    const place = await openPlace([
+      { times: 1, reply: { text: 'half '.repeat(200), chunkSize: 5, chunkMs: 50 } },
+      { reply: { text: 'All of it.' } },
+    ])
+    const folder = mkdtempSync(join(tmpdir(), 'orc-llm-killed-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const script = fileURLToPath(new URL('./killed-agent.ts', import.meta.url))
+    const child = spawn(process.execPath, [script, place.server.url, folder], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [line] = await once(child.stdout, 'data')
+    await place.server.waitFor(({ request }) => request !== undefined)
+    child.kill('SIGKILL')
+    await once(child, 'close')
+
+    const session = await place.start({ kept: JSON.parse(String(line)), folder })
+    await place.port.untilState('idle')
+    expect(place.port.text()).toBe('All of it.')
+    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
+    expect(
+      place.server
+        .calls()
+        .at(-1)!
+        .body.match(/Write to Bob/g),
+    ).toHaveLength(1)
+  })
+
+  it('whose file is gone begins anew, and does not claim to know what it was given', async () => {
+    const place = await worked()
+    rmSync(place.file())
+    const port = createRecorder()
+    const session = await place.start({ kept: place.port.kept }, port)
+    await port.untilState('idle')
+    expect(port.states.at(-1)!.evidence).toContain('a new conversation began')
+    expect(await session.locate('msg_7')).toMatchObject({ at: 'unknown' })
+  })
+
+  it('passes over a line that somebody spoilt', async () => {
+    const place = await worked()
+    appendFileSync(place.file(), 'not a record\n{"type":"user"}\n')
+    const port = createRecorder()
+    const session = await place.start({ kept: place.port.kept }, port)
+    await port.untilState('idle')
+    await session.deliver(turnOf('msg_8', 'Still there?'))
+    await port.untilState('idle')
+    expect(place.server.calls().at(-1)!.body).toContain('Write to all.')
+  })
+
+  it('is begun anew when nothing is kept, beside the earlier one', async () => {
+    const place = await worked()
+    const port = createRecorder()
+    await place.start({}, port)
+    await port.untilState('idle')
+    expect(port.kept).not.toEqual(place.port.kept)
+  })
+
+  it('is for the eyes of its owner only', async () => {
+    const place = await worked()
+    expect(statSync(place.file()).mode & 0o777).toBe(0o600)
+  })
+})
+
+describe('a conversation that cannot be written', () => {
+  it('takes no turn, and takes it once it can be written again', async () => {
+    const place = await openPlace(() => ({ text: 'ok' }))
+    const session = await place.start()
+    await place.port.untilState('idle')
+    const turn = turnOf('msg_7', 'Go.')
+    // What JSON cannot hold stands for a disk that is full: nothing is in the file.
+    const unwritable = { ...turn, ids: [1n as unknown as string] }
+    expect(await session.deliver(unwritable)).toMatchObject({ state: 'queued' })
+    expect(readFileSync(place.file(), 'utf8')).toBe('')
+    expect(await session.deliver(turn)).toMatchObject({ state: 'submitted' })
+    await place.port.until('it answered', () => place.port.text() === 'ok')
+  })
+})

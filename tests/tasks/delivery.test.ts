@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest'
+import { createWorld, type Delegation } from './world.ts'
+
+/** One task of ada's, delegated by the operator. */
+function begin(more: Partial<Delegation> = {}) {
+  const world = createWorld()
+  world.delegate({ agent: 'ada', ...more })
+  return world
+}
+
+const TAKEN = { type: 'acknowledged', by: 'ada' } as const
+const STARTED = { type: 'started', by: 'ada' } as const
+
+describe('the way of a task to its worker', () => {
+  it('begins with a message to the worker, which is started for it (S2.2, S2.1)', () => {
+    const world = begin()
+    expect(world.sends('delegate')).toMatchObject([{ to: 'ada', task: 'task_1', text: 'Do task_1' }])
+    expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'ada' }])
+    expect(world.task('task_1').state).toBe('pending')
+  })
+
+  it('goes over analyzing to executing (S2.9)', () => {
+    const world = begin()
+    world.say('task_1', TAKEN)
+    expect(world.task('task_1').state).toBe('analyzing')
+    world.say('task_1', STARTED)
+    expect(world.task('task_1').state).toBe('executing')
+  })
+
+  it('waits 30 s for the receipt, then tries again after 1, 2 and 4 s, then fails and tells a person (S2.10, C7, C8)', () => {
+    const world = begin()
+    world.pass(29.9)
+    expect(world.task('task_1').attempt).toBe(1)
+    world.pass(0.1)
+    expect(world.task('task_1')).toMatchObject({ attempt: 2, state: 'pending', due: { kind: 'retry' } })
+    world.pass(1)
+    expect(world.sends('delegate')).toHaveLength(2)
+    world.pass(30 + 2)
+    expect(world.sends('delegate')).toHaveLength(3)
+    world.pass(30 + 4)
+    expect(world.sends('delegate')).toHaveLength(4)
+    world.pass(30)
+    expect(world.task('task_1').state).toBe('failed')
+    expect(world.effectsOf('ask_person')).toMatchObject([{ kind: 'escalation', awaits: false }])
+    expect(world.task('task_1').reason).toBe('ada did not take it within 30 s; 4 attempts failed')
+  })
+
+  it('takes a late receipt of an earlier attempt and sends no other', () => {
+    const world = begin()
+    world.pass(30)
+    world.say('task_1', TAKEN)
+    world.pass(10)
+    expect(world.task('task_1').state).toBe('analyzing')
+    expect(world.sends('delegate')).toHaveLength(1)
+  })
+
+  it('takes the first words for a receipt when they overtake it', () => {
+    const world = begin()
+    world.say('task_1', STARTED)
+    expect(world.task('task_1')).toMatchObject({ state: 'executing', acknowledgedAt: world.now })
+    expect(world.say('task_1', TAKEN)).toMatchObject({ ok: false, code: 'DUPLICATE' })
+  })
+
+  it('does not retry a worker that cannot be had at all (C7)', () => {
+    const world = begin()
+    const why = 'no such program'
+    world.say('task_1', { type: 'worker_unreachable', by: 'ada', why, recoverable: false })
+    expect(world.task('task_1')).toMatchObject({ state: 'failed', attempt: 1 })
+    expect(world.effectsOf('ask_person')).toHaveLength(1)
+  })
+})
+
+describe('the deadline of a task', () => {
+  function atWork() {
+    const world = begin()
+    world.say('task_1', TAKEN)
+    world.say('task_1', STARTED)
+    return world
+  }
+
+  it('is 300 s from its beginning, and leads to a new attempt (C8, S3.19)', () => {
+    const world = atWork()
+    world.pass(299)
+    expect(world.task('task_1').attempt).toBe(1)
+    world.pass(1)
+    expect(world.task('task_1')).toMatchObject({ attempt: 2, state: 'pending' })
+    expect(world.takeOutside()).toContainEqual(expect.objectContaining({ type: 'interrupt_agent' }))
+  })
+
+  it('does not run while the worker is busy with something else', () => {
+    const world = begin()
+    world.say('task_1', TAKEN)
+    world.pass(1000)
+    world.say('task_1', STARTED)
+    world.pass(299)
+    expect(world.task('task_1')).toMatchObject({ attempt: 1, state: 'executing' })
+  })
+
+  it('stands still while the task waits for others', () => {
+    const world = atWork()
+    world.pass(100)
+    world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })
+    world.pass(3600)
+    world.say('task_1', { type: 'user_answered', by: 'operator', question: 'q', answer: 'LAX' })
+    world.pass(199)
+    expect(world.task('task_1').attempt).toBe(1)
+    world.pass(1)
+    expect(world.task('task_1').attempt).toBe(2)
+  })
+
+  it('leaves a woken worker at least a minute', () => {
+    const world = atWork()
+    world.pass(299)
+    world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })
+    world.say('task_1', { type: 'user_answered', by: 'operator', question: 'q', answer: 'LAX' })
+    world.pass(59)
+    expect(world.task('task_1').attempt).toBe(1)
+  })
+
+  it('is moved by an extension that someone grants, and not by asking (S3.19)', () => {
+    for (const granted of [true, false]) {
+      const world = atWork()
+      const ask = {
+        type: 'extension_requested',
+        by: 'ada',
+        question: 'x',
+        seconds: 60,
+        reason: 'slow',
+      } as const
+      world.say('task_1', ask)
+      expect(world.task('task_1').state).toBe('executing')
+      if (granted) world.say('task_1', { type: 'extension_granted', by: 'operator', question: 'x' })
+      world.pass(302)
+      expect(world.task('task_1').attempt).toBe(granted ? 1 : 2)
+    }
+  })
+
+  it.each([0, -5, 1e9, Number.NaN])('is not moved by %s seconds', (seconds) => {
+    const world = atWork()
+    const ask = { type: 'extension_requested', by: 'ada', question: 'x', seconds, reason: 'slow' } as const
+    expect(world.say('task_1', ask)).toMatchObject({ ok: false, code: 'OUT_OF_RANGE' })
+  })
+
+  it('is the end of the last attempt, and a person is told (C7)', () => {
+    const world = createWorld()
+    world.delegate({ agent: 'ada', delegator: 'lead', maxAttempts: 1 })
+    world.say('task_1', STARTED)
+    world.pass(300)
+    expect(world.task('task_1').state).toBe('failed')
+    expect(world.sends('failed')).toMatchObject([{ to: 'lead', wake: true }])
+    expect(world.effectsOf('ask_person')).toMatchObject([{ kind: 'escalation' }])
+  })
+})
+
+describe('a worker that exits', () => {
+  it('in its turn has failed that attempt', () => {
+    const world = begin()
+    world.say('task_1', STARTED)
+    world.say('task_1', { type: 'worker_exited', by: 'ada', why: 'signal 9' })
+    expect(world.task('task_1')).toMatchObject({ attempt: 2, state: 'pending' })
+    // Nobody is there to interrupt.
+    expect(world.task('task_1').interrupting).toBe(false)
+  })
+
+  it('while its task waits has lost nothing (S2.1: agents run only when invoked)', () => {
+    const world = begin()
+    world.say('task_1', { type: 'user_asked', by: 'ada', question: 'q', text: 'From where?' })
+    world.say('task_1', { type: 'worker_exited', by: 'ada', why: 'stopped when idle' })
+    expect(world.task('task_1')).toMatchObject({ attempt: 1, state: 'waiting_user' })
+    world.takeOutside()
+    world.say('task_1', { type: 'user_answered', by: 'operator', question: 'q', answer: 'LAX' })
+    expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'ada' }])
+  })
+})
+
+describe('what may be delegated', () => {
+  it('is refused when it is too deep', () => {
+    const world = createWorld({ maxDepth: 2 })
+    world.delegate({ agent: 'a' })
+    world.delegate({ agent: 'b', under: 'task_1' })
+    expect(world.delegate({ agent: 'c', under: 'task_2' })).toMatchObject({ ok: false, code: 'TOO_DEEP' })
+    expect(world.task('task_2').delegations).toBe(0)
+  })
+
+  it('is refused when it closes a circle of three agents, and names the way (ask 12)', () => {
+    const world = createWorld()
+    world.delegate({ agent: 'a' })
+    world.delegate({ agent: 'b', under: 'task_1' })
+    world.delegate({ agent: 'c', under: 'task_2' })
+    const refused = world.delegate({ agent: 'a', under: 'task_3' })
+    expect(refused).toMatchObject({ ok: false, code: 'CYCLE' })
+    expect(refused).toMatchObject({ message: expect.stringContaining('a → b → c → a') })
+  })
+
+  it('is refused to an agent that fails all the time, until its circuit is tried again (ask 12)', () => {
+    const world = createWorld({ breaker: { failures: 2, pauseMs: 60_000 } })
+    world.delegate({ agent: 'ada', maxAttempts: 1 })
+    world.delegate({ agent: 'ada', maxAttempts: 1 })
+    world.pass(30)
+    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, code: 'CIRCUIT_OPEN' })
+    expect(world.delegate({ agent: 'bob' })).toMatchObject({ state: 'pending' })
+    world.pass(60)
+    expect(world.delegate({ agent: 'ada' })).toMatchObject({ state: 'pending' })
+    expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, code: 'CIRCUIT_OPEN' })
+  })
+
+  it('waits with a retry until the circuit is tried again', () => {
+    const world = createWorld({ breaker: { failures: 1, pauseMs: 60_000 } })
+    world.delegate({ agent: 'ada', maxAttempts: 3 })
+    world.pass(30 + 1)
+    expect(world.sends('delegate')).toHaveLength(1)
+    world.pass(60)
+    expect(world.task('task_1').attempt).toBe(3)
+    expect(world.sends('delegate')).toHaveLength(2)
+  })
+})

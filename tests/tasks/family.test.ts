@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest'
+import { createWorld, type Delegation, type World } from './world.ts'
+
+/** lead has task_1 and delegates the rest. */
+function begin(...children: Partial<Delegation>[]) {
+  const world = createWorld()
+  world.delegate({ agent: 'lead' })
+  world.say('task_1', { type: 'started', by: 'lead' })
+  children.forEach((child, index) => {
+    world.delegate({ agent: `w${index}`, under: 'task_1', ...child })
+  })
+  return world
+}
+
+function finish(world: World, id: string) {
+  const { agent } = world.task(id)
+  world.say(id, { type: 'reported', by: agent, report: `${id} done`, status: 'completed', result: 'Yes.' })
+}
+
+describe('a parent', () => {
+  it('waits for its children and is woken once, when the last has ended (S2.9, ask 5)', () => {
+    const world = begin({}, {})
+    expect(world.task('task_1').state).toBe('waiting_child')
+    finish(world, 'task_2')
+    expect(world.effectsOf('wake_parent')).toHaveLength(0)
+    finish(world, 'task_3')
+    expect(world.effectsOf('wake_parent')).toMatchObject([
+      { to: 'lead', task: 'task_1', children: ['task_2', 'task_3'] },
+    ])
+    expect(world.task('task_1').state).toBe('executing')
+  })
+
+  it('is woken however they end', () => {
+    const world = begin({ maxAttempts: 1 }, {}, {})
+    world.say('task_3', { type: 'cancelled', by: 'operator', reason: 'no' })
+    world.say('task_4', { type: 'settled', by: 'lead', as: 'skipped', reason: 'no' })
+    world.pass(30)
+    expect(world.task('task_2').state).toBe('failed')
+    expect(world.effectsOf('wake_parent')).toHaveLength(1)
+  })
+
+  it('is woken again for what it delegates afterwards', () => {
+    const world = begin({})
+    finish(world, 'task_2')
+    world.delegate({ agent: 'w9', under: 'task_1' })
+    finish(world, 'task_3')
+    expect(world.effectsOf('wake_parent').map(({ children }) => children)).toEqual([['task_2'], ['task_3']])
+  })
+
+  it('is woken when it died while waiting: it is started again (S2.1)', () => {
+    const world = begin({})
+    world.say('task_1', { type: 'worker_exited', by: 'lead', why: 'signal 9' })
+    world.takeOutside()
+    finish(world, 'task_2')
+    expect(world.effectsOf('wake_parent')).toHaveLength(1)
+    expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'lead' }])
+  })
+
+  it('is not reminded in the turn in which it is woken', () => {
+    const world = begin({})
+    finish(world, 'task_2')
+    world.say('task_1', { type: 'turn_ended', by: 'lead', said: false, lastWords: '' })
+    expect(world.sends('reminder')).toHaveLength(0)
+  })
+
+  it('is told of a failure at once, and of the rest when it is woken', () => {
+    const world = begin({ maxAttempts: 1 }, {}, {})
+    finish(world, 'task_3')
+    expect(world.sends('report')).toMatchObject([{ to: 'lead', wake: false }])
+    world.pass(30)
+    expect(world.sends('failed')[0]).toMatchObject({ to: 'lead', wake: true })
+  })
+
+  it('does not wait for what needs no response (S2.2)', () => {
+    const world = begin({ requiresResponse: false })
+    expect(world.task('task_1').state).toBe('executing')
+    finish(world, 'task_2')
+    expect(world.effectsOf('wake_parent')).toHaveLength(0)
+  })
+
+  it('that delegates for ever is stopped (S2.1)', () => {
+    const world = createWorld({ maxDelegations: 2 })
+    world.delegate({ agent: 'lead' })
+    world.delegate({ agent: 'a', under: 'task_1' })
+    world.delegate({ agent: 'b', under: 'task_1' })
+    expect(world.delegate({ agent: 'c', under: 'task_1' })).toMatchObject({ ok: false, code: 'TOO_MANY' })
+    expect(world.tasks.size).toBe(3)
+  })
+})
+
+describe('the end of a parent', () => {
+  it('cancels the children it did not wait for, with the reason', () => {
+    const world = begin({})
+    world.delegate({ agent: 'deep', under: 'task_2' })
+    finish(world, 'task_1')
+    expect(world.task('task_2')).toMatchObject({
+      state: 'cancelled',
+      reason: 'task_1 ended (completed) without waiting for it',
+    })
+    expect(world.task('task_3').state).toBe('cancelled')
+    expect(world.sends('cancelled')).toMatchObject([{ to: 'w0' }, { to: 'deep' }])
+  })
+
+  it('leaves a child to finish that needs no response', () => {
+    const world = begin({ requiresResponse: false })
+    finish(world, 'task_1')
+    expect(world.task('task_2').state).toBe('pending')
+    finish(world, 'task_2')
+    expect(world.sends('report')).toMatchObject([{ to: 'operator' }, { to: 'lead', wake: true }])
+  })
+
+  it('by cancellation reaches every descendant, root first, and wakes nobody on the way', () => {
+    const world = begin({}, { requiresResponse: false })
+    world.delegate({ agent: 'deep', under: 'task_2' })
+    world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
+    expect(world.effectsOf('end').map(({ task, state }) => [task, state])).toEqual([
+      ['task_1', 'cancelled'],
+      ['task_2', 'cancelled'],
+      ['task_4', 'cancelled'],
+      ['task_3', 'cancelled'],
+    ])
+    expect(world.effectsOf('wake_parent')).toHaveLength(0)
+  })
+
+  it('by cancellation reaches what outlived a task in between', () => {
+    const world = begin({})
+    world.delegate({ agent: 'deep', under: 'task_2', requiresResponse: false })
+    finish(world, 'task_2')
+    expect(world.task('task_3').state).toBe('pending')
+    world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
+    expect(world.task('task_3').state).toBe('cancelled')
+  })
+
+  it('interrupts a worker that is at it', () => {
+    const world = begin({})
+    world.say('task_2', { type: 'started', by: 'w0' })
+    world.takeOutside()
+    world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
+    expect(world.takeOutside()).toMatchObject([{ type: 'interrupt_agent', agent: 'w0', interrupt: 1 }])
+  })
+})
