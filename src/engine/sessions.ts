@@ -74,6 +74,8 @@ interface Running {
   /** Undefined before its rows are read. */
   attendant?: Attendant
   readonly started: Promise<Session | undefined>
+  /** All that its start does is done. */
+  readonly settled: Promise<void>
 }
 
 const NONCE_BYTES = 9
@@ -81,6 +83,8 @@ const NONCE_BYTES = 9
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, mailroom, log, team, tokens } = options
   const running = new Map<string, Running>()
+  /** Sessions on their way out. */
+  const ending = new Map<string, Promise<unknown>>()
   const paused = new Set<string>()
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
   let known: ReadonlySet<string> = new Set()
@@ -96,10 +100,13 @@ export function createSessions(options: SessionsOptions): Sessions {
     const runtime = runtimeOf(name)
     if (config === undefined || runtime === undefined || running.has(name) || closing) return
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
-    const entry: Running = { started: promise }
+    const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
+    const entry: Running = { started: promise, settled }
     // Before the first await, or two requests at once would start it twice.
     running.set(name, entry)
     try {
+      // Or what is about to end would be found running.
+      await ending.get(name)
       const row = await openSession(name, conversation)
       const attendant = attend(entry, config, runtime, row)
       entry.attendant = attendant
@@ -135,6 +142,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       await record(name, 'error', `could not be started: ${explained(error)}`)
     } finally {
       resolve(undefined)
+      settle()
     }
   }
 
@@ -198,14 +206,24 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   async function stop(name: string) {
     const entry = running.get(name)
-    await store.write((tx) => setWanted(tx, name, false))
-    if (entry === undefined) return
-    await end(name, entry)
-    await revokeToken(name)
+    await Promise.all([
+      store.write((tx) => setWanted(tx, name, false)),
+      // At once, so that a start that is asked for now comes after it.
+      entry === undefined ? undefined : end(name, entry, () => revokeToken(name)),
+    ])
   }
 
-  async function end(name: string, entry: Running) {
+  /** The next start waits for it, and for what is to be done before that. */
+  async function end(name: string, entry: Running, then?: () => Promise<void>) {
     running.delete(name)
+    const ended = Promise.all([ending.get(name), endSession(name, entry), entry.settled]).then(then)
+    const quietly = ended.catch(() => {})
+    ending.set(name, quietly)
+    await ended
+    if (ending.get(name) === quietly) ending.delete(name)
+  }
+
+  async function endSession(name: string, entry: Running) {
     try {
       await entry.attendant?.session()?.stop()
     } catch (error) {

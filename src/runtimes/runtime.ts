@@ -65,8 +65,11 @@ export interface SessionPort {
   said(utterance: Utterance): Promise<void>
   /** A fact about the session, with what it was learnt from. */
   changed(state: SessionState, evidence: string): void
-  /** Evidence that messages came further, at any time, by their ids. */
-  arrived(ids: readonly string[], state: 'submitted' | 'read', evidence: string): void
+  /**
+   * Evidence that messages came further, at any time, by their ids. `queued`: our interrupt took them out of the
+   * conversation before they were answered, so that they have to be given again.
+   */
+  arrived(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
   /** The program asks a person for leave. Resolves with the verdict, or with undefined when `gone` aborts. */
   asked(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
   /** How full the agent's context is, and what was spent. */

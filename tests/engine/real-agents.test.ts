@@ -166,6 +166,18 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns[0]?.ids).toEqual(['msg_2', 'msg_1'])
   })
 
+  it('is given again when an interrupt took it out of the conversation (ask 11)', async () => {
+    await open()
+    worker().become('idle')
+    await send('One')
+    await settle()
+    worker().port.arrived(['msg_1'], 'queued', 'the interrupt took it back')
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_1']])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
   it('is held while the agent is paused, and nothing is interrupted (S1.24)', async () => {
     await open()
     await board.order('request_action', { action: 'pause_session', target: 'Worker' })
@@ -432,6 +444,27 @@ describe('an agent', () => {
     await board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
     await settle()
     expect(board.tokens.authenticate(two.token)).toBeUndefined()
+  })
+
+  it('that is started while it is still being stopped is not found running, and keeps its new token', async () => {
+    await open()
+    const first = worker()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    first.stopped = promise
+    await board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    const spawn = { action: 'spawn_agent', target: 'Worker' }
+    expect(await board.order('request_action', spawn)).toMatchObject({ status: 'ok' })
+    await settle()
+    expect(puppets.started('Worker')).toBe(1)
+    resolve()
+    await settle()
+    expect(puppets.started('Worker')).toBe(2)
+    const { token } = await worker().start.credentials()
+    worker().become('idle')
+    await send('One')
+    await settle()
+    expect(worker().turns).toHaveLength(1)
+    expect(board.tokens.authenticate(token)).toMatchObject({ agent: 'Worker' })
   })
 
   it('that is reset begins a new conversation with a new nonce, and its role in the prompt', async () => {

@@ -12,6 +12,8 @@ export interface Puppet {
   /** What the next deliveries come to. */
   arrival: Arrival | Promise<Arrival> | Error
   whereabouts: 'submitted' | 'absent' | 'unknown'
+  /** A stop takes until then. */
+  stopped: Promise<void>
   become(state: SessionState, evidence?: string): void
 }
 
@@ -52,6 +54,7 @@ function makePuppet(start: AgentStart, port: SessionPort) {
     ended: undefined as 'stop' | 'leave' | undefined,
     arrival: { state: 'submitted', evidence: 'the puppet nodded' } as Puppet['arrival'],
     whereabouts: 'absent' as Puppet['whereabouts'],
+    stopped: Promise.resolve(),
     become(next: SessionState, evidence = 'the test says so') {
       state = next
       port.changed(next, evidence)
@@ -83,6 +86,7 @@ function makePuppet(start: AgentStart, port: SessionPort) {
       return { heard: event }
     },
     async stop() {
+      await puppet.stopped
       puppet.ended = 'stop'
       puppet.become('exited', 'stopped')
     },

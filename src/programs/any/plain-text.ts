@@ -7,11 +7,11 @@ import { StringDecoder } from 'node:string_decoder'
 export interface PlainText {
   push(bytes: Buffer): void
   /** The line the cursor is on. */
-  readonly line: string
+  line(): string
   /** Not in the middle of an escape sequence or a character. */
-  readonly isWhole: boolean
+  isWhole(): boolean
   /** ESC [ ? 2004 h: the program takes a paste as one piece. Undefined before it said anything of it. */
-  readonly isBracketed: boolean | undefined
+  isBracketed(): boolean | undefined
 }
 
 type Mode = 'text' | 'escape' | 'intermediate' | 'csi' | 'string' | 'string-escape'
@@ -117,15 +117,9 @@ export function createPlainText(onLine: (line: string) => void): PlainText {
         at = end + 1
       }
     },
-    get line() {
-      return line
-    },
-    get isWhole() {
-      return mode === 'text' && !isCharacterCut
-    },
-    get isBracketed() {
-      return isBracketed
-    },
+    line: () => line,
+    isWhole: () => mode === 'text' && !isCharacterCut,
+    isBracketed: () => isBracketed,
   }
 }
 

@@ -12,11 +12,13 @@ export interface ConversationOptions {
   readonly port: SessionPort
   readonly log: FollowerLog
   onRecord(record: TranscriptRecord): void
+  onForgotten(ids: readonly string[]): void
 }
 
 /** The conversation that the program has now: its transcript is followed, and how far that came is kept. */
-export function followConversation({ kept: before, port, log, onRecord }: ConversationOptions) {
-  let kept = before
+export function followConversation(options: ConversationOptions) {
+  const { port, log, onRecord, onForgotten } = options
+  let kept = options.kept
   let transcript: Transcript | undefined
   let isKeeping = false
   let closed = false
@@ -34,7 +36,10 @@ export function followConversation({ kept: before, port, log, onRecord }: Conver
     }
     void transcript?.close()
     const { since, position: from, unread } = kept
-    transcript = followTranscript({ file, from, unread, since, port, log, onRecord, onProgress: keepSoon })
+    transcript = followTranscript({
+      ...{ file, from, unread, since, port, log },
+      ...{ onRecord, onForgotten, onProgress: keepSoon },
+    })
     keepSoon()
   }
 

@@ -39,9 +39,10 @@ export function openSession(
   })
   /** It broke off its own answer: the turn does not end with its prompt, but with a dialog. */
   let isInLoop = false
+  let isInterrupting = false
   let closed = false
   const beginning = watchBeginning({ pane, state, isFound: order.found, isResumed: kept.isPrompted })
-  const conversation = followConversation({ kept, port, log, onRecord })
+  const conversation = followConversation({ kept, port, log, onRecord, onForgotten })
 
   // ── what it does ───────────────────────────────────────────────────────────────────────────────
 
@@ -99,6 +100,12 @@ export function openSession(
       case 'halted':
         return endTurn(`record ${record.id} of its transcript says that the request was ${record.kind}`)
     }
+  }
+
+  /** Cancelled by a person, they are not given again: that was the person's will. */
+  function onForgotten(ids: readonly string[]) {
+    if (isInterrupting && !closed)
+      port.arrived(ids, 'queued', 'the interrupt took it out of the conversation before it was answered')
   }
 
   function beginTurn({ prompt }: EventOf<'BeforeAgent'>) {
@@ -167,8 +174,10 @@ export function openSession(
     if (state.now === 'idle') return { stopped: true, evidence: 'it was idle' }
     if (state.now !== 'busy' && state.now !== 'waiting_input')
       return { stopped: false, evidence: `Gemini is ${state.now}` }
+    isInterrupting = true
     await pane.press(['Escape'])
     const stopped = await state.idleWithin(STOP_MS)
+    isInterrupting = false
     return { stopped, evidence: `Gemini was ${state.now} after Escape` }
   }
 

@@ -30,6 +30,8 @@ export interface TranscriptOptions {
   readonly port: SessionPort
   readonly log: FollowerLog
   onRecord(record: TranscriptRecord): void
+  /** The turn was cancelled, with which the program forgets these messages. */
+  onForgotten(ids: readonly string[]): void
   /** A good moment to keep the position. */
   onProgress(): void
 }
@@ -56,6 +58,10 @@ export function followTranscript(options: TranscriptOptions): Transcript {
         port.arrived(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
     }
     if (record.kind === 'answer') await hearAnswer(record)
+    if (record.kind === 'cancelled' && unread.length > 0) {
+      options.onForgotten(unread)
+      unread = []
+    }
     options.onRecord(record)
   }
 
@@ -103,11 +109,17 @@ export async function searchTranscripts(files: readonly string[], id: string): P
     // Written with the first prompt.
     if (!existsSync(file)) continue
     const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
+    let found: string | undefined
+    let isAnswered = false
     for await (const line of lines) {
-      if (!line.includes(id)) continue
+      if (found === undefined && !line.includes(id)) continue
       const record = readRecord(line)
-      if (record?.kind === 'prompt' && messageIdsIn(record.text).includes(id)) return record.id
+      if (record?.kind === 'prompt' && messageIdsIn(record.text).includes(id)) found ??= record.id
+      if (record?.kind === 'answer') isAnswered = found !== undefined
+      // With the turn it forgets the prompt.
+      if (record?.kind === 'cancelled' && !isAnswered) found = undefined
     }
+    if (found !== undefined) return found
   }
   return undefined
 }

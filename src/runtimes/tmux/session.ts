@@ -28,7 +28,9 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   const { server, clock, log, name, pane, processes, port } = options
   let program: ProgramSession | undefined
   let end: string | undefined
-  const { promise: ended, resolve: tellEnd } = Promise.withResolvers<string>()
+  const { promise: ended, resolve } = Promise.withResolvers<string>()
+  // Only while it starts: a promise that is never kept holds on to all that waits for it.
+  let tellEnd: ((how: string) => void) | undefined = resolve
 
   const stopListening = server.listen(pane.id, {
     died: (how) => void finish(how, true),
@@ -40,7 +42,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     stopListening()
     const shown = isPaneThere ? await pane.lastWords().catch(() => '') : ''
     end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
-    tellEnd(end)
+    tellEnd?.(end)
     pane.stir()
     // What it left running is of no use without it, and would be in the way of the next one.
     endProcesses(processes).catch((error: unknown) =>
@@ -58,6 +60,8 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   } catch (error) {
     stopListening()
     throw error
+  } finally {
+    tellEnd = undefined
   }
   if (end !== undefined) {
     program.exited(end)

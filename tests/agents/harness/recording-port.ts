@@ -14,7 +14,7 @@ export interface Asked extends PermissionQuestion {
 
 export interface Arrived {
   readonly ids: readonly string[]
-  readonly state: 'submitted' | 'read'
+  readonly state: 'submitted' | 'read' | 'queued'
   readonly evidence: string
 }
 

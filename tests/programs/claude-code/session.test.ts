@@ -36,7 +36,7 @@ describe('following Claude Code', () => {
   it('finds the status file of a child of a wrapper by its session', async () => {
     rig = await openRig({}, true)
     const status = { sessionId: 's1', status: 'idle', statusUpdatedAt: Date.now() + 1 }
-    writeFileSync(join(rig.root, 'sessions', '9999.json'), JSON.stringify(status))
+    writeFileSync(join(rig.root, 'sessions', `${process.pid}.json`), JSON.stringify(status))
     await rig.hook('SessionEnd')
     await rig.state('idle')
   })

@@ -17,12 +17,14 @@ describe('the transcript of Gemini', () => {
   let folder: string
   let port: RecordingPort
   let kinds: string[]
+  let forgotten: string[]
   let open: Transcript | undefined
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orc-gemini-'))
     port = createRecordingPort()
     kinds = []
+    forgotten = []
   })
   afterEach(async () => {
     await open?.close()
@@ -38,6 +40,7 @@ describe('the transcript of Gemini', () => {
       port: port.port,
       log: { warn: () => {} },
       onRecord: ({ kind }) => kinds.push(kind),
+      onForgotten: (ids) => forgotten.push(...ids),
       onProgress: () => {},
     })
     await open.settled()
@@ -51,6 +54,29 @@ describe('the transcript of Gemini', () => {
       { text: expect.stringMatching(/^TOOL SAID/), channel: 'transcript' },
     ])
     expect(kinds).toEqual(['prompt', 'answer', 'answer'])
+  })
+
+  it('does not hold a message any more whose turn was cancelled before an answer (C27)', async () => {
+    const timestamp = '2026-11-15T08:27:59.558Z'
+    const line = (id: string, type: string, content: unknown) =>
+      `${JSON.stringify({ id, timestamp, type, content })}\n`
+    const message = (id: string) => [
+      { text: `[ORCHUB MESSAGE ${id}]\n\nHello\n\n[END ORCHUB MESSAGE ${id}]` },
+    ]
+    const file = join(folder, 'session.jsonl')
+    await writeFile(
+      file,
+      line('a', 'user', message('msg_1')) +
+        line('b', 'info', 'Request cancelled.') +
+        line('c', 'user', message('msg_2')) +
+        line('d', 'gemini', 'I hear only the second.') +
+        line('e', 'info', 'Request cancelled.'),
+    )
+    await follow(file)
+    expect(forgotten).toEqual(['msg_1'])
+    expect(port.arrived.filter(({ state }) => state === 'read')).toMatchObject([{ ids: ['msg_2'] }])
+    expect(await searchTranscripts([file], 'msg_1')).toBeUndefined()
+    expect(await searchTranscripts([file], 'msg_2')).toBe('c')
   })
 
   it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {

@@ -1,0 +1,59 @@
+/** The whole product in a process of its own: store, door, engine, tmux, API. Told by the bench what to tell of itself. */
+
+import type { ConfigInput } from '../../src/config.ts'
+import { defineConfig } from '../../src/config.ts'
+import { startOrchub } from '../../src/main.ts'
+import type { SqlValue } from '../../src/store/store.ts'
+import { answerParent } from './child.ts'
+
+export interface ServiceOrder {
+  folder: string
+  config: ConfigInput
+}
+
+const order = JSON.parse(process.argv[2]!) as ServiceOrder
+const config = defineConfig(order.config, { file: `${order.folder}/orc.yaml` })
+const say =
+  (level: string) =>
+  (fields: Record<string, unknown>, text: string): void =>
+    void process.stderr.write(`${level}: ${text} ${JSON.stringify(fields)}\n`)
+const orchub = await startOrchub({
+  config,
+  port: 0,
+  log: { debug() {}, info() {}, warn: say('warning'), error: say('error') },
+})
+const { store, sessions, verdicts } = orchub.switchboard
+
+/** When a command was heard and when its message was given to the runtime, by the monotonic clock. */
+const stages = new Map<string, { heard?: number; given?: number }>()
+const stage = (id: string, more: { heard?: number; given?: number }) =>
+  stages.set(id, { ...stages.get(id), ...more })
+const now = () => Number(process.hrtime.bigint())
+orchub.switchboard.onHandled((_, receipt, ms) => {
+  if (receipt.status === 'delivered') stage(receipt.message_id, { heard: now() - ms * 1e6 })
+})
+for (const { name } of config.agents) {
+  const session = sessions.session(name)
+  if (session === undefined) continue
+  const deliver = session.deliver.bind(session)
+  session.deliver = (turn) => {
+    for (const id of turn.ids) stage(id, { given: now() })
+    return deliver(turn)
+  }
+}
+
+answerParent({
+  rows: ({ sql, params = [] }: { sql: string; params?: SqlValue[] }) => store.all(sql, params),
+  start: (names: string[]) => Promise.all(names.map((name) => sessions.start(name))),
+  state: (name: string) => sessions.session(name)?.state,
+  /** tmux's id of its pane is the end of the command that shows it. */
+  pane: (name: string) => sessions.session(name)?.view?.at(-1)?.split('.').at(-1),
+  screen: (name: string) => sessions.session(name)?.screen?.(60),
+  approve: (id: string) => verdicts.decide({ kind: 'operator' }, id, { decision: 'approve' }),
+  memory() {
+    for (let again = 0; again < 4; again++) globalThis.gc!()
+    return process.memoryUsage()
+  },
+  stages: () => [...stages],
+  close: () => orchub.close('end'),
+})
