@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg, totalmem } from 'node:os'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { endOnSignals } from './delivery/endings.ts'
 import { runPanes } from './delivery/panes.ts'
 import { PROGRAMS, runProgram } from './delivery/programs.ts'
 import { runRaw } from './delivery/raw.ts'
@@ -33,17 +34,26 @@ if (unknown.length > 0) throw new Error(`no part ${unknown.join(', ')}; there ar
 const wanted = values.only.length > 0 ? values.only : values.quick ? ['raw', 'panes'] : names
 const size = values.quick ? QUICK : FULL
 
-const measured: Measured = { programs: {} }
-const before = loadavg()[0]!
-if (wanted.includes('raw')) measured.raw = await runRaw(size.raw)
-if (wanted.includes('panes')) measured.panes = await runPanes({ panes: 100, deliveries: size.panes })
+endOnSignals()
+const loads: Record<string, readonly [number, number]> = {}
+const measured: Measured = { programs: {}, loads }
+if (wanted.includes('raw')) measured.raw = await withLoad('raw', () => runRaw(size.raw))
+if (wanted.includes('panes')) {
+  measured.panes = await withLoad('panes', () => runPanes({ panes: 100, deliveries: size.panes }))
+}
 for (const which of PROGRAMS) {
-  if (wanted.includes(which.agent)) measured.programs[which.agent] = await runProgram(which, size.program)
+  if (!wanted.includes(which.agent)) continue
+  measured.programs[which.agent] = await withLoad(which.agent, () => runProgram(which, size.program))
 }
 measured.machine = describeMachine()
 
 const kept = values.quick ? { programs: {} } : readKept()
-const all: Measured = { ...kept, ...measured, programs: { ...kept.programs, ...measured.programs } }
+const all: Measured = {
+  ...kept,
+  ...measured,
+  programs: { ...kept.programs, ...measured.programs },
+  loads: { ...kept.loads, ...loads },
+}
 if (!values.quick) {
   mkdirSync(dirname(KEPT), { recursive: true })
   writeFileSync(KEPT, JSON.stringify(all))
@@ -51,6 +61,13 @@ if (!values.quick) {
 const report = renderReport(values.write ? all : measured)
 console.log(`\n${report}`)
 if (values.write && !values.quick) writeFileSync(join(ROOT, 'docs', 'delivery.md'), report)
+
+async function withLoad<Result>(part: string, run: () => Promise<Result>): Promise<Result> {
+  const before = loadavg()[0]!
+  const result = await run()
+  loads[part] = [before, loadavg()[0]!]
+  return result
+}
 
 function readKept(): Measured {
   try {
@@ -63,6 +80,5 @@ function readKept(): Measured {
 function describeMachine(): string {
   const tmux = execFileSync('tmux', ['-V'], { encoding: 'utf8' }).trim()
   const [{ model }, memory] = [cpus()[0]!, Math.round(totalmem() / 2 ** 30)]
-  const load = `load average ${before.toFixed(1)} before and ${loadavg()[0]!.toFixed(1)} after`
-  return `${cpus().length} × ${model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${tmux}; ${load}`
+  return `${cpus().length} × ${model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${tmux}`
 }

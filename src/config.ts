@@ -25,6 +25,7 @@ export type { AgentConfig, Config } from './config/resolve.ts'
 export { type ConfigInput, configJsonSchema, type ProgramName, type RuntimeName } from './config/schema.ts'
 export { type Env, stateFolder } from './config/state-folder.ts'
 export type { StoreConfig } from './config/store-url.ts'
+export type { CheckConfig, TasksConfig } from './config/tasks.ts'
 
 export interface ConfigOptions {
   /** The file the text came from: relative paths and the state folder go by it. Without it, by the working folder. */

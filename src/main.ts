@@ -86,6 +86,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       clock,
       log,
       redact: redactor.redact,
+      models,
       runtimes: runtimesOn({
         clock,
         log,

@@ -65,8 +65,9 @@ export async function startChild(file: string, order: unknown, execArgv: string[
   }
 }
 
-/** In the child. It ends when the bench does, however that ends. */
+/** In the child. It ends when the bench does, however that ends, and by nothing else: Ctrl-C reaches us all. */
 export function answerParent(answers: Answers & { close(): Promise<void> }): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {})
   process.on('message', async ({ id, question, argument }: Asked) => {
     try {
       const answer = question === 'ready' ? true : await answers[question]!(argument as never)

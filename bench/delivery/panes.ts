@@ -12,8 +12,17 @@ export interface PanesResult {
   readonly noisy: number
   readonly tally: Tally
   readonly latencies: readonly number[]
-  /** Bytes of the service for one more idle agent. */
-  readonly memory: { readonly heap: number; readonly resident: number; readonly agents: number }
+  readonly memory: Memory
+}
+
+/** Of the service, in bytes for an idle agent, after garbage collection. */
+export interface Memory {
+  readonly agents: number
+  /** All that was added from the first agent to the last, over their number: code that was compiled meanwhile, too. */
+  readonly heap: number
+  readonly resident: number
+  /** The median of what ten more added. */
+  readonly tenMore: number
 }
 
 export interface PanesOptions {
@@ -29,27 +38,22 @@ const NOISY = anyAgent([
 ])
 const NOISY_SHARE = 0.1
 const WARM_UP = 100
-const LOADING = 30
 const BATCH = 50
 const AT_ONCE = 10
 
 export async function runPanes({ panes, deliveries }: PanesOptions): Promise<PanesResult> {
   const progress = startProgress(`with ${panes} panes`, deliveries)
   const noisy = named('Noisy', Math.round(panes * NOISY_SHARE))
-  const silent = named('Quiet', panes - noisy.length - 2)
-  const [first, quiet] = [silent.slice(0, LOADING), silent.slice(LOADING)]
+  const quiet = named('Quiet', panes - noisy.length - 2)
   const others = Object.fromEntries([
-    ...silent.map((name) => [name, { ...QUIET, autostart: false }]),
+    ...quiet.map((name) => [name, { ...QUIET, autostart: false }]),
     ...noisy.map((name) => [name, { ...NOISY, autostart: false }]),
   ])
   const scene = await openScene({ carrier: 'service.ts', others, execArgv: ['--expose-gc'] })
   try {
     await deliverOneByOne(scene, WARM_UP)
-    // Before the count: what is loaded and compiled with the first ones is not the cost of each.
-    await startAll(scene.child, first)
-    await idle(scene.child, first)
     const memory = await measureMemory(scene.child, quiet)
-    await startAll(scene.child, noisy)
+    await startAll(scene.child, [...quiet.slice(memory.agents), ...noisy])
     const latencies: number[] = []
     while (latencies.length < deliveries) {
       const delivered = await deliverOneByOne(scene, Math.min(BATCH, deliveries - latencies.length))
@@ -57,33 +61,28 @@ export async function runPanes({ panes, deliveries }: PanesOptions): Promise<Pan
       progress.at(latencies.length, `p50 ${milliseconds(quantile(latencies, 0.5))}`)
     }
     progress.end()
-    return {
-      panes,
-      noisy: noisy.length,
-      latencies,
-      tally: await count(scene, 0),
-      memory,
-    }
+    return { panes, noisy: noisy.length, latencies, memory, tally: await count(scene, 0) }
   } finally {
     await scene.close()
   }
 }
 
-/** The median of what ten more add: a function that is compiled or a pool that is filled meanwhile is no agent's cost. */
-async function measureMemory(child: Child, names: readonly string[]): Promise<PanesResult['memory']> {
-  const heap: number[] = []
-  const first = await child.ask<NodeJS.MemoryUsage>('memory')
-  let before = first
+async function measureMemory(child: Child, names: readonly string[]): Promise<Memory> {
+  const used: NodeJS.MemoryUsage[] = [await child.ask('memory')]
   for (let from = 0; from + AT_ONCE <= names.length; from += AT_ONCE) {
     const batch = names.slice(from, from + AT_ONCE)
     await startAll(child, batch)
     await idle(child, batch)
-    const after = await child.ask<NodeJS.MemoryUsage>('memory')
-    heap.push((after.heapUsed + after.external - before.heapUsed - before.external) / AT_ONCE)
-    before = after
+    used.push(await child.ask('memory'))
   }
-  const agents = heap.length * AT_ONCE
-  return { heap: median(heap), resident: (before.rss - first.rss) / agents, agents }
+  const heap = used.map((usage) => usage.heapUsed + usage.external)
+  const agents = (used.length - 1) * AT_ONCE
+  return {
+    agents,
+    heap: (heap.at(-1)! - heap[0]!) / agents,
+    resident: (used.at(-1)!.rss - used[0]!.rss) / agents,
+    tenMore: median(heap.slice(1).map((bytes, index) => (bytes - heap[index]!) / AT_ONCE)),
+  }
 }
 
 function named(kind: string, count: number): string[] {

@@ -8,6 +8,7 @@ import { prepareHome } from '../../tests/agents/harness/home.ts'
 import { endProcessesOf } from '../../tests/agents/harness/leftovers.ts'
 import { startModelServer } from '../../tests/fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../../tests/fakes/model-server/play.ts'
+import { endWithBench } from './endings.ts'
 import { createRecord } from './record.ts'
 import { openScene, type Scene } from './scene.ts'
 
@@ -65,11 +66,11 @@ export async function openRealScene({ agent, program }: RealProgram): Promise<Re
   const home = await prepareHome(agent, {
     ...{ folder: join(root, 'home'), cwd, modelUrl: model.url, key: 'sk-ant-fake-receiver' },
   })
-  async function clear() {
+  const clear = endWithBench(async () => {
     await endProcessesOf(home.env.HOME)
     await model.close()
     rmSync(root, { recursive: true, force: true, maxRetries: 5 })
-  }
+  })
   const receiver = { agent: { program, folder: cwd, with: home.settings }, record }
   const scene = await openScene({ carrier: 'service.ts', receiver }).catch(async (error: unknown) => {
     await clear()

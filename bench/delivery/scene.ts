@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { type Child, startChild } from './child.ts'
+import { endWithBench } from './endings.ts'
 import { asCommand, cleaned, type Sent } from './messages.ts'
 import { followRecord, type RecordReader } from './record.ts'
 import { openSpeaker } from './speaker.ts'
@@ -91,9 +92,12 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
     await clear()
     throw error
   })
-  await idle(child, ['Sender', 'Receiver']).catch(async (error: unknown) => {
+  const close = endWithBench(async () => {
     await child.close()
     await clear()
+  })
+  await idle(child, ['Sender', 'Receiver']).catch(async (error: unknown) => {
+    await close()
     throw error
   })
 
@@ -139,10 +143,7 @@ export async function openScene(options: SceneOptions): Promise<Scene> {
       await record.until(() => has(said), timeoutMs)
       return said.marks.map((mark) => Number(arrivals.get(mark)! - said.at) / 1e6)
     },
-    async close() {
-      await child.close()
-      await clear()
-    },
+    close,
   }
 }
 

@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { type Config, defineConfig } from '../config.ts'
-import { type Orchub, ownCommand, startOrchub } from '../main.ts'
+import { type Orchub, openOffline, ownCommand, startOrchub } from '../main.ts'
 import type { AuditEntry } from '../model/audit-entry.ts'
 import { AppError } from '../model/errors.ts'
 import { demoTeam, type Stage } from './demo/team.ts'
@@ -21,6 +22,7 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
   const hasTmux = isOnPath('tmux')
   const team = demoTeam(hasTmux ? inTerminals(stateFolder) : inProcess)
   const config = defineConfig(team, { env: { ORC_HOME: stateFolder } })
+  if (hasTmux) await endLastOne(config)
   const orchub = await startOnFreePort(config)
   const home = relative(folder, stateFolder) || stateFolder
   orchub.switchboard.store.onCommit((entries) => {
@@ -45,6 +47,16 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
     write(line)
   }
   return orchub
+}
+
+/** The agents of a demo that was killed play on in their terminals, and would be found in the middle of their scripts. */
+async function endLastOne(config: Config): Promise<void> {
+  const tmux = (command: string) => spawnSync('tmux', ['-L', config.tmux.socket, command]).status === 0
+  if (!tmux('list-sessions')) return
+  // Whoever can open the store knows that no other demo runs here.
+  const store = await openOffline(config)
+  tmux('kill-server')
+  await store.close()
 }
 
 /** Each agent is a program in a real terminal, which reads what is pasted there and speaks by printing. */

@@ -26,19 +26,19 @@ export function noTeam(configFile: string | undefined): AppError {
 export function notRunning({ configFile, stateFolder }: Place): AppError {
   const isMissing = configFile === undefined ? stateFolder === undefined : !existsSync(configFile)
   if (isMissing) return noTeam(configFile)
-  return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${serveCommand(configFile)}`)
+  return fault('SERVICE_UNREACHABLE', 'The service is not running', `Start it: ${upCommand(configFile)}`)
 }
 
 export function hasEnded({ configFile }: Place, pid: number): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
     `The service is not running: process ${pid} has ended`,
-    `Start it: ${serveCommand(configFile)}. If it runs where its process cannot be seen, as in a container, set ORC_URL.`,
+    `Start it: ${upCommand(configFile)}. If it runs where its process cannot be seen, as in a container, set ORC_URL.`,
   )
 }
 
-function serveCommand(configFile: string | undefined): string {
-  return configFile === undefined ? 'orc serve' : `orc serve --config ${configFile}`
+function upCommand(configFile: string | undefined): string {
+  return configFile === undefined ? 'orc up' : `orc up --config ${configFile}`
 }
 
 export function unreachable(address: string, cause: NodeJS.ErrnoException): AppError {
@@ -47,7 +47,7 @@ export function unreachable(address: string, cause: NodeJS.ErrnoException): AppE
     'SERVICE_UNREACHABLE',
     `The service at ${address} does not answer: ${cause.message || cause.code}`,
     neverArrived
-      ? 'Start it: orc serve. `orc doctor` says more.'
+      ? 'Start it: orc up. `orc doctor` says more.'
       : 'Whether the command was carried out is not known; `orc messages` or `orc audit --since 1m` shows it.',
     cause,
   )
@@ -75,7 +75,7 @@ export function noToken(file: string | undefined, cause: unknown): AppError {
     return fault(
       'UNAUTHENTICATED',
       `There is no token: ORC_TOKEN is not set, and ${place}`,
-      "The service makes the operator's file when it starts: orc serve. An agent gets its token from: orc token AGENT",
+      "The service makes the operator's file when it starts: orc up. An agent gets its token from: orc token AGENT",
     )
   }
   if (code !== undefined) {

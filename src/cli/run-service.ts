@@ -3,7 +3,7 @@ import { AppError } from '../model/errors.ts'
 import { openLog } from './log.ts'
 import { loadTeam } from './offline.ts'
 import { complain, ifTaken, paint, plain, print, printJson } from './output.ts'
-import { stopSignal } from './stop-signal.ts'
+import { watchStopSignal } from './stop-signal.ts'
 import type { Invocation } from './verb.ts'
 
 export interface Running {
@@ -18,11 +18,14 @@ export async function runService(
   { place, option, json, program }: Invocation,
   { agents, farewell }: Running,
 ): Promise<number> {
+  // Before anything is started, so that what a signal finds half started is ended properly too.
+  const signal = watchStopSignal()
   const { readTeam, startOrchub } = await import('../main.ts')
   const config = await loadTeam(place, { read: readTeam, onWarnings })
   const port = portOf(option('port'))
   const host = option('host')
   const log = await openLog(option('log-level') ?? 'info')
+  if (signal.came()) return 0
   const orchub = await startOrchub({
     config,
     log,
@@ -30,8 +33,6 @@ export async function runService(
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   })
-  // From here on the signals end it properly, whatever happens to the lines below.
-  const stopped = stopSignal()
   const version = await program.version()
   const facts = {
     url: orchub.url,
@@ -41,8 +42,8 @@ export async function runService(
     state: config.stateFolder,
   }
   // Whoever started it may have read enough: that is no reason to end.
-  ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
-  const wanted = await Promise.race([stopped.then(() => agents), orchub.stopAsked])
+  if (!signal.came()) ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
+  const wanted = await Promise.race([signal.promise.then(() => agents), orchub.stopAsked])
   await orchub.close(wanted)
   return 0
 }

@@ -35,6 +35,51 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
   list_agents: { fields: [] },
   context_status: { fields: ['agent'] },
   acknowledge: { fields: ['agent', 'ids'], required: ['ids'], body: 'ids' },
+  delegate: {
+    fields: [
+      'from',
+      'to',
+      'task',
+      'context',
+      'requires_response',
+      'checks',
+      'timeout_seconds',
+      'in_response_to',
+      'message_id',
+    ],
+    required: ['to', 'task'],
+    body: 'task',
+  },
+  report: {
+    fields: ['from', 'to', 'status', 'in_response_to', 'message_id', 'result'],
+    required: ['status', 'result'],
+    body: 'result',
+  },
+  query: {
+    fields: ['from', 'to', 'question', 'requires_response', 'in_response_to', 'message_id'],
+    required: ['question'],
+    body: 'question',
+  },
+  answer: {
+    fields: ['from', 'to', 'in_response_to', 'message_id', 'answer'],
+    required: ['answer'],
+    body: 'answer',
+  },
+  request_user_input: {
+    fields: ['from', 'question', 'context', 'awaiting_response', 'in_response_to', 'message_id'],
+    required: ['question'],
+    body: 'question',
+  },
+  user_response: {
+    fields: ['to', 'in_response_to', 'message_id', 'answer'],
+    required: ['answer'],
+    body: 'answer',
+  },
+  task_action: {
+    fields: ['from', 'task_id', 'action', 'seconds', 'text'],
+    required: ['task_id', 'action'],
+    body: 'text',
+  },
 }
 
 /** A command in the shell form, before anyone knows its parameters. */

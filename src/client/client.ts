@@ -142,6 +142,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     receive: (options: ReceiveOptions, handler: (message: MailAnswer) => Promise<void> | void) =>
       receiveMail({ next, acknowledge }, options, handler),
 
+    tasks: (query: QueryOf<'tasks'> = {}) => get<AnswerOf<'tasks'>>('/api/v1/tasks', query),
+    task: (id: string) => get<AnswerOf<'task'>>(`/api/v1/tasks/${encodeURIComponent(id)}`),
+
     humanRequests: (query: QueryOf<'humanRequests'> = {}) =>
       get<AnswerOf<'humanRequests'>>('/api/v1/human-requests', query),
     decide: (id: string, verdict: BodyOf<'decide'>) =>

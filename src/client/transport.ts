@@ -137,7 +137,7 @@ export function parse(text: string): unknown {
 
 function unreachable(url: string, cause: unknown): ClientError {
   return new ClientError('SERVICE_UNREACHABLE', `The service at ${url} does not answer`, {
-    hint: 'Start it with `orc serve`, or check the address.',
+    hint: 'Start it with `orc up`, or check the address.',
     cause,
   })
 }

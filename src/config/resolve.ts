@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import type { AgentPolicy, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
+import { parseDuration } from './duration.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
@@ -10,6 +11,7 @@ import type { Locate, Report } from './problem.ts'
 import { type ConfigInput, PROGRAMS, type ProgramName, type RuntimeName } from './schema.ts'
 import { type Env, folderOf, stateFolder } from './state-folder.ts'
 import { resolveStore, type StoreConfig } from './store-url.ts'
+import { resolveTasks, type TasksConfig } from './tasks.ts'
 import { checkParents, type Roster, readRoster } from './team.ts'
 
 export interface AgentConfig extends AgentPolicy {
@@ -23,6 +25,11 @@ export interface AgentConfig extends AgentPolicy {
   /** The settings of the program or runtime, which checks them. */
   readonly with: Readonly<Record<string, unknown>>
   readonly autostart: boolean
+  /** Started when something is delegated to it, even after it was stopped. */
+  readonly onDemand: boolean
+  /** How long it may have nothing to do before it is stopped; absent: for ever. */
+  readonly stopWhenIdleMs?: number
+  readonly capabilities: readonly string[]
 }
 
 /** orc.yaml with every default filled in, names canonical, durations in milliseconds, paths absolute. Frozen. */
@@ -35,6 +42,7 @@ export interface Config extends Policy {
   readonly prices: Prices
   /** By the name that orc.yaml gives them. */
   readonly models: Readonly<Record<string, ModelConfig>>
+  readonly tasks: TasksConfig
   readonly tmux: TmuxConfig
   readonly service: ServiceConfig
   readonly store: StoreConfig
@@ -69,6 +77,7 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
     limits: resolveLimits(input.limits ?? {}),
     prices: resolvePrices(input, warn),
     models,
+    tasks: resolveTasks(input.tasks ?? {}, models, report),
     tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
     service: resolveService(input.service ?? {}, places.folder, report, warn),
     store: resolveStore(input.store?.url, places, report, warn),
@@ -106,6 +115,14 @@ function resolveAgents(
         'key',
       )
     }
+    if (agent.stop_when_idle !== undefined && agent.on_demand !== true) {
+      warn(
+        [...path, 'stop_when_idle'],
+        'stops the agent, and nothing starts it again',
+        'Add "on_demand: true", so that a task does.',
+        'key',
+      )
+    }
     return {
       name,
       ...(parent !== undefined && { parent }),
@@ -118,7 +135,10 @@ function resolveAgents(
       folder: agent.folder === undefined ? folder : resolve(folder, agent.folder),
       deliver: agent.deliver ?? 'together',
       with: agent.with ?? {},
-      autostart: agent.autostart ?? true,
+      autostart: agent.autostart ?? agent.on_demand !== true,
+      onDemand: agent.on_demand ?? false,
+      ...(agent.stop_when_idle !== undefined && { stopWhenIdleMs: parseDuration(agent.stop_when_idle) }),
+      capabilities: agent.capabilities ?? [],
     }
   })
   checkParents(parents, report)

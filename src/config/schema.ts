@@ -44,6 +44,8 @@ const off = z.union([z.literal('off'), z.literal(false)])
 const count = (most: number) => z.int().min(1).max(most)
 const money = z.number().positive().max(1_000_000)
 
+const duration = z.string().regex(DURATION, { error: 'is not a duration' })
+
 const Who = (text: string) => anyNumber(z.array(someone).min(1), text)
 const Narrowing = (text: string) => anyNumber(z.array(someone), text)
 
@@ -107,6 +109,22 @@ const AgentSchema = z
       .describe(
         'Whether the runtime starts the agent together with the service (default: true), or only when asked with spawn_agent.',
       ),
+    on_demand: z
+      .boolean()
+      .optional()
+      .describe(
+        'true: started when something is delegated to it, even if it was stopped, and not with the service. Default: false.',
+      ),
+    stop_when_idle: duration
+      .optional()
+      .describe(
+        'Stopped after it had nothing to do for so long, its conversation kept: 10m. Default: never. Goes with "on_demand: true".',
+      ),
+    capabilities: z
+      .array(line)
+      .max(50)
+      .nullish()
+      .describe('What it is good at, in words that tasks are matched with: [python, "data analysis"].'),
   })
   .nullable()
   .describe('One agent. Nothing in it is required.')
@@ -201,6 +219,47 @@ const PriceSchema = z
   })
   .describe('What a model costs, per million tokens.')
 
+const TasksSchema = z
+  .strictObject({
+    timeout: duration
+      .optional()
+      .describe('Working time of a task, the waits for others not counted. Default: 5m.'),
+    retries: z
+      .int()
+      .min(0)
+      .max(5)
+      .optional()
+      .describe('How often a failed task is tried again, after 1, 2, 4, 8 and 16 s. Default: 3.'),
+    depth: count(20).optional().describe('How deep delegations may go. Default: 5.'),
+    reminders: z
+      .int()
+      .min(0)
+      .max(10)
+      .optional()
+      .describe('How often an agent that forgets to report is reminded. Default: 2.'),
+    checks: z
+      .record(
+        name,
+        z.strictObject({
+          command: z
+            .string()
+            .min(1)
+            .max(4000)
+            .describe("A command for the shell, run in the worker's folder."),
+          timeout: duration.optional().describe('After which it has failed. Default: 5m.'),
+        }),
+      )
+      .nullish()
+      .describe(
+        'Commands that a delegation may name, by a name of your choice: { tests: { command: "npm test" } }. A report of completed counts only if they exit with 0.',
+      ),
+    judge: z
+      .union([off, name])
+      .optional()
+      .describe('A name from "models": that model judges every report of completed. Default: off.'),
+  })
+  .nullish()
+
 const TmuxSchema = z
   .strictObject({
     socket: z
@@ -270,6 +329,7 @@ export const ConfigSchema = z
       .describe(
         'Language models that the service may call, by a name of your choice: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
       ),
+    tasks: TasksSchema.describe('What is delegated: how long, how often, how deep, and how it is checked.'),
     tmux: TmuxSchema.describe('The terminals of the agents.'),
     service: ServiceSchema.describe('Where the API listens.'),
     store: StoreSchema.describe('Where state is kept.'),

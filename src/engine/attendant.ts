@@ -1,7 +1,7 @@
 import type { SessionState } from '../model/agent.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Priority } from '../model/message.ts'
-import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
+import type { Arrival, Session, SessionPort, Turn, Whereabouts } from '../runtimes/runtime.ts'
 import { countQueued, doubtfulDeliveries } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import { keepInSession } from '../store/sessions.ts'
@@ -42,17 +42,25 @@ export interface AttendantOptions {
   meter: Meter
   clock: Clock
   log: Log
-  /** Names the runtime in the evidence. */
+  /** Names the runtime in the evidence, and beside what is kept. */
   runtime: string
   deliver: 'together' | 'single'
   isPaused(): boolean
   listen(answer: (answer: Answer) => Promise<void>): Listener
   changed(state: SessionState, evidence: string): Promise<void>
+  turnBegan(): void
+  /** All that it said in the turn was carried out, and no answer begins another one. */
+  turnEnded(lastWords: string): void
 }
 
 interface WaitingAnswer extends Answer {
   arrived(): void
+  /** How often it was given without a sign that it arrived. */
+  tries: number
 }
+
+/** An answer whose arrival nobody knows of may come twice, rather than not at all; but not for ever. */
+const ANSWER_TRIES = 3
 
 /** What one turn holds at most: a terminal takes it in one paste. The rest is the next turn. */
 const TURN = { messages: 50, bytes: 150_000 }
@@ -63,6 +71,8 @@ const TRY_AGAIN_MS = 2000
 /** A delivery that could not begin, such as before a person's draft, is tried again when the session changes, and after this. */
 const NOT_NOW_MS = 5000
 const LABEL_MS = 200
+/** Of what an agent said last, for whoever has to go on without its report. */
+const LAST_WORDS = 2000
 const COUNTED = 100
 
 export function createAttendant(options: AttendantOptions): Attendant {
@@ -74,40 +84,55 @@ export function createAttendant(options: AttendantOptions): Attendant {
   const doubtful = new Map<number, { isNoted: boolean }>()
   /** Handed out with their own commit, and not given yet. */
   let taken: Mail[] = []
+  /** Turns of which nobody knows whether they arrived, with the answers in them. */
+  const unproven: { keys: readonly number[]; given: readonly WaitingAnswer[] }[] = []
+  /** Ends the wait of a delivery that has not begun. */
+  let withdraw: ((why: string) => void) | undefined
   let delivering = false
   let wanted = false
   let dismissed = false
   let turnBegan: number | undefined
+  let lastState: SessionState | undefined
+  let lastWords = ''
   let noticedAt = Number.NEGATIVE_INFINITY
   let cancelLater: (() => void) | undefined
   let cancelLabel: (() => void) | undefined
   let keeping: { value: unknown; kept: Promise<void> } | undefined
 
   const listener = options.listen((answer) => {
-    if (!answer.wakes && answer.handedOut.length === 0) {
-      answers.push({ ...answer, arrived() {} })
+    if (!answer.wakes) {
+      answers.push({ ...answer, arrived() {}, tries: 0 })
       return Promise.resolve()
     }
     return new Promise((resolve) => {
-      answers.push({ ...answer, arrived: resolve })
+      answers.push({ ...answer, arrived: resolve, tries: 0 })
       look()
     })
   })
 
   const port: SessionPort = {
-    said: (utterance) => listener.hear(utterance),
+    said(utterance) {
+      const earlier = utterance.key === undefined ? lastWords : ''
+      lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
+      return listener.hear(utterance)
+    },
     changed(state, evidence) {
       if (dismissed) return
-      if (state === 'busy') turnBegan = clock.now()
-      else listener.endTurn()
+      if (state === 'busy') beginTurn()
+      else void endTurn(state === 'idle' && lastState !== 'idle')
+      lastState = state
       options.permissions.watch(name, state === 'waiting_input')
       void options.changed(state, evidence).then(look)
       label()
     },
     arrived(ids, state, evidence) {
       if (dismissed) return
-      move(keysOf(ids), state, evidence).catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'evidence of a delivery could not be stored'),
+      // Taken back by our own interrupt: the only way down the ladder.
+      const takenBack = state === 'queued'
+      move(keysOf(ids), state, evidence, takenBack).then(
+        () => (takenBack ? look() : undefined),
+        (error: unknown) =>
+          log.error({ agent: name, err: error }, 'evidence of a delivery could not be stored'),
       )
     },
     asked: (question, gone) => options.permissions.ask(name, question, gone),
@@ -127,19 +152,32 @@ export function createAttendant(options: AttendantOptions): Attendant {
       keeping = next
       next.kept = Promise.resolve().then(() => {
         keeping = undefined
-        return store.write((tx) => keepInSession(tx, name, JSON.stringify(next.value)))
+        const kept = JSON.stringify({ runtime: options.runtime, value: next.value })
+        return store.write((tx) => keepInSession(tx, name, kept))
       })
       return next.kept
     },
   }
 
-  async function move(keys: readonly number[], state: Arrival['state'], evidence: string) {
-    if (keys.length === 0) return
-    for (const key of keys) {
-      if (state === 'uncertain') doubtful.set(key, { isNoted: true })
-      else doubtful.delete(key)
-    }
-    await store.write((tx) => mailroom.moved(tx, name, keys, state, evidence))
+  function beginTurn() {
+    turnBegan = clock.now()
+    if (lastState !== 'busy' && lastState !== 'waiting_input') lastWords = ''
+    options.turnBegan()
+  }
+
+  async function endTurn(isOver: boolean) {
+    await listener.endTurn()
+    // An answer that it waits for, or mail, has begun another turn: that one's end counts.
+    if (!isOver || dismissed || session?.state !== 'idle' || answers.some((answer) => answer.wakes)) return
+    options.turnEnded(lastWords)
+  }
+
+  /** After its dismissal nothing is written any more: the next session looks for what this one left. */
+  async function move(keys: readonly number[], state: Arrival['state'], evidence: string, takenBack = false) {
+    if (keys.length === 0 || dismissed) return
+    const moved = await store.write((tx) => mailroom.moved(tx, name, keys, state, evidence, takenBack))
+    if (state === 'uncertain') for (const key of moved) doubtful.set(key, { isNoted: true })
+    else for (const key of keys) doubtful.delete(key)
     label()
   }
 
@@ -172,6 +210,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   async function putBack() {
     const keys = keysOf(taken.map((mail) => mail.id))
     taken = []
+    if (keys.length === 0) return
     await move(keys, 'queued', 'not given: the agent no longer waited for it').catch((error: unknown) => {
       // They stay `written`, which the next session looks into.
       if (!dismissed) log.error({ agent: name, err: error }, 'a message that was not given stays written')
@@ -191,8 +230,12 @@ export function createAttendant(options: AttendantOptions): Attendant {
   async function settleDoubts() {
     for (const [key, { isNoted }] of [...doubtful]) {
       const { at, evidence } = await session!.locate(formatId('msg', key))
+      if (at === 'unknown') doubtful.set(key, { isNoted: true })
       if (at !== 'unknown' || !isNoted) await move([key], WHERE[at], evidence)
+      settleAnswers(key, at)
     }
+    // A program that hangs, or was stopped, tells of nothing when it goes on.
+    if (doubtful.size > 0) lookLater(NOT_NOW_MS)
   }
 
   /** First the answers to its own commands, then the messages that wait, as one turn. */
@@ -206,21 +249,42 @@ export function createAttendant(options: AttendantOptions): Attendant {
       ids: messages.map((mail) => mail.id),
     }
     const arrival = await giveTurn(turn)
+    if (dismissed) return
+    const keys = keysOf(turn.ids)
     if (arrival.state === 'queued') {
       answers.unshift(...given)
       lookLater(NOT_NOW_MS)
-    } else {
-      for (const answer of given) answer.arrived()
-      if (remaining > 0) wanted = true
-    }
-    // What a mailbox_check of its own handed out has arrived with the answer to it.
-    const handedOut = arrival.state === 'queued' ? [] : given.flatMap((answer) => answer.handedOut)
-    await move(keysOf([...handedOut, ...turn.ids]), arrival.state, arrival.evidence)
+      // Those behind it go back too, or they would overtake it.
+      await putBack()
+    } else if (arrival.state === 'uncertain') {
+      // They share the fate of the messages that they were given with.
+      if (keys.length > 0) unproven.push({ keys, given })
+      else giveAgain(given)
+    } else for (const answer of given) answer.arrived()
+    if (arrival.state !== 'queued' && remaining > 0) wanted = true
+    await move(keys, arrival.state, arrival.evidence)
+  }
+
+  /** What became of the answers that were given together with this message. */
+  function settleAnswers(key: number, at: Whereabouts) {
+    if (at === 'unknown') return
+    const index = unproven.findIndex((turn) => turn.keys.includes(key))
+    const [turn] = index < 0 ? [] : unproven.splice(index, 1)
+    if (turn === undefined) return
+    if (at === 'absent') giveAgain(turn.given)
+    else for (const answer of turn.given) answer.arrived()
+  }
+
+  function giveAgain(given: readonly WaitingAnswer[]) {
+    for (const answer of given) answer.tries += 1
+    answers.unshift(...given.filter((answer) => answer.tries < ANSWER_TRIES))
+    if (answers.length > 0) lookLater(NOT_NOW_MS)
   }
 
   function handOut(tx: Tx) {
     return mailroom.handOut(tx, name, `given to the ${options.runtime} runtime`, {
       byPriority: true,
+      mustWake: true,
       untilFound: true,
       limit,
       maxBytes: TURN.bytes,
@@ -238,11 +302,15 @@ export function createAttendant(options: AttendantOptions): Attendant {
   }
 
   async function giveTurn(turn: Turn): Promise<Arrival> {
+    const gone = new AbortController()
+    withdraw = (why) => gone.abort(why)
     try {
-      return await session!.deliver(turn)
+      return await session!.deliver(turn, gone.signal)
     } catch (error) {
       log.error({ agent: name, err: error }, 'the runtime failed at a delivery')
       return { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
+    } finally {
+      withdraw = undefined
     }
   }
 
@@ -295,11 +363,14 @@ export function createAttendant(options: AttendantOptions): Attendant {
     async attend(started) {
       for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
       session = started
+      // Found idle: nothing is known of its last turn, and what it forgot to say it is reminded of.
+      if (started.state === 'idle') options.turnEnded('')
       label()
       look()
     },
     look() {
       label()
+      if (options.isPaused()) withdraw?.('it was paused')
       look()
     },
     async take(tx) {
@@ -325,7 +396,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     },
     dismiss() {
       dismissed = true
-      if (taken.length > 0) void putBack()
+      withdraw?.('its session is over')
       cancelLater?.()
       cancelLabel?.()
       // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.

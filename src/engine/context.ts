@@ -1,14 +1,17 @@
 import type { Principal } from '../model/agent.ts'
 import type { AppError } from '../model/errors.ts'
+import type { Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Admission } from './admission.ts'
+import type { Channel } from './circumstances.ts'
 import type { Conversations } from './conversations.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
 import type { Sessions } from './sessions.ts'
 import type { Clock, Log } from './surroundings.ts'
+import type { Tasks } from './tasks.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
 
@@ -21,6 +24,13 @@ export interface Switch {
   readonly mailroom: Mailroom
   readonly timers: Timers
   readonly sessions: Sessions
+  readonly tasks: Tasks
+  /** A person's word on a request, in the caller's transaction. */
+  decide(
+    tx: Tx,
+    request: string,
+    verdict: { decision: 'answer'; comment: string },
+  ): Promise<{ receipt?: Receipt } | AppError>
   readonly permissions: PermissionDesk
   readonly meter: Meter
   readonly clock: Clock
@@ -48,6 +58,8 @@ export interface HandlerContext {
   readonly speaker: Speaker
   /** A person has approved exactly this command, so that `ask` counts as `allow`. */
   readonly approved: boolean
+  /** How it was said, where that matters. */
+  readonly channel?: Channel | undefined
   /** For what is taken or counted in memory: computed once for the command, though its work may run again. */
   once<T>(what: string, compute: () => T): T
 }

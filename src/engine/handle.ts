@@ -54,11 +54,15 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
         const earlier = await findReceipt(tx, keyOwner, idempotencyKey)
         if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
       }
-      const context: HandlerContext = { parts, team, tx, speaker, approved: false, once }
+      const { channel } = circumstances
+      const context: HandlerContext = { parts, team, tx, speaker, approved: false, channel, once }
       const twins =
-        circumstances.channel === undefined || principal.kind !== 'agent' || handler.looksOnly === true
+        channel === undefined ||
+        principal.kind !== 'agent' ||
+        handler.looksOnly === true ||
+        handler.isEachTime
           ? undefined
-          : twinsOf(context, circumstances.channel, definition, command)
+          : twinsOf(context, channel, definition, command)
       const twin = await twins?.take()
       if (twin !== undefined) return twin
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED

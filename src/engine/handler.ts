@@ -10,6 +10,8 @@ export interface Handler<Fields = Record<string, unknown>> {
   free?: boolean
   /** Changes nothing, so that an idempotency key has nothing to protect. */
   looksOnly?: boolean
+  /** Said by a tool and in the text, it is meant twice. */
+  isEachTime?: boolean
   /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
   handle(

@@ -13,15 +13,16 @@ type Problem = Extract<Scanned, { ok: false }>
 export interface Listener {
   /** Resolves when all it asked for was carried out and answered. */
   hear(utterance: Utterance): Promise<void>
-  /** What was said so far is all of it: a command left open does not swallow the next turn. */
-  endTurn(): void
+  /**
+   * What was said so far is all of it: a command left open does not swallow the next turn. Resolves when all of it was
+   * carried out.
+   */
+  endTurn(): Promise<void>
 }
 
 /** What goes back to the agent for one command. */
 export interface Answer {
   block: string
-  /** Messages that the answer itself brings to the agent. */
-  handedOut: readonly string[]
   /** Whether the agent waits for it. A mere confirmation comes with its next turn: waking it would cost a turn. */
   wakes: boolean
 }
@@ -72,7 +73,7 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     if (!found.ok) {
       // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
-      return { block: renderResponse('unknown', problemReceipt(found)), handedOut: [], wakes: true }
+      return { block: renderResponse('unknown', problemReceipt(found)), wakes: true }
     }
     const { [NONCE]: mark, ...fields } = found.fields
     if (channel === 'pane' && mark !== nonce) {
@@ -88,7 +89,6 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     }).catch((error: unknown) => errorReceipt(asAppError(error))) // A full disk is the agent's to know, too.
     return {
       block: renderResponse(found.type, receipt),
-      handedOut: handedOutBy(found.type, receipt),
       wakes: isWaitedFor(found.type, receipt),
     }
   }
@@ -116,16 +116,26 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
       scanner ??= createScanner(known)
       return actInOrder(scanner.push(utterance.text), utterance)
     },
-    endTurn() {
-      if (scanner === undefined) return
-      void actInOrder(scanner.end(), streamed)
+    async endTurn() {
+      if (scanner !== undefined) void actInOrder(scanner.end(), streamed)
       scanner = undefined
+      await last
     },
   }
 }
 
 /** Commands whose success the agent need not be woken for. */
-const CONFIRMATIONS = new Set(['update_status', 'acknowledge', 'request_action'])
+const CONFIRMATIONS = new Set([
+  'update_status',
+  'acknowledge',
+  'request_action',
+  'delegate',
+  'report',
+  'query',
+  'answer',
+  'request_user_input',
+  'task_action',
+])
 
 function isWaitedFor(type: string, receipt: Receipt): boolean {
   if (receipt.status === 'delivered')

@@ -13,6 +13,8 @@ export interface WireMail {
   attempts: number
   correlation_id: string
   in_reply_to?: string
+  task_id?: string
+  kind?: string
 }
 
 export function wireMail(mail: Mail): WireMail {
@@ -28,6 +30,7 @@ export function wireMail(mail: Mail): WireMail {
     attempts: mail.attempts,
     correlation_id: mail.correlationId,
     ...(mail.inReplyTo === undefined ? {} : { in_reply_to: mail.inReplyTo }),
+    ...(mail.task === undefined ? {} : { task_id: mail.task.id, kind: mail.task.kind }),
   }
 }
 

@@ -33,12 +33,21 @@ export interface Mailroom {
     options: { waitMs: number; evidence: string; signal: AbortSignal },
   ): Promise<Mail[]>
   acknowledge(tx: Tx, agent: string, ids: readonly string[], evidence: string): Promise<Acknowledged>
-  /** A runtime's word on how far messages came. */
-  moved(tx: Tx, agent: string, keys: readonly number[], state: DeliveryState, evidence: string): Promise<void>
+  /** A runtime's word on how far messages came. Gives those that moved: a step down the ladder never happens. */
+  moved(
+    tx: Tx,
+    agent: string,
+    keys: readonly number[],
+    state: DeliveryState,
+    evidence: string,
+    takenBack?: boolean,
+  ): Promise<readonly number[]>
   /** In the transaction that stores a message: given at once to a receiver that takes it, else announced after the commit. */
   accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
   /** Who may take a message in the transaction that stores it; says whether it did. */
   onAccepted(take: TakeAtOnce): void
+  /** Sees deliveries move, in the transaction that moves them. */
+  onMoved(listener: OnMoved): void
   /** Someone has mail: wakes whoever waits for it. Called after the commit. */
   announce(agent: string, priority: Priority, from: string): void
   onMail(listener: OnMail): void
@@ -52,8 +61,19 @@ export type OnMail = (agent: string, priority: Priority, from: string) => void
 /** Keeps nothing in memory before the commit: the transaction may be rolled back, and run again. */
 export type TakeAtOnce = (tx: Tx, agent: string) => Promise<boolean>
 
+/** `keys` are those that truly moved. */
+export type OnMoved = (
+  tx: Tx,
+  agent: string,
+  keys: readonly number[],
+  state: DeliveryState,
+  evidence: string,
+) => Promise<void>
+
 export interface HandOutOptions {
   limit?: number
+  /** Only with something that may begin a turn. */
+  mustWake?: boolean
   byPriority?: boolean
   /** For runtimes: an unconfirmed one is looked for by its id, and never comes again by time alone. */
   untilFound?: boolean
@@ -83,6 +103,7 @@ export function createMailroom(
   const listeners: OnMail[] = []
   const heldBack = new Set<string>()
   let takeAtOnce: TakeAtOnce = async () => false
+  let seeMoved: OnMoved = async () => {}
 
   async function handOut(
     tx: Tx,
@@ -98,6 +119,7 @@ export function createMailroom(
       limit: options.limit ?? HAND_OUT.messages,
       maxBytes: options.maxBytes ?? HAND_OUT.bytes,
       byPriority: options.byPriority ?? false,
+      mustWake: options.mustWake ?? false,
       onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), 'failed', DAMAGED)),
     })
     if (messages.length === 0) return { messages, remaining: 0 }
@@ -120,10 +142,12 @@ export function createMailroom(
     keys: readonly number[],
     state: DeliveryState,
     evidence: string,
+    takenBack = false,
   ) {
-    for (const key of await moveDeliveries(tx, agent, keys, state, evidence)) {
-      tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
-    }
+    const done = await moveDeliveries(tx, agent, keys, state, evidence, takenBack)
+    for (const key of done) tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
+    if (done.length > 0) await seeMoved(tx, agent, done, state, evidence)
+    return done
   }
 
   timers.on('redeliver', async (tx, agent) => {
@@ -181,6 +205,9 @@ export function createMailroom(
     onAccepted(take) {
       takeAtOnce = take
     },
+    onMoved(listener) {
+      seeMoved = listener
+    },
     announce,
     onMail: (listener) => void listeners.push(listener),
     setHeld(agent, held) {
@@ -218,6 +245,7 @@ export function createMailroom(
         tx.audit(deliveryEntry(agent, formatId('msg', key), 'read', evidence))
         keys.delete(key)
       }
+      if (done.length > 0) await seeMoved(tx, agent, done, 'read', evidence)
       const known = new Set(await knownDeliveries(tx, agent, [...keys.keys()]))
       const already_read: string[] = []
       for (const [key, id] of keys) (known.has(key) ? already_read : unknown).push(id)

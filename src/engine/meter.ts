@@ -46,6 +46,7 @@ export interface MeterOptions {
   store: Store
   mailroom: Mailroom
   team: () => Team
+  isHeld(agent: string): boolean
   /** Deliveries to the agent are held from now on. */
   hold(agent: string): void
 }
@@ -54,15 +55,24 @@ const WARNING = 75
 const CRITICAL = 90
 const LEVELS = ['unknown', 'ok', 'warning', 'critical'] as const
 const NOTICE_MS = 30 * 24 * 3600_000
+const GO_ON = 'orc resume AGENT lets one go on by the same sum.'
 
-export function createMeter({ store, mailroom, team, hold }: MeterOptions): Meter {
+export function createMeter({ store, mailroom, team, isHeld, hold }: MeterOptions): Meter {
   const contexts = new Map<string, Context>()
   const spent = new Map<string, number>()
   const granted = new Map<string, number>()
   let total = 0
   let totalGranted = 0
 
-  async function used(agent: string, usage: Usage) {
+  /** One after the other, or two at once would both be the step up that is warned of. */
+  let last: Promise<unknown> = Promise.resolve()
+  function used(agent: string, usage: Usage): Promise<void> {
+    const noted = last.then(() => note(agent, usage))
+    last = noted.catch(() => {})
+    return noted
+  }
+
+  async function note(agent: string, usage: Usage) {
     const before = contexts.get(agent)
     const next = contextOf(before, usage)
     const cost = usage.spent && costOf(team().config.prices, usage.model ?? before?.model, usage.spent)
@@ -117,22 +127,21 @@ export function createMeter({ store, mailroom, team, hold }: MeterOptions): Mete
   async function checkCaps(tx: Tx, agent: string, cost: number) {
     const { perAgent, total: most } = team().config.limits.spend
     const mine = (spent.get(agent) ?? 0) + cost - (granted.get(agent) ?? 0)
-    if (perAgent !== undefined && mine >= perAgent) {
-      await stopSpending(
-        tx,
-        agent,
-        `${agent} spent ${mine.toFixed(2)} of ${perAgent} (limits.spend.per_agent)`,
-      )
+    if (perAgent !== undefined && mine >= perAgent && !isHeld(agent)) {
+      const reason = `${agent} spent ${mine.toFixed(2)} of ${perAgent} (limits.spend.per_agent)`
+      await pause(tx, agent, reason)
+      await notify(tx, agent, `${agent} is paused: ${reason}`, GO_ON)
     }
     const all = total + cost - totalGranted
     if (most !== undefined && all >= most) {
       const reason = `the team spent ${all.toFixed(2)} of ${most} (limits.spend.total)`
-      for (const one of team().config.agents)
-        if (one.runtime !== 'none') await stopSpending(tx, one.name, reason)
+      const going = team().config.agents.filter((one) => one.runtime !== 'none' && !isHeld(one.name))
+      for (const one of going) await pause(tx, one.name, reason)
+      if (going.length > 0) await notify(tx, agent, `All agents are paused: ${reason}`, GO_ON)
     }
   }
 
-  async function stopSpending(tx: Tx, agent: string, reason: string) {
+  async function pause(tx: Tx, agent: string, reason: string) {
     await setPaused(tx, agent, true)
     tx.audit({
       type: 'spend.capped',
@@ -142,12 +151,6 @@ export function createMeter({ store, mailroom, team, hold }: MeterOptions): Mete
       text: `${agent} is paused: ${reason}`,
       data: { agent, reason },
     })
-    await notify(
-      tx,
-      agent,
-      `${agent} is paused: ${reason}`,
-      `orc resume ${agent} lets it go on by the same sum.`,
-    )
     tx.afterCommit(() => hold(agent))
   }
 

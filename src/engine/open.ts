@@ -2,6 +2,7 @@ import type { Config } from '../config.ts'
 import { asAppError } from '../model/errors.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import { createRegistry, type Registry } from '../model/registry.ts'
+import type { Models } from '../models/model.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { createAdmission } from './admission.ts'
@@ -17,6 +18,7 @@ import { createPermissionDesk } from './permissions.ts'
 import { renderPrompt } from './prompt.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import type { Clock, Log } from './surroundings.ts'
+import { createTasks, type Tasks } from './tasks.ts'
 import { createTeam, type Team } from './team.ts'
 import { createTimers } from './timers.ts'
 import { openTokens, type Tokens } from './tokens.ts'
@@ -29,6 +31,8 @@ export interface SwitchboardOptions {
   log: Log
   redact: (text: string) => string
   runtimes?: readonly Runtime[]
+  /** For the judge of tasks. */
+  models?: Models
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
 }
@@ -71,9 +75,22 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     store,
     mailroom,
     team: () => team,
+    isHeld: (agent) => sessions.isPaused(agent),
     hold: (agent) => sessions.setPaused(agent, true),
   })
+  const tasks: Tasks = createTasks({
+    store,
+    mailroom,
+    timers,
+    clock,
+    log,
+    redact: options.redact,
+    models: options.models,
+    team: () => team,
+    sessions: () => sessions,
+  })
   const sessions: Sessions = createSessions({
+    watch: tasks.watch,
     store,
     mailroom,
     permissions,
@@ -103,6 +120,9 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     mailroom,
     timers,
     sessions,
+    tasks,
+    decide: async (tx, id, verdict) =>
+      (await verdicts.whyNot(tx, id, verdict)) ?? (await verdicts.decideIn(tx, id, verdict)),
     permissions,
     meter,
     clock,
@@ -124,7 +144,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       throw error
     }
   }
-  const verdicts = createVerdicts(parts, handlers)
+  const verdicts: Verdicts = createVerdicts(parts, handlers)
 
   await sessions.open()
   await meter.open()
@@ -141,13 +161,17 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       const name = team.resolve(agent)
       return name === undefined ? undefined : renderPrompt(name, team, registry)
     },
-    begin: (url) => sessions.begin(url),
+    async begin(url) {
+      await sessions.begin(url)
+      await tasks.begin()
+    },
     async reload(config) {
       team = createTeam(config)
       await sessions.follow()
     },
     async close(how = 'end') {
       timers.stop()
+      tasks.close()
       await sessions.close(how)
       await store.close()
     },

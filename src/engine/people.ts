@@ -39,6 +39,13 @@ export async function hold(
     question: `May ${context.speaker.name} ${describe(definition, command, context.parts.redact)}?`,
     reason: decision.reason,
   })
+  const { tasks } = context.parts
+  await tasks.approvalAsked(
+    context.tx,
+    context.speaker.name,
+    id,
+    describe(definition, command, context.parts.redact),
+  )
   return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
 }
 

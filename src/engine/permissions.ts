@@ -8,6 +8,7 @@ import {
   findHumanRequest,
   type HumanRequestRow,
   insertHumanRequest,
+  openNotices,
   openPermissions,
 } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
@@ -42,6 +43,8 @@ const ASK_AGAIN_MS = 15_000
 /** A program that can tell what it wants does so at once; a dialog without that is answered in its terminal. */
 const UNEXPLAINED_MS = 1500
 const SHOWN = 200
+/** Marks the notices of this desk among the others. */
+const AT_TERMINAL = '{"terminal":true}'
 
 export function createPermissionDesk({
   store,
@@ -54,6 +57,7 @@ export function createPermissionDesk({
   const asking = new Map<string, number>()
   const unexplained = new Map<string, () => void>()
   const notices = new Map<string, number>()
+  const waitingAtTerminal = new Set<string>()
   /** Open requests of before a restart: the key of the dialog → the request, by agent. */
   const orphans = new Map<string, Map<string, number>>()
 
@@ -123,7 +127,7 @@ export function createPermissionDesk({
         reason: 'its program shows a dialog and does not tell what it asks',
         action: null,
         action_hash: null,
-        context: '{}',
+        context: AT_TERMINAL,
         expires_at: tx.now + PERMISSION_MS,
       })
       tx.audit({
@@ -135,7 +139,9 @@ export function createPermissionDesk({
       })
       return id
     })
-    notices.set(agent, key)
+    // The dialog may have closed while this was written.
+    if (waitingAtTerminal.has(agent)) notices.set(agent, key)
+    else await withdraw(key, 'it was answered in the terminal')
   }
 
   return {
@@ -175,6 +181,8 @@ export function createPermissionDesk({
     watch(agent, isWaiting) {
       unexplained.get(agent)?.()
       unexplained.delete(agent)
+      if (isWaiting) waitingAtTerminal.add(agent)
+      else waitingAtTerminal.delete(agent)
       const shownNotice = notices.get(agent)
       if (!isWaiting && shownNotice !== undefined) {
         notices.delete(agent)
@@ -190,6 +198,10 @@ export function createPermissionDesk({
       )
     },
     async begin(agent) {
+      // Told anew if it still waits.
+      for (const { id } of await openNotices(store, agent, AT_TERMINAL)) {
+        if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted meanwhile')
+      }
       const left = (await openPermissions(store, agent)).filter((row) => !waiting.has(row.id))
       if (left.length === 0) return
       orphans.set(agent, new Map(left.map((row) => [dialogOf(row), row.id])))

@@ -38,6 +38,7 @@ export function renderPrompt(name: string, team: Team, registry: Registry, nonce
       ? []
       : [`A person is asked first for: ${asked.map((other) => other.name).join(', ')}.`]),
     ...permitted(name, team, reachable.length > 0),
+    ...delegating(name, team),
     '',
     'Commands:',
     ...registry.all().map(commandLine),
@@ -80,6 +81,28 @@ function byText({ program, runtime }: AgentConfig, nonce: string | undefined): s
     ...(readOffScreen
       ? [`Every command must carry one more attribute, or it is not heard: nonce="${nonce}"`]
       : []),
+  ]
+}
+
+/** A model that never saw a task reports nothing; one that can give none need not know how. */
+function delegating(name: string, team: Team): string[] {
+  const children = team.config.agents.filter((one) => one.parent === name)
+  return [
+    '',
+    'A message that says "Task: task_7 (delegate)" gives you a task. When it is done, say so, or nobody knows:',
+    '',
+    '<orc-command name="report" in_response_to="task_7" status="completed">The result itself.</orc-command>',
+    '',
+    'If you cannot go on, ask with query or request_user_input, or report partial or needs_help; then end your turn.',
+    ...(children.length === 0
+      ? []
+      : [
+          `You may delegate to: ${children.map((child) => describe(child.name, child.role)).join('; ')}. Only to those that are needed:`,
+          '',
+          `<orc-command name="delegate" to="${children[0]!.name}">What is to be done, complete in itself.</orc-command>`,
+          '',
+          'Then end your turn: you are woken when all that you delegated has ended.',
+        ]),
   ]
 }
 

@@ -10,6 +10,7 @@ import type { CommandAnswer, Credentials, Runtime, Session } from '../runtimes/r
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import {
   beginSession,
+  forgetKept,
   readSession,
   readSessions,
   type SessionRow,
@@ -32,11 +33,14 @@ export interface Sessions {
   impossible(agent: string, action: Action): { reason: string; hint: string } | undefined
   /** Takes up its last conversation, or finds it running. */
   start(agent: string): Promise<void>
+  /** Starts it if it is not running and may be started by what is sent to it. */
+  wake(agent: string): Promise<void>
   /** It stays stopped until it is asked for. */
   stop(agent: string): Promise<void>
   /** A new conversation, with the role restored. */
   reset(agent: string): Promise<void>
   setPaused(agent: string, paused: boolean): void
+  isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
   hook(agent: string, event: unknown, gone: AbortSignal): Promise<unknown>
   /** The running session, for those who look at it. */
@@ -53,6 +57,15 @@ export interface Sessions {
   close(how: 'leave' | 'end'): Promise<void>
 }
 
+/** Who wants to know of the turns that agents take. Nothing of it may fail. */
+export interface SessionWatch {
+  turnBegan(agent: string): Promise<void>
+  turnEnded(agent: string, lastWords: string): Promise<void>
+  exited(agent: string, why: string): Promise<void>
+  /** It could not be started. */
+  unreachable(agent: string, why: string): Promise<void>
+}
+
 export interface SessionsOptions {
   store: Store
   mailroom: Mailroom
@@ -66,6 +79,7 @@ export interface SessionsOptions {
   prompt: (agent: string, nonce: string) => string
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
   listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
+  watch: SessionWatch
   /** Carries out what an agent says by a tool. */
   act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
@@ -78,7 +92,15 @@ interface Running {
   readonly settled: Promise<void>
 }
 
+/** As it is stored: whose notes they are, and the notes. */
+interface Kept {
+  runtime: string
+  value: unknown
+}
+
 const NONCE_BYTES = 9
+/** How long the end of the service waits for an agent that is just being started. */
+const STARTING_MS = 10_000
 
 export function createSessions(options: SessionsOptions): Sessions {
   const { store, mailroom, log, team, tokens } = options
@@ -89,6 +111,9 @@ export function createSessions(options: SessionsOptions): Sessions {
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
   let known: ReadonlySet<string> = new Set()
   let address: string | undefined
+  let leaving: false | 'leave' | 'end' = false
+  /** What was ordered last: a reset that is overtaken by a stop does not start again. */
+  const orders = new Map<string, number>()
   let closing = false
 
   const agentConfig = (name: string): AgentConfig | undefined =>
@@ -98,7 +123,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   async function start(name: string, conversation: 'last' | 'new' = 'last') {
     const config = agentConfig(name)
     const runtime = runtimeOf(name)
-    if (config === undefined || runtime === undefined || running.has(name) || closing) return
+    if (config === undefined || runtime === undefined || running.has(name) || leaving) return
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const entry: Running = { started: promise, settled }
@@ -124,7 +149,7 @@ export function createSessions(options: SessionsOptions): Sessions {
           prompt: options.prompt(name, row.nonce),
           cwd: config.folder,
           folder: join(team().config.stateFolder, 'agents', name),
-          kept: row.kept === null ? undefined : JSON.parse(row.kept),
+          kept: await keptFor(runtime, row),
           nonce: row.nonce,
           credentials: () => issueToken(name),
           command: (said, key) => act(name, said, key),
@@ -132,18 +157,24 @@ export function createSessions(options: SessionsOptions): Sessions {
         attendant.port,
       )
       resolve(session)
-      // It was stopped while it started.
-      if (running.get(name) !== entry) await session.stop()
-      else await attendant.attend(session)
+      if (running.get(name) === entry && !leaving) await attendant.attend(session)
+      else await endUnwanted(name, session)
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)
       entry.attendant?.dismiss()
       log.error({ agent: name, err: error }, 'the agent could not be started')
       await record(name, 'error', `could not be started: ${explained(error)}`)
+      await options.watch.unreachable(name, `it could not be started: ${explained(error)}`)
     } finally {
       resolve(undefined)
       settle()
     }
+  }
+
+  /** It was stopped while it started, or the service ends. */
+  async function endUnwanted(name: string, session: Session) {
+    await (leaving === 'leave' ? session.leave() : session.stop())
+    if (!running.has(name)) await record(name, 'exited', 'it was stopped while it started')
   }
 
   function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
@@ -165,8 +196,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       async changed(state, evidence) {
         if (state === 'exited' && running.get(name) === entry) running.delete(name)
         await record(name, state, evidence)
-        if (state === 'exited') attendant.dismiss()
+        if (state !== 'exited') return
+        attendant.dismiss()
+        // With the service, all of them end; their tasks do not.
+        if (!leaving) await options.watch.exited(name, evidence)
       },
+      turnBegan: () => void options.watch.turnBegan(name),
+      turnEnded: (lastWords) => void options.watch.turnEnded(name, lastWords),
     })
     return attendant
   }
@@ -180,6 +216,31 @@ export function createSessions(options: SessionsOptions): Sessions {
       } else await setWanted(tx, name, true)
       return (await readSession(tx, name))!
     })
+  }
+
+  /** What a session of another runtime kept is of no use to this one, and what still runs of it ends. */
+  async function keptFor(runtime: Runtime, { agent, kept }: SessionRow): Promise<unknown> {
+    if (kept === null) return undefined
+    const { runtime: keeper, value } = JSON.parse(kept) as Kept
+    if (keeper === runtime.name) return value
+    await discard(agent, kept)
+    return undefined
+  }
+
+  /** What could not be followed, and so was never taken for running, may still run. */
+  async function discardLeft(name: string) {
+    const row = await readSession(store, name)
+    if (row?.kept != null) await discard(name, row.kept)
+  }
+
+  async function discard(name: string, kept: string) {
+    const { runtime: keeper, value } = JSON.parse(kept) as Kept
+    try {
+      await runtimes.get(keeper)?.discard?.(value)
+      await store.write((tx) => forgetKept(tx, name))
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'what an earlier session left running could not be ended')
+    }
   }
 
   /** One token a process: the one before it dies, so that what is left of an old process cannot speak. */
@@ -204,7 +265,14 @@ export function createSessions(options: SessionsOptions): Sessions {
     if (row?.token != null) await tokens.revoke(formatId('tok', row.token))
   }
 
+  function order(name: string): number {
+    const number = (orders.get(name) ?? 0) + 1
+    orders.set(name, number)
+    return number
+  }
+
   async function stop(name: string) {
+    order(name)
     const entry = running.get(name)
     await Promise.all([
       store.write((tx) => setWanted(tx, name, false)),
@@ -280,18 +348,29 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (action === 'spawn_agent' && running.has(name)) {
         return { reason: `${name} is running already`, hint: 'Use reset_session to start it afresh.' }
       }
-      if (action === 'terminate_agent' && !running.has(name)) {
+      if (action === 'terminate_agent' && !running.has(name) && !ending.has(name)) {
         return { reason: `${name} is not running`, hint: 'Use spawn_agent to start it.' }
       }
       return undefined
     },
     start,
     stop,
+    async wake(name) {
+      const config = agentConfig(name)
+      if (config === undefined || running.has(name) || address === undefined) return
+      const row = await readSession(store, name)
+      // What a person stopped stays stopped, unless it is there to be started by its tasks.
+      const isWanted = row === undefined ? config.autostart : row.wanted === 1
+      if (config.onDemand || isWanted) await start(name)
+    },
     async reset(name) {
+      const mine = order(name)
       const entry = running.get(name)
       if (entry !== undefined) await end(name, entry)
-      await start(name, 'new')
+      else await discardLeft(name)
+      if (orders.get(name) === mine) await start(name, 'new')
     },
+    isPaused: (name) => paused.has(name),
     setPaused(name, hold) {
       mailroom.setHeld(name, hold)
       if (hold) paused.add(name)
@@ -328,18 +407,28 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
     async begin(url) {
       address = url
-      const wanted = new Map((await readSessions(store)).map((row) => [row.agent, row.wanted === 1]))
+      const rows = await readSessions(store)
+      // An agent that was taken out of the team while the service was away does not go on in its terminal.
+      const gone = rows.filter((row) => row.kept !== null && runtimeOf(row.agent) === undefined)
+      await Promise.all(gone.map((row) => discard(row.agent, row.kept!)))
+      const wanted = new Map(rows.map((row) => [row.agent, row.wanted === 1]))
       const starting = team().config.agents.filter((agent) => wanted.get(agent.name) ?? agent.autostart)
       await Promise.all(starting.map((agent) => start(agent.name)))
     },
     async close(how) {
-      const ending = [...running.values()].map(async ({ attendant }) => {
+      leaving = how
+      const ending = [...running.values()].map(async ({ attendant, settled }) => {
         try {
           await (how === 'leave' ? attendant?.session()?.leave() : attendant?.session()?.stop())
         } catch (error) {
           log.error({ err: error }, 'a session did not end well')
         }
         attendant?.dismiss()
+        // One that is still starting ends itself when it is there; one that never gets there holds nobody up.
+        await Promise.race([
+          settled,
+          new Promise<void>((resolve) => options.clock.after(STARTING_MS, resolve)),
+        ])
       })
       await Promise.all(ending)
       closing = true

@@ -50,14 +50,28 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     return await parts.store.write((tx) => decideIn(tx, id, verdict))
   }
 
-  async function decideIn(tx: Tx, id: string, verdict: Verdict): Promise<Decided> {
+  /** Why the verdict cannot be taken, for those who must not throw once something is written. */
+  async function whyNot(tx: Tx, id: string, verdict: Verdict): Promise<AppError | undefined> {
+    try {
+      checkFits(await findRow(tx, id), verdict)
+      return undefined
+    } catch (error) {
+      if (error instanceof AppError) return error
+      throw error
+    }
+  }
+
+  async function findRow(tx: Tx, id: string): Promise<HumanRequestRow> {
     const key = parseId('req', id)
     const row = key === undefined ? undefined : await findHumanRequest(tx, key)
-    if (row === undefined) {
-      throw new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
-        hint: '`orc inbox` lists the open ones.',
-      })
-    }
+    if (row !== undefined) return row
+    throw new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
+      hint: '`orc inbox` lists the open ones.',
+    })
+  }
+
+  async function decideIn(tx: Tx, id: string, verdict: Verdict): Promise<Decided> {
+    const row = await findRow(tx, id)
     checkFits(row, verdict)
     if (row.purpose === 'permission') parts.permissions.mustWait(row)
     const comment = verdict.comment?.trim() || null
@@ -76,6 +90,14 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       text: `${formatId('req', row.id)} ${STATE_OF[verdict.decision]}: ${row.question}${comment === null ? '' : ` (${comment})`}`,
       data: { request_id: formatId('req', row.id) },
     })
+    if (row.purpose === 'task') {
+      const result = await parts.tasks.decided(tx, row, { decision: verdict.decision, comment })
+      return {
+        request: toHumanRequest((await findHumanRequest(tx, row.id))!),
+        receipt: { status: 'ok', result },
+      }
+    }
+    if (row.purpose === 'question') return await answered(tx, row, comment ?? '')
     const receipt = verdict.decision === 'approve' ? await approved(tx, row) : await refused(tx, row, comment)
     if (row.purpose === 'permission') {
       const allow = verdict.decision === 'approve'
@@ -85,6 +107,17 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     } else await tellAsker(tx, row, receipt, comment, STATE_OF[verdict.decision])
     const after = await findHumanRequest(tx, row.id)
     return { request: toHumanRequest(after!), receipt }
+  }
+
+  async function answered(tx: Tx, row: HumanRequestRow, answer: string): Promise<Decided> {
+    const title = `${formatId('req', row.id)} answered`
+    const content = `You asked: ${row.question}\nA person answers: ${answer}`
+    await post(tx, parts.mailroom, { to: row.asker, title, content, priority: 'normal' })
+    const after = await findHumanRequest(tx, row.id)
+    return {
+      request: toHumanRequest(after!),
+      receipt: { status: 'ok', result: `${row.asker} is told` },
+    }
   }
 
   async function approved(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
@@ -148,6 +181,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     const title = `${id} ${state}: ${type}`
     const remark = comment === null ? '' : `\nA person remarks: ${comment}\n`
     const content = `${row.question}\nVerdict: ${state}.${remark}\n${renderResponse(type, receipt)}`
+    if (await parts.tasks.approvalDecided(tx, row, state, content)) return
     await post(tx, parts.mailroom, { to: row.asker, title, content, priority: 'high' })
   }
 
@@ -191,6 +225,10 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
       return
     }
+    if (row.purpose === 'task') {
+      await parts.tasks.expired(tx, row)
+      return
+    }
     await keepApart(tx, row)
     await escalate(tx, row)
     await tellAsker(tx, row, { status: 'blocked', reason: 'no person decided in time' }, null, 'expired')
@@ -198,7 +236,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
 
   parts.timers.on('unpark', (tx, pair) => letGoOn(tx, pair))
 
-  return { decide }
+  return { decide, decideIn, whyNot }
 }
 
 export type Verdicts = ReturnType<typeof createVerdicts>
@@ -223,7 +261,11 @@ function heldBy(row: HumanRequestRow): HeldBy {
 function checkFits(row: HumanRequestRow, verdict: Verdict) {
   if (row.state !== 'open') throw alreadyDecided(row)
   const wantsAnswer = row.kind === 'input'
-  if (wantsAnswer === (verdict.decision === 'answer')) return
+  // What fits a task's request depends on what it asked.
+  if (row.purpose === 'task' || wantsAnswer === (verdict.decision === 'answer')) {
+    checkNotBlank(row, verdict)
+    return
+  }
   throw new AppError(
     'CONFLICT',
     wantsAnswer
@@ -231,6 +273,14 @@ function checkFits(row: HumanRequestRow, verdict: Verdict) {
       : `${formatId('req', row.id)} wants a yes or a no`,
     { hint: wantsAnswer ? 'Use `orc answer ID TEXT`.' : 'Use `orc approve ID` or `orc reject ID`.' },
   )
+}
+
+/** S2.12: the question is repeated. */
+function checkNotBlank({ question }: HumanRequestRow, { decision, comment = '' }: Verdict) {
+  if (decision !== 'answer' || comment.trim() !== '') return
+  throw new AppError('INVALID_COMMAND', `An answer cannot be blank. The question: ${question}`, {
+    hint: 'Answer it in words.',
+  })
 }
 
 function alreadyDecided(row: HumanRequestRow): AppError {

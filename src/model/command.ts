@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { DECLARED_STATUSES } from './agent.ts'
 import { PRIORITIES } from './message.ts'
+import { REPORT_STATUSES } from './task.ts'
 
 /**
  * One entry describes a command for every notation at once (S0.16, S0.17, S1.23): XML modern and legacy, JSON,
@@ -159,6 +160,173 @@ export const acknowledge = defineCommand({
   example: 'orc acknowledge msg_12 msg_13',
 })
 
+/** Text notations know no booleans. */
+const yesOrNo = (otherwise: boolean) =>
+  z.preprocess((value) => {
+    const said = blankIsMissing(lowerCase(value))
+    if (said === 'true' || said === 'yes') return true
+    return said === 'false' || said === 'no' ? false : said
+  }, z.boolean().default(otherwise))
+
+/** An object in JSON; elsewhere JSON in a text, or simply words. */
+const taskContext = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  if (typeof said !== 'string') return said
+  try {
+    const parsed: unknown = JSON.parse(said)
+    if (typeof parsed === 'object' && parsed !== null && !Array.isArray(parsed)) return parsed
+  } catch {
+    // Words, not JSON.
+  }
+  return { note: said }
+}, z.record(z.string(), z.unknown()).optional())
+
+const names = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  if (typeof said !== 'string') return said
+  return said.startsWith('[') ? parsedList(said) : said.split(/[,\n]+/).map((one) => one.trim())
+}, z.array(name).max(20).optional())
+
+function parsedList(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+const ownId = optionalName.describe('An id of your own; a reply may name it')
+const seconds = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  return typeof said === 'string' ? Number(said) : said
+}, z.number().positive().max(86_400).optional())
+
+export const delegate = defineCommand({
+  type: 'delegate',
+  summary: 'Give a task to an agent that reports to you; its report comes as a message',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    to: name.describe('The agent that is to do it'),
+    task: z.string().trim().min(1, 'the task is empty').describe('What is to be done, complete in itself'),
+    context: taskContext.describe('What the agent should know for it, as a JSON object or in words'),
+    requires_response: yesOrNo(true).describe('false: you go on without its report'),
+    checks: names.describe('Names of the checks that its work must pass, separated by commas'),
+    timeout_seconds: seconds.describe('Working time, if not the usual one'),
+    in_response_to: optionalName.describe('Your own task that this serves, if you have several'),
+    message_id: ownId,
+  }),
+  body: 'task',
+  speaker: 'from',
+  example: 'orc delegate --from Master --to Worker "Find the cheapest flight from LAX"',
+})
+
+export const report = defineCommand({
+  type: 'report',
+  summary: 'Report the result of a task to whoever gave it to you',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    to: optionalName.describe('Who gave you the task'),
+    status: oneOf(REPORT_STATUSES).describe('completed, partial, or needs_help'),
+    in_response_to: optionalName.describe('The task, such as task_7; may be left out if you have only one'),
+    message_id: ownId,
+    result: z.string().describe('The result itself, or what you need'),
+  }),
+  body: 'result',
+  speaker: 'from',
+  example: 'orc report --from Worker --in-response-to task_7 --status completed "It is 42."',
+})
+
+export const query = defineCommand({
+  type: 'query',
+  summary: 'Ask whoever gave you a task, or an agent you gave one to; the answer comes as a message',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    to: optionalName.describe('Whom you ask; without it, who gave you the task'),
+    question: z.string().trim().min(1, 'the question is empty').describe('The question'),
+    requires_response: yesOrNo(true).describe('false: you go on without an answer'),
+    in_response_to: optionalName.describe('Your task that it is about, if you have several'),
+    message_id: ownId,
+  }),
+  body: 'question',
+  speaker: 'from',
+  example: 'orc query --from Worker --to Master "Price or convenience?"',
+})
+
+export const answer = defineCommand({
+  type: 'answer',
+  summary: 'Answer a question that was put to you with query, or help with a task',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    to: optionalName.describe('Who asked'),
+    in_response_to: optionalName.describe('The question, such as msg_12, or the task that it is about'),
+    message_id: ownId,
+    answer: z.string().describe('The answer'),
+  }),
+  body: 'answer',
+  speaker: 'from',
+  example: 'orc answer msg_12 "Price."',
+})
+
+export const requestUserInput = defineCommand({
+  type: 'request_user_input',
+  summary: 'Ask a person; the answer comes as a message',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    question: z.string().trim().min(1, 'the question is empty').describe('The question'),
+    context: optionalText.describe('Why you need to know it'),
+    awaiting_response: yesOrNo(true).describe('true: a person always answers'),
+    in_response_to: optionalName.describe('Your task that it is about, if you have several'),
+    message_id: ownId,
+  }),
+  body: 'question',
+  speaker: 'from',
+  example: 'orc request-user-input --from Worker "What is your departure city?"',
+})
+
+export const userResponse = defineCommand({
+  type: 'user_response',
+  summary: 'A person answers a question that an agent asked',
+  fields: z.object({
+    to: optionalName.describe('The agent that asked'),
+    in_response_to: optionalName.describe('The request, such as req_3, or the task that it is about'),
+    message_id: ownId,
+    answer: z.string().describe('The answer'),
+  }),
+  body: 'answer',
+  example: 'orc user-response --in-response-to req_3 "LAX"',
+})
+
+export const TASK_ACTIONS = [
+  'cancel',
+  'follow_up',
+  'accept',
+  'fail',
+  'skip',
+  'extend',
+  'grant_extension',
+  'refuse_extension',
+  'take_over',
+  'hold',
+  'release',
+] as const
+export type TaskAction = (typeof TASK_ACTIONS)[number]
+
+export const taskAction = defineCommand({
+  type: 'task_action',
+  summary:
+    'Decide on a task that you gave: cancel it, follow it up, accept it; or ask for more time for yours',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    task_id: name.describe('The task, such as task_7'),
+    action: oneOf(TASK_ACTIONS).describe(TASK_ACTIONS.join(', ')),
+    seconds: seconds.describe('With extend: how much more time'),
+    text: z.string().default('').describe('What else is to be done, or why'),
+  }),
+  body: 'text',
+  speaker: 'from',
+  example: 'orc task-action --task-id task_7 --action follow_up "Take the train into account."',
+})
+
 export const BUILT_IN_COMMANDS = {
   send_message: sendMessage,
   mailbox_check: mailboxCheck,
@@ -169,6 +337,13 @@ export const BUILT_IN_COMMANDS = {
   list_agents: listAgents,
   context_status: contextStatus,
   acknowledge,
+  delegate,
+  report,
+  query,
+  answer,
+  request_user_input: requestUserInput,
+  user_response: userResponse,
+  task_action: taskAction,
 } as const
 
 export type CommandType = keyof typeof BUILT_IN_COMMANDS

@@ -18,7 +18,27 @@ export interface Message {
   correlationId: string
   hop: number
   at: string
+  /** The task it is about, and what it is to that task. */
+  task?: { id: string; kind: TaskMessageKind }
 }
+
+export const TASK_MESSAGE_KINDS = [
+  'delegate',
+  'follow_up',
+  'reminder',
+  'answer',
+  'query',
+  'extension',
+  'report',
+  /** A report that leaves the decision to the delegator. */
+  'partial',
+  'needs_help',
+  'failed',
+  'cancelled',
+  /** All that was delegated has ended. */
+  'children_ended',
+] as const
+export type TaskMessageKind = (typeof TASK_MESSAGE_KINDS)[number]
 
 export interface Delivery {
   messageId: string

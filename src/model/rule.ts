@@ -21,6 +21,7 @@ export const ACTIONS = {
   take_other_mail: { silent: 'deny', summary: "take and acknowledge another agent's mail in its stead" },
   update_other_status: { silent: 'deny', summary: 'set the status of another agent' },
   read_log: { silent: 'deny', summary: 'read messages between other agents' },
+  declare_checks: { silent: 'deny', summary: 'say by which commands the work it delegates is checked' },
   query_state: { silent: 'allow', summary: 'ask who is active and what the team is doing' },
   broadcast: { silent: 'allow', summary: 'send one message to everyone it may write to' },
 } as const satisfies Record<string, { silent: Verdict; summary: string }>

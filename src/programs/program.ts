@@ -57,6 +57,8 @@ export type ProgramSession = Pick<
 export interface Pane {
   /** The program's main process. */
   readonly pid: number
+  /** The last line of a text of ours that an earlier service pasted and was killed before it entered it. */
+  readonly unsent?: string | undefined
   /** The file that everything the program prints is appended to, for programs without a transcript. Starts it. */
   log(): Promise<string>
   /** The visible screen, soft-wrapped lines joined, without colours. */
@@ -66,6 +68,10 @@ export interface Pane {
    * `patienceMs`, else when `evidence` resolves, with what it says, or `uncertain` after `evidenceMs`.
    */
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
+  /** Whether it has read all that was written into it; until then what it shows may be out of date. */
+  hasReadInput(): Promise<boolean>
+  /** Presses Enter under `unsent`, if the program is idle and still holds it, and nothing else. Says whether it did. */
+  enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox'>): Promise<boolean>
   /** Presses keys by their tmux names, such as `Escape`; passes the guard's checks for copy mode and a dead pane only. */
   press(keys: readonly string[]): Promise<void>
 }
@@ -94,4 +100,6 @@ export interface PasteManner {
   /** Enter is pressed once more when the text still stands in the input box after that long. */
   evidenceMs: number
   patienceMs: number
+  /** Aborts when the text is no longer wanted: then it is not written, unless it has been. */
+  gone?: AbortSignal | undefined
 }

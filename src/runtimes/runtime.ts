@@ -11,6 +11,8 @@ export interface Runtime {
   check(agent: AgentSettings): SettingsProblem[]
   /** Starts the agent, or finds it again when `kept` says that it is still running. */
   start(agent: AgentStart, port: SessionPort): Promise<Session>
+  /** Ends what an earlier session left running, known by what it kept: the agent is gone, or run otherwise now. */
+  discard?(kept: unknown): Promise<void>
   /** Lets go of what the runtime itself holds. Agents that can outlive the service go on. */
   close?(): Promise<void>
 }
@@ -123,6 +125,12 @@ export interface Arrival {
   readonly evidence: string
 }
 
+/** Of a delivery that was called off before any of it was written. */
+export function noLongerWanted({ reason }: AbortSignal): Arrival {
+  const why = reason instanceof Error ? reason.message : String(reason)
+  return { state: 'queued', evidence: `no longer wanted: ${why}` }
+}
+
 /** What is put before the agent at once: answers to its commands, then messages in their envelopes. */
 export interface Turn {
   readonly text: string
@@ -136,8 +144,11 @@ export type Whereabouts = 'submitted' | 'absent' | 'unknown'
 /** One running agent. */
 export interface Session {
   readonly state: SessionState
-  /** Puts text before the agent as its next turn. Only called while it is idle, one at a time. */
-  deliver(turn: Turn): Promise<Arrival>
+  /**
+   * Puts text before the agent as its next turn. Only called while it is idle, one at a time. When `gone` aborts before
+   * anything was written, it is `queued`; what was written is finished.
+   */
+  deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
   /** Where a message of an earlier attempt is, for deciding whether it may be sent again (C25). */
   locate(id: string): Promise<{ at: Whereabouts; evidence: string }>
   /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */

@@ -2,8 +2,9 @@ import { z } from 'zod'
 import { AUDIT_CLASSES } from '../model/audit-entry.ts'
 import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
 import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
-import { DELIVERY_STATES, PRIORITIES } from '../model/message.ts'
+import { DELIVERY_STATES, PRIORITIES, TASK_MESSAGE_KINDS } from '../model/message.ts'
 import { ACTIONS, type Action, VERDICTS } from '../model/rule.ts'
+import { QUESTION_KINDS, TASK_STATES, TASK_TIMERS } from '../model/task.ts'
 
 /**
  * The HTTP API as one table: the server's routes, the OpenAPI document and the typed client are all read off it.
@@ -88,6 +89,8 @@ export const MailSchema = z.object({
   attempts: z.number(),
   correlation_id: z.string(),
   in_reply_to: z.string().optional(),
+  task_id: z.string().optional().describe('The task it is about'),
+  kind: z.enum(TASK_MESSAGE_KINDS).optional().describe('What it is to that task'),
 })
 
 export const DeliveryCountSchema = z.object({
@@ -120,6 +123,27 @@ export const AgentSchema = z.object({
     .describe("How full its context is, by its program's own record"),
   spent: z.number().optional().describe('In the currency of the prices in orc.yaml'),
   updated_at: z.string(),
+})
+
+export const TaskSchema = z.object({
+  id: z.string(),
+  parent: z.string().optional().describe("The delegator's own task that it serves"),
+  root: z.string(),
+  delegator: z.string(),
+  agent: z.string(),
+  task: z.string(),
+  state: z.enum(TASK_STATES),
+  attempt: z.number(),
+  max_attempts: z.number(),
+  created_at: z.string(),
+  ended_at: z.string().optional(),
+  due: z
+    .object({ kind: z.enum(TASK_TIMERS), at: z.string() })
+    .optional()
+    .describe('The clock that runs'),
+  waits_for: z.array(z.string()).describe('For what, and on whom; nothing for one that has ended'),
+  result: z.string().optional(),
+  reason: z.string().optional().describe('Why it ended'),
 })
 
 export const HumanRequestSchema = z.object({
@@ -305,6 +329,33 @@ export const ROUTES = {
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
     also: { 'text/event-stream': 'The same as a stream: one event `message` for each' },
+  },
+  tasks: {
+    method: 'get',
+    path: '/api/v1/tasks',
+    who: 'token',
+    summary:
+      'What was delegated, oldest first; an agent sees its own and those of the agents whose messages it may read',
+    query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
+    answer: z.object({ tasks: z.array(TaskSchema) }),
+  },
+  task: {
+    method: 'get',
+    path: '/api/v1/tasks/{id}',
+    who: 'token',
+    summary: 'One task with its messages and the evidence that it is done',
+    answer: TaskSchema.extend({
+      context: z.record(z.string(), z.unknown()),
+      checks: z.array(z.string()),
+      evidence: z.array(
+        z.object({ step: z.enum(['schema', 'checks', 'judge']), passed: z.boolean(), text: z.string() }),
+      ),
+      questions: z.array(
+        z.object({ id: z.string(), kind: z.enum(QUESTION_KINDS), to: z.string(), text: z.string() }),
+      ),
+      children: z.array(TaskSchema),
+      messages: z.array(MailSchema),
+    }),
   },
   humanRequests: {
     method: 'get',

@@ -17,6 +17,8 @@ export interface Claim {
   maxBytes: number
   /** Urgent and high before the others, for whoever takes them one by one; otherwise strictly as they came. */
   byPriority?: boolean
+  /** Nothing, unless there is something that may begin a turn; what is quiet comes along with it. */
+  mustWake?: boolean
   /** A message whose bytes changed on disk is never handed out, and must not keep the others back. */
   onDamaged?(key: number): void
 }
@@ -33,6 +35,9 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
       ORDER BY ${order}`,
     [claim.agent, claim.limit],
   )
+  if (claim.mustWake === true && rows.every((row) => row.quiet === 1)) {
+    if (rows.length < claim.limit || !(await isAwaited(tx, claim.agent))) return []
+  }
   const mails: Mail[] = []
   let bytes = 0
   for (const row of rows) {
@@ -54,19 +59,61 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   return mails
 }
 
-/** Moves open deliveries to a new step and gives the keys of those that moved. */
+/** Whether anything waits that may begin a turn: asked only behind a whole turn of quiet messages. */
+async function isAwaited(reader: Reader, agent: string): Promise<boolean> {
+  const row = await reader.get<{ found: number }>(
+    `SELECT 1 AS found FROM deliveries AS d JOIN messages AS m ON m.seq = d.message
+      WHERE d.recipient = ? AND d.${OPEN} AND d.state = 'queued' AND m.quiet = 0 LIMIT 1`,
+    [agent],
+  )
+  return row !== undefined
+}
+
+/** Whether the agent has anything of the task, or may have. */
+export async function wasGiven(reader: Reader, agent: string, task: number): Promise<boolean> {
+  const row = await reader.get<{ found: number }>(
+    `SELECT 1 AS found FROM messages AS m JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
+      WHERE m.task = ? AND m.recipient = ? AND d.state NOT IN ('queued', 'failed') LIMIT 1`,
+    [task, agent],
+  )
+  return row !== undefined
+}
+
+/** What of a task still waits for its reader and is of no use any more. Gives the keys. */
+export async function withdrawQueued(
+  tx: Tx,
+  agent: string,
+  task: number,
+  evidence: string,
+): Promise<number[]> {
+  const rows = await tx.all<{ message: number }>(
+    `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ?
+      WHERE recipient = ? AND ${OPEN} AND state = 'queued'
+        AND message IN (SELECT seq FROM messages WHERE task = ?) RETURNING message`,
+    [tx.now, evidence, agent, task],
+  )
+  return rows.map((row) => row.message)
+}
+
+/** From where a step back is possible: what the agent has surely taken is never doubted again. */
+const UNPROVEN = `state IN ('written', 'uncertain')`
+
+/** Moves open deliveries to a new step and gives the keys of those that moved. `takenBack`: by our own interrupt, out of the conversation. */
 export async function moveDeliveries(
   tx: Tx,
   agent: string,
   keys: readonly number[],
   state: DeliveryState,
   evidence: string,
+  takenBack = false,
 ): Promise<number[]> {
+  const isStepBack = (state === 'queued' || state === 'uncertain') && !takenBack
+  const from = isStepBack ? UNPROVEN : OPEN
   const moved: number[] = []
   for (const key of keys) {
     const rows = await tx.all<{ message: number }>(
       `UPDATE deliveries SET state = ?, updated_at = ?, evidence = ?, claimed_until = NULL
-        WHERE recipient = ? AND message = ? AND ${OPEN} AND state <> ? RETURNING message`,
+        WHERE recipient = ? AND message = ? AND ${OPEN} AND ${from} AND state <> ? RETURNING message`,
       [state, tx.now, evidence, agent, key, state],
     )
     if (rows.length === 1) moved.push(key)

@@ -4,7 +4,7 @@ import type { Reader, Tx } from './store.ts'
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
-  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `notice` nothing. */
+  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `task` goes on with a task, `question` tells the asker, `notice` nothing. */
   purpose: string
   state: HumanRequestState
   asker: string
@@ -23,10 +23,13 @@ export interface HumanRequestRow {
 export type NewHumanRequest = Pick<
   HumanRequestRow,
   'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
->
+> & {
+  /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
+  id?: number
+}
 
 export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Promise<number> {
-  const id = await tx.nextKey('req')
+  const id = request.id ?? (await tx.nextKey('req'))
   await tx.run(
     `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
        created_at, expires_at) VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -51,6 +54,25 @@ export async function findHumanRequest(reader: Reader, id: number): Promise<Huma
   return await reader.get<HumanRequestRow>('SELECT * FROM human_requests WHERE id = ?', [id])
 }
 
+/** The open request of that purpose with exactly this context. */
+export async function findOpenRequest(
+  reader: Reader,
+  purpose: string,
+  context: string,
+): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = ? AND context = ?`,
+    [purpose, context],
+  )
+}
+
+export async function openRequestsOf(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND asker = ? ORDER BY id`,
+    [asker],
+  )
+}
+
 export async function readHumanRequests(
   reader: Reader,
   state: 'open' | 'all',
@@ -68,6 +90,17 @@ export async function openPermissions(reader: Reader, asker: string): Promise<Hu
   return await reader.all<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'permission' AND asker = ? ORDER BY id`,
     [asker],
+  )
+}
+
+export async function openNotices(
+  reader: Reader,
+  asker: string,
+  context: string,
+): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'notice' AND asker = ? AND context = ?`,
+    [asker, context],
   )
 }
 

@@ -7,6 +7,7 @@ import {
   type Message,
   PRIORITIES,
   type Priority,
+  type TaskMessageKind,
 } from '../model/message.ts'
 import { storable } from './storable.ts'
 import type { Reader, SqlValue, Tx } from './store.ts'
@@ -21,6 +22,10 @@ export interface NewMessage {
   /** Absent: the message begins a conversation of its own. */
   correlation?: number
   hop: number
+  /** Where the key had to be known before the message: from `nextKey('msg')`, in this transaction. */
+  key?: number
+  /** Quiet: it begins no turn of its own. */
+  task?: { key: number; kind: TaskMessageKind; quiet: boolean }
 }
 
 export interface MessageRow {
@@ -35,6 +40,9 @@ export interface MessageRow {
   hop: number
   at: number
   digest: string
+  task: number | null
+  kind: TaskMessageKind | null
+  quiet: number
 }
 
 export interface MailRow extends MessageRow {
@@ -53,7 +61,7 @@ export type Mail = Message & {
 
 /** Stores the message and queues its delivery: the two are never apart. */
 export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key: number; digest: string }> {
-  const key = await tx.nextKey('msg')
+  const key = message.key ?? (await tx.nextKey('msg'))
   const priority = PRIORITIES.indexOf(message.priority)
   const row: Omit<MessageRow, 'digest'> = {
     seq: key,
@@ -66,14 +74,16 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
     correlation: message.correlation ?? key,
     hop: message.hop,
     at: tx.now,
+    task: message.task?.key ?? null,
+    kind: message.task?.kind ?? null,
+    quiet: message.task?.quiet === true ? 1 : 0,
   }
-  const fields = digested(row)
-  const digest = digestOf(fields)
+  const digest = digestOf(digested(row))
   await tx.run(
     `INSERT INTO messages
-       (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    [...fields, digest],
+       (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, task, kind, quiet, digest)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [...columns(row), row.task, row.kind, row.quiet, digest],
   )
   await tx.run(
     `INSERT INTO deliveries (recipient, message, priority, state, attempts, updated_at)
@@ -85,6 +95,12 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
 
 /** A message never changes, so the digest covers all of it; the audit keeps it too, so that a flipped bit or an edit shows. */
 function digested(row: Omit<MessageRow, 'digest'>): SqlValue[] {
+  // As before there were tasks, so that the digests of old messages hold.
+  if (row.task === null && row.kind === null && row.quiet === 0) return columns(row)
+  return [...columns(row), row.task, row.kind, row.quiet]
+}
+
+function columns(row: Omit<MessageRow, 'digest'>): SqlValue[] {
   const { seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at } = row
   return [seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at]
 }
@@ -118,6 +134,7 @@ export function toMail(row: MailRow): Mail {
   }
   if (row.in_reply_to !== null) mail.inReplyTo = formatId('msg', row.in_reply_to)
   if (row.evidence !== null) mail.evidence = row.evidence
+  if (row.task !== null && row.kind !== null) mail.task = { id: formatId('task', row.task), kind: row.kind }
   return mail
 }
 
@@ -193,4 +210,35 @@ export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> 
     [...params, query.limit],
   )
   return rows.reverse().map(toMail)
+}
+
+/** The messages of a task, as they were said (S2.18). */
+export async function mailOfTask(reader: Reader, task: number): Promise<Mail[]> {
+  const rows = await reader.all<MailRow>(
+    `${MAIL} AND d.recipient = m.recipient WHERE m.task = ? ORDER BY m.seq`,
+    [task],
+  )
+  return rows.map(toMail)
+}
+
+/** Those of the messages that are about a task. */
+export async function tasksOfMessages(
+  reader: Reader,
+  keys: readonly number[],
+): Promise<{ seq: number; task: number; kind: TaskMessageKind; sender: string; recipient: string }[]> {
+  if (keys.length === 0) return []
+  return await reader.all(
+    `SELECT seq, task, kind, sender, recipient FROM messages
+      WHERE seq IN (${keys.map(() => '?').join(', ')}) AND task IS NOT NULL ORDER BY seq`,
+    [...keys],
+  )
+}
+
+/** Where a tree of tasks began: all its messages are one conversation. */
+export async function firstOfTask(reader: Reader, task: number): Promise<number | undefined> {
+  const row = await reader.get<{ seq: number | null }>(
+    'SELECT MIN(seq) AS seq FROM messages WHERE task = ?',
+    [task],
+  )
+  return row?.seq ?? undefined
 }

@@ -36,6 +36,10 @@ export async function keepInSession(tx: Tx, agent: string, kept: string): Promis
   await tx.run('UPDATE sessions SET kept = ?, updated_at = ? WHERE agent = ?', [kept, tx.now, agent])
 }
 
+export async function forgetKept(tx: Tx, agent: string): Promise<void> {
+  await tx.run('UPDATE sessions SET kept = NULL, updated_at = ? WHERE agent = ?', [tx.now, agent])
+}
+
 export async function setSessionToken(tx: Tx, agent: string, token: number): Promise<void> {
   await tx.run('UPDATE sessions SET token = ?, updated_at = ? WHERE agent = ?', [token, tx.now, agent])
 }

@@ -1,4 +1,4 @@
-import { parseId } from '../model/identifier.ts'
+import { formatId, parseId } from '../model/identifier.ts'
 import type { Task } from '../model/task.ts'
 import type { Reader, Tx } from './store.ts'
 
@@ -84,4 +84,9 @@ function keyOf(id: string): number {
   const key = parseId('task', id)
   if (key === undefined) throw new Error(`${id} is not the id of a task`)
   return key
+}
+
+export async function openTaskIds(reader: Reader): Promise<string[]> {
+  const rows = await reader.all<{ id: number }>('SELECT id FROM tasks WHERE ended_at IS NULL ORDER BY id')
+  return rows.map(({ id }) => formatId('task', id))
 }

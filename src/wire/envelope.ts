@@ -1,18 +1,46 @@
-import type { Message } from '../model/message.ts'
+import type { Message, TaskMessageKind } from '../model/message.ts'
 import { escapeMarkers } from './response.ts'
 
 /** How a message is put before an agent: who, what, and how to answer, in a frame that the scanner skips (C4). */
 export function renderEnvelope(message: Message): string {
+  const { task } = message
+  const reply = task === undefined ? '' : REPLY[task.kind](task.id, message.id)
   return [
     `[ORCHUB MESSAGE ${message.id}]`,
     `From: ${message.from}`,
     `Title: ${oneLine(message.title)}`,
     `Priority: ${message.priority}`,
+    ...(task === undefined ? [] : [`Task: ${task.id} (${task.kind})`]),
+    ...(reply === '' ? [] : [`Reply with: ${reply}`]),
     '',
     escapeMarkers(withoutControls(message.content)),
     '',
     `[END ORCHUB MESSAGE ${message.id}]`,
   ].join('\n')
+}
+
+type Reply = (task: string, message: string) => string
+
+const work: Reply = (task) =>
+  `report in_response_to="${task}" status="completed", "partial" or "needs_help"; or query, request_user_input`
+const decide: Reply = (task, message) =>
+  `answer in_response_to="${message}"; or task_action task_id="${task}" action="follow_up", "accept", "fail" or "cancel"`
+const nothing: Reply = () => ''
+
+/** The commands that a message of a task calls for. */
+const REPLY: Record<TaskMessageKind, Reply> = {
+  delegate: work,
+  follow_up: work,
+  reminder: work,
+  answer: work,
+  children_ended: work,
+  query: (_, message) => `answer in_response_to="${message}"`,
+  extension: (task) => `task_action task_id="${task}" action="grant_extension" or "refuse_extension"`,
+  partial: decide,
+  needs_help: decide,
+  report: nothing,
+  failed: nothing,
+  cancelled: nothing,
 }
 
 function oneLine(text: string): string {

@@ -69,7 +69,7 @@ describe.each(PROGRAMS)('%s survives', (program) => {
     await team.signal('Alice', 'SIGSTOP')
     const id = await team.send('Alice', 'you cannot hear this yet')
     await team.reaches(id, 'written')
-    await sleep(Math.random() * 500)
+    await sleep(700)
     await team.daemon.kill()
     await team.daemon.start()
     const other = await team.send('Bob', 'but you can')
@@ -90,7 +90,9 @@ describe.each(PROGRAMS)('%s survives', (program) => {
   })
 
   it('a kill of the service while the agent answers; its words are heard once', async () => {
-    const text = `${'Let me see. '.repeat(20)}\n${toBob('said in the middle')}`
+    // Repeated words are taken for a loop.
+    const words = Array.from({ length: 40 }, (_, index) => `step-${index * 7919}`).join(' ')
+    const text = `${words}\n${toBob('said in the middle')}`
     conductor.answer('speak slowly', { text, chunkSize: 20, chunkMs: 60 })
     const id = await team.send('Alice', 'speak slowly')
     const call = await alice().message(id)

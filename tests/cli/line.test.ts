@@ -56,7 +56,7 @@ describe('a service that does not run', () => {
       const ran = await team.orc(args)
       expect(ran).toMatchObject({ code: 5, out: '' })
       expect(ran.err).toContain('SERVICE_UNREACHABLE')
-      expect(ran.err).toContain(`orc serve --config ${team.configFile}`)
+      expect(ran.err).toContain(`orc up --config ${team.configFile}`)
     }
   })
 

@@ -115,7 +115,7 @@ describe('orc mcp', () => {
     await team.stop()
     const away = await client.callTool({ name: 'list_agents' })
     expect(away).toMatchObject({ isError: true, structuredContent: { code: 'SERVICE_UNREACHABLE' } })
-    expect(JSON.stringify(away.content)).toContain('orc serve')
+    expect(JSON.stringify(away.content)).toContain('orc up')
     await client.ping()
     await team.start()
     const back = await client.callTool({ name: 'list_agents' })
@@ -130,7 +130,7 @@ describe('orc mcp', () => {
     await team.stop()
     const client = await connect({ ORC_TOKEN: token }, 'legacy', () => changed.resolve())
     expect(client.getInstructions()).toContain('The service is not running')
-    await expect(client.listTools()).rejects.toThrow(/not running.*orc serve/s)
+    await expect(client.listTools()).rejects.toThrow(/not running.*orc up/s)
     await team.start()
     await changed.promise
     expect((await client.listTools()).tools.length).toBeGreaterThan(5)

@@ -42,6 +42,7 @@ export function startOrc(folder: string, args: readonly string[], { env, cwd = f
   return {
     child,
     ended,
+    out: () => out,
     /** Waits until the output has what is looked for. */
     async shows(wanted: string | RegExp): Promise<void> {
       const deadline = Date.now() + 20_000

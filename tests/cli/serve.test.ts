@@ -100,7 +100,7 @@ describe('orc doctor', () => {
       store: 'ok',
       disk: 'ok',
     })
-    expect(ran.out).toContain('hint: Start it: orc serve')
+    expect(ran.out).toContain('hint: Start it: orc up')
     expect((await team.orc('doctor --json')).json()).toMatchObject([{ ok: true, checks: expect.any(Array) }])
     expect(() => mkdirSync(team.state)).not.toThrow()
   })

@@ -173,7 +173,7 @@ describe('an error of the client', () => {
         code: 'SERVICE_UNREACHABLE',
         status: undefined,
         message: expect.stringContaining(desk.url),
-        hint: expect.stringContaining('orc serve'),
+        hint: expect.stringContaining('orc up'),
       })
     }
   })

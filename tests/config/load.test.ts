@@ -29,6 +29,8 @@ describe('the smallest file', () => {
       deliver: 'together',
       with: {},
       autostart: true,
+      onDemand: false,
+      capabilities: [],
     }
     expect(config).toEqual({
       file: '/team/orc.yaml',
@@ -49,6 +51,14 @@ describe('the smallest file', () => {
       },
       prices: [],
       models: {},
+      tasks: {
+        timeoutMs: undefined,
+        retries: undefined,
+        depth: undefined,
+        reminders: undefined,
+        checks: {},
+        judge: undefined,
+      },
       tmux: { socket: expect.stringMatching(/^orc-[0-9a-f]{10}$/), panesPerWindow: 4 },
       service: { host: '127.0.0.1', port: 7420, allowedHosts: [] },
       store: { engine: 'sqlite', file: '/team/.orc/orc.db', shown: 'sqlite:/team/.orc/orc.db' },
@@ -115,6 +125,8 @@ store: { url: "sqlite:data/my team.db" }
       folder: '/team/work',
       deliver: 'single',
       autostart: false,
+      onDemand: false,
+      capabilities: [],
       with: { script: [{ on: 'start', say: 'hello' }], 2: 'two' },
     })
     expect(config.rules).toEqual({

@@ -10,6 +10,7 @@ import { openSwitchboard, type Switchboard } from '../../src/engine/open.ts'
 import type { Principal } from '../../src/model/agent.ts'
 import type { AuditEntry } from '../../src/model/audit-entry.ts'
 import type { Receipt } from '../../src/model/receipt.ts'
+import type { Models } from '../../src/models/model.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
@@ -28,6 +29,7 @@ export async function openBoard(
   options: {
     commands?: AddedCommand[]
     runtimes?: Runtime[]
+    models?: Models
     folder?: string
     clock?: ReturnType<typeof createSimulatedClock>
   } = {},
@@ -52,6 +54,7 @@ export async function openBoard(
     log,
     redact: (await redactor).redact,
     runtimes,
+    ...(options.models === undefined ? {} : { models: options.models }),
     ...(options.commands === undefined ? {} : { commands: options.commands }),
   })
   await board.begin('http://127.0.0.1:1')

@@ -7,6 +7,8 @@ export interface Puppet {
   readonly port: SessionPort
   readonly turns: Turn[]
   readonly notices: string[]
+  /** Why deliveries that had not ended were no longer wanted. */
+  readonly withdrawn: string[]
   readonly interrupts: number
   readonly ended: 'stop' | 'leave' | undefined
   /** What the next deliveries come to. */
@@ -50,6 +52,7 @@ function makePuppet(start: AgentStart, port: SessionPort) {
     port,
     turns: [] as Turn[],
     notices: [] as string[],
+    withdrawn: [] as string[],
     interrupts: 0,
     ended: undefined as 'stop' | 'leave' | undefined,
     arrival: { state: 'submitted', evidence: 'the puppet nodded' } as Puppet['arrival'],
@@ -64,8 +67,9 @@ function makePuppet(start: AgentStart, port: SessionPort) {
     get state() {
       return state
     },
-    async deliver(turn) {
+    async deliver(turn, gone) {
       puppet.turns.push(turn)
+      gone?.addEventListener('abort', () => puppet.withdrawn.push(String(gone.reason)))
       if (puppet.arrival instanceof Error) throw puppet.arrival
       const arrival = await puppet.arrival
       if (arrival.state === 'submitted') puppet.become('busy')

@@ -179,6 +179,7 @@ describe('permissions (S1.19)', () => {
     ['take_other_mail', 'deny'],
     ['update_other_status', 'deny'],
     ['read_log', 'deny'],
+    ['declare_checks', 'deny'],
     ['query_state', 'allow'],
     ['broadcast', 'allow'],
   ]

@@ -154,7 +154,7 @@ describe('GET /api/v1/audit/verify (C12)', () => {
     await send('Master', 'Worker', 'one')
     if (seq === 2) tamper('UPDATE messages SET seq = 3 WHERE seq = 3')
     tamper(
-      `INSERT INTO messages SELECT ${seq}, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest
+      `INSERT INTO messages SELECT ${seq}, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, digest, task, kind, quiet
          FROM messages WHERE seq = 1`,
     )
     const verdict = await verify()

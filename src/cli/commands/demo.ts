@@ -1,7 +1,7 @@
 import { startDemo } from '../demo.ts'
 import { noJson } from '../faults.ts'
 import { ifTaken, print } from '../output.ts'
-import { stopSignal } from '../stop-signal.ts'
+import { watchStopSignal } from '../stop-signal.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -13,10 +13,10 @@ export const verb: Verb = {
     if (json) throw noJson('demo', 'While it runs: ORC_HOME=.orc/demo orc audit --follow --json')
     // A reader that leaves (`| head`) must not break what commits are doing.
     const write = (line: string) => ifTaken(() => print(line))
+    const signal = watchStopSignal()
     const demo = await startDemo({ folder: process.cwd(), write })
-    await stopSignal()
-    write('Stopping …')
-    await demo.close()
+    const wanted = await Promise.race([signal.promise.then(() => 'end' as const), demo.stopAsked])
+    await demo.close(wanted)
     return 0
   },
 }

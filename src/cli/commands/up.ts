@@ -13,7 +13,9 @@ export const verb: Verb = {
   name: 'up',
   group: 'Run',
   summary: 'start the service and the team; agents take up their last conversations',
-  details: 'In the foreground until Ctrl-C, which stops the team as well; with --detach it returns at once.',
+  details:
+    'In the foreground until Ctrl-C, which stops the team as well. With --detach it returns when the agents are up,\n' +
+    'after 20 seconds at the latest; with --json as soon as the service answers.',
   options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
   examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
   async run(invocation) {

@@ -49,7 +49,11 @@ const ACTS: Record<Action, Act> = {
 
 function inMotion(doing: string, act: (context: HandlerContext, target: string) => Promise<void>): Act {
   return async (context, target) => {
-    context.tx.afterCommit(() => void act(context, target))
+    context.tx.afterCommit(() => {
+      act(context, target).catch((error: unknown) =>
+        context.parts.log.error({ agent: target, err: error }, `${target} is not ${doing}: it failed`),
+      )
+    })
     return { status: 'ok', result: `${target} is ${doing}`, details: { target } }
   }
 }

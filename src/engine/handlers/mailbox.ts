@@ -4,6 +4,7 @@ import { AppError } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Action, Decision } from '../../model/rule.ts'
 import { decideAction } from '../../rules/decide.ts'
+import { countQueued } from '../../store/deliveries.ts'
 import { type Mail, type MailboxFilter, readMailbox } from '../../store/messages.ts'
 import type { Reader } from '../../store/store.ts'
 import type { HandlerContext } from '../context.ts'
@@ -44,10 +45,16 @@ export function subjectAllowed(
 }
 
 export const mailboxCheckHandler: Handler<FieldsOf<'mailbox_check'>> = {
+  isEachTime: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
+    // Said in the text of an agent that we run: its mail comes with the answer, as mail, by whose ids it is known.
+    if (context.channel === 'text' && agent === speaker.name) {
+      const waiting = await countQueued(tx, agent, MANY)
+      return { status: 'ok', result: announced(waiting), details: { waiting } }
+    }
     const { messages, remaining } = await parts.mailroom.handOut(
       tx,
       agent,
@@ -59,6 +66,13 @@ export const mailboxCheckHandler: Handler<FieldsOf<'mailbox_check'>> = {
       details: { messages: messages.map(wireMail), remaining },
     }
   },
+}
+
+const MANY = 1000
+
+function announced(waiting: number): string {
+  if (waiting === 0) return 'No new messages'
+  return waiting === 1 ? '1 new message follows' : `${waiting} new messages follow`
 }
 
 function summary(count: number, remaining: number): string {

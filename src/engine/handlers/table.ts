@@ -1,10 +1,15 @@
 import { AppError } from '../../model/errors.ts'
 import type { AddedCommand, BuiltInHandlers, Handlers } from '../handler.ts'
 import { requestActionHandler } from './action.ts'
+import { requestUserInputHandler, userResponseHandler } from './ask-user.ts'
+import { delegateHandler } from './delegate.ts'
 import { acknowledgeHandler, mailboxCheckHandler, queryMailboxHandler } from './mailbox.ts'
+import { answerHandler, queryHandler } from './query.ts'
+import { reportHandler } from './report.ts'
 import { sendMessageHandler } from './send-message.ts'
 import { listAgentsHandler, queryStateHandler } from './state.ts'
 import { contextStatusHandler, updateStatusHandler } from './status.ts'
+import { taskActionHandler } from './task-action.ts'
 
 const BUILT_IN: BuiltInHandlers = {
   send_message: sendMessageHandler,
@@ -16,6 +21,13 @@ const BUILT_IN: BuiltInHandlers = {
   list_agents: listAgentsHandler,
   context_status: contextStatusHandler,
   acknowledge: acknowledgeHandler,
+  delegate: delegateHandler,
+  report: reportHandler,
+  query: queryHandler,
+  answer: answerHandler,
+  request_user_input: requestUserInputHandler,
+  user_response: userResponseHandler,
+  task_action: taskActionHandler,
 }
 
 /** All handlers by command type. The door has checked a command's fields against its schema before it looks here. */

@@ -13,7 +13,17 @@ export interface EvidenceWatch {
 }
 
 const FRAME = /\[ORCHUB MESSAGE \S+\]/
-const FRAME_END = /\[END ORCHUB MESSAGE \S+\]/
+export const FRAME_END = /\[END ORCHUB MESSAGE \S+\]/
+
+/** Says of each line whether it is the program's: our own text comes back as its echo, and may hold anything. */
+export function createFrameFilter(): (line: string) => boolean {
+  let isInFrame = false
+  return (line) => {
+    if (FRAME_END.test(line)) isInFrame = false
+    else if (FRAME.test(line)) isInFrame = true
+    return !isInFrame
+  }
+}
 
 /**
  * By the `submitted` pattern with each message's id. Without one, a program that showed the text and then its busy
@@ -26,7 +36,7 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
   const awaited = new Map(turn.ids.map((id) => [id, patterns.submitted(id)]))
   const isByPattern = awaited.size > 0 && [...awaited.values()].every((pattern) => pattern !== undefined)
   const lastLine = turn.text.trimEnd().split('\n').at(-1)!.trim()
-  let isInFrame = false
+  const isProgramsOwn = createFrameFilter()
   let isEchoed = false
   let isGiven = false
 
@@ -42,10 +52,7 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
     },
     line(text) {
       if (lastLine !== '' && text.includes(lastLine)) isEchoed = true
-      // Our own text comes back as its echo, and may hold anything.
-      if (FRAME_END.test(text)) isInFrame = false
-      else if (FRAME.test(text)) isInFrame = true
-      if (isInFrame || !isByPattern) return
+      if (!isProgramsOwn(text) || !isByPattern) return
       for (const [id, pattern] of awaited) if (pattern!.test(text)) awaited.delete(id)
       if (awaited.size > 0) return
       give({ state: 'submitted', evidence: `the pane shows ${JSON.stringify(text.trim().slice(0, 200))}` })

@@ -12,6 +12,8 @@ const Place = z.object({
   /** What is from there to here is being said: said again, it must be cut at the same place. */
   saying: z.int().min(0).optional(),
   isBracketed: z.boolean(),
+  /** All before it was given back to the disk, and cannot be looked up. */
+  released: z.int().min(0).default(0),
 })
 export type Place = z.output<typeof Place>
 
@@ -21,7 +23,7 @@ export function readPlace(folder: string): Place {
   try {
     return Place.parse(JSON.parse(readFileSync(join(folder, FILE), 'utf8')))
   } catch {
-    return { offset: 0, isBracketed: false }
+    return { offset: 0, isBracketed: false, released: 0 }
   }
 }
 

@@ -5,6 +5,7 @@ import type { SessionPort, Turn } from '../../runtimes/runtime.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
 import { type EvidenceWatch, watchEvidence } from './evidence.ts'
 import { openLogReader } from './log-reader.ts'
+import { isInLog } from './log-search.ts'
 import { compilePatterns } from './patterns.ts'
 import { readPlace } from './place.ts'
 import { createPlainText } from './plain-text.ts'
@@ -50,6 +51,7 @@ export async function followAny(
   })
   const speech = createSpeech({
     ...{ folder, path, run, patterns, port, offset: place.saying ?? place.offset },
+    released: place.released,
     isBracketed: () => isBracketed,
     onFailure: (error) => become('error', `what it said could not be carried out: ${String(error)}`),
   })
@@ -65,14 +67,16 @@ export async function followAny(
   function look() {
     isBracketed = shown.isBracketed() ?? isBracketed
     watch?.line(shown.line())
-    const seen = patterns.state([...tail, shown.line()])
+    const seen = stateShown()
     if (seen === 'busy' || seen === 'idle') watch?.state(seen)
     if (seen === 'idle' || state === 'exited') speech.cut()
     if (seen === 'idle') answered()
     if (isPrompting) {
-      if (seen === 'idle') void givePrompt()
+      if (seen === 'idle' || isFoundWithDraft()) void givePrompt()
     } else if (seen !== undefined) become(seen, `the pane shows its ${seen} pattern`)
-    else if (state !== 'initializing' && !isDraft()) become('busy', 'the pane shows no prompt')
+    else if (isFoundWithDraft()) become('idle', 'something stands behind its prompt')
+    else if (state !== 'initializing' && !(state === 'idle' && isDraft()))
+      become('busy', 'the pane shows no prompt')
   }
 
   function answered() {
@@ -81,9 +85,23 @@ export async function followAny(
     unanswered = []
   }
 
-  /** Something was typed behind the prompt: it still waits for its turn. */
+  /** Something was typed behind the prompt, or pasted by an earlier service: it still waits for its turn. */
   function isDraft(): boolean {
-    return state === 'idle' && patterns.hasPrompt(shown.line())
+    return patterns.hasPrompt(shown.line()) || isUnsentShown()
+  }
+
+  function isUnsentShown(): boolean {
+    return pane.unsent !== undefined && shown.line().trimEnd().endsWith(pane.unsent)
+  }
+
+  /** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
+  function stateShown() {
+    return isUnsentShown() ? undefined : patterns.state([...tail, shown.line()])
+  }
+
+  /** When it was launched just now, such a line may be any of its first words. */
+  function isFoundWithDraft(): boolean {
+    return order.found && state === 'initializing' && isDraft()
   }
 
   /** Its role, before anything else: until then it is starting. Twice is better than never. */
@@ -103,10 +121,10 @@ export async function followAny(
   /** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
   function stateForPaste(): SessionState {
     if (state === 'exited' || state === 'error') return state
-    return patterns.state([...tail, shown.line()]) ?? 'idle'
+    return stateShown() ?? 'idle'
   }
 
-  function give(turn: Turn) {
+  function give(turn: Turn, gone?: AbortSignal) {
     const watching = watchEvidence(turn, patterns)
     watch = watching
     return pane
@@ -118,6 +136,7 @@ export async function followAny(
         evidence: watching.evidence,
         evidenceMs: settings.evidence_ms,
         patienceMs: settings.patience_ms,
+        gone,
       })
       .then((arrival) => {
         if (watch === watching) watch = undefined
@@ -150,21 +169,7 @@ export async function followAny(
       return state
     },
     deliver: give,
-    async locate(id) {
-      const pattern = patterns.submitted(id)
-      if (pattern === undefined) return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
-      let isShown = false
-      const all = createPlainText((line) => {
-        isShown ||= pattern.test(line)
-      })
-      all.push(readFileSync(path))
-      if (isShown || pattern.test(all.line()))
-        return { at: 'submitted', evidence: 'the pane has shown that it took it' }
-      if (state !== 'idle' || patterns.inputBox(await pane.screen()) !== 'empty') {
-        return { at: 'unknown', evidence: 'the pane has not shown it yet' }
-      }
-      return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
-    },
+    locate,
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},
     async interrupt() {
@@ -186,6 +191,26 @@ export async function followAny(
       // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.
       reader.close()
     },
+  }
+
+  async function locate(id: string): ReturnType<ProgramSession['locate']> {
+    const pattern = patterns.submitted(id)
+    try {
+      if (pattern !== undefined && (await isInLog(path, speech.released, pattern)))
+        return { at: 'submitted', evidence: 'the pane has shown that it took it' }
+      if (!(await pane.hasReadInput()))
+        return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
+      if (await pane.enterUnsent({ state: stateForPaste, inputBox: patterns.inputBox }))
+        return { at: 'unknown', evidence: 'something of ours stood unsent at its prompt, and was entered' }
+      if (pattern === undefined) return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
+      if (state !== 'idle' || patterns.inputBox(await pane.screen()) !== 'empty')
+        return { at: 'unknown', evidence: 'the pane has not shown it yet' }
+    } catch (error) {
+      return { at: 'unknown', evidence: `its log or its pane cannot be read: ${(error as Error).message}` }
+    }
+    if (speech.released > 0)
+      return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
+    return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
   }
 
   function becomesIdle(): Promise<boolean> {

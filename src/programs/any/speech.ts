@@ -14,6 +14,8 @@ export interface Speech {
   cut(): void
   /** Says again what was being said between these two when the service ended. */
   repeat(from: number, to: number, bytes: Buffer): void
+  /** All before it was given back to the disk. */
+  readonly released: number
 }
 
 export interface SpeechOptions {
@@ -24,6 +26,8 @@ export interface SpeechOptions {
   patterns: Patterns
   port: Pick<SessionPort, 'said'>
   offset: number
+  /** All before it was given back to the disk. */
+  released: number
   isBracketed(): boolean
   /** What was said could not be carried out. Nothing more is said, and the place stays where it is. */
   onFailure(error: unknown): void
@@ -38,7 +42,7 @@ export function createSpeech(options: SpeechOptions): Speech {
   const { folder, path, run, patterns, port } = options
   let start = options.offset
   let end = start
-  let released = start
+  let { released } = options
   /** None while the program is silent: most of a team is, most of the time. */
   let current: Utterance | undefined
   let hasFailed = false
@@ -66,13 +70,13 @@ export function createSpeech(options: SpeechOptions): Speech {
   async function say(from: number, to: number, words: string) {
     if (hasFailed) return
     if (words.trim() !== '') {
-      writePlace(folder, { offset: from, saying: to, isBracketed: options.isBracketed() })
+      writePlace(folder, { offset: from, saying: to, isBracketed: options.isBracketed(), released })
       await port.said({ channel: 'pane', text: words, key: `${run}:${from}` })
     }
-    writePlace(folder, { offset: to, isBracketed: options.isBracketed() })
-    if (to - released < RELEASE_EVERY) return
-    released = to
-    releaseBefore(path, to)
+    const isReleaseDue = to - released >= RELEASE_EVERY
+    if (isReleaseDue) released = to
+    writePlace(folder, { offset: to, isBracketed: options.isBracketed(), released })
+    if (isReleaseDue) releaseBefore(path, to)
   }
 
   return {
@@ -83,6 +87,9 @@ export function createSpeech(options: SpeechOptions): Speech {
       if (current.length() > LIMIT) cut()
     },
     cut,
+    get released() {
+      return released
+    },
     repeat(from, to, bytes) {
       const utterance = startUtterance()
       utterance.text.push(bytes)

@@ -211,6 +211,12 @@ export async function followSession(
     if (!(await activity.comesToPrompt(PROMPT_WITHIN_MS))) {
       return { at: 'unknown', evidence: `the program is ${activity.state}` }
     }
+    if (!(await pane.hasReadInput())) {
+      return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
+    }
+    if (await pane.enterUnsent({ state: () => activity.state, inputBox: readInputBox })) {
+      return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
+    }
     if (readInputBox(await pane.screen()) !== 'empty') {
       return { at: 'unknown', evidence: 'its input box is not empty' }
     }

@@ -25,17 +25,19 @@ const PROMPT_WITHIN_MS = 2000
  * turn, as the answer of its Stop hook. Not the other way round: the program puts such an answer before the model
  * twice, as the user's words and as the error of a hook.
  */
-export function openWayIn(options: WayInOptions): (turn: Turn | undefined) => Promise<Arrival> {
+export function openWayIn(
+  options: WayInOptions,
+): (turn: Turn | undefined, gone?: AbortSignal) => Promise<Arrival> {
   const { activity, expectations, withdrawals, pane } = options
   /** One after the other: what was taken back may be given again at any time. */
   let deliveries: Promise<unknown> = Promise.resolve()
 
-  async function give(turn: Turn | undefined): Promise<Arrival> {
+  async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<Arrival> {
     if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
     if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
     const { arrival, cancel } = expectations.expect(turn)
     try {
-      if (await answersTurnEnd(turn.text)) return await inTime(arrival)
+      if (!gone?.aborted && (await answersTurnEnd(turn.text))) return await inTime(arrival)
       await activity.comesToPrompt(PROMPT_WITHIN_MS)
       return await pane.paste(turn, {
         state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
@@ -44,6 +46,7 @@ export function openWayIn(options: WayInOptions): (turn: Turn | undefined) => Pr
         evidence: arrival,
         evidenceMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
+        gone,
       })
     } finally {
       cancel()
@@ -60,8 +63,8 @@ export function openWayIn(options: WayInOptions): (turn: Turn | undefined) => Pr
     return true
   }
 
-  return (turn) => {
-    const delivery = deliveries.then(() => give(withdrawals.joinedWith(turn)))
+  return (turn, gone) => {
+    const delivery = deliveries.then(() => give(withdrawals.joinedWith(turn), gone))
     deliveries = delivery.catch(() => {})
     return delivery
   }

@@ -3,7 +3,7 @@ import { realpath, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
-import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
+import { type Arrival, noLongerWanted, type SessionPort } from '../../runtimes/runtime.ts'
 import type { ProgramSession } from '../program.ts'
 import { type AppServer, openAppServer, Refused } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
@@ -123,7 +123,8 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
     }
   }
 
-  async function deliver(text: string): Promise<Arrival> {
+  async function deliver(text: string, gone: AbortSignal | undefined): Promise<Arrival> {
+    if (gone?.aborted) return noLongerWanted(gone)
     const thread = threads.current
     if (server === undefined || thread === undefined || state !== 'idle')
       return { state: 'queued', evidence: `Codex is ${state}` }
@@ -229,7 +230,7 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
       get state() {
         return state
       },
-      deliver: ({ text }) => deliver(text),
+      deliver: ({ text }, gone) => deliver(text, gone),
       locate,
       notice,
       interrupt,

@@ -140,7 +140,7 @@ export function openSession(
 
   // ── ways in ────────────────────────────────────────────────────────────────────────────────────
 
-  async function deliver(turn: Turn): Promise<Arrival> {
+  async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
     if (state.now !== 'idle') return { state: 'queued', evidence: `Gemini is ${state.now}` }
     const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
     expected.set(turn, resolve)
@@ -152,6 +152,7 @@ export function openSession(
         evidence,
         evidenceMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
+        gone,
       })
     } finally {
       expected.delete(turn)
@@ -163,6 +164,10 @@ export function openSession(
     if (found !== undefined)
       return { at: 'submitted', evidence: `it is in record ${found} of its transcript` }
     if (state.now !== 'idle') return { at: 'unknown', evidence: `Gemini is ${state.now}` }
+    if (!(await pane.hasReadInput()))
+      return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
+    if (await pane.enterUnsent({ state: () => state.now, inputBox: readInputBox }))
+      return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
     const box = readInputBox(await pane.screen())
     return box === 'empty'
       ? { at: 'absent', evidence: 'it is idle, and neither its transcript nor its input box holds it' }

@@ -15,6 +15,9 @@ import { createSpending } from './spending.ts'
 import { createWayIn } from './way-in.ts'
 import { ownWords, userText } from './words.ts'
 
+/** What an earlier service sent before it ended may still be on its way into the conversation. */
+const SETTLE_MS = 1500
+
 export interface SessionOptions {
   readonly name: string
   readonly found: boolean
@@ -38,6 +41,7 @@ export function openSession(options: SessionOptions): ProgramSession {
   const dialogs = createDialogs({ server, port, changed: activity.dialogs, isSubagent })
   const spend = createSpending(port, server)
   const closing = new AbortController()
+  let settled: Promise<unknown> = Promise.resolve()
   let saidUpTo = kept.saidUpTo
   const speech = createSpeech(port, async (messageId) => {
     saidUpTo = messageId
@@ -55,6 +59,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     async connected() {
       if (conversations.present === undefined) await begin()
       await readAgain()
+      settled = sleep(SETTLE_MS, undefined, { ref: false })
       activity.connection('up', 'its server answers')
     },
     event: take,
@@ -191,7 +196,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     get state() {
       return activity.state
     },
-    ...createWayIn({ server, conversations, activity, prompts }),
+    ...createWayIn({ server, conversations, activity, prompts, settled: () => settled }),
     exited(evidence) {
       activity.connection('ended', evidence)
       void close(evidence)

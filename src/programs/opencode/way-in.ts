@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Arrival, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import type { SessionState } from '../../model/agent.ts'
+import { type Arrival, noLongerWanted, type Turn, type Whereabouts } from '../../runtimes/runtime.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { ProgramSession } from '../program.ts'
 import type { Activity } from './activity.ts'
@@ -11,12 +12,15 @@ import { userText } from './words.ts'
 /** A message stands in the conversation within milliseconds; this is for a machine under load. */
 const EVIDENCE_MS = 10_000
 const STOP_MS = 10_000
+const CONNECTED: ReadonlySet<SessionState> = new Set(['idle', 'busy', 'waiting_input'])
 
 export interface WayInOptions {
   readonly server: Server
   readonly conversations: Conversations
   readonly activity: Activity
   readonly prompts: Prompts
+  /** When what an earlier connection sent surely stands in the conversation. */
+  settled(): Promise<unknown>
 }
 
 /** How text reaches the agent. The input box in the pane has no part in it, so that a person's draft stays there. */
@@ -24,12 +28,16 @@ export function createWayIn(
   options: WayInOptions,
 ): Pick<ProgramSession, 'deliver' | 'locate' | 'notice' | 'interrupt'> {
   const { server, conversations, activity, prompts } = options
+  /** Sent, and neither answered nor given up. */
+  let unanswered = 0
 
-  async function deliver(turn: Turn): Promise<Arrival> {
+  async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+    if (gone?.aborted) return noLongerWanted(gone)
     const conversation = conversations.present
     if (activity.state !== 'idle' || conversation === undefined)
       return { state: 'queued', evidence: `opencode is ${activity.state}` }
     const expectation = prompts.expect(turn)
+    unanswered += 1
     try {
       const failure = await server.prompt(conversation.id, turn.text, false).then(
         () => undefined,
@@ -44,6 +52,7 @@ export function createWayIn(
       const why = failure instanceof Error ? `: ${failure.message}` : ''
       return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
     } finally {
+      unanswered -= 1
       expectation.forget()
     }
   }
@@ -60,14 +69,18 @@ export function createWayIn(
   }
 
   async function locate(id: string): Promise<{ at: Whereabouts; evidence: string }> {
+    const find = () => search((text) => messageIdsIn(text).includes(id))
+    const settled = options.settled()
     try {
-      const messageId = await search((text) => messageIdsIn(text).includes(id))
-      return messageId === undefined
-        ? { at: 'absent', evidence: 'it is in none of the conversations of this agent' }
-        : { at: 'submitted', evidence: placeOf(messageId) }
+      const messageId = (await find()) ?? (await settled.then(find))
+      if (messageId !== undefined) return { at: 'submitted', evidence: placeOf(messageId) }
     } catch (error) {
       return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
     }
+    if (options.settled() !== settled) return { at: 'unknown', evidence: 'the connection to opencode broke' }
+    if (!CONNECTED.has(activity.state)) return { at: 'unknown', evidence: `opencode is ${activity.state}` }
+    if (unanswered > 0) return { at: 'unknown', evidence: 'opencode has not answered yet whether it took it' }
+    return { at: 'absent', evidence: 'it is in none of the conversations of this agent' }
   }
 
   return {

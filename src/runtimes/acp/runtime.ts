@@ -40,6 +40,10 @@ export function createAcpRuntime(options: AcpOptions): Runtime {
     name: 'acp',
     check: checkSettings,
     start: (agent, port) => start(agent, port, options),
+    async discard(kept) {
+      const earlier = Kept.safeParse(kept).data
+      if (earlier !== undefined) await endProcesses({ mark: earlier.mark }, options.limits?.graceMs)
+    },
   }
 }
 

@@ -5,9 +5,8 @@ import type { Arrival } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
-import type { PasteSite } from './paste-site.ts'
-import { commandLine } from './quote.ts'
-import { releaseInput } from './write.ts'
+import type { PasteSite, Sent } from './paste-site.ts'
+import { isOursUnsent, pressEnter, releaseInput } from './unsent.ts'
 
 const LOOK_AGAIN_MS = 500
 
@@ -41,27 +40,8 @@ function unpressed(why: string): Arrival {
   return { state: 'uncertain', evidence: `pasted, but Enter was not pressed: ${why}` }
 }
 
-/** In copy mode tmux would eat the key, so it looks in the same go. */
-async function pressEnter({ server, pane }: PasteSite): Promise<'pressed' | 'dead' | 'in mode'> {
-  const blocks = await server.run([
-    ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
-    commandLine([
-      ['select-pane', '-e', '-t', pane],
-      ['send-keys', '-t', pane, 'Enter'],
-      ['display-message', '-p', 'pressed'],
-    ]),
-    commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
-  ])
-  const said = blocks.at(-1)!.lines[0]
-  return said === 'pressed' || said === 'dead' ? said : 'in mode'
-}
-
 /** Waits for the program's evidence. Without it: Enter once more if the text stands unsent, then `uncertain`. */
-export async function proveEntered(
-  site: PasteSite,
-  manner: PasteManner,
-  sent: { text: string; writtenAt: number },
-): Promise<Arrival> {
+export async function proveEntered(site: PasteSite, manner: PasteManner, sent: Sent): Promise<Arrival> {
   const { clock } = site
   const arrival = await within(clock, manner.evidenceMs, manner.evidence)
   if (arrival !== undefined) return arrival
@@ -93,13 +73,4 @@ const BOX: Record<InputBox, string> = {
 function describeLook({ facts }: Look): string {
   if (facts.isDead) return 'its process ended'
   return `it is ${facts.state}, its input box ${BOX[facts.inputBox]}`
-}
-
-/** What stands there may by now be a person's draft: Enter would send what they did not. */
-function isOursUnsent(site: PasteSite, look: Look, sent: { text: string; writtenAt: number }): boolean {
-  const { facts, screen, persons } = look
-  if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
-  const lastLine = sent.text.trimEnd().split('\n').at(-1)!.trim()
-  if (lastLine !== '' && (screen.lines[screen.cursor.y] ?? '').includes(lastLine)) return true
-  return facts.inputBox === 'draft' && persons === 0 && site.server.personSeenAt < sent.writtenAt
 }

@@ -17,10 +17,12 @@ const UNSET = ['TMUX', 'TMUX_PANE', ...SERVER_VARIABLES]
 /** Set, some shells would end at once. People do export UID, for containers. */
 const READ_ONLY_IN_SHELLS = /^(?:UID|EUID|PPID|OPTIND|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$/
 
+export const LAUNCH_FILE = 'launch.sh'
+
 /** Its path. Environment and arguments may hold anything but NUL. */
 export async function writeLaunchFile(folder: string, launch: LaunchFile): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const path = join(folder, 'launch.sh')
+  const path = join(folder, LAUNCH_FILE)
   // A file that someone else made would keep its owner and mode.
   await rm(path, { force: true })
   const file = await open(path, 'wx', 0o700)

@@ -1,7 +1,12 @@
 /** Knows when panes die or are closed, from tmux's hints and one look at all of them. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { type Connection, IN_SESSION } from './connection.ts'
 import { ControlLost } from './control.ts'
 import type { Log } from './log.ts'
+
+/** For tmux to hear the signal and look, on a machine under load. */
+const WAKE_TIMES = 5
+const WAKE_MS = 10
 
 export interface PaneListener {
   /** Its process ended, and how. */
@@ -44,8 +49,9 @@ export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>
     // A pane that is opened meanwhile is not on the list, and is not gone either.
     const asked = [...listeners]
     let panes = await listPanes()
-    if ([...panes.values()].some((pane) => pane.isDead && pane.how === undefined)) {
+    for (let woken = 0; woken < WAKE_TIMES && [...panes.values()].some(isEndUnknown); woken++) {
       wakeServer()
+      await sleep(WAKE_MS)
       panes = await listPanes()
     }
     for (const [id, listener] of asked) {
@@ -82,6 +88,9 @@ export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>
 
   return { listeners, review }
 }
+
+const isEndUnknown = (pane: { isDead: boolean; how: string | undefined }) =>
+  pane.isDead && pane.how === undefined
 
 function describeEnd(status: string | undefined, signal: string | undefined): string | undefined {
   if (signal) return `it was ended by signal ${signal}`

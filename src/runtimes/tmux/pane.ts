@@ -3,14 +3,18 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
+import { hasReadInput } from './input-queue.ts'
 import { paste } from './paste.ts'
-import type { PasteSite, Spooled } from './paste-site.ts'
+import type { PasteSite, Sent, Spooled } from './paste-site.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
+import { enterUnsent, lastLineOf } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
+  /** Why a paste has not been written yet. */
+  readonly waitsFor: string | undefined
   /** Puts text above the pane. */
   show(label: string): void
   /** The end of what it showed, further back than the screen if need be. */
@@ -30,6 +34,8 @@ export interface PaneOptions {
   folder: string
   /** Found again: someone may have typed while nobody looked. */
   isFound: boolean
+  /** Found with it: a text of ours that was not entered. */
+  unsent?: Sent | undefined
 }
 
 export const LOG_FILE = 'pane.log'
@@ -37,7 +43,8 @@ const LABEL_LIMIT = 200
 const LAST_WORDS_FROM = 100
 const LAST_WORDS = 12
 
-export function createPane({ server, clock, id, pid, folder, isFound }: PaneOptions): TmuxPane {
+export function createPane(options: PaneOptions): TmuxPane {
+  const { server, clock, id, pid, folder, isFound } = options
   const waiting = new Set<() => void>()
   let label: string | undefined
   let spooled = 0
@@ -47,14 +54,18 @@ export function createPane({ server, clock, id, pid, folder, isFound }: PaneOpti
     clock,
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
-    stirred: (ms) =>
+    unsent: options.unsent,
+    waitsFor: undefined,
+    stirred: (ms, gone) =>
       new Promise((resolve) => {
         const wake = () => {
           cancel()
           waiting.delete(wake)
+          gone?.removeEventListener('abort', wake)
           resolve()
         }
         const cancel = clock.after(ms, wake)
+        gone?.addEventListener('abort', wake)
         waiting.add(wake)
       }),
     spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
@@ -70,6 +81,12 @@ export function createPane({ server, clock, id, pid, folder, isFound }: PaneOpti
   return {
     id,
     pid,
+    get unsent() {
+      return site.unsent?.lastLine
+    },
+    get waitsFor() {
+      return site.waitsFor
+    },
     async log() {
       const path = join(folder, LOG_FILE)
       // Not when it is piped already, as it is from the start where the program said so: `-o` would end that pipe.
@@ -88,6 +105,8 @@ export function createPane({ server, clock, id, pid, folder, isFound }: PaneOpti
       return readScreen(joined!, rows!, { x, y })
     },
     paste: (turn, manner) => paste(site, turn, manner),
+    hasReadInput: () => hasReadInput(pid),
+    enterUnsent: (manner) => enterUnsent(site, manner),
     async press(keys) {
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],
@@ -123,6 +142,12 @@ export function pipeCommand(path: string): string {
   return withoutTimeFormats(`umask 077; exec cat >> ${quoteForShell(path)}`)
 }
 
+const SPOOL_FILE = /^orc-\d+-\d+-\d+\.txt$/
+
+export function isSpoolFile(name: string): boolean {
+  return SPOOL_FILE.test(name)
+}
+
 /** Sync: a small file in the page cache, on the way of every message. */
 function spool(folder: string, buffer: string, text: string): Spooled {
   const path = join(folder, `${buffer}.txt`)
@@ -130,6 +155,7 @@ function spool(folder: string, buffer: string, text: string): Spooled {
   return {
     path,
     buffer,
+    lastLine: lastLineOf(text),
     lay() {
       if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
       isLaid = true

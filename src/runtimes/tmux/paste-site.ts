@@ -7,17 +7,29 @@ export interface PasteSite {
   readonly clock: Clock
   readonly pane: string
   /** Resolves when something happened that may matter, or after that long. */
-  stirred(ms: number): Promise<void>
+  stirred(ms: number, gone?: AbortSignal): Promise<void>
   /** A place for the text where the tmux server reads it. */
   spool(text: string): Spooled
   /** When its input box was last seen empty; undefined before it was. */
   boxEmptyAt: number | undefined
+  /** An earlier service pasted it and did not enter it. */
+  unsent: Sent | undefined
+  /** Why what is to be written is not written yet. */
+  waitsFor: string | undefined
+}
+
+/** What was pasted. */
+export interface Sent {
+  readonly lastLine: string
+  /** Whoever came later may have added to it. */
+  readonly writtenAt: number
 }
 
 export interface Spooled {
   readonly path: string
   /** Of tmux, for this text alone. */
   readonly buffer: string
+  readonly lastLine: string
   /** Writes it there, once. */
   lay(): void
   remove(): void

@@ -4,6 +4,7 @@ import type { Arrival, Turn } from '../runtime.ts'
 import { enter, proveEntered } from './enter.ts'
 import type { PasteSite } from './paste-site.ts'
 import { withoutControls } from './sanitize.ts'
+import { lastLineOf } from './unsent.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
@@ -12,10 +13,12 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
   try {
     const written = await write(site, spooled, manner)
     if (typeof written === 'object') return written
+    site.waitsFor = undefined
     const writtenAt = site.clock.now()
     const problem = written === 'pasted' ? await enter(site, manner) : undefined
-    return problem ?? (await proveEntered(site, manner, { text, writtenAt }))
+    return problem ?? (await proveEntered(site, manner, { lastLine: lastLineOf(text), writtenAt }))
   } finally {
+    site.waitsFor = undefined
     spooled.remove()
   }
 }

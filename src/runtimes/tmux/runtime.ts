@@ -1,23 +1,22 @@
 /** Agents in the panes of a tmux server of our own, which outlives the service. */
-import { randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
-import { join } from 'node:path'
+import { z } from 'zod'
 import { AppError } from '../../model/errors.ts'
-import type { Launch, Program } from '../../programs/program.ts'
+import type { Program } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
-import { environmentOf } from '../environment.ts'
-import { startOf } from '../process-table.ts'
 import { endProcesses } from '../processes.ts'
-import type { AgentSettings, AgentStart, Runtime, SessionPort } from '../runtime.ts'
-import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
-import { serverEnvironment, TERM } from './environment.ts'
+import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
+import { IN_SESSION, isSameServer } from './connection.ts'
+import { ControlLost } from './control.ts'
+import { serverEnvironment } from './environment.ts'
 import { type Kept, readKept } from './kept.ts'
-import { writeLaunchFile } from './launch-file.ts'
+import { createLauncher } from './launcher.ts'
+import { clearAway, findAgain } from './leftovers.ts'
 import type { Log } from './log.ts'
-import { createPane, LOG_FILE, pipeCommand } from './pane.ts'
-import { placePane } from './placement.ts'
+import { createPane } from './pane.ts'
 import { createServer } from './server.ts'
 import { endAgent, startSession } from './session.ts'
+import { takeUpInput } from './unsent.ts'
 
 export interface TmuxOptions {
   /** The name of the server's socket (`tmux -L`): one per team, and nobody else's. */
@@ -36,37 +35,74 @@ export interface TmuxOptions {
 
 const PANES_PER_WINDOW = 4
 
+interface Following {
+  agent: AgentStart
+  program: Program
+  port: SessionPort
+  kept: Kept
+  isFound: boolean
+}
+
 export function createTmuxRuntime(options: TmuxOptions): Runtime {
   const { socket, clock, log, bin, tmux = 'tmux', panesPerWindow = PANES_PER_WINDOW } = options
   const programs = new Map(options.programs.map((program) => [program.name, program]))
   const env = serverEnvironment(process.env)
   const server = createServer({ socket, command: tmux, env, clock, log })
-  let placing: Promise<unknown> = Promise.resolve()
+  const launch = createLauncher({
+    server,
+    panesPerWindow,
+    bin,
+    environment: options.environment ?? process.env,
+  })
 
-  /** One after the other: each looks for a window with room. */
-  function place() {
-    const placed = placing.then(() => placePane(server, panesPerWindow))
-    placing = placed.catch(() => {})
-    return placed
+  async function start(agent: AgentStart, port: SessionPort): Promise<Session> {
+    const program = programOf(agent)
+    try {
+      return await findOrLaunch(agent, program, port)
+    } catch (error) {
+      throw asReadable(error, program)
+    }
   }
 
-  async function start(agent: AgentStart, port: SessionPort) {
-    const program = programOf(agent)
-    const identity = await server.connect()
-    await mkdir(agent.folder, { recursive: true, mode: 0o700 })
-    const earlier = readKept(agent.kept)
-    const found = earlier !== undefined && (await isStillThere(earlier, identity)) ? earlier : undefined
-    if (earlier !== undefined && found === undefined) await clearAway(earlier, identity)
-    const kept = found ?? (await launch(agent, program, identity, earlier))
-    if (found === undefined) await port.keep(kept)
-    else await server.run(['select-pane', '-e', '-t', found.pane])
+  async function discard(value: unknown) {
+    const kept = readKept(value)
+    if (kept === undefined) return
+    await endProcesses({ mark: kept.mark, leader: 'process' in kept ? kept.process : undefined })
+    if (!('pane' in kept) || !isSameServer(kept.server, await server.connect())) return
+    await server.run(['kill-pane', '-t', kept.pane]).catch(() => {})
+  }
 
-    const pane = createPane({
-      ...{ server, clock, id: kept.pane, pid: kept.process.pid, folder: agent.folder },
-      isFound: found !== undefined,
-    })
+  async function findOrLaunch(agent: AgentStart, program: Program, port: SessionPort): Promise<Session> {
+    const { name, folder } = agent
+    const identity = await server.connect()
+    await mkdir(folder, { recursive: true, mode: 0o700 })
+    const earlier = readKept(agent.kept)
+    const isSameProgram = earlier?.programName === program.name
+    const found = isSameProgram ? await findAgain(server, identity, earlier) : undefined
+    await clearAway(server, { name, folder, earlier, found })
+    if (found !== undefined) {
+      try {
+        return await follow({ agent, program, port, kept: found, isFound: true })
+      } catch (error) {
+        // It is tmux that does not answer: the agent is as well as it was.
+        if (error instanceof ControlLost) throw error
+        const reason = asReadable(error, program).message
+        log.warn({ agent: name, reason }, 'it was found again, but cannot be followed: it is started anew')
+        await clearAway(server, { name, folder, earlier, found: undefined })
+      }
+    }
+    const resume = isSameProgram ? earlier.program : undefined
+    const kept = await launch({ agent, program, identity, resume, keep: port.keep })
+    return follow({ agent, program, port, kept, isFound: false })
+  }
+
+  async function follow({ agent, program, port, kept, isFound }: Following): Promise<Session> {
     const { name, settings, cwd, folder, nonce } = agent
-    const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: found !== undefined }
+    const unsent = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
+    const pane = createPane({
+      ...{ server, clock, id: kept.pane, pid: kept.process.pid, folder, isFound, unsent },
+    })
+    const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound }
     const processes = { mark: kept.mark, leader: kept.process }
     const session = startSession({
       ...{ server, clock, log, name, pane, processes, port },
@@ -75,8 +111,8 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
         program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
     })
     return session.catch(async (error: unknown) => {
-      // One that was found again is not ours to end because we cannot follow it.
-      if (found === undefined) await endAgent(pane, processes)
+      // One that was found is ended by who asked for it, if it is to be ended.
+      if (!isFound) await endAgent(pane, processes)
       throw error
     })
   }
@@ -87,58 +123,6 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     throw new AppError('CONFIG_INVALID', `no program ${JSON.stringify(program)} runs in tmux`, {
       hint: `Programs: ${[...programs.keys()].join(', ')}.`,
     })
-  }
-
-  /** The very process in the very pane. */
-  async function isStillThere(kept: Kept, identity: ServerIdentity): Promise<boolean> {
-    if (!isSameServer(kept.server, identity)) return false
-    const panes = await server.run([
-      ...['list-panes', '-s', '-t', IN_SESSION, '-F', '#{pane_id} #{pane_dead} #{pane_pid}'],
-    ])
-    const isListed = panes[0]!.lines.includes(`${kept.pane} 0 ${kept.process.pid}`)
-    return isListed && (await startOf(kept.process.pid)) === kept.process.startedAt
-  }
-
-  /** What an earlier launch left: a dead pane that still shows its end, processes that outlived their terminal. */
-  async function clearAway(kept: Kept, identity: ServerIdentity) {
-    await endProcesses({ mark: kept.mark, leader: kept.process })
-    if (isSameServer(kept.server, identity)) await server.run(['kill-pane', '-t', kept.pane]).catch(() => {})
-  }
-
-  async function launch(
-    agent: AgentStart,
-    program: Program,
-    identity: ServerIdentity,
-    earlier: Kept | undefined,
-  ): Promise<Kept> {
-    const { name, prompt, settings, cwd, folder, nonce } = agent
-    const credentials = await agent.credentials()
-    const order = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume: earlier?.program }
-    const launched = await program.launch(order)
-    const mark = randomBytes(12).toString('hex')
-    const env = environmentOf({
-      ...{ from: options.environment ?? process.env, term: TERM, further: launched.env },
-      ...{ agent: name, mark, bin, credentials },
-    })
-    const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
-    const { pane, pid } = await run(path, agent, launched)
-    const startedAt = (await startOf(pid)) ?? 'gone'
-    return { pane, server: identity, process: { pid, startedAt }, mark, program: launched.kept }
-  }
-
-  /** Started and piped in one go, so that the log has its first word. */
-  async function run(path: string, { name, folder }: AgentStart, launched: Launch) {
-    const { pane } = await place()
-    const set = (option: string, value: string) => ['set-option', '-p', '-t', pane, option, value]
-    const pipe = ['pipe-pane', '-t', pane, pipeCommand(join(folder, LOG_FILE))]
-    const blocks = await server.run(
-      set('remain-on-exit', 'on'),
-      set('@orc_title', name),
-      ['respawn-pane', '-k', '-t', pane, '/bin/sh', path],
-      ...(launched.isLogged ? [pipe] : []),
-      ['display-message', '-p', '-t', pane, '#{pane_pid}'],
-    )
-    return { pane, pid: Number(blocks.at(-1)!.lines[0]) }
   }
 
   async function targetOf(pane: string): Promise<string> {
@@ -155,6 +139,17 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       return [{ path: [], message: `no such program: ${agent.program ?? 'none is named'}`, hint }]
     },
     start,
+    discard,
     close: () => server.close(),
   }
+}
+
+/** A schema's own words are for us, and far too many. */
+function asReadable(error: unknown, program: Program): Error {
+  if (error instanceof z.ZodError) {
+    const problems = error.issues.map(({ path, message }) => `${path.join('.') || 'all of it'}: ${message}`)
+    const message = `${program.name} can make nothing of what it was given (${problems.join('; ')})`
+    return new AppError('RUNTIME_FAILED', message, { cause: error })
+  }
+  return error instanceof Error ? error : new Error(String(error))
 }

@@ -73,10 +73,13 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     get state() {
       return end === undefined ? session.state : 'exited'
     },
-    deliver: (turn) =>
+    deliver: (turn, gone) =>
       end === undefined
-        ? session.deliver(turn)
+        ? session.deliver(turn, gone)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
+    get waitsFor() {
+      return pane.waitsFor
+    },
     locate: (id) => session.locate(id),
     notice: async (text) => {
       if (end === undefined) await session.notice(text)

@@ -5,12 +5,13 @@
 import type { PasteManner } from '../../programs/program.ts'
 import { sleep } from '../clock.ts'
 import { guardPaste } from '../guard.ts'
-import type { Arrival } from '../runtime.ts'
+import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
 import { commandLine, withoutFormats } from './quote.ts'
+import { enterIfUnsent, markUnsent, releaseInput } from './unsent.ts'
 
 /** While something waits and nothing stirs. */
 const LOOK_AGAIN_MS = 500
@@ -31,11 +32,13 @@ export async function write(
 ): Promise<Written | Arrival> {
   const deadline = site.clock.now() + manner.patienceMs
   while (true) {
+    if (manner.gone?.aborted) return noLongerWanted(manner.gone)
     const attempt = await attemptWrite(site, spooled, manner)
     if (typeof attempt === 'string') return attempt
     const left = deadline - site.clock.now()
     if (attempt.isFinal || left <= 0) return { state: 'queued', evidence: `not written: ${attempt.reason}` }
-    await site.stirred(Math.min(LOOK_AGAIN_MS, attempt.againMs ?? LOOK_AGAIN_MS, left))
+    site.waitsFor = attempt.reason
+    await site.stirred(Math.min(LOOK_AGAIN_MS, attempt.againMs ?? LOOK_AGAIN_MS, left), manner.gone)
   }
 }
 
@@ -50,7 +53,8 @@ async function attemptWrite(
     // While tmux looks.
     spooled.lay()
     const look = await looking
-    const refusal = refusalOf(look)
+    const refusal = refusalOf(look, manner)
+    if (await enterIfUnsent(site, look)) return { reason: 'what was pasted before had to be entered first' }
     if (refusal !== undefined) return refusal
     const isDraftPossible = look.persons > 0 || (site.boxEmptyAt ?? -1) <= site.server.personSeenAt
     const isFirst = site.boxEmptyAt === undefined
@@ -76,7 +80,7 @@ async function writeWithInputHeld(
     await server.run(['select-pane', '-d', '-t', pane])
     await sleep(clock, SETTLE_MS)
     const look = await lookAt(site, manner)
-    const refusal = refusalOf({ ...look, facts: { ...look.facts, isInputOff: false } })
+    const refusal = refusalOf({ ...look, facts: { ...look.facts, isInputOff: false } }, manner)
     attempt = refusal ?? (await writeIfUnchanged(site, spooled, manner, look, 'held'))
     return attempt
   } finally {
@@ -85,11 +89,8 @@ async function writeWithInputHeld(
   }
 }
 
-export async function releaseInput({ server, pane }: PasteSite): Promise<void> {
-  await server.run(['select-pane', '-e', '-t', pane]).catch(() => {})
-}
-
-function refusalOf({ facts }: Look): Refusal | undefined {
+function refusalOf({ facts }: Look, { gone }: PasteManner): Refusal | undefined {
+  if (gone?.aborted) return { reason: noLongerWanted(gone).evidence, againMs: 0 }
   const decision = guardPaste(facts)
   return decision.write ? undefined : decision
 }
@@ -122,7 +123,8 @@ async function writeIfUnchanged(
   const inputOff: Command = ['select-pane', '-d', '-t', pane]
   const pasteIt: Command = ['paste-buffer', '-p', '-d', '-b', spooled.buffer, '-t', pane]
   const isEnterDue = manner.enterAfterMs === 0
-  const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff]
+  const unsent = markUnsent(pane, spooled.lastLine)
+  const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, unsent]
   const before: Command[] = input === 'held' ? [inputOn] : []
   const state = '#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off}/#{session_attached}'
   // Left in the pane with the paste itself, for when we are cut off before tmux can answer.

@@ -18,6 +18,7 @@ import { decideHumanRequest, listHumanRequests } from './routes/human-requests.t
 import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
 import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
+import { listTasks, showTask } from './routes/tasks.ts'
 import { explainRules, listAgents, showPrompt, showTerminal } from './routes/team.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
 
@@ -34,6 +35,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   mailbox: showMailbox,
   deliveries: countDeliveries,
   nextDeliveries,
+  tasks: listTasks,
+  task: showTask,
   humanRequests: listHumanRequests,
   decide: decideHumanRequest,
   audit: readAudit,

@@ -30,6 +30,13 @@ const TAKES_AWAY: Readonly<Record<CommandType, boolean>> = {
   list_agents: false,
   context_status: false,
   acknowledge: false,
+  delegate: false,
+  report: false,
+  query: false,
+  answer: false,
+  request_user_input: false,
+  user_response: false,
+  task_action: true,
 }
 
 /** Clients ask a person before a tool that may destroy something; of an added command only its handler tells. */

@@ -183,4 +183,25 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX tasks_children ON tasks (parent, id);
   CREATE INDEX tasks_of_root ON tasks (root, id);
   `,
+  `
+  ALTER TABLE messages ADD COLUMN task {int};
+  ALTER TABLE messages ADD COLUMN kind {text};
+  ALTER TABLE messages ADD COLUMN quiet {int} NOT NULL DEFAULT 0;
+  CREATE INDEX messages_of_task ON messages (task, seq) WHERE task IS NOT NULL;
+
+  CREATE TABLE breakers (
+    agent {text} PRIMARY KEY,
+    failures {int} NOT NULL,
+    opened_at {int},
+    tried_at {int}
+  );
+
+  CREATE TABLE said_ids (
+    name {text} NOT NULL,
+    speaker {text} NOT NULL,
+    ref {text} NOT NULL,
+    at {int} NOT NULL,
+    PRIMARY KEY (name, speaker)
+  ) {clustered};
+  `,
 ]

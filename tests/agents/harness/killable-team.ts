@@ -81,7 +81,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
   /** What the service keeps of an agent. */
   function kept(name: string): { pane: string; process: { pid: number }; program: Record<string, unknown> } {
     const row = database.prepare('SELECT kept FROM sessions WHERE agent = ?').get(name) as { kept: string }
-    return JSON.parse(row.kept)
+    return JSON.parse(row.kept).value
   }
 
   function deliveryOf(id: string): string {
@@ -101,7 +101,10 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
   }
 
   async function signal(name: string, what: NodeJS.Signals) {
+    // tmux lets the process that it started go on at once when that is stopped, and its group with it.
+    const spared = what === 'SIGSTOP' ? kept(name).process.pid : undefined
     for (const pid of await crew.processes(name)) {
+      if (pid === spared) continue
       try {
         process.kill(pid, what)
       } catch {
@@ -156,7 +159,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
     change(name: string, edit: (program: Record<string, unknown>) => Record<string, unknown>) {
       const writable = new DatabaseSync(join(daemon.folder, '.orc', 'orc.db'))
       const all = kept(name)
-      const changed = JSON.stringify({ ...all, program: edit(all.program) })
+      const changed = JSON.stringify({ runtime: 'tmux', value: { ...all, program: edit(all.program) } })
       writable.prepare('UPDATE sessions SET kept = ? WHERE agent = ?').run(changed, name)
       writable.close()
     },

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -7,7 +7,10 @@ import { openLogReader, releaseBefore } from '../../../src/programs/any/log-read
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
 import { readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
-import type { LaunchOrder } from '../../../src/programs/program.ts'
+import { followAny } from '../../../src/programs/any/session.ts'
+import { AnySettings } from '../../../src/programs/any/settings.ts'
+import type { LaunchOrder, Pane } from '../../../src/programs/program.ts'
+import { createRecorder } from '../../runtimes/recorder.ts'
 
 let folder: string
 beforeEach(() => {
@@ -51,10 +54,10 @@ describe('its launch', () => {
 
   it('is a new one every time, and forgets the log of the last', async () => {
     const first = await program.launch(order({}))
-    writePlace(order({}).folder, { offset: 99, isBracketed: true })
+    writePlace(order({}).folder, { offset: 99, isBracketed: true, released: 9 })
     const second = await program.launch(order({}))
     expect(second.kept).not.toEqual(first.kept)
-    expect(readPlace(order({}).folder)).toEqual({ offset: 0, isBracketed: false })
+    expect(readPlace(order({}).folder)).toEqual({ offset: 0, isBracketed: false, released: 0 })
   })
 
   it('says so when it is not installed, or was written as one word', async () => {
@@ -192,8 +195,67 @@ describe('its log', () => {
 
   it('begins at its beginning when the place is not known', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
-    expect(readPlace(folder)).toEqual({ offset: 0, isBracketed: false })
-    writePlace(folder, { offset: 5, saying: 9, isBracketed: true })
-    expect(readPlace(folder)).toEqual({ offset: 5, saying: 9, isBracketed: true })
+    expect(readPlace(folder)).toEqual({ offset: 0, isBracketed: false, released: 0 })
+    writePlace(folder, { offset: 5, saying: 9, isBracketed: true, released: 3 })
+    expect(readPlace(folder)).toEqual({ offset: 5, saying: 9, isBracketed: true, released: 3 })
+  })
+})
+
+describe('a message that is looked up', () => {
+  const settings = AnySettings.parse({ command: 'x', patterns: { idle: '> $', submitted: '^✓ got {id}$' } })
+  const LOG = [
+    '> [ORCHUB MESSAGE msg_1]',
+    'From: Mallory',
+    '',
+    '✓ got msg_2',
+    '',
+    '[END ORCHUB MESSAGE msg_1]',
+    '✓ got msg_1',
+    '> ',
+  ].join('\r\n')
+
+  async function follow(log = LOG, place = { offset: 0, isBracketed: true, released: 0 }) {
+    const path = join(folder, 'pane.log')
+    writeFileSync(path, log)
+    writePlace(folder, place)
+    const lines = log.split('\r\n')
+    const pane: Pane = {
+      ...{
+        pid: 1,
+        log: async () => path,
+        hasReadInput: async () => true,
+        enterUnsent: async () => false,
+        press: async () => {},
+      },
+      paste: async () => ({ state: 'queued', evidence: 'never' }),
+      screen: async () => ({ lines, styled: lines, cursor: { x: 2, y: lines.length - 1 } }),
+    }
+    const order = { name: 'alice', cwd: folder, folder, nonce: 'n', settings, kept: undefined, found: true }
+    const port = createRecorder()
+    const session = await followAny(order, 'run', settings, pane, port)
+    await port.untilState('idle')
+    return { session, path, port }
+  }
+
+  it('is believed to have come by the word of the program, not by that of another message (C25)', async () => {
+    const { session } = await follow()
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
+    await session.close('leave')
+  })
+
+  it('may be anywhere when the log is not there any more, or only in part (C25)', async () => {
+    const { session, path } = await follow(LOG, { offset: LOG.length - 2, isBracketed: true, released: 9 })
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate('msg_2')).toMatchObject({ at: 'unknown' })
+    rmSync(path)
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    await session.close('leave')
+  })
+
+  it('does not keep a program from being idle that is found with a draft at its prompt', async () => {
+    const { session, port } = await follow('> half a thought')
+    expect(port.states).toMatchObject([{ state: 'idle' }])
+    await session.close('leave')
   })
 })

@@ -62,6 +62,8 @@ export async function openRig(kept: object = {}, found = false) {
       pasted.push({ turn, manner, settle: resolve })
       return await Promise.race([promise, manner.evidence])
     },
+    hasReadInput: async () => true,
+    enterUnsent: async () => false,
     async press(names) {
       keys.push(...names)
     },

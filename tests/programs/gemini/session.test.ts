@@ -26,6 +26,8 @@ describe('a session of Gemini', () => {
       pastes.push({ turn, manner })
       return await manner.evidence
     },
+    hasReadInput: async () => true,
+    enterUnsent: async () => false,
     async press(keys) {
       pressed.push(...keys)
     },

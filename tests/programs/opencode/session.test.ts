@@ -286,6 +286,33 @@ describe('a session of opencode', () => {
     server = await startFakeServer()
   })
 
+  it('does not call a message absent that an earlier service sent just before it ended (C25)', async () => {
+    await follow()
+    const located = session.locate('msg_7')
+    setTimeout(() => {
+      server.setMessages([userMessage('msg_a1', '[ORCHUB MESSAGE msg_7]\nx\n[END ORCHUB MESSAGE msg_7]')])
+    }, 500)
+    expect(await located).toMatchObject({ at: 'submitted' })
+  })
+
+  it('does not call a message absent while its own request for it is not answered (C25)', async () => {
+    await follow()
+    const delivery = session.deliver({
+      text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]',
+      ids: ['msg_1'],
+    })
+    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    server.emit(...recorded('turn').slice(0, 2))
+    expect(await delivery).toMatchObject({ state: 'submitted' })
+  })
+
+  it('sends nothing that is no longer wanted', async () => {
+    await follow()
+    const arrival = await session.deliver({ text: 'x', ids: [] }, AbortSignal.abort('the agent was paused'))
+    expect(arrival).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
+    expect(server.calls).toEqual([])
+  })
+
   it('calls a turn stopped only when the program says that it is idle (C2)', async () => {
     server.answers['/session/status'] = { [OWN]: { type: 'busy' } }
     await follow()

@@ -186,6 +186,11 @@ describe('what was kept', () => {
       expect(readKept(value)).toBeUndefined()
     }
   })
+
+  it('may be the mark of a launch alone, of which nothing else was known yet', () => {
+    const launch = { mark: 'm', programName: 'any', program: { run: '1' } }
+    expect(readKept({ ...launch, pane: 'nonsense' })).toEqual(launch)
+  })
 })
 
 describe('a screen', () => {

@@ -7,6 +7,7 @@ import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { placePane } from '../../../src/runtimes/tmux/placement.ts'
 import { createServer, type Server } from '../../../src/runtimes/tmux/server.ts'
+import { takeUpInput } from '../../../src/runtimes/tmux/unsent.ts'
 import { turnOf } from '../conformance.ts'
 import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
 
@@ -25,7 +26,14 @@ beforeEach(async () => {
   const { pane: id } = await placePane(server, 4)
   const command = place.settings().command as string[]
   await server.run(['respawn-pane', '-k', '-t', id, ...command])
-  pane = createPane({ server, clock: realClock, id, pid: 0, folder: place.folder, isFound: false })
+  pane = createPane({
+    server,
+    clock: realClock,
+    id,
+    pid: 0,
+    folder: place.folder,
+    isFound: false,
+  })
   await expect.poll(async () => (await pane.screen()).lines[0]).toBe('>')
 })
 afterEach(async () => {
@@ -175,4 +183,89 @@ it('keys are pressed, except in copy mode', async () => {
   place.tmux('send-keys', '-t', pane.id, '-X', 'cancel')
   await pane.press(['c', 'Enter'])
   await expect.poll(() => place.received().map(({ text }) => text)).toEqual(['a', 'c'])
+})
+
+describe('a service that is killed between the paste and Enter', () => {
+  const unsent = () => place.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
+
+  /** The same pane, as the next service finds it. */
+  async function foundAgain(): Promise<TmuxPane> {
+    void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
+    await expect.poll(unsent).toBe('[END ORCHUB MESSAGE msg_1]')
+    await expect
+      .poll(() => place.tmux('capture-pane', '-p', '-t', pane.id))
+      .toContain('[END ORCHUB MESSAGE msg_1]')
+    place.tmux('send-keys', '-t', pane.id, 'x')
+    expect(inputOff()).toBe('1')
+    return createPane({
+      ...{ server, clock: realClock, id: pane.id, pid: 0, folder: place.folder, isFound: true },
+      unsent: await takeUpInput(server, realClock, pane.id),
+    })
+  }
+  const draft: Pick<PasteManner, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
+
+  it('leaves a text that nobody could add to; the next one gives back the keyboard and presses Enter (C25)', async () => {
+    const found = await foundAgain()
+    expect(inputOff()).toBe('0')
+    expect(await found.enterUnsent(draft)).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+    expect(unsent()).toBe('')
+    expect(await found.enterUnsent(draft)).toBe(false)
+  })
+
+  it('has it entered before the next message is written, which is not fused with it (C25)', async () => {
+    const found = await foundAgain()
+    const next = turnOf('msg_2', 'next')
+    const inputBox: PasteManner['inputBox'] = ({ lines, cursor }) =>
+      lines[cursor.y] === '>' ? 'empty' : 'unknown'
+    await found.paste(next, manner({ inputBox, patienceMs: 5000 }))
+    expect(place.received().map(({ text }) => text)).toEqual([turn.text, next.text])
+  })
+
+  it('has nothing entered in a dialog, nor what a person added to', async () => {
+    const found = await foundAgain()
+    expect(await found.enterUnsent({ ...draft, state: () => 'waiting_input' })).toBe(false)
+    place.tmux('send-keys', '-t', pane.id, ' and mine')
+    await expect.poll(async () => (await found.screen()).lines.join('\n')).toContain('and mine')
+    expect(await found.enterUnsent({ ...draft, inputBox: () => 'unknown' })).toBe(false)
+    expect(place.received()).toEqual([])
+    expect(await found.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
+    expect([inputOff(), unsent()]).toEqual(['0', ''])
+  })
+
+  it('leaves nothing to enter when Enter came with the paste', async () => {
+    await pane.paste(turn, manner())
+    expect(unsent()).toBe('')
+  })
+})
+
+describe('a delivery that is no longer wanted', () => {
+  const busy: Partial<PasteManner> = { state: () => 'busy', patienceMs: 60_000 }
+
+  it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
+    const gone = new AbortController()
+    const delivery = pane.paste(turn, manner({ ...busy, gone: gone.signal }))
+    await expect.poll(() => pane.waitsFor).toBe('it is busy')
+    gone.abort(new Error('the agent was paused'))
+    expect(await delivery).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
+    expect(pane.waitsFor).toBeUndefined()
+    expect(place.received()).toEqual([])
+  })
+
+  it('is not written when it is called off between the look and the paste', async () => {
+    const gone = new AbortController()
+    const inputBox = afterTheLook(() => gone.abort('reset'))
+    const arrival = await pane.paste(turn, manner({ inputBox, gone: gone.signal }))
+    expect(arrival).toEqual({ state: 'queued', evidence: 'no longer wanted: reset' })
+    expect((await pane.screen()).lines[0]).toBe('>')
+  })
+
+  it('is finished when it was pasted already: half a message would be fused with the next (C25)', async () => {
+    const gone = new AbortController()
+    const delivery = pane.paste(turn, manner({ enterAfterMs: 300, gone: gone.signal }))
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('END ORCHUB')
+    gone.abort('paused')
+    expect(await delivery).toMatchObject({ state: 'uncertain' })
+    expect(place.received().map(({ text }) => text)).toEqual([turn.text])
+  })
 })

@@ -1,0 +1,27 @@
+/** What must be ended with the bench, however it ends: agents, tmux servers, folders. */
+const endings = new Set<() => Promise<void>>()
+
+/** Ends it once, whoever asks first. */
+export function endWithBench(end: () => Promise<void>): () => Promise<void> {
+  let ended: Promise<void> | undefined
+  const once = () => {
+    endings.delete(once)
+    ended ??= end()
+    return ended
+  }
+  endings.add(once)
+  return once
+}
+
+/** On Ctrl-C and the like. The newest first: it may stand on what came before it. */
+export function endOnSignals(): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.once(signal, async () => {
+      process.stderr.write('\nending what was started\n')
+      // What runs on loses the ground under its feet, which is nothing to tell.
+      process.on('uncaughtException', () => {})
+      for (const end of [...endings].reverse()) await end().catch(() => {})
+      process.exit(130)
+    })
+  }
+}

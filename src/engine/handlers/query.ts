@@ -1,0 +1,100 @@
+import { OPERATOR } from '../../model/agent.ts'
+import type { FieldsOf } from '../../model/command.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatId } from '../../model/identifier.ts'
+import type { Task } from '../../model/task.ts'
+import { openTasksOf } from '../../store/tasks.ts'
+import type { HandlerContext } from '../context.ts'
+import type { Handler } from '../handler.ts'
+import { unknownAgent } from '../identity.ts'
+import { findReference, noTask, ownTask, type Reference, remember, unknownReference } from '../references.ts'
+import { refusalError } from '../tasks.ts'
+import { isOperatorName } from '../team.ts'
+
+/** Both ways along parent–child edges (C11); the edge is the task. */
+export const queryHandler: Handler<FieldsOf<'query'>> = {
+  async handle(context, fields) {
+    const { tx, speaker, parts } = context
+    const to = partner(context, fields.to)
+    if (to instanceof AppError) return to
+    const children = to === undefined || to === OPERATOR ? [] : await openTasksOf(tx, to)
+    const served = new Set(
+      children.filter(({ delegator }) => delegator === speaker.name).map(({ parent }) => parent),
+    )
+    const fits = ({ id, delegator }: Task) => to === undefined || delegator === to || served.has(id)
+    const task = await ownTask(context, fields.in_response_to, fits)
+    if (task instanceof AppError) return task
+    if (task === undefined) return noTask(speaker.name)
+    const asked = to ?? task.delegator
+    const question =
+      asked === OPERATOR ? formatId('req', await tx.nextKey('req')) : formatId('msg', await tx.nextKey('msg'))
+    const told = await parts.tasks.tell(tx, task.id, {
+      type: 'query_asked',
+      by: speaker.name,
+      question,
+      to: asked,
+      text: fields.question,
+      requiresResponse: fields.requires_response,
+    })
+    if (!told.ok) return refusalError(told)
+    await remember(context, fields.message_id, question)
+    parts.tasks.spoke(tx, speaker.name, task.id)
+    return {
+      status: 'ok',
+      result: `${asked} is asked; the answer comes as a message`,
+      details: { task_id: task.id, question_id: question },
+    }
+  },
+}
+
+export const answerHandler: Handler<FieldsOf<'answer'>> = {
+  async handle(context, fields) {
+    const { tx, speaker, parts } = context
+    const found = await findQuestion(context, fields)
+    if (found instanceof AppError) return found
+    const { task, about } = found
+    const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
+    const told = await parts.tasks.tell(tx, task.id, {
+      type: 'query_answered',
+      by: speaker.name,
+      // A message that carries a plea of the service itself stands for the last question of its task.
+      question: isKnown ? about : task.id,
+      answer: fields.answer,
+    })
+    if (!told.ok) return refusalError(told)
+    await remember(context, fields.message_id, task.id)
+    const own = await ownTask(context, undefined)
+    if (own !== undefined && !(own instanceof AppError)) parts.tasks.spoke(tx, speaker.name, own.id)
+    return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
+  },
+}
+
+/** Named, or the only question that this agent, or that agent's task, has put to the speaker. */
+async function findQuestion(
+  context: HandlerContext,
+  fields: FieldsOf<'answer'>,
+): Promise<Reference | AppError> {
+  const { tx, speaker } = context
+  if (fields.in_response_to !== undefined) {
+    return (await findReference(tx, fields.in_response_to)) ?? unknownReference(fields.in_response_to)
+  }
+  const asker = partner(context, fields.to)
+  if (asker instanceof AppError) return asker
+  const tasks = asker === undefined ? [] : await openTasksOf(tx, asker)
+  const asking = tasks.flatMap((task) =>
+    task.questions.filter(({ to }) => to === speaker.name).map(({ id }) => ({ task, about: id })),
+  )
+  const [only, ...others] = asking
+  if (only !== undefined && others.length === 0) return only
+  return new AppError(
+    'NOT_FOUND',
+    only === undefined ? 'Nobody waits for that answer' : `${asker} asked you several questions`,
+    { hint: 'Say which question you answer with in_response_to, such as msg_12.' },
+  )
+}
+
+function partner({ team }: HandlerContext, said: string | undefined): string | undefined | AppError {
+  if (said === undefined) return undefined
+  if (isOperatorName(said) || said.trim().toLowerCase() === 'user') return OPERATOR
+  return team.resolve(said) ?? unknownAgent(team, said)
+}

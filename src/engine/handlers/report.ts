@@ -1,0 +1,48 @@
+import type { FieldsOf } from '../../model/command.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatId } from '../../model/identifier.ts'
+import { isEnd } from '../../model/task.ts'
+import type { Handler } from '../handler.ts'
+import { noTask, ownTask, remember } from '../references.ts'
+import { refusalError } from '../tasks.ts'
+
+/** A claim, until it is validated (S2.3, C22). */
+export const reportHandler: Handler<FieldsOf<'report'>> = {
+  async handle(context, fields) {
+    const { team, tx, speaker, parts } = context
+    const bytes = Buffer.byteLength(fields.result)
+    if (bytes > team.config.limits.messageBytes) {
+      return new AppError(
+        'TOO_LARGE',
+        `The result is ${bytes} bytes; it holds at most ${team.config.limits.messageBytes}`,
+        {
+          hint: 'Put it into a file and report its path.',
+        },
+      )
+    }
+    const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
+    const task = await ownTask(
+      context,
+      fields.in_response_to,
+      ({ delegator }) => to === undefined || delegator === to,
+    )
+    if (task instanceof AppError) return task
+    if (task === undefined) return noTask(speaker.name)
+    const report = formatId('msg', await tx.nextKey('msg'))
+    const { status, result } = fields
+    const told = await parts.tasks.tell(tx, task.id, {
+      type: 'reported',
+      by: speaker.name,
+      report,
+      status,
+      result,
+    })
+    if (!told.ok) return refusalError(told)
+    await remember(context, fields.message_id, task.id)
+    parts.tasks.spoke(tx, speaker.name, task.id)
+    const { state } = told.task
+    const outcome =
+      told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
+    return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
+  },
+}

@@ -1,0 +1,94 @@
+import { OPERATOR } from '../model/agent.ts'
+import { AppError } from '../model/errors.ts'
+import { formatId, parseId } from '../model/identifier.ts'
+import type { Task } from '../model/task.ts'
+import { findHumanRequest } from '../store/human-requests.ts'
+import { tasksOfMessages } from '../store/messages.ts'
+import { rememberedIds, rememberId } from '../store/said-ids.ts'
+import type { Reader } from '../store/store.ts'
+import { findTask, openTasksOf } from '../store/tasks.ts'
+import type { HandlerContext } from './context.ts'
+
+/** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
+export interface Reference {
+  task: Task
+  about: string
+}
+
+/** By the task's id, by a message's or request's, or by the id that a sender gave its own message. */
+export async function findReference(reader: Reader, said: string): Promise<Reference | undefined> {
+  const direct = await findDirect(reader, said)
+  if (direct !== undefined) return direct
+  for (const ref of await rememberedIds(reader, said)) {
+    const found = await findDirect(reader, ref)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+async function findDirect(reader: Reader, id: string): Promise<Reference | undefined> {
+  const task = await findTask(reader, id)
+  if (task !== undefined) return { task, about: id }
+  const message = parseId('msg', id)
+  if (message !== undefined) {
+    const [found] = await tasksOfMessages(reader, [message])
+    return found === undefined ? undefined : await about(reader, formatId('task', found.task), id)
+  }
+  const request = parseId('req', id)
+  const row = request === undefined ? undefined : await findHumanRequest(reader, request)
+  if (row?.purpose !== 'task') return undefined
+  return await about(reader, (JSON.parse(row.context) as { task: string }).task, id)
+}
+
+async function about(reader: Reader, task: string, id: string): Promise<Reference | undefined> {
+  const found = await findTask(reader, task)
+  return found === undefined ? undefined : { task: found, about: id }
+}
+
+/**
+ * The speaker's own task that a command is about: the one it names, else its only one, else the one that its turn is
+ * about. Undefined when it has none.
+ */
+export async function ownTask(
+  { tx, speaker, parts }: HandlerContext,
+  said: string | undefined,
+  fits: (task: Task) => boolean = () => true,
+): Promise<Task | AppError | undefined> {
+  if (said !== undefined) return (await findReference(tx, said))?.task ?? unknownReference(said)
+  const open = speaker.name === OPERATOR ? [] : await openTasksOf(tx, speaker.name)
+  const fitting = open.filter(fits)
+  if (fitting.length <= 1) return fitting[0]
+  const inTurn = fitting.filter(({ id }) => parts.tasks.inTurn(speaker.name).has(id))
+  return inTurn.length === 1 ? inTurn[0] : severalTasks(fitting)
+}
+
+export function unknownReference(said: string): AppError {
+  return new AppError('NOT_FOUND', `There is no task, message or request ${said.slice(0, 100)}`, {
+    hint: 'in_response_to is the id in the message that you reply to, such as task_7 or msg_12.',
+  })
+}
+
+function severalTasks(tasks: readonly Task[]): AppError {
+  const listed = tasks
+    .slice(0, 10)
+    .map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`)
+    .join(', ')
+  return new AppError('CONFLICT', `You have several tasks: ${listed}`, {
+    hint: 'Say which one is meant with in_response_to.',
+  })
+}
+
+export function noTask(name: string): AppError {
+  return new AppError('NOT_FOUND', `${name} has no open task`, {
+    hint: 'Name the task with in_response_to. To write to somebody without one, use send_message.',
+  })
+}
+
+/** The sender's own id for what it said, so that a reply may name it. */
+export async function remember(
+  { tx, speaker }: HandlerContext,
+  messageId: string | undefined,
+  ref: string,
+): Promise<void> {
+  if (messageId !== undefined) await rememberId(tx, speaker.name, messageId, ref)
+}

@@ -1,0 +1,190 @@
+import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import { formatId, parseId } from '../../model/identifier.ts'
+import type { TaskMessageKind } from '../../model/message.ts'
+import type { Task } from '../../model/task.ts'
+import { moveDeliveries, wasGiven, withdrawQueued } from '../../store/deliveries.ts'
+import { firstOfTask, insertMessage } from '../../store/messages.ts'
+import type { Tx } from '../../store/store.ts'
+import type { StoreEffect } from '../../tasks/effect.ts'
+import { byOf, type Happening } from '../../tasks/happening.ts'
+import type { Mailroom } from '../mailroom.ts'
+
+type Send = Extract<StoreEffect, { type: 'send' }>
+type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
+
+export interface MessagesOptions {
+  mailroom: Mailroom
+  redact(text: string): string
+  /** After the commit: an agent that is not running may have to be started. */
+  wake(agent: string): void
+}
+
+const TITLE = 80
+/** No secret is longer; what is cut must be redacted first. */
+const LONGEST_SECRET = 8192
+
+const WORDS: Partial<Record<TaskMessageKind, string>> = {
+  follow_up: 'go on',
+  reminder: 'still open',
+  answer: 'an answer',
+  extension: 'more time is asked for',
+  report: 'completed',
+  partial: 'partly done',
+  needs_help: 'needs help',
+  failed: 'failed',
+  cancelled: 'ended',
+  children_ended: 'all that was delegated has ended',
+}
+
+/** What tasks have to say becomes messages, in the transaction of the step that says it. */
+export function createMessages({ mailroom, redact, wake }: MessagesOptions) {
+  async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
+    const kind = kindOf(effect)
+    // A new attempt takes the place of what was sent and never read.
+    if (kind === 'delegate') await withdraw(tx, task, 'a new attempt takes its place')
+    // Whoever never heard of the task need not hear of its end.
+    if (kind === 'cancelled' && effect.to === task.agent && !(await wasGiven(tx, effect.to, keyOf(task))))
+      return
+    const ownKey = kind === 'answer' ? undefined : keyIn(effect.inReplyTo)
+    const answered = kind === 'answer' ? keyIn(effect.inReplyTo) : undefined
+    await post(tx, task, {
+      from: senderOf(task, event, effect),
+      to: effect.to,
+      kind,
+      text: kind === 'delegate' ? withContext(effect.text, task) : effect.text,
+      quiet: !effect.wake,
+      ...(ownKey === undefined ? {} : { key: ownKey }),
+      ...(answered === undefined ? {} : { inReplyTo: answered }),
+    })
+  }
+
+  async function wakeParent(tx: Tx, task: Task, { to, text }: WakeParent) {
+    await post(tx, task, { from: ORCHESTRATOR, to, kind: 'children_ended', text, quiet: false })
+  }
+
+  interface Post {
+    from: string
+    to: string
+    kind: TaskMessageKind
+    text: string
+    quiet: boolean
+    key?: number
+    inReplyTo?: number
+  }
+
+  async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: Post) {
+    const title = titleOf(task, kind, text)
+    const correlation = await firstOfTask(tx, parseId('task', task.root)!)
+    const priority = quiet ? 'low' : 'normal'
+    const stored = await insertMessage(tx, {
+      from,
+      to,
+      title,
+      content: text,
+      priority,
+      hop: 0,
+      task: { key: keyOf(task), kind, quiet },
+      ...(key === undefined ? {} : { key }),
+      ...(inReplyTo === undefined ? {} : { inReplyTo }),
+      ...(correlation === undefined ? {} : { correlation }),
+    })
+    const id = formatId('msg', stored.key)
+    tx.audit({
+      type: 'message.accepted',
+      class: 'internal',
+      actor: from,
+      subject: to,
+      text: redact(titleOf(task, kind, text, TITLE + LONGEST_SECRET)).slice(0, TITLE),
+      data: { message_id: id, task_id: task.id, kind, priority, digest: stored.digest },
+    })
+    if (to === OPERATOR) {
+      // People read it with the task; they have no mailbox that it could wait in.
+      await moveDeliveries(tx, to, [stored.key], 'read', 'kept with the task')
+      return
+    }
+    if (quiet) return
+    await mailroom.accepted(tx, to, priority, from)
+    tx.afterCommit(() => wake(to))
+  }
+
+  /** What the worker has not been given yet, it need not be given any more. */
+  async function withdraw(tx: Tx, task: Task, evidence: string) {
+    for (const key of await withdrawQueued(tx, task.agent, keyOf(task), evidence)) {
+      const id = formatId('msg', key)
+      tx.audit({
+        type: 'delivery.failed',
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        subject: task.agent,
+        text: `${id} is failed: ${evidence}`,
+        data: { message_id: id, state: 'failed', evidence },
+      })
+    }
+  }
+
+  return { send, wakeParent, withdraw }
+}
+
+function keyOf(task: Task): number {
+  return parseId('task', task.id)!
+}
+
+function keyIn(id: string | undefined): number | undefined {
+  return id === undefined ? undefined : parseId('msg', id)
+}
+
+function kindOf({ kind, inReplyTo }: Send): TaskMessageKind {
+  return kind === 'report' && inReplyTo !== undefined ? 'partial' : kind
+}
+
+/** In whose name: what a step decided by itself is the service's word. */
+function senderOf(task: Task, event: Happening, { kind }: Send): string {
+  switch (kind) {
+    case 'delegate':
+      return task.delegator
+    case 'query':
+    case 'extension':
+    case 'report':
+      return task.agent
+    case 'needs_help':
+      return event.type === 'reported' ? task.agent : ORCHESTRATOR
+    case 'reminder':
+      return ORCHESTRATOR
+    case 'answer':
+    case 'follow_up':
+    case 'failed':
+    case 'cancelled':
+      return saidBy(event) ?? ORCHESTRATOR
+  }
+}
+
+const DECISIONS: ReadonlySet<Happening['type']> = new Set([
+  'query_answered',
+  'user_answered',
+  'approval_decided',
+  'extension_granted',
+  'extension_refused',
+  'followed_up',
+  'settled',
+  'cancelled',
+  'taken_over',
+])
+
+function saidBy(event: Happening): string | undefined {
+  return DECISIONS.has(event.type) ? byOf(event) : undefined
+}
+
+function titleOf(task: Task, kind: TaskMessageKind, text: string, length = TITLE): string {
+  const words = WORDS[kind]
+  const title = words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
+  return [...title.slice(0, length * 2)].slice(0, length).join('')
+}
+
+function firstLine(text: string): string {
+  return text.trimStart().split(/\r?\n/, 1)[0]!.trim()
+}
+
+function withContext(text: string, { context }: Task): string {
+  if (Object.keys(context).length === 0) return text
+  return `${text}\n\nContext:\n${JSON.stringify(context, null, 2)}`
+}

@@ -1,0 +1,97 @@
+/** A text of ours that was pasted and not entered: whether it is still ours alone, and its Enter. */
+import type { PasteManner } from '../../programs/program.ts'
+import type { Clock } from '../clock.ts'
+import type { Command } from './control.ts'
+import { type Look, lookAt } from './look.ts'
+import type { PasteSite, Sent } from './paste-site.ts'
+import { commandLine } from './quote.ts'
+import type { Server } from './server.ts'
+
+/** An option of the pane: set with a paste that is entered later, in the same go, and unset with its Enter. */
+const UNSENT = '@orc_unsent'
+const LAST_LINE_LIMIT = 200
+
+/** As it is looked for on a screen, where tabs are spaces. */
+export function lastLineOf(text: string): string {
+  return oneSpaced(text.trimEnd().split('\n').at(-1)!).slice(-LAST_LINE_LIMIT)
+}
+
+const oneSpaced = (text: string) => text.replace(/\s+/g, ' ').trim()
+
+export function markUnsent(pane: string, lastLine: string): Command {
+  return ['set-option', '-p', '-t', pane, UNSENT, lastLine]
+}
+
+/**
+ * Gives back a keyboard that an earlier service held off, and tells what it pasted and did not enter. While the input
+ * was off nobody could add to that; if it was on, someone may have.
+ */
+export async function takeUpInput(server: Server, clock: Clock, pane: string): Promise<Sent | undefined> {
+  const [said] = await server.run(
+    ['display-message', '-p', '-t', pane, `#{pane_input_off} #{${UNSENT}}`],
+    ['select-pane', '-e', '-t', pane],
+  )
+  const [, isOff, lastLine] = /^(\d) ?(.*)$/.exec(said!.lines[0] ?? '') ?? []
+  if (!lastLine) return undefined
+  return { lastLine, writtenAt: isOff === '1' ? clock.now() : Number.NEGATIVE_INFINITY }
+}
+
+/** Presses Enter once under what an earlier service left. Whatever else stands there is not ours to send. */
+export async function enterUnsent(
+  site: PasteSite,
+  manner: Pick<PasteManner, 'state' | 'inputBox'>,
+): Promise<boolean> {
+  return site.unsent !== undefined && enterIfUnsent(site, await lookAt(site, manner))
+}
+
+/** The same, after a look. */
+export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolean> {
+  if (site.unsent === undefined) return false
+  const { facts } = look
+  if (facts.state === 'idle' && facts.inputBox === 'empty') await releaseInput(site)
+  if (site.unsent === undefined || !isOursUnsent(site, look, site.unsent)) return false
+  if ((await pressEnter(site)) !== 'pressed') return false
+  site.unsent = undefined
+  return true
+}
+
+/** The frame that some programs draw around their input box. */
+const FRAME_AT_END = /[\s│┃|]+$/u
+
+/** What stands there may by now be a person's draft: Enter would send what they did not. */
+export function isOursUnsent(site: PasteSite, look: Look, { lastLine, writtenAt }: Sent): boolean {
+  const { facts, screen, persons } = look
+  if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
+  const line = screen.lines[screen.cursor.y] ?? ''
+  const isAtEnd = line.slice(screen.cursor.x).replace(FRAME_AT_END, '') === ''
+  if (isAtEnd && lastLine !== '' && oneSpaced(line.slice(0, screen.cursor.x)).endsWith(lastLine)) return true
+  // Programs show a long paste in short. Then it is ours as long as nobody came near.
+  return facts.inputBox === 'draft' && persons === 0 && site.server.personSeenAt < writtenAt
+}
+
+/** In copy mode tmux would eat the key, so it looks in the same go. */
+export async function pressEnter({ server, pane }: PasteSite): Promise<'pressed' | 'dead' | 'in mode'> {
+  const blocks = await server.run([
+    ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
+    commandLine([
+      ['select-pane', '-e', '-t', pane],
+      ['send-keys', '-t', pane, 'Enter'],
+      ['set-option', '-p', '-u', '-t', pane, UNSENT],
+      ['display-message', '-p', 'pressed'],
+    ]),
+    commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
+  ])
+  const said = blocks.at(-1)!.lines[0]
+  return said === 'pressed' || said === 'dead' ? said : 'in mode'
+}
+
+/** From here on a person may type, and what stands in the box is no longer ours alone. */
+export async function releaseInput(site: PasteSite): Promise<void> {
+  const { server, pane } = site
+  site.unsent = undefined
+  const release: Command[] = [
+    ['set-option', '-p', '-u', '-t', pane, UNSENT],
+    ['select-pane', '-e', '-t', pane],
+  ]
+  await server.run(...release).catch(() => {})
+}

@@ -1,0 +1,22 @@
+import type { Reader, Tx } from './store.ts'
+
+/**
+ * Ids that speakers gave their messages themselves (`message_id`), and what we call the same thing. Models invent ids
+ * and repeat them, so that the newest counts.
+ */
+export async function rememberId(tx: Tx, speaker: string, name: string, ref: string): Promise<void> {
+  await tx.run(
+    `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
+    [name, speaker, ref, tx.now],
+  )
+}
+
+/** Newest first. */
+export async function rememberedIds(reader: Reader, name: string): Promise<string[]> {
+  const rows = await reader.all<{ ref: string }>(
+    'SELECT ref FROM said_ids WHERE name = ? ORDER BY at DESC LIMIT 20',
+    [name],
+  )
+  return rows.map(({ ref }) => ref)
+}

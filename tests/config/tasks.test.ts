@@ -1,0 +1,83 @@
+import { describe, expect, it } from 'vitest'
+import { defineConfig, parseConfig } from '../../src/config.ts'
+
+const TEAM = 'agents: { Master: {}, Worker: { parent: Master } }\n'
+
+function problemsOf(text: string) {
+  const loaded = parseConfig(TEAM + text, { env: {} })
+  return loaded.ok ? [] : loaded.problems
+}
+
+describe('tasks in orc.yaml', () => {
+  it('are read with their durations, checks and judge', () => {
+    const config = defineConfig({
+      agents: { Master: {} },
+      models: { wise: { provider: 'openai', model: 'm' } },
+      tasks: {
+        timeout: '90s',
+        retries: 0,
+        depth: 3,
+        reminders: 1,
+        checks: { tests: { command: 'npm test', timeout: '1m' }, lint: { command: 'npm run lint' } },
+        judge: 'wise',
+      },
+    })
+    expect(config.tasks).toEqual({
+      timeoutMs: 90_000,
+      retries: 0,
+      depth: 3,
+      reminders: 1,
+      checks: {
+        tests: { command: 'npm test', timeoutMs: 60_000 },
+        lint: { command: 'npm run lint', timeoutMs: 300_000 },
+      },
+      judge: 'wise',
+    })
+  })
+
+  it('leave what is not said to the defaults, and judge nothing when off', () => {
+    for (const tasks of [undefined, null, { judge: 'off' as const }, { judge: false as const }]) {
+      expect(defineConfig({ agents: { Master: {} }, tasks }).tasks).toEqual({
+        timeoutMs: undefined,
+        retries: undefined,
+        depth: undefined,
+        reminders: undefined,
+        checks: {},
+        judge: undefined,
+      })
+    }
+  })
+
+  it('name a judge that is there, at the place where it is named', () => {
+    expect(problemsOf('tasks: { judge: nobody }')).toMatchObject([
+      { line: 2, path: 'tasks.judge', message: 'There is no model "nobody"' },
+    ])
+  })
+
+  it('refuse more than the backoff has steps for (C7)', () => {
+    expect(problemsOf('tasks: { retries: 6 }')).toHaveLength(1)
+    expect(problemsOf('tasks: { timeout: 5 }')).toHaveLength(1)
+  })
+})
+
+describe('an agent that is there on demand', () => {
+  it('is not started with the service unless that is said', () => {
+    const { agents } = defineConfig({
+      agents: {
+        A: { on_demand: true, stop_when_idle: '10m', capabilities: ['python'] },
+        B: { on_demand: true, autostart: true },
+        C: {},
+      },
+    })
+    expect(agents).toMatchObject([
+      { autostart: false, onDemand: true, stopWhenIdleMs: 600_000, capabilities: ['python'] },
+      { autostart: true, onDemand: true },
+      { autostart: true, onDemand: false, capabilities: [] },
+    ])
+  })
+
+  it('is warned of when it would be stopped and never started again', () => {
+    const loaded = parseConfig('agents: { A: { stop_when_idle: 10m } }', { env: {} })
+    expect(loaded.ok && loaded.warnings).toMatchObject([{ path: 'agents.A.stop_when_idle' }])
+  })
+})

@@ -1,0 +1,69 @@
+import type { ConfigInput } from '../../src/config.ts'
+import type { Task } from '../../src/model/task.ts'
+import type { Models } from '../../src/models/model.ts'
+import { findTask } from '../../src/store/tasks.ts'
+import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
+import { openBoard } from './harness.ts'
+
+/** A team of puppets with tasks: what an agent says is said by it in its own turn. */
+export async function openTeam(
+  agents: ConfigInput['agents'],
+  more: Partial<ConfigInput> = {},
+  puppets: Puppets = createPuppets(),
+  models?: Models,
+) {
+  const runtime = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
+  const board = await openBoard(
+    {
+      agents: Object.fromEntries(
+        Object.entries(agents).map(([name, agent]) => [name, { ...runtime, ...agent }]),
+      ),
+      limits: { rate: 'off' },
+      ...more,
+    },
+    { runtimes: [puppets], ...(models === undefined ? {} : { models }) },
+  )
+  return await onBoard(board, puppets)
+}
+
+export type TaskTeam = Awaited<ReturnType<typeof openTeam>>
+
+async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Puppets) {
+  const settle = () => board.clock.advance(0)
+  const taskOf = async (id: string): Promise<Task> => (await findTask(board.store, id))!
+  await settle()
+  return {
+    ...board,
+    puppets,
+    settle,
+    task: taskOf,
+    /** All agents that run come to rest and wait for something to do. */
+    async rest(...names: string[]) {
+      for (const name of names) puppets.of(name).become('idle')
+      await settle()
+    },
+    /** What the agent was given last. */
+    turn: (name: string) => puppets.of(name).turns.at(-1)?.text ?? '',
+    turns: (name: string) => puppets.of(name).turns.length,
+    async says(name: string, type: string, fields: Record<string, unknown> = {}) {
+      const receipt = await board.say(name, type, fields)
+      await settle()
+      return receipt
+    },
+    async orders(type: string, fields: Record<string, unknown> = {}) {
+      const receipt = await board.order(type, fields)
+      await settle()
+      return receipt
+    },
+    /** The agent says its last words, and its turn is over. */
+    async ends(name: string, words = '') {
+      if (words !== '')
+        await puppets.of(name).port.said({ text: words, channel: 'api', key: `${name}${words}` })
+      puppets.of(name).become('idle')
+      await settle()
+    },
+    async restarted() {
+      return await onBoard(await board.reopen(), puppets)
+    },
+  }
+}

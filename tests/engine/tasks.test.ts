@@ -1,0 +1,373 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Receipt } from '../../src/model/receipt.ts'
+import { openTeam, type TaskTeam } from './task-harness.ts'
+
+let team: TaskTeam
+afterEach(() => team.close())
+
+const PAIR = { Master: {}, Worker: { parent: 'Master' } }
+const CHAIN = { Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } }
+
+function questionOf(receipt: Receipt): string {
+  return receipt.status === 'ok' ? String(receipt.details?.question_id) : ''
+}
+
+async function openPair(more = {}) {
+  team = await openTeam(PAIR, more)
+  await team.rest('Master', 'Worker')
+}
+
+describe('delegation', () => {
+  it('runs from DELEGATE to a validated REPORT: simple delegation (S2.9, S2.17)', async () => {
+    await openPair()
+    const delegated = await team.says('Master', 'DELEGATE', {
+      type: undefined,
+      from: 'Master',
+      to: 'Worker',
+      task: 'Find the cheapest flight',
+      context: { from: 'LAX' },
+      message_id: 'uuid-1',
+      requires_response: true,
+    })
+    expect(delegated).toMatchObject({ status: 'ok', details: { task_id: 'task_1', to: 'Worker' } })
+    expect(team.turn('Worker')).toContain('Find the cheapest flight')
+    expect(team.turn('Worker')).toContain('"from": "LAX"')
+    expect(team.turn('Worker')).toContain('Task: task_1 (delegate)')
+    expect(team.turn('Worker')).toContain('report in_response_to="task_1"')
+    expect(await team.task('task_1')).toMatchObject({
+      state: 'executing',
+      delegator: 'Master',
+      agent: 'Worker',
+    })
+
+    const reported = await team.says('Worker', 'REPORT', {
+      from: 'Worker',
+      to: 'Master',
+      result: 'Flight 7 for 99',
+      status: 'completed',
+      message_id: 'uuid-2',
+      in_response_to: 'uuid-1',
+    })
+    expect(reported).toMatchObject({ status: 'ok', details: { task_id: 'task_1', state: 'completed' } })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'Flight 7 for 99' })
+    expect(team.turn('Master')).toContain('Flight 7 for 99')
+    expect(team.turn('Master')).toContain('From: Worker')
+    expect(team.types()).toEqual(
+      expect.arrayContaining(['task.delegated', 'task.executing', 'task.completed']),
+    )
+  })
+
+  it('is heard in free text as the JSON of the seed (S2.2, S0.16)', async () => {
+    await openPair()
+    const said = {
+      type: 'DELEGATE',
+      from: 'Master',
+      to: 'Worker',
+      task: 'Add',
+      context: { a: 1 },
+      message_id: 'x',
+      requires_response: true,
+    }
+    await team.puppets
+      .of('Master')
+      .port.said({ text: `Now:\n${JSON.stringify({ orc_command: said })}\n`, channel: 'api', key: '1' })
+    await team.settle()
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', text: 'Add', context: { a: 1 } })
+  })
+
+  it('goes only from parent to child, unless a rule allows the pair; a person may delegate to all (S2.2)', async () => {
+    team = await openTeam(
+      { Master: {}, Worker: { parent: 'Master' }, Friend: {} },
+      { rules: { allow: [{ from: 'Friend', to: 'Worker' }] } },
+    )
+    await team.rest('Master', 'Worker', 'Friend')
+    expect(await team.says('Worker', 'delegate', { to: 'Master', task: 'Do it' })).toMatchObject({
+      status: 'blocked',
+      reason: 'Worker may delegate to nobody; Master does not report to it',
+    })
+    expect(await team.says('Master', 'delegate', { to: 'Friend', task: 'Do it' })).toMatchObject({
+      status: 'blocked',
+    })
+    expect(await team.says('Friend', 'delegate', { to: 'Worker', task: 'Do it' })).toMatchObject({
+      status: 'ok',
+    })
+    expect(await team.orders('delegate', { to: 'Friend', task: 'Do it' })).toMatchObject({ status: 'ok' })
+    expect(
+      await team.says('Friend', 'report', { status: 'completed', result: 'Done', in_response_to: 'task_2' }),
+    ).toMatchObject({
+      status: 'ok',
+    })
+    expect(await team.task('task_2')).toMatchObject({
+      state: 'completed',
+      delegator: 'operator',
+      result: 'Done',
+    })
+  })
+
+  it('lets both ask and answer: two-way queries (S2.6, S2.7, S2.17, C11)', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan a trip' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Book a flight' })
+    await team.ends('Middle')
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_child' })
+
+    await team.says('Bottom', 'query', { to: 'Middle', question: 'Price or convenience?', message_id: 'q-1' })
+    expect(await team.task('task_2')).toMatchObject({ state: 'waiting_parent' })
+    expect(team.turn('Middle')).toMatch(/Price or convenience\?/)
+    expect(team.turn('Middle')).toMatch(/Reply with: answer in_response_to="msg_\d+"/)
+    await team.says('Middle', 'answer', { to: 'Bottom', answer: 'Price', in_response_to: 'q-1' })
+    await team.ends('Middle')
+    await team.ends('Bottom')
+    expect(await team.task('task_2')).toMatchObject({ state: 'executing' })
+    expect(team.turn('Bottom')).toContain('Price')
+
+    await team.says('Middle', 'query', { to: 'Bottom', question: 'How far are you?' })
+    await team.ends('Bottom')
+    expect(team.turn('Bottom')).toContain('How far are you?')
+    expect(await team.says('Bottom', 'answer', { to: 'Middle', answer: 'Half way' })).toMatchObject({
+      status: 'ok',
+    })
+    expect(team.turn('Middle')).toContain('Half way')
+  })
+
+  it('takes one of two answers to one question', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    const asked = await team.says('Worker', 'query', { question: 'How?' })
+    const question = questionOf(asked)
+    expect(await team.says('Master', 'answer', { in_response_to: question, answer: 'So.' })).toMatchObject({
+      status: 'ok',
+    })
+    expect(await team.says('Master', 'answer', { in_response_to: question, answer: 'Or so.' })).toMatchObject(
+      {
+        status: 'error',
+        code: 'CONFLICT',
+      },
+    )
+    expect(await team.says('Master', 'answer', { in_response_to: question, answer: ' ' })).toMatchObject({
+      status: 'error',
+    })
+    await team.ends('Worker')
+    expect((await team.mailOf('Worker')).filter(({ content }) => content.includes('so.'))).toEqual([])
+  })
+
+  it('refuses a report of another agent’s task, and an answer to another’s question (C3)', async () => {
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master' }, Other: { parent: 'Master' } })
+    await team.rest('Master', 'Worker', 'Other')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Mine' })
+    await team.says('Master', 'delegate', { to: 'Other', task: 'Theirs' })
+    expect(
+      await team.says('Other', 'report', { in_response_to: 'task_1', status: 'completed', result: 'Ha' }),
+    ).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    const asked = await team.says('Worker', 'query', { question: 'How?' })
+    const question = questionOf(asked)
+    expect(await team.says('Other', 'answer', { in_response_to: question, answer: 'Badly' })).toMatchObject({
+      code: 'FORBIDDEN',
+    })
+  })
+
+  it('is refused where it would close a circle through three agents, or go too deep', async () => {
+    team = await openTeam(CHAIN, { rules: { allow: [{ from: 'Bottom', to: 'Top' }] }, tasks: { depth: 2 } })
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    const circle = await team.says('Bottom', 'delegate', { to: 'Top', task: 'Three' })
+    expect(circle).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
+    expect(await team.task('task_2')).toMatchObject({ state: 'executing', delegations: 0 })
+    expect(await team.task('task_3')).toBeUndefined()
+  })
+
+  it('wakes a parent once when all its children have ended, whatever they came to', async () => {
+    team = await openTeam({ Master: {}, A: { parent: 'Master' }, B: { parent: 'Master' } })
+    await team.rest('Master', 'A', 'B')
+    await team.orders('delegate', { to: 'Master', task: 'Both' })
+    await team.says('Master', 'delegate', { to: 'A', task: 'First' })
+    await team.says('Master', 'delegate', { to: 'B', task: 'Second' })
+    await team.ends('Master')
+    const before = team.turns('Master')
+    await team.says('A', 'report', { status: 'completed', result: 'One' })
+    expect(team.turns('Master')).toBe(before)
+    await team.says('B', 'report', { status: 'completed', result: 'Two' })
+    expect(team.turns('Master')).toBe(before + 1)
+    expect(team.turn('Master')).toContain('Task: task_1 (children_ended)')
+    expect(team.turn('Master')).toContain('task_2 A: completed. One')
+    await team.says('Master', 'report', { status: 'completed', result: 'One and two' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'One and two' })
+  })
+
+  it('asks which task is meant where an agent has several, and takes the one of its turn', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'First' })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Second' })
+    expect(await team.says('Worker', 'report', { status: 'completed', result: 'First done' })).toMatchObject({
+      details: { task_id: 'task_1' },
+    })
+    await team.ends('Worker')
+    expect(await team.says('Worker', 'report', { status: 'completed', result: 'Second done' })).toMatchObject(
+      {
+        details: { task_id: 'task_2' },
+      },
+    )
+    expect(await team.says('Worker', 'report', { status: 'completed', result: 'What?' })).toMatchObject({
+      status: 'error',
+      code: 'NOT_FOUND',
+    })
+  })
+})
+
+describe('a forgetful model', () => {
+  it('is reminded twice, then its parent is told what it last said (ask 5)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.ends('Worker', 'I think I am done.')
+    expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
+    await team.ends('Worker', 'Really done.')
+    expect(team.turns('Worker')).toBe(3)
+    await team.ends('Worker', 'Told you so.')
+    expect(team.turns('Worker')).toBe(3)
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
+    expect(team.turn('Master')).toContain('Task: task_1 (needs_help)')
+    expect(team.turn('Master')).toContain('Told you so.')
+    expect(await team.says('Master', 'task_action', { task_id: 'task_1', action: 'accept' })).toMatchObject({
+      status: 'ok',
+      details: { state: 'completed' },
+    })
+  })
+
+  it('is not reminded when it reported, asked or delegated in its turn', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.says('Worker', 'query', { question: 'How?' })
+    await team.ends('Worker', 'I have asked.')
+    expect(team.turns('Worker')).toBe(1)
+    await team.says('Master', 'answer', { to: 'Worker', answer: 'So.' })
+    expect(team.turns('Worker')).toBe(2)
+    await team.ends('Worker', '<orc-command name="report" status="completed">All of it</orc-command>')
+    expect(team.turns('Worker')).toBe(2)
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'All of it' })
+  })
+})
+
+describe('the clocks of a task', () => {
+  it('try again when nobody takes it within 30 s, then fail and tell a person (S2.10, C7, C8)', async () => {
+    team = await openTeam({
+      Master: {},
+      Away: { parent: 'Master', runtime: 'none', program: undefined, with: undefined },
+    })
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Away', task: 'Do it' })
+    await team.clock.advance(30_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'pending', attempt: 2 })
+    await team.clock.advance(1000)
+    const attempts = await team.mailOf('Away')
+    expect(attempts.map(({ delivery }) => delivery)).toEqual(['failed', 'queued'])
+    await team.clock.advance(3 * 30_000 + 7000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'failed', attempt: 4 })
+    expect(team.turn('Master')).toContain('Task: task_1 (failed)')
+    expect(team.types()).toContain('human.asked')
+    expect((await team.mailOf('Away')).every(({ delivery }) => delivery !== 'queued')).toBe(true)
+  })
+
+  it('leave a busy worker its time: the runtime has it (C8)', async () => {
+    await openPair()
+    team.puppets.of('Worker').become('busy')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.clock.advance(60_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'analyzing', attempt: 1 })
+    await team.ends('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
+    expect(team.turn('Worker')).toContain('Do it')
+  })
+
+  it('interrupt a worker that is not done in time, and try again (S3.19)', async () => {
+    await openPair({ tasks: { timeout: '10s', retries: 1 } })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.clock.advance(10_000)
+    expect(team.puppets.of('Worker').interrupts).toBe(1)
+    await team.clock.advance(1000)
+    expect(team.turn('Worker')).toContain('This is attempt 2 of 2')
+    await team.clock.advance(10_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'failed' })
+  })
+
+  it('are given more time by whoever delegated (S3.19)', async () => {
+    await openPair({ tasks: { timeout: '10s' } })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.says('Worker', 'task_action', {
+      task_id: 'task_1',
+      action: 'extend',
+      seconds: 60,
+      text: 'It is long',
+    })
+    expect(team.turn('Master')).toContain('Task: task_1 (extension)')
+    expect(
+      await team.says('Master', 'task_action', { task_id: 'task_1', action: 'grant_extension' }),
+    ).toMatchObject({ status: 'ok' })
+    await team.clock.advance(60_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
+  })
+})
+
+describe('the end of a task', () => {
+  it('by cancellation reaches every descendant, and what was not given yet is not given', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle')
+    await team.orders('delegate', { to: 'Top', task: 'One' })
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Two' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Three' })
+    await team.orders('task_action', { task_id: 'task_1', action: 'cancel', text: 'changed our minds' })
+    for (const id of ['task_1', 'task_2', 'task_3']) {
+      expect(await team.task(id)).toMatchObject({
+        state: 'cancelled',
+        reason: expect.stringContaining('changed our minds'),
+      })
+    }
+    expect(await team.mailOf('Bottom')).toMatchObject([{ delivery: 'failed', content: 'Three' }])
+    await team.rest('Bottom')
+    expect(team.turns('Bottom')).toBe(0)
+    expect(
+      await team.says('Middle', 'report', { in_response_to: 'task_2', status: 'completed', result: 'Late' }),
+    ).toMatchObject({
+      code: 'CONFLICT',
+    })
+  })
+
+  it('of a parent that exits while it waits changes nothing: it is started when its children are done', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.orders('delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    await team.ends('Middle')
+    team.puppets.of('Middle').become('exited', 'it crashed')
+    await team.settle()
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_child', attempt: 1 })
+    await team.says('Bottom', 'report', { status: 'completed', result: 'Done' })
+    expect(team.puppets.started('Middle')).toBe(2)
+    await team.rest('Middle')
+    expect(team.turn('Middle')).toContain('Task: task_1 (children_ended)')
+  })
+
+  it('comes again to a worker that exits at work, in a new attempt (C7)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    team.puppets.of('Worker').become('exited', 'it crashed')
+    await team.clock.advance(1000)
+    expect(team.puppets.started('Worker')).toBe(2)
+    await team.rest('Worker')
+    expect(team.turn('Worker')).toContain('attempt 2 of 4')
+  })
+})
+
+describe('on demand', () => {
+  it('an agent is started when something is delegated to it (S2.1)', async () => {
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } })
+    await team.rest('Master')
+    expect(team.puppets.started('Worker')).toBe(0)
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    expect(team.puppets.started('Worker')).toBe(1)
+    await team.rest('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+  })
+})

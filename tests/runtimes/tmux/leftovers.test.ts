@@ -1,0 +1,175 @@
+/** What a service that was killed leaves of an agent, and what the next one makes of it. */
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createAnyProgram } from '../../../src/programs/any/program.ts'
+import type { Program } from '../../../src/programs/program.ts'
+import { findProcesses } from '../../../src/runtimes/processes.ts'
+import type { AgentStart } from '../../../src/runtimes/runtime.ts'
+import { Kept } from '../../../src/runtimes/tmux/kept.ts'
+import { turnOf } from '../conformance.ts'
+import { createRecorder, type Recorder } from '../recorder.ts'
+import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+
+let place: TmuxPlace
+let port: Recorder
+let resumed: unknown[]
+beforeEach(async () => {
+  resumed = []
+  const any = createAnyProgram()
+  const launch: Program['launch'] = (order) => {
+    resumed.push(order.resume)
+    return any.launch(order)
+  }
+  const programs = [
+    { ...any, launch },
+    { ...any, launch, name: 'other' },
+  ]
+  place = await openTmuxPlace({ programs })
+  port = createRecorder()
+})
+afterEach(() => place.close())
+
+async function start(over: Partial<AgentStart> = {}, runtime = place.runtime) {
+  const session = await runtime.start(place.agent(over), port)
+  await port.untilState('idle')
+  return session
+}
+
+/** With nothing left or closed in order. */
+async function startAfterKill(kept: unknown, over: Partial<AgentStart> = {}) {
+  port = createRecorder()
+  return start({ kept, ...over }, await place.reopen())
+}
+
+/** Starts an agent and is killed right after its process runs; resolves with what was kept until then. */
+async function killedAfterLaunch(over: Partial<AgentStart> = {}): Promise<{ mark: string }> {
+  const { promise: launched, resolve } = Promise.withResolvers<void>()
+  let first: unknown
+  void place.runtime.start(place.agent(over), {
+    ...port,
+    keep(value) {
+      if (first === undefined) {
+        first = JSON.parse(JSON.stringify(value))
+        return Promise.resolve()
+      }
+      resolve()
+      return new Promise(() => {})
+    },
+  })
+  await launched
+  return first as { mark: string }
+}
+
+const marked = async (mark: string) => (await findProcesses({ mark })).length
+const isTaken = { state: expect.stringMatching(/submitted|read/) }
+
+describe('a service that is killed between a launch and what it keeps of it', () => {
+  it('leaves a mark, by which the next one ends that process before it starts its own (C15)', async () => {
+    const kept = await killedAfterLaunch()
+    expect(await marked(kept.mark)).toBeGreaterThan(0)
+    await startAfterKill(kept)
+    expect(await marked(kept.mark)).toBe(0)
+    expect(place.panes()).toHaveLength(2)
+    expect(await place.leftovers!()).toHaveLength(1)
+  })
+
+  it('leaves the conversation that was to be taken up', async () => {
+    const conversation = { run: 'the last one' }
+    const kept = await killedAfterLaunch({
+      kept: { mark: 'none', programName: 'any', program: conversation },
+    })
+    await startAfterKill(kept)
+    expect(resumed).toEqual([conversation, conversation])
+  })
+
+  it('leaves a pane that bears the name of its agent, for when even the mark is lost (C15)', async () => {
+    const { mark } = await killedAfterLaunch()
+    await startAfterKill(undefined)
+    expect(await marked(mark)).toBe(0)
+    expect(place.panes()).toHaveLength(2)
+  })
+
+  it('leaves agents of other names alone', async () => {
+    const others = createRecorder()
+    await place.runtime.start(place.agent({ name: 'alice the second' }), others)
+    const { mark } = Kept.parse(others.kept)
+    await start()
+    expect(await marked(mark)).toBeGreaterThan(0)
+  })
+})
+
+describe('an agent that was found again', () => {
+  it('is ended and started anew, without its conversation, when it is to run another program', async () => {
+    await start()
+    const before = Kept.parse(port.kept)
+    await startAfterKill(port.kept, { program: 'other' })
+    expect(await marked(before.mark)).toBe(0)
+    expect(place.panes()).not.toContain(before.pane)
+    expect(resumed).toEqual([undefined, undefined])
+    expect(Kept.parse(port.kept).programName).toBe('other')
+  })
+
+  it('is ended and started anew when it cannot be followed', async () => {
+    await start()
+    const before = Kept.parse(port.kept)
+    const session = await startAfterKill({ ...before, program: { run: 7 } })
+    expect(await marked(before.mark)).toBe(0)
+    expect(place.panes()).toHaveLength(2)
+    expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
+  })
+
+  it('takes a message that stood unsent at its prompt, and then the next (C25)', async () => {
+    const settings = place.settings('alice', { enter_after_ms: 9000 })
+    const session = await start({ settings })
+    void session.deliver(turnOf('msg_1', 'hello'))
+    const pane = Kept.parse(port.kept).pane
+    const shown = () => place.tmux('capture-pane', '-p', '-t', pane)
+    await expect.poll(shown).toContain('[END ORCHUB MESSAGE msg_1]')
+    const next = await startAfterKill(port.kept)
+    expect(place.tmux('display-message', '-p', '-t', pane, '#{pane_input_off}')).toBe('0')
+    expect(await next.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    await expect.poll(async () => (await next.locate('msg_1')).at).toBe('submitted')
+    expect(await next.deliver(turnOf('msg_2', 'hello'))).toMatchObject(isTaken)
+    const texts = place.received().map(({ text }) => text)
+    expect(texts).toEqual([turnOf('msg_1', 'hello').text, turnOf('msg_2', 'hello').text])
+  })
+})
+
+describe('files with secrets or messages in them', () => {
+  const folder = () => place.agent().folder
+
+  it('are removed at the next start when a killed service left them', async () => {
+    await start()
+    writeFileSync(join(folder(), 'orc-12-3-4.txt'), 'a message')
+    await startAfterKill(port.kept)
+    expect(readdirSync(folder()).filter((name) => name.startsWith('orc-'))).toEqual([])
+  })
+
+  it('are removed when the pane cannot be started', async () => {
+    const name = 'alice'
+    const over = place.agent({ name, folder: join(place.folder, 'agents', 'bell\u0007') })
+    await expect(place.runtime.start({ ...over, settings: place.settings(name) }, port)).rejects.toThrow()
+    expect(existsSync(join(over.folder, 'launch.sh'))).toBe(false)
+  })
+})
+
+it('says in plain words what is wrong when a program can make nothing of its settings', async () => {
+  const starting = place.runtime.start(place.agent({ settings: { command: 7 } }), port)
+  await expect(starting).rejects.toMatchObject({
+    code: 'RUNTIME_FAILED',
+    message: expect.stringMatching(/^any can make nothing of what it was given \(command: .*\)$/),
+  })
+})
+
+describe('what was kept of an agent that nobody runs any more', () => {
+  it('is enough to end it: its processes, and its pane', async () => {
+    await start()
+    const kept = Kept.parse(port.kept)
+    const next = await place.reopen()
+    await next.discard!(kept)
+    expect(await findProcesses({ mark: kept.mark })).toEqual([])
+    await next.discard!(kept)
+    await next.discard!('nothing of ours')
+  })
+})
