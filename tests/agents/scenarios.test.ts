@@ -171,34 +171,40 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(waiting)
   })
 
-  it('never fuses a message with what a person is typing (ask 4)', async () => {
+  it.each([
+    ['sends it', 'Enter'],
+    ['clears it', 'C-u'],
+  ])('never fuses a message with what a person is typing, who then %s (ask 4)', async (_, key) => {
+    const draft = `a half-typed thought before ${key}`
     const person = await team.sitDown('Alice')
-    await person.type('a half-typed thought')
-    await person.shows(/a half-typed thought/)
+    await person.type(draft)
+    await person.shows(new RegExp(draft))
     const id = await team.send('Alice', 'beside your draft')
     if (wayIn === 'paste') {
       await sleep(LONG_ENOUGH_MS)
       expect(await team.deliveryOf(id)).not.toMatch(/submitted|read/)
-      expect(await team.screen('Alice')).toContain('a half-typed thought')
-      await person.press('Enter')
-      await alice().text('a half-typed thought')
+      expect(await team.screen('Alice')).toContain(draft)
+      await person.press(key)
       await team.arrives(id)
     } else {
       await team.arrives(id)
       await team.idle('Alice')
-      await person.shows(/a half-typed thought/)
-      await person.press('Enter')
-      await alice().text('a half-typed thought')
+      await person.shows(new RegExp(draft))
+      await person.press(key)
     }
+    if (key === 'Enter') await alice().text(draft)
     expect((await alice().message(id)).request!.prompt).not.toContain('half-typed')
-    const drafts = team.model.calls('Alice').filter((call) => call.request!.prompt.includes('half-typed'))
-    expect(drafts.map((call) => call.request!.prompt.trim())).toEqual(['a half-typed thought'])
     await team.idle('Alice')
     await person.close()
+    const sent = team.model.calls('Alice').filter((call) => call.request!.userText.includes(draft))
+    expect(sent.map((call) => call.request!.userText)).toEqual(key === 'Enter' ? [draft] : [])
     expectOnce(id)
   })
 
-  it.each(HOSTILE_TEXTS)('carries $name once and exactly (C2)', async ({ content, carried, typed }) => {
+  // Gemini takes half a minute to draw so long a line; that it takes it is tried in its own suite.
+  const texts = HOSTILE_TEXTS.filter(({ name }) => program !== 'gemini' || name !== '100 KB in one line')
+
+  it.each(texts)('carries $name once and exactly (C2)', async ({ content, carried, typed }) => {
     await team.idle('Alice')
     const id = await team.send('Alice', content, { title: 'hostile' })
     await team.arrives(id)

@@ -1,8 +1,9 @@
+import { mkdir, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { AgentName } from '../../scripts/install-agents.ts'
 import { createConductor } from './harness/conductor.ts'
-import { type KillableTeam, openKillableTeam } from './harness/killable-team.ts'
+import { type KillableTeam, type Noted, openKillableTeam } from './harness/killable-team.ts'
 
 const PROGRAMS: AgentName[] = ['claude-code', 'claude-code-2.1.197', 'codex', 'gemini', 'opencode']
 
@@ -157,5 +158,76 @@ describe.each(PROGRAMS)('%s survives', (program) => {
     await expectRead(id)
     expect((await alice().message(id)).body).toContain('the word is xylophone')
     await team.becomes('Bob', 'idle')
+  })
+
+  /** Alice does not come up: her state and the audit say why, Bob works, and a reset mends it. */
+  async function expectClearFailure(words: RegExp) {
+    const before = team.audit().length
+    await team.daemon.start()
+    const isFailure = ({ actor, text }: Noted) => actor === 'Alice' && / is (?:error|exited): /.test(text)
+    const told = await team.until('the failure is told', () => team.audit().slice(before).find(isFailure))
+    expect(told.text).toMatch(words)
+    await team.reaches(await team.send('Bob', 'is all well with you?'), 'read')
+    await team.act('reset_session', 'Alice')
+    await expectRead(await team.send('Alice', 'a new beginning'))
+  }
+
+  it('a conversation that is not there any more, which it says clearly', async () => {
+    await team.becomes('Alice', 'idle')
+    await team.killAll()
+    team.change('Alice', (kept) =>
+      JSON.parse(
+        JSON.stringify(kept)
+          .replace(/[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/g, '00000000-0000-4000-8000-000000000000')
+          .replace(/ses_\w+/g, 'ses_00000000000000000000000000'),
+      ),
+    )
+    await expectClearFailure(/conversation|session/i)
+  })
+
+  it.skipIf(program === 'opencode')(
+    'a transcript that cannot be read, which it says clearly (opencode has none)',
+    async () => {
+      await team.killAll()
+      const kept = team.kept('Alice').program as Transcribed
+      const file = kept.transcript ?? kept.threads!.at(-1)!.rollout
+      await rm(file)
+      await mkdir(file)
+      await expectClearFailure(/transcript|conversation|resume session/i)
+    },
+  )
+})
+
+interface Transcribed {
+  readonly transcript?: string
+  readonly threads?: readonly { readonly rollout: string }[]
+}
+
+describe('a team with members that cannot work', () => {
+  it('says why of each, and the others work', async () => {
+    const sh = (line: string) => ({
+      ...{ program: 'any' as const, runtime: 'tmux' as const },
+      with: { command: ['sh', '-c', line], patterns: { idle: '> $' } },
+    })
+    const team = await openKillableTeam({
+      cast: { Alice: 'codex' },
+      play: createConductor().play,
+      others: {
+        Ghost: { program: 'codex', runtime: 'tmux', with: { command: 'no-such-program-anywhere' } },
+        Quitter: sh('echo I cannot work here; exit 3'),
+      },
+    })
+    try {
+      await team.becomes('Ghost', 'error')
+      await team.reaches(await team.send('Alice', 'are you well?'), 'read')
+      const lastOf = (name: string) =>
+        team.audit().findLast(({ type, actor }) => type === 'session.changed' && actor === name)!.text
+      expect(lastOf('Ghost')).toMatch(/no-such-program-anywhere.*npm install/s)
+      expect(lastOf('Quitter')).toMatch(/exited with 3.*I cannot work here/s)
+      const { agents } = await team.client.agents()
+      expect(agents.find(({ name }) => name === 'Quitter')!.session).toMatch(/exited|error/)
+    } finally {
+      await team.close()
+    }
   })
 })

@@ -15,7 +15,7 @@ const LONG = Array.from({ length: 20_000 }, (_, n) => `word-${n}`)
 /** Texts that were seen to run commands, end pastes, open dialogs or vanish in one program or another. */
 export const HOSTILE_TEXTS: HostileText[] = [
   { name: 'many lines', content: 'one\n\n  two\n\n\nthree' },
-  { name: '100 KB', content: LONG },
+  { name: '100 KB in one line', content: LONG },
   { name: '100 KB of lines', content: LONG.replaceAll(' ', '\n') },
   { name: 'a leading !', content: '!touch hacked' },
   { name: 'a leading /', content: '/quit' },
