@@ -9,8 +9,11 @@ import { openTeam, type RealTeam } from './harness/team.ts'
 
 interface Trait {
   readonly program: AgentName
-  /** `api`: what a person types stands beside it. `paste`: it has to wait for the input box. */
-  readonly wayIn: 'api' | 'paste'
+  /**
+   * `api`: what a person types stands beside it. `paste`: it has to wait for the input box. `hook`: the same, unless a
+   * turn ends at that moment.
+   */
+  readonly wayIn: 'api' | 'hook' | 'paste'
   /** What the pane shows while the program asks for leave. */
   readonly dialog: RegExp
   /** Where a file is that it asks one question about. */
@@ -18,8 +21,8 @@ interface Trait {
 }
 
 const TRAITS: Trait[] = [
-  { program: 'claude-code', wayIn: 'paste', dialog: /Do you want to proceed/, asksAbout: '..' },
-  { program: 'claude-code-2.1.197', wayIn: 'paste', dialog: /Do you want to proceed/, asksAbout: '..' },
+  { program: 'claude-code', wayIn: 'hook', dialog: /Do you want to proceed/, asksAbout: '..' },
+  { program: 'claude-code-2.1.197', wayIn: 'hook', dialog: /Do you want to proceed/, asksAbout: '..' },
   { program: 'codex', wayIn: 'api', dialog: /Would you like to run/, asksAbout: '..' },
   { program: 'gemini', wayIn: 'paste', dialog: /Allow once/, asksAbout: '..' },
   { program: 'opencode', wayIn: 'api', dialog: /Permission required/, asksAbout: '.' },
@@ -180,18 +183,12 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     await person.type(draft)
     await person.shows(new RegExp(draft))
     const id = await team.send('Alice', 'beside your draft')
-    if (wayIn === 'paste') {
-      await sleep(LONG_ENOUGH_MS)
-      expect(await team.deliveryOf(id)).not.toMatch(/submitted|read/)
-      expect(await team.screen('Alice')).toContain(draft)
-      await person.press(key)
-      await team.arrives(id)
-    } else {
-      await team.arrives(id)
-      await team.idle('Alice')
-      await person.shows(new RegExp(draft))
-      await person.press(key)
-    }
+    if (wayIn === 'api') await team.arrives(id)
+    else await sleep(LONG_ENOUGH_MS)
+    if (wayIn === 'paste') expect(await team.deliveryOf(id)).not.toMatch(/submitted|read/)
+    await person.shows(new RegExp(draft))
+    await person.press(key)
+    await team.arrives(id)
     if (key === 'Enter') await alice().text(draft)
     expect((await alice().message(id)).request!.prompt).not.toContain('half-typed')
     await team.idle('Alice')
