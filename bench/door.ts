@@ -1,11 +1,10 @@
 /** How fast is the one door, with rules, idempotency, audit and the disk, compared with what surrounds it? */
-import { spawn } from 'node:child_process'
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createDaemon } from '../tests/fakes/daemon.ts'
-import type { Figures, Load } from './load-client.ts'
+import { load, perSecond } from './load.ts'
 import { type Figure, median } from './report.ts'
 
 const CONFIG = `
@@ -15,24 +14,6 @@ limits: { rate: off }
 `
 const OUTSTANDING = 100
 const ROUNDS = 5
-
-async function load(options: Load): Promise<Figures> {
-  const child = spawn(
-    process.execPath,
-    [join(import.meta.dirname, 'load-client.ts'), JSON.stringify(options)],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    },
-  )
-  let output = ''
-  child.stdout.on('data', (data) => {
-    output += data
-  })
-  await new Promise((resolve) => child.once('close', resolve))
-  const figures = JSON.parse(output) as Figures
-  if (figures.failed > 0) throw new Error(`${figures.failed} requests of the bench failed`)
-  return figures
-}
 
 /** One write and sync of a page, as a commit does at the least. */
 function syncTime(folder: string): number {
@@ -95,7 +76,6 @@ export async function runDoorBench(): Promise<Figure[]> {
     }
     const [echo, single, array] = [median(rates.echo), median(rates.single), median(rates.array)]
     const [p50, floor] = [median(alone), median(floors)]
-    const perSecond = (rate: number) => `${Math.round(rate).toLocaleString('en')}/s`
     return [
       {
         name: 'durable commands over HTTP, 100 outstanding',

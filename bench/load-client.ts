@@ -15,6 +15,8 @@ export interface Load {
   batch: number
   /** Told apart from run to run, so that idempotency keys are new. */
   run: string
+  /** Instead of a message, a task is delegated to the holder of this token, who reports it done. */
+  worker?: string
 }
 
 export interface Figures {
@@ -34,15 +36,27 @@ function request(number: number): string {
     title: 'bench',
     content: `This is message ${number}.${index} for the worker`,
   })
-  const body = JSON.stringify(
-    load.batch === 1 ? command(0) : Array.from({ length: load.batch }, (_, index) => command(index)),
-  )
+  const task = { type: 'delegate', to: 'Worker', task: `This is task ${number}.0 for the worker` }
+  if (load.worker !== undefined) return post(load.token, `${number}`, task)
+  const commands = load.batch === 1 ? command(0) : Array.from({ length: load.batch }, (_, i) => command(i))
+  return post(load.token, `${number}`, commands)
+}
+
+/** The worker's report on the task that the answer names. */
+function report(number: number, answer: string): string {
+  const [, id] = /"task_id":"(task_\d+)"/.exec(answer) ?? []
+  const done = { type: 'report', status: 'completed', in_response_to: id, result: `Task ${number} is done` }
+  return post(load.worker!, `${number}r`, done)
+}
+
+function post(token: string, number: string, content: unknown): string {
+  const body = JSON.stringify(content)
   // Time-ordered, as the typed client makes them.
-  const key = `${load.run}-${String(number).padStart(10, '0')}`
+  const key = `${load.run}-${number.padStart(10, '0')}`
   return [
     `POST ${load.path} HTTP/1.1`,
     `Host: 127.0.0.1:${load.port}`,
-    `Authorization: Bearer ${load.token}`,
+    `Authorization: Bearer ${token}`,
     `Idempotency-Key: ${key}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
@@ -68,13 +82,17 @@ function lane(socket: Socket): Promise<void> {
   return new Promise((resolve, reject) => {
     let startedAt = 0
     let received = Buffer.alloc(0)
+    let number = 0
+    let isReported = false
     const send = () => {
       if (next >= load.count) {
         socket.end()
         resolve()
         return
       }
-      const text = request(next++)
+      number = next++
+      isReported = load.worker === undefined
+      const text = request(number)
       startedAt = performance.now()
       socket.write(text)
     }
@@ -85,9 +103,15 @@ function lane(socket: Socket): Promise<void> {
       received = received.length === 0 ? data : Buffer.concat([received, data])
       const length = answerLength(received)
       if (length === 0) return
-      times.push(performance.now() - startedAt)
       if (received.toString('latin1', 9, 12) !== '200') failed += 1
+      const answer = received.subarray(0, length)
       received = received.subarray(length)
+      if (!isReported) {
+        isReported = true
+        socket.write(report(number, answer.toString('latin1')))
+        return
+      }
+      times.push(performance.now() - startedAt)
       send()
     })
   })

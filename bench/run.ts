@@ -1,5 +1,5 @@
 /**
- * npm run bench [scan|door|ready|start …]: ratios measured in one run against named baselines. `--write` also
+ * npm run bench [scan|door|delegation|start|ready …]: ratios measured in one run against named baselines. `--write` also
  * puts them into bench/RESULTS.md, with the machine named.
  */
 import { writeFileSync } from 'node:fs'
@@ -10,6 +10,7 @@ import { asTable, type Figure } from './report.ts'
 const BENCHES: Record<string, () => Promise<Figure[]>> = {
   scan: async () => (await import('./scan.ts')).runScanBench(),
   door: async () => (await import('./door.ts')).runDoorBench(),
+  delegation: async () => (await import('./delegation.ts')).runDelegationBench(),
   start: async () => (await import('./start.ts')).runStartBench(),
   ready: async () => (await import('./ready.ts')).runReadyBench(),
 }

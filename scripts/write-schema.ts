@@ -1,6 +1,10 @@
-/** Writes orc.schema.json, which editors read, from the schema that orc.yaml is checked by. */
+/** Writes the schemas that editors read, from those that orc.yaml and plan.yaml are checked by. */
 import { writeFileSync } from 'node:fs'
 import { configJsonSchema } from '../src/config.ts'
+import { planJsonSchema } from '../src/runs/schema.ts'
 
-const file = new URL('../orc.schema.json', import.meta.url)
-writeFileSync(file, `${JSON.stringify(configJsonSchema(), null, 2)}\n`)
+const SCHEMAS = { 'orc.schema.json': configJsonSchema, 'plan.schema.json': planJsonSchema }
+
+for (const [name, schema] of Object.entries(SCHEMAS)) {
+  writeFileSync(new URL(`../${name}`, import.meta.url), `${JSON.stringify(schema(), null, 2)}\n`)
+}

@@ -1,5 +1,9 @@
 import { closeSync, fstatSync, openSync, readFileSync } from 'node:fs'
-import { copyPlain } from './config/plain-source.ts'
+import { type Config, resolveConfig } from './config/resolve.ts'
+import { type ConfigInput, SMALLEST } from './config/schema.ts'
+import { checkShape } from './config/shape.ts'
+import type { Env } from './config/state-folder.ts'
+import { copyPlain } from './document/plain.ts'
 import {
   formatProblems,
   type Locate,
@@ -7,25 +11,23 @@ import {
   type Problem,
   problemAt,
   reportInto,
-} from './config/problem.ts'
-import { type Config, resolveConfig } from './config/resolve.ts'
-import { type ConfigInput, SMALLEST } from './config/schema.ts'
-import { checkShape } from './config/shape.ts'
-import type { Env } from './config/state-folder.ts'
-import { decodeUtf8 } from './config/utf8.ts'
-import { MAX_BYTES, readYaml } from './config/yaml-source.ts'
+} from './document/problem.ts'
+import { decodeUtf8 } from './document/utf8.ts'
+import { MAX_BYTES, readYaml } from './document/yaml.ts'
 import { AppError } from './model/errors.ts'
 
 export type { Limits } from './config/limits.ts'
 export type { ServiceConfig } from './config/listener.ts'
 export type { ModelConfig } from './config/models.ts'
 export type { Price, Prices } from './config/prices.ts'
-export { formatProblems, type Problem } from './config/problem.ts'
 export type { AgentConfig, Config } from './config/resolve.ts'
-export { type ConfigInput, configJsonSchema, type ProgramName, type RuntimeName } from './config/schema.ts'
+export { type ConfigInput, configJsonSchema, type RuntimeName } from './config/schema.ts'
 export { type Env, stateFolder } from './config/state-folder.ts'
 export type { StoreConfig } from './config/store-url.ts'
 export type { CheckConfig, TasksConfig } from './config/tasks.ts'
+export type { WebhookConfig, WebhookFormat } from './config/webhooks.ts'
+export { formatProblems, type Problem } from './document/problem.ts'
+export type { ProgramName } from './model/program.ts'
 
 export interface ConfigOptions {
   /** The file the text came from: relative paths and the state folder go by it. Without it, by the working folder. */

@@ -87,6 +87,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       log,
       redact: redactor.redact,
       models,
+      environment: forAgents(config),
       runtimes: runtimesOn({
         clock,
         log,
@@ -212,9 +213,13 @@ function toolsOf({ registry }: Switchboard): ToolDefinition[] {
   }))
 }
 
-/** The password of the store is the service's own. */
-function forAgents({ store }: Config): NodeJS.ProcessEnv {
+/** The password of the store and the secrets of webhooks are the service's own. */
+function forAgents({ store, webhooks }: Config): NodeJS.ProcessEnv {
   const environment = { ...process.env }
+  for (const { urlEnv = '', secretEnv = '' } of webhooks) {
+    delete environment[urlEnv]
+    delete environment[secretEnv]
+  }
   if (store.engine === 'postgres') for (const name of store.variables) delete environment[name]
   return environment
 }

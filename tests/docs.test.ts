@@ -3,10 +3,12 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../src/config.ts'
+import { readPlan } from '../src/runs/plan.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
 const read = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+const isPlan = (block: string) => block.startsWith('# plan.yaml')
 
 describe('the documentation', () => {
   it.each(pages)('%s links only to what is there', (page) => {
@@ -18,9 +20,17 @@ describe('the documentation', () => {
 
   it.each(pages)('%s shows only configurations that work', (page) => {
     const blocks = [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1]!)
-    for (const block of blocks.filter((text) => text.includes('agents:'))) {
+    for (const block of blocks.filter((text) => text.includes('agents:') && !isPlan(text))) {
       const loaded = parseConfig(block, { env: { PASSWORD: 'x' } })
       expect(loaded.ok ? [] : loaded.problems, block).toEqual([])
+    }
+  })
+
+  it.each(pages)('%s shows only plans that work', (page) => {
+    const blocks = [...read(page).matchAll(/```yaml\n([\s\S]*?)```/g)].map((match) => match[1]!)
+    for (const block of blocks.filter(isPlan)) {
+      const result = readPlan(block)
+      expect(result.ok ? [] : result.problems, block).toEqual([])
     }
   })
 })

@@ -7,9 +7,9 @@ export type Sources = ReadonlyMap<string, string>
 
 /** Left to right: a layer may import every layer before its own row; never one beside it or after it. */
 const ROWS = [
-  ['model'],
-  ['wire', 'rules', 'tasks'],
-  ['store', 'programs', 'models', 'runtimes', 'github'],
+  ['model', 'document'],
+  ['wire', 'rules', 'tasks', 'runs'],
+  ['store', 'programs', 'models', 'runtimes', 'workspaces', 'github'],
   ['audit'],
   ['config'],
   ['engine'],
@@ -22,13 +22,15 @@ const ROWS = [
 
 /** Where a layer's list is not simply "all rows before mine". A path names one file. */
 const INSTEAD: Record<string, readonly string[]> = {
-  config: ['model', 'rules'],
+  config: ['model', 'document', 'rules'],
   // The two axes, where an agent runs and which program it is, know each other by their contracts only.
   programs: ['model', 'wire', 'runtimes/runtime.ts'],
   // Where a program's executable is, is asked by both in the same words.
   runtimes: ['model', 'wire', 'programs/program.ts', 'programs/executable.ts', 'models/model.ts'],
   // What a model is asked knows nothing of how it was said.
   models: ['model'],
+  // A folder on disk knows nothing of plans and tasks.
+  workspaces: ['model'],
   // Runs in a browser: it knows the service by its contract only.
   client: ['model', 'service/contract.ts'],
 }

@@ -12,6 +12,7 @@ export const EXIT_CODES = {
   rateLimited: [6, 'too many commands; the message says when to try again'],
   notFound: [7, 'no such agent, recipient, message, request or file'],
   refused: [8, 'the token is missing, invalid, or not permitted to do this'],
+  taskFailed: [9, 'the task that was waited for failed, was cancelled or skipped'],
   interrupted: [130, 'stopped with Ctrl-C'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>
 
@@ -37,6 +38,7 @@ const BY_ERROR: Record<ErrorCode, Exit> = {
   RATE_LIMITED: 'rateLimited',
   IDEMPOTENCY_CONFLICT: 'error',
   CONFLICT: 'error',
+  HALTED: 'error',
   RUNTIME_FAILED: 'error',
   RUNTIME_MISSING: 'error',
   PROGRAM_MISSING: 'error',

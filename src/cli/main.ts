@@ -13,6 +13,7 @@ const VERBS: Readonly<Record<string, Load>> = {
   play: () => import('./commands/play.ts'),
   spawn: () => import('./commands/spawn.ts'),
   stop: () => import('./commands/stop.ts'),
+  go: () => import('./commands/go.ts'),
   reset: () => import('./commands/reset.ts'),
   pause: () => import('./commands/pause.ts'),
   resume: () => import('./commands/resume.ts'),
@@ -24,9 +25,14 @@ const VERBS: Readonly<Record<string, Load>> = {
   tasks: () => import('./commands/tasks.ts'),
   'task show': () => import('./commands/task-show.ts'),
   why: () => import('./commands/why.ts'),
+  trace: () => import('./commands/trace.ts'),
+  ask: () => import('./commands/ask.ts'),
+  send: () => import('./commands/send.ts'),
+  'take-over': () => import('./commands/take-over.ts'),
   inbox: () => import('./commands/inbox.ts'),
   approve: () => import('./commands/approve.ts'),
   reject: () => import('./commands/reject.ts'),
+  modify: () => import('./commands/modify.ts'),
   answer: () => import('./commands/answer.ts'),
   audit: () => import('./commands/audit.ts'),
   'audit verify': () => import('./commands/audit-verify.ts'),
@@ -34,6 +40,8 @@ const VERBS: Readonly<Record<string, Load>> = {
   rules: () => import('./commands/rules.ts'),
   'rules explain': () => import('./commands/rules-explain.ts'),
   'rules check': () => import('./commands/rules-check.ts'),
+  webhooks: () => import('./commands/webhooks.ts'),
+  'webhooks test': () => import('./commands/webhooks-test.ts'),
   token: () => import('./commands/token.ts'),
   'token list': () => import('./commands/token-list.ts'),
   'token revoke': () => import('./commands/token-revoke.ts'),
@@ -52,6 +60,7 @@ const SAME = new Map([
   ['-h', 'help'],
   ['--version', 'version'],
   ['-V', 'version'],
+  ['ask-user', 'request-user-input'],
 ])
 
 async function run(argv: readonly string[]): Promise<number> {
@@ -59,13 +68,18 @@ async function run(argv: readonly string[]): Promise<number> {
   const below = `${first} ${rest[0]}`
   const isBelow = Object.hasOwn(VERBS, below)
   const name = isBelow ? below : (SAME.get(first) ?? first)
-  if (!Object.hasOwn(VERBS, name)) return await speak(first, rest)
+  if (!Object.hasOwn(VERBS, name) || isCommandAnswer(name, rest)) return await speak(name, rest)
   // Beside the commands the one thing that is run so often that it reads no tables.
   if (name === 'hook' && !rest.some((word) => word === '--help' || word === '-h')) {
     return await (await import('./commands/hook.ts')).postHook(rest)
   }
   const [{ verb }, { runVerb }] = await Promise.all([VERBS[name]!(), import('./run-verb.ts')])
   return await runVerb(verb, isBelow ? rest.slice(1) : rest, PROGRAM)
+}
+
+/** With the parameters of the command, `orc answer` is the command, like every other in the shell form (S1.17). */
+function isCommandAnswer(name: string, words: readonly string[]): boolean {
+  return name === 'answer' && words.some((word) => /^--(in[-_]response[-_]to|to)(=|$)/i.test(word))
 }
 
 /** `orc --json status` is as good as `orc status --json`. */
@@ -88,7 +102,7 @@ const PROGRAM: Program = {
 async function fail(error: unknown, argv: readonly string[]): Promise<number> {
   const [{ reportThrown }, { nearest }] = await Promise.all([
     import('./report.ts'),
-    import('../config/suggestion.ts'),
+    import('../document/suggestion.ts'),
   ])
   const known = [...Object.keys(VERBS), ...Object.keys(SHAPES).map((type) => type.replaceAll('_', '-'))]
   return reportThrown(error, argv, ({ word, among, verbs }) =>

@@ -70,7 +70,7 @@ export function plainLine(text: string): string {
 }
 
 /** The last net, should a renderer forget `plain`: only the styles above pass, and only to a terminal. */
-function safe(text: string, on: 'out' | 'err'): string {
+export function safe(text: string, on: 'out' | 'err'): string {
   if (!text.includes('\x1b') || !isColoured[on]()) return plain(text)
   return text
     .split(/(\x1b\[(?:[012]|3[1-6]|90)m)/)

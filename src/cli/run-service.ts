@@ -1,8 +1,12 @@
+import { isatty } from 'node:tty'
 import type { Config } from '../config.ts'
+import type { Halted } from '../engine/standstill.ts'
+import type { Orchub } from '../main.ts'
 import { AppError } from '../model/errors.ts'
 import { openLog } from './log.ts'
+import { createNotifier, wayOf } from './notification.ts'
 import { loadTeam } from './offline.ts'
-import { complain, ifTaken, paint, plain, print, printJson } from './output.ts'
+import { complain, ifTaken, paint, plain, plainLine, print, printJson, printRaw } from './output.ts'
 import { watchStopSignal } from './stop-signal.ts'
 import type { Invocation } from './verb.ts'
 
@@ -15,7 +19,7 @@ export interface Running {
 
 /** Runs the service in this process until a signal, or somebody's `orc down`, ends it. */
 export async function runService(
-  { place, option, json, program }: Invocation,
+  { place, option, flag, json, program }: Invocation,
   { agents, farewell }: Running,
 ): Promise<number> {
   // Before anything is started, so that what a signal finds half started is ended properly too.
@@ -41,11 +45,37 @@ export async function runService(
     config: config.file,
     state: config.stateFolder,
   }
+  const notifying = notifyOn(orchub, flag, config.notify)
   // Whoever started it may have read enough: that is no reason to end.
   if (!signal.came()) ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
+  const halted = orchub.switchboard.halt.current()
+  if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
   const wanted = await Promise.race([signal.promise.then(() => agents), orchub.stopAsked])
+  notifying?.close()
   await orchub.close(wanted)
   return 0
+}
+
+/** What a person is to look at. */
+const CALLS: ReadonlySet<string> = new Set(['human.asked', 'human.escalated'])
+
+/** Rings, on a terminal where somebody may sit. */
+function notifyOn({ switchboard }: Orchub, flag: Invocation['flag'], notify: Config['notify']) {
+  if (notify === 'off' || flag('quiet') || !isatty(1)) return undefined
+  const notifier = createNotifier({
+    way: notify === 'bell' ? 'bell' : wayOf(process.env),
+    write: (text) => ifTaken(() => printRaw(text)),
+    after: switchboard.clock.after,
+  })
+  const stop = switchboard.store.onCommit((entries) => {
+    for (const { type, actor, text } of entries) if (CALLS.has(type)) notifier.asked(`${actor}: ${text}`)
+  })
+  return {
+    close() {
+      stop()
+      notifier.close()
+    },
+  }
 }
 
 function banner(
@@ -60,6 +90,12 @@ function banner(
     `  state  ${state}`,
     paint('dim', farewell),
   ].join('\n')
+}
+
+function haltWarning({ by, reason, at }: Halted): string {
+  const why = reason === undefined ? '' : `: ${plainLine(reason)}`
+  const since = new Date(at).toISOString()
+  return paint('yellow', `Everything is stopped since ${since}, by ${by}${why}. orc go lets it go on.`, 'err')
 }
 
 function onWarnings(text: string): void {

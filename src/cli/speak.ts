@@ -43,6 +43,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
       'context',
       'requires_response',
       'checks',
+      'judge',
       'timeout_seconds',
       'in_response_to',
       'message_id',
@@ -66,7 +67,17 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
     body: 'answer',
   },
   request_user_input: {
-    fields: ['from', 'question', 'context', 'awaiting_response', 'in_response_to', 'message_id'],
+    fields: [
+      'from',
+      'question',
+      'context',
+      'choices',
+      'default',
+      'allow_other',
+      'awaiting_response',
+      'in_response_to',
+      'message_id',
+    ],
     required: ['question'],
     body: 'question',
   },
@@ -74,6 +85,11 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
     fields: ['to', 'in_response_to', 'message_id', 'answer'],
     required: ['answer'],
     body: 'answer',
+  },
+  judge: {
+    fields: ['from', 'task_id', 'claim', 'completed', 'reason'],
+    required: ['task_id', 'claim', 'completed', 'reason'],
+    body: 'reason',
   },
   task_action: {
     fields: ['from', 'task_id', 'action', 'seconds', 'text'],

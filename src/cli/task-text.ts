@@ -1,14 +1,14 @@
 import type { AnswerOf } from '../service/contract.ts'
 import { shortTime } from './mail-text.ts'
-import { plainLine } from './output.ts'
+import { paint, plainLine } from './output.ts'
 import { table } from './table.ts'
 
 export type TaskLine = AnswerOf<'tasks'>['tasks'][number]
-export type TaskShown = AnswerOf<'task'>
 
 const SHOWN = 60
 
-function short(text: string): string {
+/** Enough of a text to know it by. */
+export function shortLine(text: string): string {
   const line = plainLine(text.split('\n', 1)[0]!)
   return line.length > SHOWN ? `${line.slice(0, SHOWN - 1)}…` : line
 }
@@ -19,42 +19,59 @@ export function taskTree(tasks: readonly TaskLine[]): string {
   const childrenOf = Map.groupBy(tasks, ({ parent }) =>
     parent !== undefined && known.has(parent) ? parent : '',
   )
-  const rows = (parent: string, depth: number): string[][] =>
-    (childrenOf.get(parent) ?? []).flatMap((task) => [
-      [`${'  '.repeat(depth)}${task.id}`, `${task.delegator} → ${task.agent}`, task.state, short(task.task)],
-      ...rows(task.id, depth + 1),
-    ])
-  return table(rows('', 0))
+  const states: TaskLine['state'][] = []
+  function rows(parent: string, indent: string): string[][] {
+    const tasks = childrenOf.get(parent) ?? []
+    return tasks.flatMap((task, index) => {
+      const isLast = index === tasks.length - 1
+      const branch = parent === '' ? '' : isLast ? '└─ ' : '├─ '
+      const below = parent === '' ? '' : isLast ? '   ' : '│  '
+      states.push(task.state)
+      return [
+        [
+          `${indent}${branch}${task.id}`,
+          `${task.delegator} → ${task.agent}`,
+          task.attempt > 1 ? `${task.state}, attempt ${task.attempt}` : task.state,
+          shortLine(task.task),
+        ],
+        ...rows(task.id, indent + below),
+      ]
+    })
+  }
+  const all = rows('', '')
+  let row = 0
+  return table(all, '', (cell, column) => {
+    if (column === 0) row++
+    return column === STATE_COLUMN ? paintState(states[row - 1]!, cell) : cell
+  })
 }
 
-export function whyText({ id, state, waits_for, due, reason }: TaskLine): string {
-  const lines = [`${id} is ${state}${reason === undefined ? '' : `: ${plainLine(reason)}`}`]
+const STATE_COLUMN = 2
+const WAITING: ReadonlySet<string> = new Set(['waiting_user', 'waiting_approval', 'blocked'])
+
+function paintState(state: TaskLine['state'], text: string): string {
+  if (state === 'completed') return paint('green', text)
+  if (state === 'failed') return paint('red', text)
+  return WAITING.has(state) ? paint('yellow', text) : text
+}
+
+/** On whom a task waits, down to the one who holds everything up, and since when. */
+export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
+  const since = new Map(steps.flatMap((step) => (step.type === 'state' ? [[step.task_id, step.at]] : [])))
+  const childrenOf = Map.groupBy(tasks, ({ parent }) => parent)
+  const lines = (one: TaskLine, indent: string): string[] => {
+    const at = one.ended_at === undefined ? (since.get(one.id) ?? one.created_at) : undefined
+    const own = whyText(one, at).replace(/^/gm, indent)
+    const below = (childrenOf.get(one.id) ?? []).filter(({ ended_at }) => ended_at === undefined)
+    return [own, ...below.flatMap((child) => lines(child, `${indent}    `))]
+  }
+  return lines(task, '').join('\n')
+}
+
+export function whyText({ id, state, waits_for, due, reason }: TaskLine, since?: string): string {
+  const when = since === undefined ? '' : ` since ${shortTime(since)}`
+  const lines = [`${id} is ${state}${when}${reason === undefined ? '' : `: ${plainLine(reason)}`}`]
   for (const wait of waits_for) lines.push(`  waits for ${plainLine(wait)}`)
   if (due !== undefined) lines.push(`  ${due.kind} at ${shortTime(due.at)}`)
   return lines.join('\n')
-}
-
-export function taskText(task: TaskShown): string {
-  const messages = task.messages.map(({ at, from, to, kind, title, delivery }) => [
-    shortTime(at),
-    `${from} → ${to}`,
-    kind ?? '',
-    delivery,
-    short(title),
-  ])
-  const evidence = task.evidence.map(
-    ({ step, passed, text }) => `${step} ${passed ? 'passed' : 'failed'}: ${text}`,
-  )
-  return [
-    whyText(task),
-    `  from ${task.delegator} to ${task.agent}, attempt ${task.attempt} of ${task.max_attempts}, since ${shortTime(task.created_at)}`,
-    '',
-    task.task,
-    ...(task.result === undefined ? [] : ['', 'Result:', task.result]),
-    ...(evidence.length === 0 ? [] : ['', 'Evidence:', ...evidence]),
-    ...(task.children.length === 0 ? [] : ['', 'Delegated:', taskTree(task.children)]),
-    '',
-    'Messages:',
-    table(messages, '  '),
-  ].join('\n')
 }

@@ -1,21 +1,29 @@
 import type { Receipt } from '../model/receipt.ts'
+import type { BodyOf } from '../service/contract.ts'
 import { openClient } from './connect.ts'
-import { print, printJson } from './output.ts'
+import { paint, print, printJson } from './output.ts'
 import { showAnyReceipt } from './receipt-text.ts'
+import { type HumanRequest, missingText } from './request-text.ts'
 import type { Invocation } from './verb.ts'
 
 /** A person's word on one request. The exit code tells whether it was taken, not what became of the held command. */
 export async function giveVerdict(
-  { place, json }: Invocation,
+  { place, json }: Pick<Invocation, 'place' | 'json'>,
   id: string,
-  verdict: { decision: 'approve' | 'reject' | 'answer'; comment?: string },
+  verdict: BodyOf<'decide'>,
 ): Promise<number> {
   const client = await openClient(place)
   const answer = await client.decide(id, verdict)
   if (json) printJson(answer)
   else {
-    print(`${answer.request.id} is ${answer.request.state}; ${answer.request.asker} is told`)
+    print(outcomeText(answer.request))
     if (answer.receipt !== undefined) showAnyReceipt(answer.receipt as Receipt, false)
   }
   return 0
+}
+
+function outcomeText(request: HumanRequest): string {
+  const { id, state, asker } = request
+  if (state === 'open') return `${id} is still ${paint('yellow', 'open')}: ${missingText(request)}`
+  return `${id} is ${state}; ${asker} is told`
 }

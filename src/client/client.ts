@@ -6,6 +6,7 @@ import type {
   MailAnswer,
   QueryOf,
   ReceiptAnswer,
+  TaskEvent,
 } from '../service/contract.ts'
 import { backoff, persist, wait } from './backoff.ts'
 import { newIdempotencyKey } from './idempotency-key.ts'
@@ -81,24 +82,50 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   ): Promise<Answer> {
     const { signal, idempotencyKey = newIdempotencyKey() } = options
     const headers = { ...type, 'idempotency-key': idempotencyKey }
+    return await again(signal, async () => {
+      const { status, text } = await transport.ask({
+        method: 'POST',
+        path: '/api/v1/commands',
+        headers,
+        body,
+        signal,
+      })
+      const answer = parse(text) as { status?: string; code?: string } | undefined
+      const isReceipt = Array.isArray(answer) || typeof answer?.status === 'string'
+      if (!isReceipt || NO_RECEIPT.has(answer.code ?? '')) throw refusal(status, text)
+      return answer as Answer
+    })
+  }
+
+  /** For what has a key, or changes nothing. */
+  async function again<T>(signal: AbortSignal | undefined, once: () => Promise<T>): Promise<T> {
     for (let failures = 0; ; failures++) {
       try {
-        const { status, text } = await transport.ask({
-          method: 'POST',
-          path: '/api/v1/commands',
-          headers,
-          body,
-          signal,
-        })
-        const answer = parse(text) as { status?: string; code?: string } | undefined
-        const isReceipt = Array.isArray(answer) || typeof answer?.status === 'string'
-        if (!isReceipt || NO_RECEIPT.has(answer.code ?? '')) throw refusal(status, text)
-        return answer as Answer
+        return await once()
       } catch (error) {
-        const again = error instanceof ClientError && error.isTemporary && failures < retries
-        if (!again || signal?.aborted === true) throw error
+        const isWorthIt = error instanceof ClientError && error.isTemporary && failures < retries
+        if (!isWorthIt || signal?.aborted === true) throw error
         await wait(backoff(failures), signal)
       }
+    }
+  }
+
+  /** A stream of events as far as one connection gives it; `place` says where the next one goes on. */
+  async function* readStream<Event>(
+    path: string,
+    place: { last: string | undefined },
+    signal: AbortSignal | undefined,
+    alive: () => void,
+  ): AsyncGenerator<Event> {
+    const headers = {
+      accept: 'text/event-stream',
+      ...(place.last === undefined ? {} : { 'last-event-id': place.last }),
+    }
+    const pieces = await transport.open({ method: 'GET', path, headers, signal })
+    alive()
+    for await (const { id, data } of readEvents(pieces)) {
+      place.last = id ?? place.last
+      if (data !== undefined) yield JSON.parse(data) as Event
     }
   }
 
@@ -126,6 +153,12 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
     /** Stops the service, and with it the agents unless they are left running. */
     stop: (agents: 'end' | 'leave') => post<AnswerOf<'stop'>>('/api/v1/stop', { agents }),
+    /** Stops everything at once; `go` lets it go on. */
+    halt: (body: BodyOf<'halt'> = {}) => post<AnswerOf<'halt'>>('/api/v1/halt', body),
+    go: () => post<AnswerOf<'go'>>('/api/v1/go', {}),
+    webhooks: () => get<AnswerOf<'webhooks'>>('/api/v1/webhooks'),
+    testWebhook: (name: string) =>
+      post<AnswerOf<'testWebhook'>>(`/api/v1/webhooks/${encodeURIComponent(name)}/test`, {}),
     prompt: (agent: string) => get<AnswerOf<'prompt'>>(`/api/v1/prompts/${encodeURIComponent(agent)}`),
     explain: (query: QueryOf<'explain'>) => get<AnswerOf<'explain'>>('/api/v1/rules/explain', query),
 
@@ -144,9 +177,37 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
 
     tasks: (query: QueryOf<'tasks'> = {}) => get<AnswerOf<'tasks'>>('/api/v1/tasks', query),
     task: (id: string) => get<AnswerOf<'task'>>(`/api/v1/tasks/${encodeURIComponent(id)}`),
+    trace: (id: string, query: QueryOf<'trace'> = {}) =>
+      get<AnswerOf<'trace'>>(`/api/v1/tasks/${encodeURIComponent(id)}/trace`, query),
+    /** Asks the team; taskEvents tells how it goes on. Under its key it is asked once, however often it is sent. */
+    ask: (question: BodyOf<'ask'>, { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {}) =>
+      again(signal, () =>
+        ask<AnswerOf<'ask'>>({
+          method: 'POST',
+          path: '/api/v1/asks',
+          headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
+          body: JSON.stringify(question),
+          signal,
+        }),
+      ),
+    /** What happens in a task and below it, from its beginning to its end, without a gap over broken connections. */
+    async *taskEvents(
+      id: string,
+      { after, signal, reconnect = true }: QueryOf<'taskEvents'> & Following & { reconnect?: boolean } = {},
+    ): AsyncGenerator<TaskEvent> {
+      const path = `/api/v1/tasks/${encodeURIComponent(id)}/events`
+      const read = (alive: () => void) => readStream<TaskEvent>(path, place, signal, alive)
+      const place = { last: after === undefined ? undefined : String(after) }
+      for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
+        yield event
+        if (event.type === 'end') return
+      }
+    },
 
     humanRequests: (query: QueryOf<'humanRequests'> = {}) =>
       get<AnswerOf<'humanRequests'>>('/api/v1/human-requests', query),
+    humanRequest: (id: string) =>
+      get<AnswerOf<'humanRequest'>>(`/api/v1/human-requests/${encodeURIComponent(id)}`),
     decide: (id: string, verdict: BodyOf<'decide'>) =>
       post<AnswerOf<'decide'>>(`/api/v1/human-requests/${encodeURIComponent(id)}/verdict`, verdict),
 
@@ -162,19 +223,8 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     verifyAudit: () => get<AnswerOf<'auditVerify'>>('/api/v1/audit/verify'),
     /** The audit as it grows, without a gap over broken connections. Ends with the signal. */
     events({ after, signal }: QueryOf<'events'> & Following = {}): AsyncGenerator<AuditEntryAnswer> {
-      let last = after === undefined ? undefined : String(after)
-      return persist(async function* (alive) {
-        const headers = {
-          accept: 'text/event-stream',
-          ...(last === undefined ? {} : { 'last-event-id': last }),
-        }
-        const pieces = await transport.open({ method: 'GET', path: '/api/v1/events', headers, signal })
-        alive()
-        for await (const { id, data } of readEvents(pieces)) {
-          last = id ?? last
-          if (data !== undefined) yield JSON.parse(data) as AuditEntryAnswer
-        }
-      }, signal)
+      const place = { last: after === undefined ? undefined : String(after) }
+      return persist((alive) => readStream<AuditEntryAnswer>('/api/v1/events', place, signal, alive), signal)
     },
 
     /** Gives a JSON value back: how long the way is, without anything done at its end. */

@@ -1,5 +1,5 @@
+import { parseDuration } from '../document/duration.ts'
 import type { PingPongPolicy, RatePolicy } from '../model/rule.ts'
-import { parseDuration } from './duration.ts'
 import { type ConfigInput, DEFAULTS, MAX_MESSAGE_BYTES } from './schema.ts'
 
 /** `undefined` where a brake is off. */

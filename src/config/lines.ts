@@ -1,4 +1,4 @@
-import type { Locate, Path } from './problem.ts'
+import type { Locate, Path } from '../document/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 /** Lines of all that can decide, by the path under which the rules know it, so that an explanation names the line. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { DURATION, parseDuration } from './duration.ts'
-import type { Report } from './problem.ts'
-import { didYouMean } from './suggestion.ts'
+import { DURATION, parseDuration } from '../document/duration.ts'
+import type { Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
 
 export const PROVIDERS = ['anthropic', 'openai', 'google', 'openai-compatible'] as const
 type Provider = (typeof PROVIDERS)[number]

@@ -1,18 +1,22 @@
 import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
-import type { AgentPolicy, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
-import { parseDuration } from './duration.ts'
+import { parseDuration } from '../document/duration.ts'
+import type { Locate, Report } from '../document/problem.ts'
+import type { Person } from '../model/person.ts'
+import { PROGRAMS, type ProgramName } from '../model/program.ts'
+import type { AgentPolicy, Approval, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
 import { checkModelsOfAgents, type ModelConfig, resolveModels } from './models.ts'
+import { resolveApprovals, resolvePeople } from './people.ts'
 import { type Prices, resolvePrices } from './prices.ts'
-import type { Locate, Report } from './problem.ts'
-import { type ConfigInput, PROGRAMS, type ProgramName, type RuntimeName } from './schema.ts'
+import type { ConfigInput, RuntimeName } from './schema.ts'
 import { type Env, folderOf, stateFolder } from './state-folder.ts'
 import { resolveStore, type StoreConfig } from './store-url.ts'
 import { resolveTasks, type TasksConfig } from './tasks.ts'
 import { checkParents, type Roster, readRoster } from './team.ts'
+import { resolveWebhooks, type WebhookConfig } from './webhooks.ts'
 
 export interface AgentConfig extends AgentPolicy {
   readonly role?: string
@@ -38,11 +42,16 @@ export interface Config extends Policy {
   readonly file?: string
   readonly stateFolder: string
   readonly agents: readonly AgentConfig[]
+  readonly people: readonly Person[]
+  readonly approvals: Readonly<Record<string, Approval>>
   readonly limits: Limits
   readonly prices: Prices
   /** By the name that orc.yaml gives them. */
   readonly models: Readonly<Record<string, ModelConfig>>
   readonly tasks: TasksConfig
+  readonly webhooks: readonly WebhookConfig[]
+  /** On the terminal of `orc up`, when a person is asked. */
+  readonly notify: 'off' | 'bell' | 'desktop'
   readonly tmux: TmuxConfig
   readonly service: ServiceConfig
   readonly store: StoreConfig
@@ -68,16 +77,21 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
   const places = { folder: folderOf(file), stateFolder: stateFolder(file, env), env }
   const models = resolveModels(input.models ?? {}, report, warn)
   checkModelsOfAgents(input.agents, models, report)
+  const people = resolvePeople(input, report)
   return {
     ...(file !== undefined && { file: resolve(file) }),
     stateFolder: places.stateFolder,
     agents: resolveAgents(input, roster, places.folder, origin),
     rules: resolveRules(input, roster, origin),
     permissions: permissionsOf(input.permissions),
+    people,
+    approvals: resolveApprovals(input, people, report),
     limits: resolveLimits(input.limits ?? {}),
     prices: resolvePrices(input, warn),
     models,
-    tasks: resolveTasks(input.tasks ?? {}, models, report),
+    tasks: resolveTasks(input.tasks ?? {}, models, roster.names, report),
+    webhooks: resolveWebhooks(input.webhooks ?? {}, report, warn),
+    notify: input.notify === false ? 'off' : (input.notify ?? 'desktop'),
     tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
     service: resolveService(input.service ?? {}, places.folder, report, warn),
     store: resolveStore(input.store?.url, places, report, warn),
@@ -226,5 +240,9 @@ function resolveList(list: string, written: WrittenList, roster: Roster, warn: R
 }
 
 function permissionsOf(written: ConfigInput['permissions']): Permissions {
-  return { ...written } as Permissions
+  const entries = Object.entries(written ?? {}).map(([action, said]) => [
+    action,
+    typeof said === 'object' ? said.verdict : said,
+  ])
+  return Object.fromEntries(entries) as Permissions
 }

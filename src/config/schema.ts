@@ -1,16 +1,15 @@
 import { z } from 'zod'
+import { DURATION } from '../document/duration.ts'
 import { AGENT_NAME } from '../model/agent.ts'
+import { ROLES } from '../model/person.ts'
+import { PROGRAMS } from '../model/program.ts'
 import { ACTIONS, type Action, PRESETS, VERDICTS } from '../model/rule.ts'
-import { DURATION } from './duration.ts'
 import { ModelSchema } from './models.ts'
+import { WebhookSchema } from './webhooks.ts'
 
 /** Runtimes an agent can be run by. Each checks its own settings under `with`. */
 export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
-
-/** Agent programs that the runtimes tmux and acp know. Each checks its own settings under `with`. */
-export const PROGRAMS = ['claude-code', 'codex', 'gemini', 'opencode', 'any'] as const
-export type ProgramName = (typeof PROGRAMS)[number]
 
 /** How waiting messages reach an agent. */
 export const DELIVER = ['together', 'single'] as const
@@ -49,17 +48,35 @@ const duration = z.string().regex(DURATION, { error: 'is not a duration' })
 const Who = (text: string) => anyNumber(z.array(someone).min(1), text)
 const Narrowing = (text: string) => anyNumber(z.array(someone), text)
 
+const approvers = z
+  .array(z.string().min(1).max(64))
+  .min(1)
+  .max(100)
+  .optional()
+  .describe('Whose approval counts: names of "people", or operator. Default: everyone who may decide.')
+const quorum = count(100)
+  .optional()
+  .describe('How many different people must approve. One rejection rejects. Default: 1.')
+
+const PermissionSchema = z.union([
+  z.enum(VERDICTS),
+  z.strictObject({
+    verdict: z.literal('ask').describe('ask: a person decides each time.'),
+    approvers,
+    quorum,
+  }),
+])
+
 const PermissionsSchema = z
   .strictObject(
     Object.fromEntries(
       Object.entries(ACTIONS).map(([action, { silent, summary }]) => [
         action,
-        z
-          .enum(VERDICTS)
-          .optional()
-          .describe(`May ${summary}: allow, deny, or ask a person. Default: ${silent}.`),
+        PermissionSchema.optional().describe(
+          `May ${summary}: allow, deny, or ask a person; { verdict: ask, approvers: [ada], quorum: 1 } says whom. Default: ${silent}.`,
+        ),
       ]),
-    ) as Record<Action, z.ZodOptional<z.ZodEnum<{ allow: 'allow'; deny: 'deny'; ask: 'ask' }>>>,
+    ) as Record<Action, z.ZodOptional<typeof PermissionSchema>>,
   )
   .nullish()
 
@@ -139,6 +156,10 @@ const RuleSchema = z
     'One rule: { from: Worker, to: Master, reason: "why" }. It concerns every message from one of these senders to one of these recipients.',
   )
 
+const AskSchema = RuleSchema.extend({ approvers, quorum }).describe(
+  'One rule: { from: Worker, to: Master, approvers: [ada, ben], quorum: 2 }. Every such message waits for a person.',
+)
+
 const RulesSchema = z
   .strictObject({
     preset: z
@@ -151,11 +172,23 @@ const RulesSchema = z
     allow: z.array(RuleSchema).nullish().describe('Messages allowed beyond the preset.'),
     forbid: z.array(RuleSchema).nullish().describe('Messages refused. Beats everything else.'),
     ask: z
-      .array(RuleSchema)
+      .array(AskSchema)
       .nullish()
       .describe('Messages held until a person has decided on each. Beats allow and the preset.'),
   })
   .nullish()
+
+const PersonSchema = z
+  .strictObject({
+    role: z
+      .enum(ROLES)
+      .optional()
+      .describe(
+        'operator (the default): may do everything, but give out tokens of people. viewer: may read what the operator reads, and change nothing. moderator: that, and decide on requests for moderation.',
+      ),
+  })
+  .nullable()
+  .describe('One person. Nothing in it is required.')
 
 const RateSchema = z.strictObject({
   per_minute: count(1_000_000).describe('How many a minute in the long run.'),
@@ -256,7 +289,30 @@ const TasksSchema = z
     judge: z
       .union([off, name])
       .optional()
-      .describe('A name from "models": that model judges every report of completed. Default: off.'),
+      .describe(
+        'A name from "models" or "agents": that model, or that agent as a reviewer, judges every report of completed. Default: off.',
+      ),
+    judge_timeout: duration
+      .optional()
+      .describe('After which the delegator decides. Default: 5m for a model, 30m for an agent.'),
+    selector: z
+      .union([off, name])
+      .optional()
+      .describe(
+        'A name from "models": that model chooses who is needed for what orc ask asks. Default: off, words are compared.',
+      ),
+    answer_check: z
+      .union([off, name])
+      .optional()
+      .describe(
+        'A name from "models": that model looks whether what a person writes answers the question. Default: off.',
+      ),
+    user_input_timeout: z
+      .union([off, duration])
+      .optional()
+      .describe(
+        'How long a question to a person stays open: 24h, or off for as long as it takes. Default: 24h.',
+      ),
   })
   .nullish()
 
@@ -316,6 +372,12 @@ export const ConfigSchema = z
     permissions: PermissionsSchema.describe(
       'What agents may do, for all that have no permissions of their own on it.',
     ),
+    people: z
+      .record(name, PersonSchema)
+      .nullish()
+      .describe(
+        'People with tokens of their own, besides the operator: { ada: {}, ben: { role: viewer } }. orc token NAME makes one.',
+      ),
     limits: LimitsSchema.describe('Brakes on floods and on agents that keep each other busy.'),
     prices: z
       .record(z.string().min(1).max(200), PriceSchema)
@@ -330,6 +392,18 @@ export const ConfigSchema = z
         'Language models that the service may call, by a name of your choice: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
       ),
     tasks: TasksSchema.describe('What is delegated: how long, how often, how deep, and how it is checked.'),
+    webhooks: z
+      .record(name, WebhookSchema)
+      .nullish()
+      .describe(
+        'Where events are posted, for chat tools, by a name of your choice: { chat: { url: "https://…", events: [human.asked], secret_env: NAME } }.',
+      ),
+    notify: z
+      .union([off, z.enum(['bell', 'desktop'])])
+      .optional()
+      .describe(
+        'The terminal that runs "orc up" when a person is asked: desktop (the default) rings its bell and shows a notification where the terminal can, bell only rings, off does nothing.',
+      ),
     tmux: TmuxSchema.describe('The terminals of the agents.'),
     service: ServiceSchema.describe('Where the API listens.'),
     store: StoreSchema.describe('Where state is kept.'),

@@ -1,7 +1,9 @@
-import { parseDuration } from './duration.ts'
-import type { Report } from './problem.ts'
+import { parseDuration } from '../document/duration.ts'
+import type { Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
+import { foldName } from '../model/agent.ts'
+import type { Judge } from '../model/task.ts'
 import type { ConfigInput } from './schema.ts'
-import { didYouMean } from './suggestion.ts'
 
 /** `undefined` where orc.yaml is silent and the default of the tasks holds. */
 export interface TasksConfig {
@@ -10,8 +12,14 @@ export interface TasksConfig {
   readonly depth: number | undefined
   readonly reminders: number | undefined
   readonly checks: Readonly<Record<string, CheckConfig>>
-  /** A name from `models`. */
-  readonly judge: string | undefined
+  readonly judge: Judge | undefined
+  readonly judgeMs: number | undefined
+  /** A name from `models`: which one chooses who is needed for what is asked. */
+  readonly selector: string | undefined
+  /** The same: which model looks at people's answers. */
+  readonly answerCheck: string | undefined
+  /** Null: as long as it takes. */
+  readonly userInputMs: number | null | undefined
 }
 
 export interface CheckConfig {
@@ -24,16 +32,17 @@ const CHECK_MS = 5 * 60_000
 export function resolveTasks(
   written: NonNullable<ConfigInput['tasks']>,
   models: Readonly<Record<string, unknown>>,
+  agents: readonly string[],
   report: Report,
 ): TasksConfig {
-  const judge = typeof written.judge === 'string' && written.judge !== 'off' ? written.judge : undefined
-  if (judge !== undefined && !Object.hasOwn(models, judge)) {
-    const otherwise = 'Name one of "models", or say off.'
-    report(
-      ['tasks', 'judge'],
-      `There is no model "${judge}"`,
-      didYouMean(judge, Object.keys(models), otherwise),
-    )
+  function modelAt(key: 'selector' | 'answer_check'): string | undefined {
+    const name = written[key]
+    if (name === undefined || name === false || name === 'off') return undefined
+    if (!Object.hasOwn(models, name)) {
+      const otherwise = 'Name one of "models", or say off.'
+      report(['tasks', key], `There is no model "${name}"`, didYouMean(name, Object.keys(models), otherwise))
+    }
+    return name
   }
   const checks = Object.entries(written.checks ?? {}).map(([name, { command, timeout }]) => [
     name,
@@ -45,6 +54,41 @@ export function resolveTasks(
     depth: written.depth,
     reminders: written.reminders,
     checks: Object.fromEntries(checks),
-    judge,
+    judge: judgeIn(written.judge, Object.keys(models), agents, report),
+    judgeMs: written.judge_timeout === undefined ? undefined : parseDuration(written.judge_timeout),
+    selector: modelAt('selector'),
+    answerCheck: modelAt('answer_check'),
+    userInputMs: userInputMs(written.user_input_timeout),
   }
+}
+
+/** A model or an agent; a name that stands for both could mean either, and is refused. */
+function judgeIn(
+  written: string | false | undefined,
+  models: readonly string[],
+  agents: readonly string[],
+  report: Report,
+): Judge | undefined {
+  if (written === undefined || written === false || written === 'off') return undefined
+  const path = ['tasks', 'judge']
+  const agent = agents.find((name) => foldName(name) === foldName(written))
+  const isModel = models.includes(written)
+  if (agent !== undefined && isModel) {
+    report(path, `"${written}" is both a model and an agent`, 'Rename one of them.')
+    return undefined
+  }
+  if (agent !== undefined) return { kind: 'agent', name: agent }
+  if (isModel) return { kind: 'model', name: written }
+  const otherwise = 'Name one of "models" or "agents", or say off.'
+  report(
+    path,
+    `There is no model or agent "${written}"`,
+    didYouMean(written, [...models, ...agents], otherwise),
+  )
+  return undefined
+}
+
+function userInputMs(written: string | false | undefined): number | null | undefined {
+  if (written === undefined) return undefined
+  return written === false || written === 'off' ? null : parseDuration(written)
 }

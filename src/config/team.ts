@@ -1,7 +1,7 @@
+import type { Path, Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
 import { EVERYONE, RESERVED_NAMES } from '../model/agent.ts'
-import type { Path, Report } from './problem.ts'
 import { type ConfigInput, SMALLEST } from './schema.ts'
-import { didYouMean } from './suggestion.ts'
 
 type Agents = ConfigInput['agents']
 

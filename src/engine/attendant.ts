@@ -1,12 +1,13 @@
-import type { SessionState } from '../model/agent.ts'
+import { ORCHESTRATOR, type SessionState } from '../model/agent.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Priority } from '../model/message.ts'
 import type { Arrival, Session, SessionPort, Turn, Whereabouts } from '../runtimes/runtime.ts'
-import { countQueued, doubtfulDeliveries } from '../store/deliveries.ts'
+import { countQueued, doubtfulDeliveries, unansweredDeliveries } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import { keepInSession } from '../store/sessions.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
+import { createInterrupts, type Outcome } from './interrupts.ts'
 import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
@@ -25,6 +26,13 @@ export interface Attendant {
   /** Something may be there for the agent. */
   look(): void
   mailCame(priority: Priority, from: string): Promise<void>
+  /** Something is just being given to it. */
+  isGiven(): boolean
+  /**
+   * Everything is halted: its turn is ended by its program's own means, also one that is just being given. Undefined when
+   * there was none to end.
+   */
+  halt(by: string): Promise<Outcome | undefined>
   /**
    * In the transaction that stores a message for the agent: takes it at once when nothing else is under way, which
    * spares the wait for a second commit. Says whether it did.
@@ -46,6 +54,7 @@ export interface AttendantOptions {
   runtime: string
   deliver: 'together' | 'single'
   isPaused(): boolean
+  isHalted(): boolean
   listen(answer: (answer: Answer) => Promise<void>): Listener
   changed(state: SessionState, evidence: string): Promise<void>
   turnBegan(): void
@@ -71,17 +80,30 @@ const TRY_AGAIN_MS = 2000
 /** A delivery that could not begin, such as before a person's draft, is tried again when the session changes, and after this. */
 const NOT_NOW_MS = 5000
 const LABEL_MS = 200
+/** How many mistakes in a row an agent is woken for, to put them right. */
+const MISTAKES = 3
+/** A file in which nothing was written for so long after the end of a turn is read to its end. */
+const LATE_MS = 1000
+/** A turn that begins so soon after one was given is that one. */
+const BEGINS_MS = 5000
 /** Of what an agent said last, for whoever has to go on without its report. */
 const LAST_WORDS = 2000
 const COUNTED = 100
+
+interface Doubt {
+  /** That nobody knows was written down. */
+  readonly isNoted: boolean
+  /** By a process that ended before it wrote down what it had been given. */
+  readonly wasTaken?: boolean
+}
 
 export function createAttendant(options: AttendantOptions): Attendant {
   const { name, store, mailroom, clock, log } = options
   const limit = options.deliver === 'single' ? 1 : TURN.messages
   let session: Session | undefined
   let answers: WaitingAnswer[] = []
-  /** Messages of which nobody knows whether they arrived, by key, and whether that was written down. */
-  const doubtful = new Map<number, { isNoted: boolean }>()
+  /** Messages of which nobody knows whether they are in the conversation, by key. */
+  const doubtful = new Map<number, Doubt>()
   /** Handed out with their own commit, and not given yet. */
   let taken: Mail[] = []
   /** Turns of which nobody knows whether they arrived, with the answers in them. */
@@ -94,14 +116,28 @@ export function createAttendant(options: AttendantOptions): Attendant {
   let turnBegan: number | undefined
   let lastState: SessionState | undefined
   let lastWords = ''
+  let utterances = 0
+  /** In a row, since it was last given something else than answers. */
+  let mistakes = 0
+  let turns = 0
   let noticedAt = Number.NEGATIVE_INFINITY
+  let givenAt = Number.NEGATIVE_INFINITY
+  /** Settled when the turn that is being given has been. */
+  let giving: Promise<unknown> | undefined
   let cancelLater: (() => void) | undefined
   let cancelLabel: (() => void) | undefined
   let keeping: { value: unknown; kept: Promise<void> } | undefined
 
+  const interrupts = createInterrupts({
+    ...{ name, store, clock, log },
+    toHalt: () => (dismissed || !options.isHalted() ? undefined : session),
+  })
+
   const listener = options.listen((answer) => {
-    if (!answer.wakes) {
-      answers.push({ ...answer, arrived() {}, tries: 0 })
+    mistakes = answer.isMistake ? mistakes + 1 : 0
+    // One that makes mistakes for ever would be given turns for ever (S2.1).
+    if (!answer.wakes || mistakes > MISTAKES) {
+      answers.push({ ...answer, wakes: false, arrived() {}, tries: 0 })
       return Promise.resolve()
     }
     return new Promise((resolve) => {
@@ -112,6 +148,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   const port: SessionPort = {
     said(utterance) {
+      utterances += 1
       const earlier = utterance.key === undefined ? lastWords : ''
       lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
       return listener.hear(utterance)
@@ -161,15 +198,36 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   function beginTurn() {
     turnBegan = clock.now()
-    if (lastState !== 'busy' && lastState !== 'waiting_input') lastWords = ''
+    // Given just before the halt. One that a person begins at the terminal is left alone.
+    if (options.isHalted() && turnBegan - givenAt < BEGINS_MS) void halt(ORCHESTRATOR)
+    // After a dialog it is still the same.
+    if (lastState === 'busy' || lastState === 'waiting_input') return
+    turns += 1
+    lastWords = ''
     options.turnBegan()
   }
 
   async function endTurn(isOver: boolean) {
     await listener.endTurn()
+    if (isOver) await tellEnd()
+  }
+
+  /** Only when all was heard: a report that comes a moment late needs no reminder. */
+  async function tellEnd() {
+    const turn = turns
+    if (session?.heardLate === true) await hearOut()
     // An answer that it waits for, or mail, has begun another turn: that one's end counts.
-    if (!isOver || dismissed || session?.state !== 'idle' || answers.some((answer) => answer.wakes)) return
+    if (dismissed || turns !== turn || session?.state !== 'idle' || answers.some((answer) => answer.wakes))
+      return
     options.turnEnded(lastWords)
+  }
+
+  async function hearOut() {
+    for (let heard = -1; heard !== utterances && !dismissed; ) {
+      heard = utterances
+      await new Promise<void>((resolve) => clock.after(LATE_MS, resolve))
+      await listener.endTurn()
+    }
   }
 
   /** After its dismissal nothing is written any more: the next session looks for what this one left. */
@@ -218,8 +276,10 @@ export function createAttendant(options: AttendantOptions): Attendant {
   }
 
   function isListening(): boolean {
-    return !dismissed && !options.isPaused() && session?.state === 'idle'
+    return !dismissed && !isHeld() && session?.state === 'idle'
   }
+
+  const isHeld = () => options.isPaused() || options.isHalted()
 
   function lookLater(ms: number) {
     cancelLater?.()
@@ -228,10 +288,10 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   /** What was given before and never confirmed is looked for by its id; only what surely did not arrive is sent again. */
   async function settleDoubts() {
-    for (const [key, { isNoted }] of [...doubtful]) {
+    for (const [key, doubt] of [...doubtful]) {
       const { at, evidence } = await session!.locate(formatId('msg', key))
-      if (at === 'unknown') doubtful.set(key, { isNoted: true })
-      if (at !== 'unknown' || !isNoted) await move([key], WHERE[at], evidence)
+      if (at === 'unknown') doubtful.set(key, { ...doubt, isNoted: true })
+      if (at !== 'unknown' || !doubt.isNoted) await move([key], WHERE[at], evidence, doubt.wasTaken)
       settleAnswers(key, at)
     }
     // A program that hangs, or was stopped, tells of nothing when it goes on.
@@ -242,6 +302,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   async function deliverTurn() {
     const { messages, remaining } = taken.length > 0 ? nextTaken() : await store.write(handOut)
     if (messages.length === 0 && !answers.some((answer) => answer.wakes)) return
+    if (messages.length > 0) mistakes = 0
     const given = answers
     answers = []
     const turn: Turn = {
@@ -305,12 +366,16 @@ export function createAttendant(options: AttendantOptions): Attendant {
     const gone = new AbortController()
     withdraw = (why) => gone.abort(why)
     try {
-      return await session!.deliver(turn, gone.signal)
+      const delivering = session!.deliver(turn, gone.signal)
+      giving = delivering.catch(() => {})
+      return await delivering
     } catch (error) {
       log.error({ agent: name, err: error }, 'the runtime failed at a delivery')
       return { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
     } finally {
       withdraw = undefined
+      giving = undefined
+      givenAt = clock.now()
     }
   }
 
@@ -321,21 +386,9 @@ export function createAttendant(options: AttendantOptions): Attendant {
     await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
   }
 
-  /** Whether the turn truly stopped is on record, for whoever asked for it (ask 11 of the field). */
-  async function interrupt(running: Session, from: string) {
-    const { stopped, evidence } = await running.interrupt()
-    await store.write((tx) =>
-      tx.audit({
-        type: stopped ? 'session.interrupted' : 'session.not_interrupted',
-        class: 'internal',
-        actor: from,
-        subject: name,
-        text: stopped
-          ? `${name} was interrupted for an urgent message: ${evidence}`
-          : `${name} did not stop for an urgent message: ${evidence}`,
-        data: { agent: name, stopped, evidence },
-      }),
-    )
+  function halt(by: string) {
+    withdraw?.('everything was stopped')
+    return interrupts.halt(by, giving)
   }
 
   /** Coalesced: a burst of changes is one line on the screen. */
@@ -350,7 +403,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   async function showLabel() {
     if (session?.show === undefined || dismissed) return
     const unread = await countQueued(store, name, COUNTED)
-    const state = options.isPaused() ? 'paused' : session.state
+    const state = options.isHalted() ? 'stopped' : options.isPaused() ? 'paused' : session.state
     const mail = unread === 0 ? '' : ` · ${unread === COUNTED ? `${COUNTED}+` : unread} waiting`
     const doubt = doubtful.size === 0 ? '' : ` · ${doubtful.size} uncertain`
     session.show(`${name} · ${state}${mail}${doubt}`)
@@ -362,15 +415,18 @@ export function createAttendant(options: AttendantOptions): Attendant {
     turnBegan: () => turnBegan,
     async attend(started) {
       for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
+      if (started.isResumed === true)
+        for (const key of await unansweredDeliveries(store, name))
+          doubtful.set(key, { isNoted: true, wasTaken: true })
       session = started
       // Found idle: nothing is known of its last turn, and what it forgot to say it is reminded of.
-      if (started.state === 'idle') options.turnEnded('')
+      if (started.state === 'idle') void tellEnd()
       label()
       look()
     },
     look() {
       label()
-      if (options.isPaused()) withdraw?.('it was paused')
+      if (isHeld()) withdraw?.(options.isHalted() ? 'everything was stopped' : 'it was paused')
       look()
     },
     async take(tx) {
@@ -387,13 +443,15 @@ export function createAttendant(options: AttendantOptions): Attendant {
     },
     async mailCame(priority, from) {
       label()
-      if (session === undefined || dismissed || options.isPaused()) return
+      if (session === undefined || dismissed || isHeld()) return
       if (session.state === 'busy') {
-        if (priority === 'urgent') await interrupt(session, from)
+        if (priority === 'urgent') await interrupts.forUrgent(session, from)
         else if (priority === 'high') await giveNotice(session, from)
       }
       look()
     },
+    isGiven: () => withdraw !== undefined,
+    halt,
     dismiss() {
       dismissed = true
       withdraw?.('its session is over')

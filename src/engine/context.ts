@@ -1,19 +1,23 @@
 import type { Principal } from '../model/agent.ts'
 import type { AppError } from '../model/errors.ts'
+import type { Person } from '../model/person.ts'
 import type { Receipt } from '../model/receipt.ts'
 import type { Registry } from '../model/registry.ts'
 import type { Store, Tx } from '../store/store.ts'
 import type { Admission } from './admission.ts'
 import type { Channel } from './circumstances.ts'
 import type { Conversations } from './conversations.ts'
+import type { Halt } from './halt.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
 import type { Sessions } from './sessions.ts'
+import type { Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Tasks } from './tasks.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
+import type { Verdict } from './verdict.ts'
 
 /** The parts of a running switchboard, passed to whoever needs several of them. */
 export interface Switch {
@@ -25,12 +29,14 @@ export interface Switch {
   readonly timers: Timers
   readonly sessions: Sessions
   readonly tasks: Tasks
+  /** Whether everything is halted: for whoever would act. */
+  readonly standstill: Standstill
+  /** Stops everything, and lets it go on. */
+  readonly halt: Halt
   /** A person's word on a request, in the caller's transaction. */
-  decide(
-    tx: Tx,
-    request: string,
-    verdict: { decision: 'answer'; comment: string },
-  ): Promise<{ receipt?: Receipt } | AppError>
+  decide(tx: Tx, person: Person, request: string, verdict: Verdict): Promise<{ receipt?: Receipt } | AppError>
+  /** What a model has to say against a person's answer; not to be waited for in a transaction. */
+  whyNoAnswer(person: Person, request: string, verdict: Verdict): Promise<AppError | undefined>
   readonly permissions: PermissionDesk
   readonly meter: Meter
   readonly clock: Clock
@@ -46,6 +52,8 @@ export interface Speaker {
   /** An agent's registered name, or `operator`. */
   readonly name: string
   readonly principal: Principal
+  /** Whose word it is where a person speaks, by their token: for the record. */
+  readonly person?: string
   /** The operator speaking for an agent: that agent's rules hold, and the audit tells who really spoke. */
   readonly onBehalf: boolean
 }

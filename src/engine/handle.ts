@@ -10,8 +10,9 @@ import type { Tx } from '../store/store.ts'
 import type { Circumstances } from './circumstances.ts'
 import type { HandlerContext, Speaker, Switch } from './context.ts'
 import type { Handler, Handlers } from './handler.ts'
-import { behalf, identify } from './identity.ts'
+import { behalf, changesNothing, identify, signedBy } from './identity.ts'
 import { hold } from './people.ts'
+import { personBehind } from './team.ts'
 import { twinsOf } from './twins.ts'
 
 /** The one door: HTTP, shell, text, files and people all end here. */
@@ -37,23 +38,37 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
     const identified = identify(team, principal, said)
     if (!identified.ok) return refuse(parts, principalName(principal), said.type, identified.error)
     const speaker = identified.value
+    const who = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
     const decoded = parts.registry.decode(said)
-    if (!decoded.ok) return refuse(parts, speaker.name, said.type, decoded.error)
+    if (!decoded.ok) return refuse(parts, who, said.type, decoded.error)
     const { definition, command, ignored } = decoded
     const handler = handlers[definition.type]
     if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
+    if (handler.looksOnly !== true) {
+      const person = personBehind(team, principal)
+      if (person !== undefined && person.role !== 'operator') {
+        return refuse(parts, person.name, definition.type, changesNothing(person))
+      }
+    }
+    const unready = await handler.before?.(parts, command.fields, speaker)
+    if (unready !== undefined) return refuse(parts, who, definition.type, unready)
 
+    const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
     // A look has no effect to repeat, and its answer may be large.
     const idempotencyKey = handler.looksOnly === true ? undefined : circumstances.idempotencyKey
-    const keyOwner = speaker.onBehalf ? `${OPERATOR} for ${speaker.name}` : speaker.name
+    const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
     const digest = idempotencyKey === undefined ? '' : digestOf(definition, command)
-    const answer = await parts.store.write(async (tx): Promise<Receipt | AppError> => {
+    const answer = await parts.store.write(async (unsigned): Promise<Receipt | AppError> => {
+      const tx = signedBy(unsigned, speaker.person)
       if (idempotencyKey !== undefined) {
         const earlier = await findReceipt(tx, keyOwner, idempotencyKey)
         if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
       }
+      // Looked at here, not before: what waited for its turn when the halt came is held up as well.
+      const halted = isHeldUp ? parts.standstill.refusal(tx) : undefined
+      if (halted !== undefined) return halted
       const { channel } = circumstances
       const context: HandlerContext = { parts, team, tx, speaker, approved: false, channel, once }
       const twins =
@@ -84,7 +99,8 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       return noted
     })
     parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
-    return answer instanceof AppError ? refuse(parts, speaker.name, definition.type, answer) : answer
+    if (answer instanceof AppError && answer.code === 'HALTED') parts.halt.disturbed(speaker.name)
+    return answer instanceof AppError ? refuse(parts, who, definition.type, answer) : answer
   }
 }
 
@@ -205,6 +221,7 @@ function noteIgnored(
   return { ...receipt, ignored: named }
 }
 
-function principalName(principal: Principal): string {
-  return principal.kind === 'agent' ? principal.agent : 'operator'
+export function principalName(principal: Principal): string {
+  if (principal.kind === 'agent') return principal.agent
+  return principal.kind === 'person' ? principal.person : OPERATOR
 }

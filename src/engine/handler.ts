@@ -2,7 +2,7 @@ import type { CommandDefinition, CommandType, FieldsOf } from '../model/command.
 import type { AppError } from '../model/errors.ts'
 import type { Receipt } from '../model/receipt.ts'
 import type { Decision } from '../model/rule.ts'
-import type { HandlerContext } from './context.ts'
+import type { HandlerContext, Speaker, Switch } from './context.ts'
 
 /** What one command does. Refusals are returned, not thrown: a throw means a fault and rolls back. */
 export interface Handler<Fields = Record<string, unknown>> {
@@ -10,8 +10,12 @@ export interface Handler<Fields = Record<string, unknown>> {
   free?: boolean
   /** Changes nothing, so that an idempotency key has nothing to protect. */
   looksOnly?: boolean
+  /** Carried out for agents even while everything is halted: it sets nothing in motion. */
+  whileHalted?: boolean
   /** Said by a tool and in the text, it is meant twice. */
   isEachTime?: boolean
+  /** What must be known before the transaction, such as what a model says. Refuses, or lets it go on. */
+  before?(parts: Switch, fields: Fields, speaker: Speaker): Promise<AppError | undefined>
   /** May the speaker do this? Pure: looks at the team only. Absent: everyone may. */
   decide?(context: HandlerContext, fields: Fields, definition: CommandDefinition): Decision | AppError
   handle(

@@ -1,8 +1,10 @@
 import { foldName, OPERATOR, type Principal } from '../model/agent.ts'
 import { CLAIMS, type CommandDefinition, type SaidCommand } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
+import type { Person } from '../model/person.ts'
+import type { Tx } from '../store/store.ts'
 import type { Outcome, Speaker } from './context.ts'
-import { isOperatorName, type Team } from './team.ts'
+import { isOperatorName, personBehind, type Team } from './team.ts'
 
 /** Identity comes from the transport (C3); what the command says of its sender must agree with it. */
 export function identify(team: Team, principal: Principal, said: SaidCommand): Outcome<Speaker> {
@@ -14,15 +16,18 @@ export function identify(team: Team, principal: Principal, said: SaidCommand): O
     if (other !== undefined) return { ok: false, error: senderMismatch(name, other) }
     return { ok: true, value: { name, principal, onBehalf: false } }
   }
+  const person = personBehind(team, principal)
+  if (person === undefined) return { ok: false, error: noLongerAmongPeople(principal) }
   const claimed = claims[0]
   const other = claims.find((claim) => foldName(claim) !== foldName(claimed!))
   if (other !== undefined) return { ok: false, error: senderMismatch(claimed!, other) }
-  if (claimed === undefined || isOperatorName(claimed)) {
-    return { ok: true, value: { name: OPERATOR, principal, onBehalf: false } }
+  if (claimed === undefined || isOperatorName(claimed) || foldName(claimed) === foldName(person.name)) {
+    return { ok: true, value: { name: OPERATOR, principal, person: person.name, onBehalf: false } }
   }
+  if (team.person(claimed) !== undefined) return { ok: false, error: senderMismatch(person.name, claimed) }
   const name = team.resolve(claimed)
   if (name === undefined) return { ok: false, error: unknownAgent(team, claimed) }
-  return { ok: true, value: { name, principal, onBehalf: true } }
+  return { ok: true, value: { name, principal, person: person.name, onBehalf: true } }
 }
 
 function claimedSenders(said: SaidCommand): string[] {
@@ -75,6 +80,20 @@ function noLongerRegistered(name: string): AppError {
   })
 }
 
+/** A token that outlived its holder's place in orc.yaml. */
+export function noLongerAmongPeople(principal: Principal): AppError {
+  const name = principal.kind === 'person' ? principal.person : OPERATOR
+  return new AppError('FORBIDDEN', `${name} is no longer among the people of this team`, {
+    hint: 'Its token is still known, but "people" in orc.yaml does not name it any more.',
+  })
+}
+
+export function changesNothing({ name, role }: Person): AppError {
+  return new AppError('FORBIDDEN', `${name} may look at everything, and change nothing`, {
+    hint: `The role of ${name} in orc.yaml is ${role}. The operator can change that.`,
+  })
+}
+
 function senderMismatch(name: string, claimed: string): AppError {
   return new AppError('SENDER_MISMATCH', `You are ${name}, not ${claimed.slice(0, 100)}; nothing was done`, {
     hint: `Leave "from" out, or say from="${name}".`,
@@ -82,7 +101,16 @@ function senderMismatch(name: string, claimed: string): AppError {
   })
 }
 
-/** For the audit: who really spoke, where the operator spoke for an agent. */
-export function behalf(speaker: Speaker): { said_by?: string } {
-  return speaker.onBehalf ? { said_by: OPERATOR } : {}
+/** For the audit: who really spoke, where a person spoke for an agent. */
+export function behalf({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
+  return onBehalf ? { said_by: person } : {}
+}
+
+/** To the rules every person is the operator; the record names who it was, by their token. */
+export function signedBy(tx: Tx, person: string | undefined): Tx {
+  if (person === undefined || person === OPERATOR) return tx
+  return {
+    ...tx,
+    audit: (draft) => tx.audit(draft.actor === OPERATOR ? { ...draft, actor: person } : draft),
+  }
 }

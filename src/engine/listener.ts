@@ -25,6 +25,8 @@ export interface Answer {
   block: string
   /** Whether the agent waits for it. A mere confirmation comes with its next turn: waking it would cost a turn. */
   wakes: boolean
+  /** What it said could not be carried out as it stands. */
+  isMistake: boolean
 }
 
 export interface ListenerOptions {
@@ -73,7 +75,7 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     if (!found.ok) {
       // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
-      return { block: renderResponse('unknown', problemReceipt(found)), wakes: true }
+      return { block: renderResponse('unknown', problemReceipt(found)), wakes: true, isMistake: true }
     }
     const { [NONCE]: mark, ...fields } = found.fields
     if (channel === 'pane' && mark !== nonce) {
@@ -90,6 +92,7 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     return {
       block: renderResponse(found.type, receipt),
       wakes: isWaitedFor(found.type, receipt),
+      isMistake: receipt.status === 'error',
     }
   }
 
@@ -134,6 +137,7 @@ const CONFIRMATIONS = new Set([
   'query',
   'answer',
   'request_user_input',
+  'judge',
   'task_action',
 ])
 

@@ -53,6 +53,8 @@ export interface Mailroom {
   onMail(listener: OnMail): void
   /** While an agent is paused, whoever waits for its mail goes on waiting (S1.24). */
   setHeld(agent: string, held: boolean): void
+  /** A halt is over: whoever waits looks again. */
+  goOn(): void
 }
 
 /** Priority and sender are of the newest message; a hand-out gives all that wait. */
@@ -98,6 +100,8 @@ export function createMailroom(
   timers: Timers,
   conversations: Conversations,
   clock: Clock,
+  /** Then nothing is handed out to anyone. */
+  isHalted = () => false,
 ): Mailroom {
   const waiters = new Map<string, Set<() => void>>()
   const listeners: OnMail[] = []
@@ -111,6 +115,7 @@ export function createMailroom(
     evidence: string,
     options: HandOutOptions = {},
   ): Promise<HandedOut> {
+    if (isHalted()) return { messages: [], remaining: 0 }
     const until = options.untilFound === true ? null : tx.now + ACKNOWLEDGE_MS
     const messages = await claimDeliveries(tx, {
       agent,
@@ -171,6 +176,12 @@ export function createMailroom(
     for (const listener of listeners) listener(agent, priority, from)
   }
 
+  /** A halt came between the commit and the receiver. */
+  async function putBack(agent: string, messages: readonly Mail[]) {
+    const keys = messages.map(({ id }) => parseId('msg', id)!)
+    await store.write((tx) => moved(tx, agent, keys, 'queued', 'not given: everything was stopped'))
+  }
+
   /** Resolves at the next mail, at the end of the time, or when the caller is gone. */
   function nextMail(
     agent: string,
@@ -214,15 +225,21 @@ export function createMailroom(
       if (held) heldBack.add(agent)
       else if (heldBack.delete(agent)) announce(agent, 'normal', ORCHESTRATOR)
     },
+    goOn() {
+      const waiting = [...waiters.values()]
+      waiters.clear()
+      for (const wakes of waiting) for (const wake of wakes) wake()
+    },
     async waitForMail(agent, { waitMs, evidence, signal }) {
       const deadline = clock.now() + waitMs
       while (!signal.aborted) {
         // Listening first: mail that comes while we look is not missed.
         const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
         try {
-          if (!heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {
+          if (!isHalted() && !heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {
             const { messages } = await store.write((tx) => handOut(tx, agent, evidence))
-            if (messages.length > 0) return messages
+            if (messages.length > 0 && !isHalted()) return messages
+            if (messages.length > 0) await putBack(agent, messages)
           }
           if (clock.now() >= deadline) return []
           await next.arrived

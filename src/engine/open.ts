@@ -6,8 +6,11 @@ import type { Models } from '../models/model.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { createAdmission } from './admission.ts'
+import { createAnswerCheck } from './answers.ts'
+import { type Asks, createAsks } from './asks.ts'
 import type { Switch } from './context.ts'
 import { createConversations } from './conversations.ts'
+import { createHalt } from './halt.ts'
 import { createHandle, type Handle } from './handle.ts'
 import type { AddedCommand } from './handler.ts'
 import { handlerTable } from './handlers/table.ts'
@@ -17,12 +20,14 @@ import { createMeter } from './meter.ts'
 import { createPermissionDesk } from './permissions.ts'
 import { renderPrompt } from './prompt.ts'
 import { createSessions, type Sessions } from './sessions.ts'
+import { createStandstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
 import { createTasks, type Tasks } from './tasks.ts'
 import { createTeam, type Team } from './team.ts'
 import { createTimers } from './timers.ts'
 import { openTokens, type Tokens } from './tokens.ts'
 import { createVerdicts, type Verdicts } from './verdicts.ts'
+import { createWebhooks, type Webhooks } from './webhooks.ts'
 
 export interface SwitchboardOptions {
   config: Config
@@ -31,8 +36,14 @@ export interface SwitchboardOptions {
   log: Log
   redact: (text: string) => string
   runtimes?: readonly Runtime[]
-  /** For the judge of tasks. */
+  /** For the judge of tasks and the choice of agents. */
   models?: Models
+  /** Where the secrets of webhooks are; the environment of the process unless said. */
+  env?: Readonly<Record<string, string | undefined>>
+  /** How long a webhook's receiver may take. */
+  webhookTimeoutMs?: number
+  /** What checks find around them, but for what is the service's own. Default: what the service was started with. */
+  environment?: Readonly<NodeJS.ProcessEnv>
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
 }
@@ -44,6 +55,8 @@ export interface Switchboard extends Switch {
   onHandled(observe: OnHandled): void
   readonly tokens: Tokens
   readonly verdicts: Verdicts
+  readonly webhooks: Webhooks
+  readonly asks: Asks
   readonly registry: Registry
   /** Whether a command of this type changes nothing. */
   looksOnly(type: string): boolean
@@ -67,18 +80,24 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   let team: Team = createTeam(options.config)
 
   const conversations = createConversations()
-  const timers = createTimers(store, clock, log)
-  const mailroom = createMailroom(store, timers, conversations, clock)
+  const standstill = createStandstill()
+  const isHalted = () => standstill.halted() !== undefined
+  const timers = createTimers(store, clock, log, isHalted)
+  const mailroom = createMailroom(store, timers, conversations, clock, isHalted)
   const tokens = await openTokens(store)
   const permissions = createPermissionDesk({ store, timers, redact: options.redact, after: clock.after })
   const meter = createMeter({
     store,
     mailroom,
+    log,
     team: () => team,
+    taskOf: (agent) => tasks.spendsOn(agent),
     isHeld: (agent) => sessions.isPaused(agent),
     hold: (agent) => sessions.setPaused(agent, true),
   })
   const tasks: Tasks = createTasks({
+    standstill,
+    disturbed: (agent) => halt.disturbed(agent),
     store,
     mailroom,
     timers,
@@ -86,11 +105,14 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     log,
     redact: options.redact,
     models: options.models,
+    meter,
+    environment: options.environment ?? process.env,
     team: () => team,
     sessions: () => sessions,
   })
   const sessions: Sessions = createSessions({
     watch: tasks.watch,
+    isHalted,
     store,
     mailroom,
     permissions,
@@ -112,7 +134,13 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     act: (agent, said, idempotencyKey) =>
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
+  const halt = createHalt({
+    ...{ store, clock, log, standstill, timers, mailroom, sessions, tasks },
+    team: () => team,
+  })
   const parts: Switch = {
+    standstill,
+    halt,
     store,
     registry,
     admission: createAdmission(),
@@ -121,8 +149,9 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     timers,
     sessions,
     tasks,
-    decide: async (tx, id, verdict) =>
-      (await verdicts.whyNot(tx, id, verdict)) ?? (await verdicts.decideIn(tx, id, verdict)),
+    decide: async (tx, person, id, verdict) =>
+      (await verdicts.whyNot(tx, person, id, verdict)) ?? (await verdicts.decideIn(tx, person, id, verdict)),
+    whyNoAnswer: (person, id, verdict) => verdicts.whyNoAnswer(person, id, verdict),
     permissions,
     meter,
     clock,
@@ -144,8 +173,21 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       throw error
     }
   }
-  const verdicts: Verdicts = createVerdicts(parts, handlers)
+  const checkAnswer = createAnswerCheck({ store, clock, meter, models: options.models, team: () => team })
+  const verdicts: Verdicts = createVerdicts(parts, handlers, checkAnswer)
+  const asks = createAsks({
+    ...{ store, tasks, meter, models: options.models, redact: options.redact },
+    team: () => team,
+  })
 
+  const webhooks = createWebhooks({
+    ...{ store, clock, log, redact: options.redact },
+    team: () => team,
+    ...(options.env === undefined ? {} : { env: options.env }),
+    ...(options.webhookTimeoutMs === undefined ? {} : { timeoutMs: options.webhookTimeoutMs }),
+  })
+
+  await halt.open()
   await sessions.open()
   await meter.open()
   await timers.start()
@@ -156,23 +198,29 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     onHandled: (observe) => void observers.push(observe),
     tokens,
     verdicts,
+    webhooks,
+    asks,
     looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
       const name = team.resolve(agent)
       return name === undefined ? undefined : renderPrompt(name, team, registry)
     },
     async begin(url) {
+      await webhooks.begin()
       await sessions.begin(url)
       await tasks.begin()
     },
     async reload(config) {
       team = createTeam(config)
       await sessions.follow()
+      await webhooks.follow()
     },
     async close(how = 'end') {
       timers.stop()
-      tasks.close()
+      asks.close()
+      await tasks.close()
       await sessions.close(how)
+      await webhooks.close()
       await store.close()
     },
   }

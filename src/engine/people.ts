@@ -1,16 +1,16 @@
-import { hash } from 'node:crypto'
 import { ORCHESTRATOR, type Principal } from '../model/agent.ts'
 import { type Command, type CommandDefinition, type FieldsOf, sendMessage } from '../model/command.ts'
-import type { HumanRequest } from '../model/human-request.ts'
 import { formatId } from '../model/identifier.ts'
 import type { Receipt } from '../model/receipt.ts'
-import type { Decision } from '../model/rule.ts'
+import type { Approval, Decision } from '../model/rule.ts'
 import { type HumanRequestRow, insertHumanRequest, type NewHumanRequest } from '../store/human-requests.ts'
 import { park } from '../store/parked.ts'
 import { setTimer } from '../store/timers.ts'
 import type { HandlerContext } from './context.ts'
 import { pairOf } from './conversations.ts'
 import { behalf } from './identity.ts'
+import { hashOf } from './request-view.ts'
+import { taskOfRequest } from './tasks/about.ts'
 
 /** An approval nobody gives is not executed and expires (C8, C9). */
 const APPROVAL_MS = 72 * 3600_000
@@ -21,6 +21,8 @@ export type HeldReceipt = Extract<Receipt, { status: 'held' }>
 export interface HeldBy {
   speaker: string
   principal: Principal
+  /** The person who spoke, for an agent or themselves. */
+  person?: string
   onBehalf: boolean
   /** The conversation that an approval lets go on. */
   pair?: string
@@ -33,19 +35,15 @@ export async function hold(
   command: Command,
   decision: Decision,
 ): Promise<HeldReceipt> {
+  const wanted = describe(definition, command, context.parts.redact)
   const id = await openRequest(context, command, {
     kind: 'approval',
     purpose: 'command',
-    question: `May ${context.speaker.name} ${describe(definition, command, context.parts.redact)}?`,
+    question: `May ${context.speaker.name} ${wanted}?`,
     reason: decision.reason,
+    wanted,
+    approval: decision.approval,
   })
-  const { tasks } = context.parts
-  await tasks.approvalAsked(
-    context.tx,
-    context.speaker.name,
-    id,
-    describe(definition, command, context.parts.redact),
-  )
   return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
 }
 
@@ -85,12 +83,21 @@ export async function askToGoOn(
   }
 }
 
-type Asked = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'>
+type Asked = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
+  /** What is held: the asker's task waits for the verdict on it. */
+  wanted?: string
+  approval?: Approval | undefined
+}
+
+/** Whose request it is, as the column `context` keeps it. */
+export function heldBy({ context }: Pick<HumanRequestRow, 'context'>): HeldBy {
+  return JSON.parse(context) as HeldBy
+}
 
 async function openRequest(
   context: HandlerContext,
   command: Command,
-  asked: Asked,
+  { wanted, approval, ...asked }: Asked,
   pair?: string,
 ): Promise<string> {
   const { tx, speaker, parts } = context
@@ -99,6 +106,7 @@ async function openRequest(
     speaker: speaker.name,
     principal: speaker.principal,
     onBehalf: speaker.onBehalf,
+    ...(speaker.person === undefined ? {} : { person: speaker.person }),
     ...(pair === undefined ? {} : { pair }),
   }
   const expiresAt = tx.now + APPROVAL_MS
@@ -106,53 +114,45 @@ async function openRequest(
     ...asked,
     asker: speaker.name,
     action,
-    action_hash: hash('sha256', action),
+    action_hash: hashOf(action),
     context: JSON.stringify(held),
     expires_at: expiresAt,
+    approvers: approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
+    quorum: approval?.quorum ?? 1,
   })
   const id = formatId('req', key)
   await setTimer(tx, 'expire_request', id, expiresAt)
+  if (wanted !== undefined) await parts.tasks.approvalAsked(tx, speaker.name, id, wanted)
+  const about = await taskOfRequest(tx, { id, asker: speaker.name, context: '{}' })
   tx.audit({
     type: 'human.asked',
     class: 'internal',
     actor: speaker.name,
     text: `${id}: ${asked.question} (${asked.reason})`,
-    data: { request_id: id, kind: asked.kind, command: command.type, ...behalf(speaker) },
+    data: {
+      request_id: id,
+      kind: asked.kind,
+      command: command.type,
+      action_hash: hashOf(action),
+      ...(approval === undefined ? {} : approval),
+      ...about,
+      ...behalf(speaker),
+    },
   })
   tx.afterCommit(() => parts.timers.setFor(expiresAt))
   return id
 }
 
-function describe(definition: CommandDefinition, command: Command, redact: (text: string) => string): string {
+/** What the command does, in words for people. */
+export function describe(
+  definition: CommandDefinition,
+  command: Command,
+  redact: (text: string) => string,
+): string {
   const { to, title, content, action, target } = command.fields as Record<string, string | undefined>
   if (definition.type === 'send_message') {
     return `send ${to} the message "${redact((title ?? content ?? '').slice(0, 8192)).slice(0, 80)}"`
   }
   if (definition.type === 'request_action') return `${action} ${target}`
   return definition.summary.charAt(0).toLowerCase() + definition.summary.slice(1)
-}
-
-/** The held command, if there is one and it is the one that was asked about. */
-export function intactAction({ action, action_hash }: HumanRequestRow): Command | undefined {
-  if (action === null || hash('sha256', action) !== action_hash) return undefined
-  return JSON.parse(action) as Command
-}
-
-export function toHumanRequest(row: HumanRequestRow): HumanRequest {
-  const request: HumanRequest = {
-    id: formatId('req', row.id),
-    kind: row.kind,
-    state: row.state,
-    asker: row.asker,
-    question: row.question,
-    reason: row.reason,
-    createdAt: new Date(row.created_at).toISOString(),
-    expiresAt: new Date(row.expires_at).toISOString(),
-  }
-  const action = intactAction(row)
-  if (action !== undefined) request.action = { ...action, hash: row.action_hash! }
-  if (row.decided_at !== null) request.decidedAt = new Date(row.decided_at).toISOString()
-  if (row.decided_by !== null) request.decidedBy = row.decided_by
-  if (row.comment !== null) request.comment = row.comment
-  return request
 }

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { ORCHESTRATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId } from '../model/identifier.ts'
@@ -13,6 +12,8 @@ import {
 } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { clearTimer, setTimer } from '../store/timers.ts'
+import { hashOf } from './request-view.ts'
+import { taskOfRequest } from './tasks/about.ts'
 import type { Timers } from './timers.ts'
 
 /** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
@@ -72,7 +73,7 @@ export function createPermissionDesk({
         question: `May ${agent} use ${question.tool}: ${shown(question.input, redact)}?`,
         reason: question.reason ?? `${agent}'s program asks before it does this`,
         action,
-        action_hash: hash('sha256', action),
+        action_hash: hashOf(action),
         context: JSON.stringify({ key: question.key }),
         expires_at: expiresAt,
       })
@@ -83,7 +84,12 @@ export function createPermissionDesk({
         class: 'internal',
         actor: agent,
         text: `${id}: may ${agent} use ${question.tool}?`,
-        data: { request_id: id, kind: 'approval', tool: question.tool },
+        data: {
+          request_id: id,
+          kind: 'approval',
+          tool: question.tool,
+          ...(await taskOfRequest(tx, { id, asker: agent, context: '{}' })),
+        },
       })
       tx.afterCommit(() => timers.setFor(expiresAt))
       return key
@@ -113,13 +119,13 @@ export function createPermissionDesk({
       actor: ORCHESTRATOR,
       subject: row.asker,
       text: `${id} needs no answer any more: ${why}`,
-      data: { request_id: id },
+      data: { request_id: id, ...(await taskOfRequest(tx, { ...row, id })) },
     })
   }
 
   async function notice(agent: string) {
     const key = await store.write(async (tx) => {
-      const id = await insertHumanRequest(tx, {
+      const key = await insertHumanRequest(tx, {
         kind: 'escalation',
         purpose: 'notice',
         asker: agent,
@@ -130,14 +136,20 @@ export function createPermissionDesk({
         context: AT_TERMINAL,
         expires_at: tx.now + PERMISSION_MS,
       })
+      const id = formatId('req', key)
       tx.audit({
         type: 'human.asked',
         class: 'internal',
         actor: agent,
-        text: `${formatId('req', id)}: ${agent} waits for an answer in its terminal`,
-        data: { request_id: formatId('req', id), kind: 'escalation' },
+        text: `${id}: ${agent} waits for an answer in its terminal`,
+        data: {
+          request_id: id,
+          kind: 'escalation',
+          awaits: false,
+          ...(await taskOfRequest(tx, { id, asker: agent, context: AT_TERMINAL })),
+        },
       })
-      return id
+      return key
     })
     // The dialog may have closed while this was written.
     if (waitingAtTerminal.has(agent)) notices.set(agent, key)

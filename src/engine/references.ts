@@ -4,7 +4,7 @@ import { formatId, parseId } from '../model/identifier.ts'
 import type { Task } from '../model/task.ts'
 import { findHumanRequest } from '../store/human-requests.ts'
 import { tasksOfMessages } from '../store/messages.ts'
-import { rememberedIds, rememberId } from '../store/said-ids.ts'
+import { rememberedBy, rememberedIds, rememberId } from '../store/said-ids.ts'
 import type { Reader } from '../store/store.ts'
 import { findTask, openTasksOf } from '../store/tasks.ts'
 import type { HandlerContext } from './context.ts'
@@ -91,4 +91,12 @@ export async function remember(
   ref: string,
 ): Promise<void> {
   if (messageId !== undefined) await rememberId(tx, speaker.name, messageId, ref)
+}
+
+/** What the speaker last called so. */
+export async function saidBefore(
+  { tx, speaker }: HandlerContext,
+  messageId: string | undefined,
+): Promise<string | undefined> {
+  return messageId === undefined ? undefined : await rememberedBy(tx, speaker.name, messageId)
 }

@@ -1,6 +1,7 @@
 import { readAgents } from '../store/agents.ts'
 import type { Reader } from '../store/store.ts'
-import type { Context, Meter } from './meter.ts'
+import type { Context } from './fullness.ts'
+import type { Meter } from './meter.ts'
 import type { Team } from './team.ts'
 
 /** An agent as everyone may see it: what it says of itself, and what is known of its session. */

@@ -1,12 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { AgentConfig } from '../config.ts'
-import type { SessionState } from '../model/agent.ts'
+import { ORCHESTRATOR, type SessionState } from '../model/agent.ts'
 import type { Action, SaidCommand } from '../model/command.ts'
 import { AppError, asAppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
-import type { CommandAnswer, Credentials, Runtime, Session } from '../runtimes/runtime.ts'
+import type {
+  AgentStart,
+  CommandAnswer,
+  Credentials,
+  Runtime,
+  Session,
+  SessionPort,
+} from '../runtimes/runtime.ts'
 import { readAgents, registerAgent, setSession } from '../store/agents.ts'
 import {
   beginSession,
@@ -39,6 +46,13 @@ export interface Sessions {
   stop(agent: string): Promise<void>
   /** A new conversation, with the role restored. */
   reset(agent: string): Promise<void>
+  /**
+   * Everything is halted: no agent is started any more, and those at work are interrupted. Gives them at once; what came
+   * of it later.
+   */
+  halt(by: string): readonly Halting[]
+  /** The halt is over: what was to be started meanwhile is started, and deliveries flow. */
+  goOn(): void
   setPaused(agent: string, paused: boolean): void
   isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
@@ -55,6 +69,21 @@ export interface Sessions {
   follow(): Promise<void>
   /** `leave`: agents that can outlive the service go on, and are found again. `end`: all are stopped. */
   close(how: 'leave' | 'end'): Promise<void>
+}
+
+/** Whether an agent's turn truly ended, and how we know. */
+export interface Interrupted {
+  agent: string
+  stopped: boolean
+  evidence: string
+}
+
+export interface Halting {
+  agent: string
+  /** Otherwise something is just being given to it. */
+  isBusy: boolean
+  /** Undefined when there was no turn to end. */
+  done: Promise<Interrupted | undefined>
 }
 
 /** Who wants to know of the turns that agents take. Nothing of it may fail. */
@@ -80,6 +109,7 @@ export interface SessionsOptions {
   /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
   listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
   watch: SessionWatch
+  isHalted(): boolean
   /** Carries out what an agent says by a tool. */
   act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
@@ -108,6 +138,8 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** Sessions on their way out. */
   const ending = new Map<string, Promise<unknown>>()
   const paused = new Set<string>()
+  /** To be started when a halt is over. */
+  const postponed = new Set<string>()
   const runtimes = new Map(options.runtimes.map((runtime) => [runtime.name, runtime]))
   let known: ReadonlySet<string> = new Set()
   let address: string | undefined
@@ -120,10 +152,15 @@ export function createSessions(options: SessionsOptions): Sessions {
     team().config.agents.find((one) => one.name === name)
   const runtimeOf = (name: string): Runtime | undefined => runtimes.get(agentConfig(name)?.runtime ?? 'none')
 
-  async function start(name: string, conversation: 'last' | 'new' = 'last') {
+  /** `found`: only if it runs already. */
+  async function start(name: string, conversation: 'last' | 'new' | 'found' = 'last') {
     const config = agentConfig(name)
     const runtime = runtimeOf(name)
     if (config === undefined || runtime === undefined || running.has(name) || leaving) return
+    if (options.isHalted() && conversation !== 'found') {
+      postponed.add(name)
+      return
+    }
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const entry: Running = { started: promise, settled }
@@ -141,7 +178,8 @@ export function createSessions(options: SessionsOptions): Sessions {
         'initializing',
         row.kept === null ? 'a new conversation begins' : 'its session is taken up',
       )
-      const session = await runtime.start(
+      const session = await startOrFind(
+        runtime,
         {
           name,
           program: config.program,
@@ -155,10 +193,19 @@ export function createSessions(options: SessionsOptions): Sessions {
           command: (said, key) => act(name, said, key),
         },
         attendant.port,
+        conversation === 'found',
       )
+      if (session === undefined) {
+        running.delete(name)
+        attendant.dismiss()
+        await record(name, 'exited', 'not started: everything is stopped')
+        return
+      }
       resolve(session)
       if (running.get(name) === entry && !leaving) await attendant.attend(session)
       else await endUnwanted(name, session)
+      // It may have begun a turn while the halt came.
+      if (options.isHalted()) void attendant.halt(ORCHESTRATOR)
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)
       entry.attendant?.dismiss()
@@ -169,6 +216,14 @@ export function createSessions(options: SessionsOptions): Sessions {
       resolve(undefined)
       settle()
     }
+  }
+
+  /** In a halt nothing is started; what runs already is found again, so that it can be seen and stopped. */
+  async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
+    if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
+    const found = agent.kept === undefined ? undefined : await runtime.find?.(agent, port)
+    if (found === undefined) postponed.add(agent.name)
+    return found
   }
 
   /** It was stopped while it started, or the service ends. */
@@ -192,6 +247,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       runtime: runtime.name,
       deliver: config.deliver,
       isPaused: () => paused.has(name),
+      isHalted: options.isHalted,
       listen: (answer) => options.listen(name, nonce, answer),
       async changed(state, evidence) {
         if (state === 'exited' && running.get(name) === entry) running.delete(name)
@@ -207,7 +263,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     return attendant
   }
 
-  async function openSession(name: string, conversation: 'last' | 'new'): Promise<SessionRow> {
+  async function openSession(name: string, conversation: 'last' | 'new' | 'found'): Promise<SessionRow> {
     if (conversation === 'new') await options.meter.begin(name)
     return await store.write(async (tx) => {
       const row = await readSession(tx, name)
@@ -345,6 +401,12 @@ export function createSessions(options: SessionsOptions): Sessions {
           hint: 'Say `runtime:` for it in orc.yaml, or start and stop its program yourself.',
         }
       }
+      if (options.isHalted() && action !== 'terminate_agent') {
+        return {
+          reason: `everything is stopped, so that ${name} is not started`,
+          hint: 'orc go lets everything go on.',
+        }
+      }
       if (action === 'spawn_agent' && running.has(name)) {
         return { reason: `${name} is running already`, hint: 'Use reset_session to start it afresh.' }
       }
@@ -357,7 +419,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     stop,
     async wake(name) {
       const config = agentConfig(name)
-      if (config === undefined || running.has(name) || address === undefined) return
+      if (config === undefined || config.runtime === 'none') return
+      if (running.has(name) || address === undefined) return
       const row = await readSession(store, name)
       // What a person stopped stays stopped, unless it is there to be started by its tasks.
       const isWanted = row === undefined ? config.autostart : row.wanted === 1
@@ -369,6 +432,25 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (entry !== undefined) await end(name, entry)
       else await discardLeft(name)
       if (orders.get(name) === mine) await start(name, 'new')
+    },
+    halt(by) {
+      const isBusy = (name: string) => running.get(name)?.attendant?.session()?.state === 'busy'
+      const atWork = [...running].filter(([name, { attendant }]) => isBusy(name) || attendant?.isGiven())
+      for (const { attendant } of running.values()) attendant?.look()
+      return atWork.map(([agent, { attendant }]) => ({
+        agent,
+        isBusy: isBusy(agent),
+        done: attendant!.halt(by).then(
+          (outcome) => (outcome === undefined ? undefined : { agent, ...outcome }),
+          (error: unknown) => ({ agent, stopped: false, evidence: reasonOf(error) }),
+        ),
+      }))
+    },
+    goOn() {
+      const names = [...postponed]
+      postponed.clear()
+      for (const name of names) void start(name)
+      for (const { attendant } of running.values()) attendant?.look()
     },
     isPaused: (name) => paused.has(name),
     setPaused(name, hold) {
@@ -413,7 +495,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       await Promise.all(gone.map((row) => discard(row.agent, row.kept!)))
       const wanted = new Map(rows.map((row) => [row.agent, row.wanted === 1]))
       const starting = team().config.agents.filter((agent) => wanted.get(agent.name) ?? agent.autostart)
-      await Promise.all(starting.map((agent) => start(agent.name)))
+      await Promise.all(starting.map((agent) => start(agent.name, options.isHalted() ? 'found' : 'last')))
     },
     async close(how) {
       leaving = how

@@ -1,6 +1,6 @@
 import type { TaskTimer } from '../model/task.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { nextDue, postponeTimer, type TimerRow, takeDue } from '../store/timers.ts'
+import { nextDue, setTimer, type TimerRow, takeDue } from '../store/timers.ts'
 import type { Clock, Log } from './surroundings.ts'
 
 export type TimerKind = 'redeliver' | 'expire_request' | 'unpark' | 'stop_idle' | `task_${TaskTimer}`
@@ -22,17 +22,23 @@ export interface Timers {
 
 /** setTimeout's longest. A later alarm is set in several steps. */
 const LONGEST_ALARM = 2 ** 31 - 1
-const BATCH = 200
+/** Until commands get their turn. */
+const BATCH = 256
+/** As many as may share one sync to disk. */
+const TOGETHER = 32
 /** For a timer whose work failed: long enough not to fill the log, short enough to recover by itself. */
 const TRY_AGAIN_MS = 5 * 60_000
 
-export function createTimers(store: Store, clock: Clock, log: Log): Timers {
+/** `isHalted`: then none acts; `start` sets the alarm again afterwards. */
+export function createTimers(store: Store, clock: Clock, log: Log, isHalted = () => false): Timers {
   const acts = new Map<string, OnDue>()
+  /** Put off when they are taken next. */
+  const failed = new Set<string>()
   let alarm: { at: number; cancel(): void } | undefined
   let stopped = false
 
   function setFor(dueAt: number) {
-    if (stopped || (alarm !== undefined && alarm.at <= dueAt)) return
+    if (stopped || isHalted() || (alarm !== undefined && alarm.at <= dueAt)) return
     alarm?.cancel()
     const wait = Math.min(Math.max(0, dueAt - clock.now()), LONGEST_ALARM)
     alarm = { at: dueAt, cancel: clock.after(wait, () => void ring()) }
@@ -41,8 +47,13 @@ export function createTimers(store: Store, clock: Clock, log: Log): Timers {
   async function ring() {
     alarm = undefined
     try {
-      // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting.
-      for (let count = 0; count < BATCH; count++) if (!(await fireNext())) break
+      // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting. Mostly there is
+      // one; where there are more, they join each other.
+      for (let count = 0, together = 1; count < BATCH; together = Math.min(2 * together, TOGETHER)) {
+        const fired = await Promise.all(Array.from({ length: together }, fireNext))
+        if (fired.includes(false)) break
+        count += together
+      }
       const next = await nextDue(store)
       if (next !== undefined) setFor(next)
     } catch (error) {
@@ -57,17 +68,21 @@ export function createTimers(store: Store, clock: Clock, log: Log): Timers {
     let taken: TimerRow | undefined
     try {
       await store.write(async (tx) => {
+        taken = undefined
+        // Looked at here, where no halt can come in between.
+        if (isHalted()) return
         taken = (await takeDue(tx, 1))[0]
-        if (taken !== undefined) await acts.get(taken.kind)?.(tx, taken.ref)
+        if (taken === undefined) return
+        if (failed.delete(keyOf(taken))) await setTimer(tx, taken.kind, taken.ref, tx.now + TRY_AGAIN_MS)
+        else await acts.get(taken.kind)?.(tx, taken.ref)
       })
     } catch (error) {
-      const failed = taken
-      if (stopped || failed === undefined) throw error
-      log.error(
-        { err: error, timer: failed.kind, ref: failed.ref },
-        'a timer failed; it is tried again later',
-      )
-      await store.write((tx) => postponeTimer(tx, failed.kind, failed.ref, tx.now + TRY_AGAIN_MS))
+      if (stopped || taken === undefined) throw error
+      const { kind, ref } = taken
+      // Those beside it may have met it as well.
+      if (!failed.has(keyOf(taken)))
+        log.error({ err: error, timer: kind, ref }, 'a timer failed; it is tried again later')
+      failed.add(keyOf(taken))
     }
     return taken !== undefined
   }
@@ -84,4 +99,8 @@ export function createTimers(store: Store, clock: Clock, log: Log): Timers {
       alarm?.cancel()
     },
   }
+}
+
+function keyOf({ kind, ref }: TimerRow): string {
+  return `${kind} ${ref}`
 }

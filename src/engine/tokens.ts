@@ -3,15 +3,26 @@ import { OPERATOR, type Principal } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Store } from '../store/store.ts'
-import { insertToken, isKnownToken, readTokens, revokeTokens } from '../store/tokens.ts'
+import {
+  findToken,
+  insertToken,
+  isKnownToken,
+  readTokens,
+  revokeTokens,
+  type TokenHolder,
+} from '../store/tokens.ts'
 
-/** Who may speak: a token names an agent or the operator. Only its hash is kept, and a revoked one is dead at once. */
+/** Who may speak: a token names an agent, a person or the operator. Only its hash is kept, and a revoked one is dead at once. */
 export interface Tokens {
   authenticate(token: string): Principal | undefined
-  mint(agent: string | null): Promise<{ id: string; token: string }>
-  /** By token id, or all of an agent's. Gives how many there were. */
-  revoke(which: string): Promise<number>
-  list(): Promise<{ id: string; agent: string; created_at: string }[]>
+  /** For an agent, or the operator. `by` is for the audit. */
+  mint(agent: string | null, by?: string): Promise<{ id: string; token: string }>
+  mintForPerson(person: string, by?: string): Promise<{ id: string; token: string }>
+  /** By token id, or all of an agent or person. Gives how many there were. */
+  revoke(which: string, by?: string): Promise<number>
+  list(): Promise<{ id: string; agent: string; kind: Principal['kind']; created_at: string }[]>
+  /** Whose token it is, valid or not. */
+  holder(id: string): Promise<Principal | undefined>
   /** Makes a token that the operator already holds in a file valid, such as after the store was replaced; false if it was revoked. */
   adoptOperator(token: string): Promise<boolean>
 }
@@ -28,24 +39,30 @@ export async function openTokens(store: Store): Promise<Tokens> {
   const principals = new Map<string, Principal>()
   /** Saves a hash for each request; holds valid tokens only, and is forgotten at every revocation. */
   const seen = new Map<string, Principal>()
-  for (const row of await readTokens(store)) principals.set(row.hash, principalOf(row.agent, row.id))
+  for (const row of await readTokens(store)) principals.set(row.hash, principalOf(row, row.id))
 
-  async function add(token: string, agent: string | null): Promise<string> {
+  async function add(token: string, holder: TokenHolder, by: string = OPERATOR): Promise<string> {
     const tokenHash = hash('sha256', token)
     const key = await store.write(async (tx) => {
-      const id = await insertToken(tx, agent, tokenHash)
+      const id = await insertToken(tx, holder, tokenHash)
+      const name = nameOf(holder)
       tx.audit({
         type: 'token.minted',
         class: 'private',
-        actor: OPERATOR,
-        subject: agent ?? OPERATOR,
-        text: `a token for ${agent ?? 'the operator'} was made`,
-        data: { token_id: formatId('tok', id) },
+        actor: by,
+        subject: name,
+        text: `a token for ${name === OPERATOR ? 'the operator' : name} was made`,
+        data: { token_id: formatId('tok', id), kind: principalOf(holder, id).kind },
       })
-      tx.afterCommit(() => principals.set(tokenHash, principalOf(agent, id)))
+      tx.afterCommit(() => principals.set(tokenHash, principalOf(holder, id)))
       return id
     })
     return formatId('tok', key)
+  }
+
+  async function mint(holder: TokenHolder, by: string | undefined) {
+    const token = newToken()
+    return { id: await add(token, holder, by), token }
   }
 
   return {
@@ -56,22 +73,20 @@ export async function openTokens(store: Store): Promise<Tokens> {
       if (principal !== undefined) seen.set(token, principal)
       return principal
     },
-    async mint(agent) {
-      const token = newToken()
-      return { id: await add(token, agent), token }
-    },
-    async revoke(which) {
+    mint: (agent, by) => mint({ agent, person: null }, by),
+    mintForPerson: (person, by) => mint({ agent: null, person }, by),
+    async revoke(which, by = OPERATOR) {
       const id = parseId('tok', which)
       return await store.write(async (tx) => {
         const hashes = await revokeTokens(
           tx,
-          id === undefined ? { agent: which === OPERATOR ? null : which } : { id },
+          id === undefined ? { holder: which === OPERATOR ? null : which } : { id },
         )
         if (hashes.length > 0) {
           tx.audit({
             type: 'token.revoked',
             class: 'private',
-            actor: OPERATOR,
+            actor: by,
             text: `${hashes.length === 1 ? 'a token' : `${hashes.length} tokens`} (${which}) revoked`,
             data: { which, count: hashes.length },
           })
@@ -86,9 +101,15 @@ export async function openTokens(store: Store): Promise<Tokens> {
     async list() {
       return (await readTokens(store)).map((row) => ({
         id: formatId('tok', row.id),
-        agent: row.agent ?? OPERATOR,
+        agent: nameOf(row),
+        kind: principalOf(row, row.id).kind,
         created_at: new Date(row.created_at).toISOString(),
       }))
+    },
+    async holder(id) {
+      const key = parseId('tok', id)
+      const row = key === undefined ? undefined : await findToken(store, key)
+      return row === undefined ? undefined : principalOf(row, row.id)
     },
     async adoptOperator(token) {
       if (!TOKEN.test(token)) {
@@ -99,13 +120,18 @@ export async function openTokens(store: Store): Promise<Tokens> {
       const tokenHash = hash('sha256', token)
       if (principals.has(tokenHash)) return true
       if (await isKnownToken(store, tokenHash)) return false
-      await add(token, null)
+      await add(token, { agent: null, person: null })
       return true
     },
   }
 }
 
-function principalOf(agent: string | null, key: number): Principal {
+function principalOf({ agent, person }: TokenHolder, key: number): Principal {
   const tokenId = formatId('tok', key)
+  if (person !== null) return { kind: 'person', person, tokenId }
   return agent === null ? { kind: 'operator', tokenId } : { kind: 'agent', agent, tokenId }
+}
+
+function nameOf({ agent, person }: TokenHolder): string {
+  return agent ?? person ?? OPERATOR
 }

@@ -1,59 +1,73 @@
-import { OPERATOR, ORCHESTRATOR, type Principal } from '../model/agent.ts'
-import type { Command } from '../model/command.ts'
+import { ORCHESTRATOR, type Principal } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
-import type { HumanRequest } from '../model/human-request.ts'
+import type { HumanDecision } from '../model/human-request.ts'
 import { formatId, parseId } from '../model/identifier.ts'
+import type { Person } from '../model/person.ts'
 import type { Receipt } from '../model/receipt.ts'
 import {
   decideHumanRequest,
   findHumanRequest,
   type HumanRequestRow,
-  insertHumanRequest,
+  lockHumanRequest,
 } from '../store/human-requests.ts'
-import { unpark } from '../store/parked.ts'
-import type { Tx } from '../store/store.ts'
-import { clearTimer, setTimer } from '../store/timers.ts'
-import { renderResponse } from '../wire/response.ts'
-import type { HandlerContext, Switch } from './context.ts'
-import { carryOut } from './handle.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { clearTimer } from '../store/timers.ts'
+import { type AnswerCheck, readAnswer } from './answers.ts'
+import { changeAction, changesText, giveApproval, heldCommand } from './approvals.ts'
+import type { Switch } from './context.ts'
 import type { Handlers } from './handler.ts'
-import { type HeldBy, intactAction, toHumanRequest } from './people.ts'
-import { post } from './post.ts'
+import { cutSafely } from './handlers/send-message.ts'
+import { createHeld } from './held.ts'
+import { noLongerAmongPeople, signedBy } from './identity.ts'
+import { viewRequests } from './request-view.ts'
+import { personBehind } from './team.ts'
+import { createTelling } from './telling.ts'
+import type { Decided, Verdict } from './verdict.ts'
+import { checkFits, mustBeOpen } from './verdict-rules.ts'
 
-export interface Verdict {
-  decision: 'approve' | 'reject' | 'answer'
-  comment?: string
-}
+/** Of a person's words, in the audit. */
+const EXCERPT = 280
 
-export interface Decided {
-  request: HumanRequest
-  /** What the held command came to, when it was carried out. */
-  receipt?: Receipt
-}
-
-/** After a person said no, the two stay apart this long before they may try again. */
-const PARKED_AFTER_REJECTION_MS = 3600_000
-
-/** A notice has no timer of its own; the date is for the reader. */
-const NOTICE_MS = 365 * 24 * 3600_000
-
-const STATE_OF = { approve: 'approved', reject: 'rejected', answer: 'answered' } as const
+type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
 /** People's word on what was held: it is carried out or refused, once, and the asker is told either way (C9). */
-export function createVerdicts(parts: Switch, handlers: Handlers) {
+export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: AnswerCheck) {
+  const telling = createTelling(parts)
+  const held = createHeld(parts, handlers)
+
   async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
-    if (principal.kind !== 'operator') {
+    if (principal.kind === 'agent') {
       throw new AppError('FORBIDDEN', 'Only a person decides on requests to people', {
         hint: 'Go on with other work; the verdict comes as a message.',
       })
     }
-    return await parts.store.write((tx) => decideIn(tx, id, verdict))
+    const person = personBehind(parts.team(), principal)
+    if (person === undefined) throw noLongerAmongPeople(principal)
+    const doubtful = await whyNoAnswer(person, id, verdict)
+    if (doubtful !== undefined) throw doubtful
+    return await parts.store.write((tx) => decideIn(tx, person, id, verdict))
+  }
+
+  /** What a model has to say against an answer; before the transaction, which must not wait for it. */
+  async function whyNoAnswer(person: Person, id: string, verdict: Verdict): Promise<AppError | undefined> {
+    if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
+    // Of what cannot be taken anyway, the transaction says why.
+    if ((await whyNot(parts.store, person, id, verdict)) !== undefined) return undefined
+    const row = await findRow(parts.store, id)
+    return row.kind === 'input' ? await checkAnswer(row, verdict.comment ?? '', person.name) : undefined
   }
 
   /** Why the verdict cannot be taken, for those who must not throw once something is written. */
-  async function whyNot(tx: Tx, id: string, verdict: Verdict): Promise<AppError | undefined> {
+  async function whyNot(
+    reader: Reader,
+    person: Person,
+    id: string,
+    verdict: Verdict,
+  ): Promise<AppError | undefined> {
     try {
-      checkFits(await findRow(tx, id), verdict)
+      const row = await findRow(reader, id)
+      checkFits(row, person, verdict)
+      if (parts.standstill.halted() === undefined) mustBeOpen(row, parts.clock.now())
       return undefined
     } catch (error) {
       if (error instanceof AppError) return error
@@ -61,153 +75,139 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
     }
   }
 
-  async function findRow(tx: Tx, id: string): Promise<HumanRequestRow> {
-    const key = parseId('req', id)
-    const row = key === undefined ? undefined : await findHumanRequest(tx, key)
+  async function findRow(reader: Reader, id: string): Promise<HumanRequestRow> {
+    const row = await findHumanRequest(reader, parseId('req', id) ?? 0)
     if (row !== undefined) return row
     throw new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
       hint: '`orc inbox` lists the open ones.',
     })
   }
 
-  async function decideIn(tx: Tx, id: string, verdict: Verdict): Promise<Decided> {
-    const row = await findRow(tx, id)
-    checkFits(row, verdict)
+  async function decideIn(unsigned: Tx, person: Person, id: string, verdict: Verdict): Promise<Decided> {
+    const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
+    checkFits(row, person, verdict)
+    const { decision } = verdict
+    const isApproval = decision === 'approve' || decision === 'modify'
+    const halted = isApproval ? parts.standstill.noApproval(unsigned) : undefined
+    if (halted !== undefined) throw halted
+    if (parts.standstill.halted() === undefined) mustBeOpen(row, unsigned.now)
     if (row.purpose === 'permission') parts.permissions.mustWait(row)
-    const comment = verdict.comment?.trim() || null
-    const closed = await decideHumanRequest(tx, row.id, {
-      state: STATE_OF[verdict.decision],
-      by: OPERATOR,
-      comment,
+    const work: Work = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
+    const receipt = await DECIDE[decision](work)
+    const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!])
+    return { request: request!, ...(receipt === undefined ? {} : { receipt }) }
+  }
+
+  const DECIDE: Record<HumanDecision, (work: Work) => Promise<Receipt | undefined>> = {
+    answer,
+    reject,
+    approve,
+    modify,
+  }
+
+  async function answer(work: Work): Promise<Receipt> {
+    const { tx, row, verdict } = work
+    const read = readAnswer(row, verdict.comment ?? '')
+    if (!read.ok) throw read.error
+    await close(work, 'answered', read.text)
+    if (row.purpose === 'task') return await goOnWithTask(work, read.text)
+    await telling.answered(tx, row, read.text)
+    return { status: 'ok', result: `${row.asker} is told` }
+  }
+
+  async function reject(work: Work): Promise<Receipt> {
+    const { tx, row } = work
+    const comment = commentOf(work)
+    await close(work, 'rejected', comment)
+    if (row.purpose === 'task') return await goOnWithTask(work, comment)
+    await held.keepApart(tx, row)
+    const reason = comment === null ? 'a person said no' : `a person said no: ${comment}`
+    const receipt: Receipt = { status: 'blocked', reason }
+    await tell(work, receipt, 'rejected')
+    return receipt
+  }
+
+  /** One yes of as many as it takes; the last of them has the action carried out. */
+  async function approve(work: Work): Promise<Receipt | undefined> {
+    const { tx, row, person } = work
+    const comment = commentOf(work)
+    if (row.action === null) {
+      await close(work, 'approved', comment)
+      if (row.purpose === 'task') return await goOnWithTask(work, comment)
+      return { status: 'ok', result: 'noted' }
+    }
+    heldCommand(row)
+    const given = await giveApproval(tx, parts.team(), row, person, comment)
+    if (given < row.quorum) {
+      const id = formatId('req', row.id)
+      tx.audit({
+        ...(await entry(work, 'approval_given', comment)),
+        text: `${id}: ${person.name} approves, ${given} of ${row.quorum}: ${row.question}${remark(comment)}`,
+      })
+      return undefined
+    }
+    const state = row.modified_by === null ? 'approved' : 'modified'
+    await close(work, state, comment)
+    const receipt = await held.perform(work.unsigned, row)
+    await tell(work, receipt, state)
+    return receipt
+  }
+
+  /** A changed action is another action: this is the first yes to it. */
+  async function modify(work: Work): Promise<Receipt | undefined> {
+    const { tx, row, person, verdict } = work
+    const context = held.contextOf(work.unsigned, row, false)
+    const changed = await changeAction(context, handlers, row, person, verdict.fields ?? {})
+    tx.audit({
+      ...(await entry({ ...work, row: changed }, 'action_changed', commentOf(work))),
+      text: cutSafely(parts, `${formatId('req', row.id)}: ${changesText(changed)}`, EXCERPT).trimEnd(),
     })
-    if (!closed) throw alreadyDecided(row)
+    return await approve({ ...work, row: changed })
+  }
+
+  async function close(work: Work, state: Closing, comment: string | null) {
+    const { tx, row, person } = work
+    await decideHumanRequest(tx, row.id, { state, by: person.name, comment })
     await clearTimer(tx, 'expire_request', formatId('req', row.id))
     tx.audit({
-      type: `human.${STATE_OF[verdict.decision]}`,
-      class: 'internal',
-      actor: OPERATOR,
-      subject: row.asker,
-      text: `${formatId('req', row.id)} ${STATE_OF[verdict.decision]}: ${row.question}${comment === null ? '' : ` (${comment})`}`,
-      data: { request_id: formatId('req', row.id) },
+      ...(await entry(work, state, comment)),
+      text: `${formatId('req', row.id)} ${state}: ${row.question}${remark(comment)}`,
     })
-    if (row.purpose === 'task') {
-      const result = await parts.tasks.decided(tx, row, { decision: verdict.decision, comment })
-      return {
-        request: toHumanRequest((await findHumanRequest(tx, row.id))!),
-        receipt: { status: 'ok', result },
-      }
+  }
+
+  async function entry({ tx, row, person }: Work, what: string, comment: string | null) {
+    return {
+      type: `human.${what}`,
+      class: 'internal' as const,
+      actor: person.name,
+      subject: row.asker,
+      data: {
+        request_id: formatId('req', row.id),
+        kind: row.kind,
+        ...(row.action_hash === null ? {} : { action_hash: row.action_hash }),
+        ...(comment === null ? {} : { comment: cutSafely(parts, comment, EXCERPT) }),
+        ...(await telling.about(tx, row)),
+      },
     }
-    if (row.purpose === 'question') return await answered(tx, row, comment ?? '')
-    const receipt = verdict.decision === 'approve' ? await approved(tx, row) : await refused(tx, row, comment)
+  }
+
+  async function goOnWithTask({ tx, row, verdict }: Work, comment: string | null): Promise<Receipt> {
+    const decision = verdict.decision as Exclude<HumanDecision, 'modify'>
+    return { status: 'ok', result: await parts.tasks.decided(tx, row, { decision, comment }) }
+  }
+
+  async function tell(work: Work, receipt: Receipt, state: 'approved' | 'modified' | 'rejected') {
+    const { tx, row, person } = work
+    const comment = commentOf(work)
     if (row.purpose === 'permission') {
-      const allow = verdict.decision === 'approve'
+      const allow = state !== 'rejected'
       tx.afterCommit(() =>
         parts.permissions.decided(row.id, { allow, ...(comment === null ? {} : { comment }) }),
       )
-    } else await tellAsker(tx, row, receipt, comment, STATE_OF[verdict.decision])
-    const after = await findHumanRequest(tx, row.id)
-    return { request: toHumanRequest(after!), receipt }
+    } else await telling.decided(tx, row, { state, receipt, comment, by: person.name })
   }
 
-  async function answered(tx: Tx, row: HumanRequestRow, answer: string): Promise<Decided> {
-    const title = `${formatId('req', row.id)} answered`
-    const content = `You asked: ${row.question}\nA person answers: ${answer}`
-    await post(tx, parts.mailroom, { to: row.asker, title, content, priority: 'normal' })
-    const after = await findHumanRequest(tx, row.id)
-    return {
-      request: toHumanRequest(after!),
-      receipt: { status: 'ok', result: `${row.asker} is told` },
-    }
-  }
-
-  async function approved(tx: Tx, row: HumanRequestRow): Promise<Receipt> {
-    if (row.purpose === 'notice') return { status: 'ok', result: 'noted' }
-    if (row.purpose === 'permission') return { status: 'ok', result: `${row.asker} may go on` }
-    const command = heldCommand(row)
-    const held = heldBy(row)
-    if (held.pair !== undefined) await letGoOn(tx, held.pair)
-    const definition = parts.registry.find(command.type)
-    const handler = handlers[command.type]
-    if (definition === undefined || handler === undefined) {
-      return { status: 'error', code: 'UNKNOWN_COMMAND', message: `Unknown command type: ${command.type}` }
-    }
-    const team = parts.team()
-    const context: HandlerContext = {
-      parts,
-      team,
-      tx,
-      speaker: { name: held.speaker, principal: held.principal, onBehalf: held.onBehalf },
-      approved: true,
-      once: (_, compute) => compute(),
-    }
-    return await carryOut(context, handler, definition, command)
-  }
-
-  async function refused(tx: Tx, row: HumanRequestRow, comment: string | null): Promise<Receipt> {
-    await keepApart(tx, row)
-    return {
-      status: 'blocked',
-      reason: comment === null ? 'a person said no' : `a person said no: ${comment}`,
-    }
-  }
-
-  /** Nobody let them go on, so they stay parked for a while, and may then try again. */
-  async function keepApart(tx: Tx, row: HumanRequestRow) {
-    const { pair } = heldBy(row)
-    if (pair === undefined) return
-    const dueAt = tx.now + PARKED_AFTER_REJECTION_MS
-    await setTimer(tx, 'unpark', pair, dueAt)
-    tx.afterCommit(() => parts.timers.setFor(dueAt))
-  }
-
-  async function letGoOn(tx: Tx, pair: string) {
-    await unpark(tx, pair)
-    await clearTimer(tx, 'unpark', pair)
-    tx.afterCommit(() => parts.conversations.forget(pair))
-  }
-
-  /** Every verdict wakes the asker, as a message that shows what became of its command. */
-  async function tellAsker(
-    tx: Tx,
-    row: HumanRequestRow,
-    receipt: Receipt,
-    comment: string | null,
-    state: string,
-  ) {
-    if (row.purpose === 'notice' || parts.team().resolve(row.asker) === undefined) return
-    // Saying no, or letting it expire, needs no intact action.
-    const type = intactAction(row)?.type ?? 'command'
-    const id = formatId('req', row.id)
-    const title = `${id} ${state}: ${type}`
-    const remark = comment === null ? '' : `\nA person remarks: ${comment}\n`
-    const content = `${row.question}\nVerdict: ${state}.${remark}\n${renderResponse(type, receipt)}`
-    if (await parts.tasks.approvalDecided(tx, row, state, content)) return
-    await post(tx, parts.mailroom, { to: row.asker, title, content, priority: 'high' })
-  }
-
-  /** What nobody decided on was not carried out, and stays in the inbox as something to know (C9). */
-  async function escalate(tx: Tx, row: HumanRequestRow) {
-    const key = await insertHumanRequest(tx, {
-      kind: 'escalation',
-      purpose: 'notice',
-      asker: row.asker,
-      question: `Nobody decided in time, so this was not done: ${row.question}`,
-      reason: `${formatId('req', row.id)} expired`,
-      action: null,
-      action_hash: null,
-      context: row.context,
-      expires_at: tx.now + NOTICE_MS,
-    })
-    tx.audit({
-      type: 'human.escalated',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: `${formatId('req', key)}: ${formatId('req', row.id)} expired and was not carried out`,
-      data: { request_id: formatId('req', key), expired: formatId('req', row.id) },
-    })
-  }
-
+  /** What nobody decided on is not carried out, by no clock and after no crash; whoever waits is told (C9). */
   parts.timers.on('expire_request', async (tx, id) => {
     const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
     if (row === undefined) return
@@ -219,76 +219,35 @@ export function createVerdicts(parts: Switch, handlers: Handlers) {
       actor: ORCHESTRATOR,
       subject: row.asker,
       text: `${id} expired without a verdict and was not carried out: ${row.question}`,
-      data: { request_id: id },
+      data: { request_id: id, kind: row.kind, ...(await telling.about(tx, row)) },
     })
-    if (row.purpose === 'permission') {
-      tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
-      return
-    }
-    if (row.purpose === 'task') {
-      await parts.tasks.expired(tx, row)
-      return
-    }
-    await keepApart(tx, row)
-    await escalate(tx, row)
-    await tellAsker(tx, row, { status: 'blocked', reason: 'no person decided in time' }, null, 'expired')
+    if (row.purpose === 'task') return await parts.tasks.expired(tx, row)
+    await held.keepApart(tx, row)
+    await telling.escalate(tx, row)
+    if (row.purpose === 'permission') tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
+    else await telling.expired(tx, row)
   })
 
-  parts.timers.on('unpark', (tx, pair) => letGoOn(tx, pair))
+  parts.timers.on('unpark', (tx, pair) => held.letGoOn(tx, pair))
 
-  return { decide, decideIn, whyNot }
+  return { decide, decideIn, whyNot, whyNoAnswer }
 }
 
 export type Verdicts = ReturnType<typeof createVerdicts>
 
-/** The action is bound to its hash: what is carried out is what the person was shown. */
-function heldCommand(row: HumanRequestRow): Command {
-  const command = intactAction(row)
-  if (command !== undefined) return command
-  throw new AppError(
-    'STORE_CORRUPT',
-    `The action of ${formatId('req', row.id)} is not the one that was asked about`,
-    {
-      hint: 'It changed on disk and will not be carried out. Reject it, and run `orc doctor`.',
-    },
-  )
+interface Work {
+  /** Entries of the audit that the operator would sign are signed by the person. */
+  tx: Tx
+  unsigned: Tx
+  row: HumanRequestRow
+  person: Person
+  verdict: Verdict
 }
 
-function heldBy(row: HumanRequestRow): HeldBy {
-  return JSON.parse(row.context) as HeldBy
+function commentOf({ verdict }: Work): string | null {
+  return verdict.comment?.trim() || null
 }
 
-function checkFits(row: HumanRequestRow, verdict: Verdict) {
-  if (row.state !== 'open') throw alreadyDecided(row)
-  const wantsAnswer = row.kind === 'input'
-  // What fits a task's request depends on what it asked.
-  if (row.purpose === 'task' || wantsAnswer === (verdict.decision === 'answer')) {
-    checkNotBlank(row, verdict)
-    return
-  }
-  throw new AppError(
-    'CONFLICT',
-    wantsAnswer
-      ? `${formatId('req', row.id)} is a question`
-      : `${formatId('req', row.id)} wants a yes or a no`,
-    { hint: wantsAnswer ? 'Use `orc answer ID TEXT`.' : 'Use `orc approve ID` or `orc reject ID`.' },
-  )
-}
-
-/** S2.12: the question is repeated. */
-function checkNotBlank({ question }: HumanRequestRow, { decision, comment = '' }: Verdict) {
-  if (decision !== 'answer' || comment.trim() !== '') return
-  throw new AppError('INVALID_COMMAND', `An answer cannot be blank. The question: ${question}`, {
-    hint: 'Answer it in words.',
-  })
-}
-
-function alreadyDecided(row: HumanRequestRow): AppError {
-  return new AppError(
-    'CONFLICT',
-    `${formatId('req', row.id)} is ${row.state === 'open' ? 'decided' : row.state} already`,
-    {
-      hint: 'A verdict counts once. `orc inbox` lists what is still open.',
-    },
-  )
+function remark(comment: string | null): string {
+  return comment === null ? '' : ` (${comment})`
 }

@@ -23,7 +23,7 @@ export function foldName(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }
 
-/** Names that stand for the service and its people; no agent may bear them. */
+/** Names that stand for the service and its people; no agent and no person may bear them. */
 export const OPERATOR = 'operator'
 export const ORCHESTRATOR = 'orchestrator'
 export const EVERYONE = '*'
@@ -39,4 +39,6 @@ export const RESERVED_NAMES: ReadonlySet<string> = new Set([
 /** Who is speaking, as the transport knows it (C3). Nothing inside a command can change it. */
 export type Principal =
   | { kind: 'operator'; tokenId?: string }
+  /** What they may do is said by the people of orc.yaml, looked up each time. */
+  | { kind: 'person'; person: string; tokenId?: string }
   | { kind: 'agent'; agent: string; tokenId?: string }

@@ -161,12 +161,13 @@ export const acknowledge = defineCommand({
 })
 
 /** Text notations know no booleans. */
-const yesOrNo = (otherwise: boolean) =>
-  z.preprocess((value) => {
-    const said = blankIsMissing(lowerCase(value))
-    if (said === 'true' || said === 'yes') return true
-    return said === 'false' || said === 'no' ? false : said
-  }, z.boolean().default(otherwise))
+function toBoolean(value: unknown): unknown {
+  const said = blankIsMissing(lowerCase(value))
+  if (said === 'true' || said === 'yes') return true
+  return said === 'false' || said === 'no' ? false : said
+}
+
+const yesOrNo = (otherwise: boolean) => z.preprocess(toBoolean, z.boolean().default(otherwise))
 
 /** An object in JSON; elsewhere JSON in a text, or simply words. */
 const taskContext = z.preprocess((value) => {
@@ -211,6 +212,7 @@ export const delegate = defineCommand({
     context: taskContext.describe('What the agent should know for it, as a JSON object or in words'),
     requires_response: yesOrNo(true).describe('false: you go on without its report'),
     checks: names.describe('Names of the checks that its work must pass, separated by commas'),
+    judge: optionalName.describe('The model or agent that judges its work, if you may choose'),
     timeout_seconds: seconds.describe('Working time, if not the usual one'),
     in_response_to: optionalName.describe('Your own task that this serves, if you have several'),
     message_id: ownId,
@@ -267,6 +269,17 @@ export const answer = defineCommand({
   example: 'orc answer msg_12 "Price."',
 })
 
+const choices = z.preprocess(
+  (value) => {
+    const said = blankIsMissing(value)
+    if (typeof said !== 'string') return said
+    if (said.trimStart().startsWith('[')) return parsedList(said)
+    const parts = said.split(/[,\n]+/).map((one) => one.trim())
+    return parts.filter((one) => one !== '')
+  },
+  z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional(),
+)
+
 export const requestUserInput = defineCommand({
   type: 'request_user_input',
   summary: 'Ask a person; the answer comes as a message',
@@ -274,7 +287,14 @@ export const requestUserInput = defineCommand({
     from: optionalName.describe('Your own name'),
     question: z.string().trim().min(1, 'the question is empty').describe('The question'),
     context: optionalText.describe('Why you need to know it'),
-    awaiting_response: yesOrNo(true).describe('true: a person always answers'),
+    choices: choices.describe(
+      'Answers to choose from: a JSON list of texts, or texts separated by commas or line ends',
+    ),
+    default: optionalText.describe('What an empty answer of the person means'),
+    allow_other: yesOrNo(false).describe('true: besides the choices, any other answer will do'),
+    awaiting_response: yesOrNo(true).describe(
+      'false: your task does not wait; an answer comes as a message if it comes',
+    ),
     in_response_to: optionalName.describe('Your task that it is about, if you have several'),
     message_id: ownId,
   }),
@@ -294,6 +314,26 @@ export const userResponse = defineCommand({
   }),
   body: 'answer',
   example: 'orc user-response --in-response-to req_3 "LAX"',
+})
+
+const claimNumber = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  return typeof said === 'string' ? Number(said) : said
+}, z.int().min(1))
+
+export const judge = defineCommand({
+  type: 'judge',
+  summary: 'Judge a claim that a task is done, when you are asked to',
+  fields: z.object({
+    from: optionalName.describe('Your own name'),
+    task_id: name.describe('The task, such as task_7'),
+    claim: claimNumber.describe('The number of the claim that you judge'),
+    completed: z.preprocess(toBoolean, z.boolean()).describe('true: the task is done as it was given'),
+    reason: z.string().trim().min(1, 'the reason is empty').max(10_000).describe('Why, for the one who did it'),
+  }),
+  body: 'reason',
+  speaker: 'from',
+  example: 'orc judge --task-id task_7 --claim 1 --completed false "The tests are missing."',
 })
 
 export const TASK_ACTIONS = [
@@ -343,6 +383,7 @@ export const BUILT_IN_COMMANDS = {
   answer,
   request_user_input: requestUserInput,
   user_response: userResponse,
+  judge,
   task_action: taskAction,
 } as const
 

@@ -18,6 +18,7 @@ export const ERROR_CODES = {
   RATE_LIMITED: 'Too many commands in too short a time',
   IDEMPOTENCY_CONFLICT: 'The idempotency key was used before, for another command',
   CONFLICT: 'The thing is in a state that does not allow this',
+  HALTED: 'A person stopped everything, and it has not gone on yet',
   RUNTIME_FAILED: 'The runtime could not carry out the action',
   RUNTIME_MISSING: 'What the runtime needs is not installed',
   PROGRAM_MISSING: 'The agent program is not installed',

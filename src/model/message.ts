@@ -35,6 +35,8 @@ export const TASK_MESSAGE_KINDS = [
   'needs_help',
   'failed',
   'cancelled',
+  /** A claim is to be judged. */
+  'review',
   /** All that was delegated has ended. */
   'children_ended',
 ] as const

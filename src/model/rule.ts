@@ -22,6 +22,7 @@ export const ACTIONS = {
   update_other_status: { silent: 'deny', summary: 'set the status of another agent' },
   read_log: { silent: 'deny', summary: 'read messages between other agents' },
   declare_checks: { silent: 'deny', summary: 'say by which commands the work it delegates is checked' },
+  choose_judge: { silent: 'deny', summary: 'say who judges the work it delegates' },
   query_state: { silent: 'allow', summary: 'ask who is active and what the team is doing' },
   broadcast: { silent: 'allow', summary: 'send one message to everyone it may write to' },
 } as const satisfies Record<string, { silent: Verdict; summary: string }>
@@ -33,6 +34,13 @@ export function isAction(word: string): word is Action {
   return Object.hasOwn(ACTIONS, word)
 }
 
+/** Who decides where something is asked, and how many of them must agree (C9). */
+export interface Approval {
+  /** Names of people; absent: everyone who may decide at all. */
+  readonly approvers?: readonly string[]
+  readonly quorum: number
+}
+
 /** The answer to "may they?", with the rule that gave it. */
 export interface Decision {
   readonly verdict: Verdict
@@ -42,6 +50,8 @@ export interface Decision {
   readonly line?: number
   /** Written for the agent that is refused: it follows `Message blocked: ` (S1.12). */
   readonly reason: string
+  /** With `ask`: whose word it takes, where that is said. */
+  readonly approval?: Approval
 }
 
 /** Agents by name; `*` stands for all. */
@@ -81,6 +91,8 @@ export interface Policy {
   readonly permissions: Permissions
   /** Line by path (`rules.forbid[0]`, `agents.Worker.send`), when the policy came from a file. */
   readonly lines: Readonly<Record<string, number>>
+  /** The same for those that ask: who decides. */
+  readonly approvals?: Readonly<Record<string, Approval>>
 }
 
 /** A token bucket: `burst` at once, refilled at `perMinute` (C18). */

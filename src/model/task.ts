@@ -59,11 +59,52 @@ export interface Question {
   seconds?: number
 }
 
-/** Why we believe, or don't, that the work is done: output of a check, words of a judge. */
+/** Who judges a claim: a model of orc.yaml, or an agent that reviews. */
+export interface Judge {
+  kind: 'model' | 'agent'
+  name: string
+}
+
+/** In the order in which a claim goes through them (C22). */
+export const VALIDATION_STEPS = ['schema', 'checks', 'judge'] as const
+export type ValidationStep = (typeof VALIDATION_STEPS)[number]
+
+/** `skipped`: there was nothing to do. `unavailable`: there was, and it could not be done; that never counts as passed. */
+export const EVIDENCE_OUTCOMES = ['passed', 'failed', 'skipped', 'unavailable'] as const
+export type EvidenceOutcome = (typeof EVIDENCE_OUTCOMES)[number]
+
+/** Why we believe, or don't, that the work is done. */
 export interface Evidence {
-  step: 'schema' | 'checks' | 'judge'
-  passed: boolean
+  claim: number
+  step: ValidationStep
+  outcome: EvidenceOutcome
+  /** For the worker, the judge and people. */
   text: string
+  at: number
+  /** Who judged. */
+  by?: string
+  findings?: Findings
+}
+
+/** What the checks of a claim came to. */
+export interface Findings {
+  checks: readonly CheckResult[]
+  /** What they looked at, where the worker's folder is a git repository. */
+  commit?: string
+  /** Not all of it was committed. */
+  dirty?: boolean
+}
+
+export interface CheckResult {
+  name: string
+  passed: boolean
+  /** Null when it did not end by itself. */
+  exitCode: number | null
+  /** How it ended, in words. */
+  why: string
+  /** The beginning and the end of what it printed. */
+  output: string
+  ms: number
 }
 
 /** A REPORT of completed that is being validated. */
@@ -72,6 +113,20 @@ export interface Claim {
   number: number
   result: string
   step: 'checks' | 'judge'
+  /** Once an agent was asked to judge it. */
+  review?: Review
+}
+
+export interface Review {
+  /** The reviewer's runtime has taken the last message about it. */
+  taken: boolean
+  reminders: number
+}
+
+export interface FailedAttempt {
+  attempt: number
+  at: number
+  why: string
 }
 
 /** One delegation, as it is stored. Times are milliseconds since the epoch. */
@@ -90,8 +145,7 @@ export interface Task {
   depth: number
   /** Names of the checks that a claim must pass. */
   checks: readonly string[]
-  /** Who judges a claim: `llm`, a reviewer's name, or nobody. */
-  judge: string | null
+  judge: Judge | null
   timeoutMs: number
   /** The first try and its retries (C7). */
   maxAttempts: number
@@ -99,6 +153,8 @@ export interface Task {
 
   state: TaskState
   attempt: number
+  /** The attempts before this one. */
+  failures: readonly FailedAttempt[]
   /** Grows with every accepted event; part of the keys of effects. */
   version: number
   acknowledgedAt: number | null
@@ -139,4 +195,9 @@ const ENDS: ReadonlySet<TaskState> = new Set(END_STATES)
 
 export function isEnd(state: TaskState): state is EndState {
   return ENDS.has(state)
+}
+
+/** The agent whose judgement the task waits for. */
+export function reviewerOf({ claim, judge }: Pick<Task, 'claim' | 'judge'>): string | null {
+  return claim?.review === undefined || judge === null ? null : judge.name
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { excerpt, FENCE_RULE, fence } from './fence.ts'
+import { excerpt } from '../model/excerpt.ts'
+import { FENCE_RULE, fence } from './fence.ts'
 import type { Asking } from './judge.ts'
 import type { ModelFailure, Models, ObjectCall } from './model.ts'
 

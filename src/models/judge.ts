@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { excerpt, FENCE_RULE, fence } from './fence.ts'
+import { excerpt } from '../model/excerpt.ts'
+import { FENCE_RULE, fence } from './fence.ts'
 import type { ModelFailure, Models, ObjectCall, Spending } from './model.ts'
 
 /** S2.11, in the seed's words. */

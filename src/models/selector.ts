@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import { excerpt, FENCE_RULE, fence } from './fence.ts'
+import { excerpt } from '../model/excerpt.ts'
+import { FENCE_RULE, fence } from './fence.ts'
 import type { Asking } from './judge.ts'
 import { type Candidate, matchAgents } from './keywords.ts'
 import type { ModelFailure, Models, ObjectCall } from './model.ts'
@@ -51,13 +52,14 @@ export function selectPrompt(
 
 /** Who is needed for a task: a model's choice, or without one (or when it is away) a match of words. */
 export async function selectAgents(
-  models: Models,
+  models: Models | undefined,
   model: string | undefined,
   { task, available }: { task: string; available: readonly Candidate[] },
   asking: Asking = {},
 ): Promise<Selected> {
   if (available.length === 0) return { ids: [], why: 'Nobody is available.', by: 'keywords', unknown: [] }
-  if (model === undefined) return { ...matchAgents(task, available), by: 'keywords', unknown: [] }
+  if (model === undefined || models === undefined)
+    return { ...matchAgents(task, available), by: 'keywords', unknown: [] }
   const answer = await models.generateObject({
     model,
     schema: Selection,

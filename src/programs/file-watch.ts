@@ -1,6 +1,8 @@
 import { type FSWatcher, statSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 
+const UNWATCHED_LOOK_MS = 1000
+
 export interface FileWatch {
   /** Watches the file that is at the path now for writes, wherever it is moved to. */
   attach(): void
@@ -23,15 +25,23 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
   let folderWatch: { path: string; inode: bigint; watcher: FSWatcher } | undefined
   let fileWatch: FSWatcher | undefined
   let closed = false
+  let looking: NodeJS.Timeout | undefined
+
+  /** The system has no watch left for us, say: then it is looked at now and then. */
+  function fail(error: unknown) {
+    if (closed || looking !== undefined) return
+    looking = setInterval(changed, UNWATCHED_LOOK_MS).unref()
+    failed(error)
+  }
 
   function open(path: string, heard: (kind: string, name: string | null) => void): FSWatcher | undefined {
     try {
       const watcher = watch(path, { persistent: false }, heard)
-      watcher.on('error', failed)
+      watcher.on('error', fail)
       return watcher
     } catch (error) {
       // Gone again between the look and the watch: the next event tells.
-      if (!isMissing(error)) failed(error)
+      if (!isMissing(error)) fail(error)
       return undefined
     }
   }
@@ -64,6 +74,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
     },
     close() {
       closed = true
+      clearInterval(looking)
       fileWatch?.close()
       folderWatch?.watcher.close()
     },

@@ -8,6 +8,8 @@ import type { AgentStart, Arrival, Session, SessionPort, Turn } from '../runtime
  */
 export interface Program {
   readonly name: string
+  /** A new process can take up the conversation of an earlier one. */
+  readonly resumes: boolean
   check(settings: unknown): SettingsProblem[]
   /** Writes the files it needs and says what to run. Throws an AppError when the program is not there. */
   launch(order: LaunchOrder): Promise<Launch>
@@ -45,7 +47,7 @@ export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd
 /** What the tmux runtime does itself: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
-  'state' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook'
+  'state' | 'heardLate' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook'
 > & {
   /** The program's process ended. */
   exited(evidence: string): void
@@ -57,7 +59,7 @@ export type ProgramSession = Pick<
 export interface Pane {
   /** The program's main process. */
   readonly pid: number
-  /** The last line of a text of ours that an earlier service pasted and was killed before it entered it. */
+  /** The last line of a text of ours that was pasted and is not entered yet. */
   readonly unsent?: string | undefined
   /** The file that everything the program prints is appended to, for programs without a transcript. Starts it. */
   log(): Promise<string>
@@ -100,6 +102,8 @@ export interface PasteManner {
   /** Enter is pressed once more when the text still stands in the input box after that long. */
   evidenceMs: number
   patienceMs: number
+  /** How long the program's word for its state may lag behind an Enter, where it is not read off the screen. */
+  lagMs?: number
   /** Aborts when the text is no longer wanted: then it is not written, unless it has been. */
   gone?: AbortSignal | undefined
 }

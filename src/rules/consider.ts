@@ -1,4 +1,11 @@
-import { ACTIONS, type Action, type Decision, type Preset, type Verdict } from '../model/rule.ts'
+import {
+  ACTIONS,
+  type Action,
+  type Approval,
+  type Decision,
+  type Preset,
+  type Verdict,
+} from '../model/rule.ts'
 import { type CompiledRule, findParty, isOperator, oversees, type Party, type Rules } from './compile.ts'
 
 /** One rule looked at. The first step with a verdict decides; deciding and explaining both read these. */
@@ -7,6 +14,7 @@ export interface Step {
   readonly line?: number
   readonly verdict?: Verdict
   readonly reason: string
+  readonly approval?: Approval
 }
 
 const NAMES_SHOWN = 20
@@ -159,9 +167,15 @@ function unknown(rules: Rules, name: string): Step {
   return { rule: 'built-in: unknown agent', verdict: 'deny', reason }
 }
 
-function at(rules: Rules, path: string, step: Omit<Step, 'rule' | 'line'>): Step {
+function at(rules: Rules, path: string, step: Omit<Step, 'rule' | 'line' | 'approval'>): Step {
   const line = rules.policy.lines[path]
-  return { rule: path, ...(line !== undefined && { line }), ...step }
+  const approval = step.verdict === 'ask' ? rules.policy.approvals?.[path] : undefined
+  return {
+    rule: path,
+    ...(line !== undefined && { line }),
+    ...step,
+    ...(approval !== undefined && { approval }),
+  }
 }
 
 /** Steps always end with a verdict: the preset's, or what is built in. */

@@ -1,4 +1,4 @@
-import type { Action, Decision, Verdict } from '../model/rule.ts'
+import type { Action, Approval, Decision, Verdict } from '../model/rule.ts'
 import { findParty, type Rules } from './compile.ts'
 import { considerAction, considerSend, firstVerdict } from './consider.ts'
 
@@ -26,9 +26,22 @@ export function decideAction(rules: Rules, agent: string, action: Action, target
 
 const WEIGHT: Record<Verdict, number> = { deny: 2, ask: 1, allow: 0 }
 
-/** Where several must agree, as for an urgent message: any denial denies, any question asks. The earlier wins a tie. */
+/**
+ * Where several must agree, as for an urgent message: any denial denies, any question asks. Of two questions the one
+ * that wants more approvals counts, then the one that names approvers. The earlier wins a tie.
+ */
 export function strictest(first: Decision, ...others: Decision[]): Decision {
-  return others.reduce((a, b) => (WEIGHT[b.verdict] > WEIGHT[a.verdict] ? b : a), first)
+  return others.reduce((a, b) => (isStricter(b, a) ? b : a), first)
+}
+
+function isStricter(one: Decision, other: Decision): boolean {
+  if (one.verdict !== other.verdict) return WEIGHT[one.verdict] > WEIGHT[other.verdict]
+  return one.verdict === 'ask' && wantsMore(one.approval, other.approval)
+}
+
+export function wantsMore(one: Approval | undefined, other: Approval | undefined): boolean {
+  const more = (one?.quorum ?? 1) - (other?.quorum ?? 1)
+  return more === 0 ? one?.approvers !== undefined && other?.approvers === undefined : more > 0
 }
 
 /** Whose messages show in the log that `agent` reads: everyone's, or those of the agents named, itself among them. */

@@ -53,7 +53,8 @@ export function environmentOf(order: EnvironmentOrder): Record<string, string> {
   }
 }
 
-function passedOn(from: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
+/** What of it any program may have that is started for an agent. */
+export function passedOn(from: Readonly<NodeJS.ProcessEnv>): Record<string, string> {
   const passed: Record<string, string> = {}
   for (const [name, value] of Object.entries(from)) {
     const isPassed = VARIABLE.test(name) && !NOT_PASSED_ON.some((pattern) => pattern.test(name))

@@ -11,6 +11,8 @@ export interface Runtime {
   check(agent: AgentSettings): SettingsProblem[]
   /** Starts the agent, or finds it again when `kept` says that it is still running. */
   start(agent: AgentStart, port: SessionPort): Promise<Session>
+  /** The same, but only finds it: gives nothing, and starts nothing, unless it is still running. */
+  find?(agent: AgentStart, port: SessionPort): Promise<Session | undefined>
   /** Ends what an earlier session left running, known by what it kept: the agent is gone, or run otherwise now. */
   discard?(kept: unknown): Promise<void>
   /** Lets go of what the runtime itself holds. Agents that can outlive the service go on. */
@@ -144,6 +146,10 @@ export type Whereabouts = 'submitted' | 'absent' | 'unknown'
 /** One running agent. */
 export interface Session {
   readonly state: SessionState
+  /** A new process took up an earlier one's conversation; what that one took and had not written down is lost to it. */
+  readonly isResumed?: boolean
+  /** What it says is read from a file, and so may be heard a moment after the end of its turn. */
+  readonly heardLate?: boolean
   /**
    * Puts text before the agent as its next turn. Only called while it is idle, one at a time. When `gone` aborts before
    * anything was written, it is `queued`; what was written is finished.

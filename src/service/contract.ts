@@ -1,19 +1,27 @@
 import { z } from 'zod'
 import { AUDIT_CLASSES } from '../model/audit-entry.ts'
 import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
-import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
+import { HUMAN_DECISIONS, HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
 import { DELIVERY_STATES, PRIORITIES, TASK_MESSAGE_KINDS } from '../model/message.ts'
 import { ACTIONS, type Action, VERDICTS } from '../model/rule.ts'
-import { QUESTION_KINDS, TASK_STATES, TASK_TIMERS } from '../model/task.ts'
+import {
+  EVIDENCE_OUTCOMES,
+  QUESTION_KINDS,
+  TASK_STATES,
+  TASK_TIMERS,
+  VALIDATION_STEPS,
+} from '../model/task.ts'
+import { TaskEventSchema } from './task-event.ts'
 
 /**
  * The HTTP API as one table: the server's routes, the OpenAPI document and the typed client are all read off it.
- * `who`: `anyone` needs no token, `token` any valid one, `operator` the operator's.
+ * `who`: `anyone` needs no token, `token` any valid one, `person` that of a person, `operator` that of one who may
+ * change things; whoever may only look may use its GETs.
  */
 export interface Route {
   method: 'get' | 'post' | 'delete'
   path: string
-  who: 'anyone' | 'token' | 'operator'
+  who: 'anyone' | 'token' | 'person' | 'operator'
   summary: string
   query?: z.ZodObject
   body?: z.ZodType
@@ -125,6 +133,43 @@ export const AgentSchema = z.object({
   updated_at: z.string(),
 })
 
+export const SpentSchema = z.object({
+  answers: z.number().describe('How often a model answered'),
+  input: z.number().describe('In tokens, like the next three'),
+  output: z.number(),
+  cache_read: z.number(),
+  cache_write: z.number(),
+  cost: z.number().describe('In the currency of the prices in orc.yaml'),
+  unpriced: z.number().describe('Answers of models without a price, not in the cost'),
+})
+
+export const EvidenceSchema = z.object({
+  claim: z.number().describe('Which report of completed it is about, from 1'),
+  step: z.enum(VALIDATION_STEPS),
+  outcome: z
+    .enum(EVIDENCE_OUTCOMES)
+    .describe(
+      'skipped: there was nothing to do; unavailable: it could not be done, so that nothing has passed',
+    ),
+  text: z.string(),
+  at: z.string(),
+  by: z.string().optional().describe('Who judged'),
+  commit: z.string().optional().describe('What the checks looked at'),
+  dirty: z.boolean().optional().describe('Not all of it was committed'),
+  checks: z
+    .array(
+      z.object({
+        name: z.string(),
+        passed: z.boolean(),
+        exit_code: z.number().optional().describe('Absent when it did not end by itself'),
+        why: z.string(),
+        output: z.string().describe('The beginning and the end of it'),
+        ms: z.number(),
+      }),
+    )
+    .optional(),
+})
+
 export const TaskSchema = z.object({
   id: z.string(),
   parent: z.string().optional().describe("The delegator's own task that it serves"),
@@ -144,6 +189,9 @@ export const TaskSchema = z.object({
   waits_for: z.array(z.string()).describe('For what, and on whom; nothing for one that has ended'),
   result: z.string().optional(),
   reason: z.string().optional().describe('Why it ended'),
+  spent: SpentSchema.optional().describe(
+    'On models for this task, by agents and by the service, as far as is known',
+  ),
 })
 
 export const HumanRequestSchema = z.object({
@@ -153,15 +201,55 @@ export const HumanRequestSchema = z.object({
   asker: z.string(),
   question: z.string(),
   reason: z.string(),
+  task_id: z.string().optional().describe('The task that asks'),
+  choices: names.optional().describe('What can be answered, by number (from 1) or text'),
+  default: z.string().optional().describe('What an empty answer means; it never counts by itself'),
+  allow_other: z.boolean().optional().describe('Other answers than the choices will do as well'),
   action: z
     .object({ type: z.string(), fields: z.record(z.string(), z.unknown()), hash: z.string() })
     .optional()
-    .describe('The exact command that is held'),
+    .describe('The exact command that is held, as it stands now'),
+  modified: z
+    .object({
+      by: z.string(),
+      changes: z.record(z.string(), z.object({ from: z.unknown().optional(), to: z.unknown().optional() })),
+    })
+    .optional()
+    .describe('A person changed the command since it was asked about'),
+  approvers: names.optional().describe('Whose approval counts; without it, that of everyone who may decide'),
+  quorum: z.number().describe('How many different people must approve'),
+  approvals: z
+    .array(z.object({ by: z.string(), at: z.string(), comment: z.string().optional() }))
+    .describe('Those given so far to this very command'),
+  decisions: z
+    .array(z.enum(HUMAN_DECISIONS))
+    .describe('What the caller may say to it; nothing once it is decided'),
   created_at: z.string(),
   expires_at: z.string(),
   decided_at: z.string().optional(),
   decided_by: z.string().optional(),
   comment: z.string().optional(),
+})
+
+export const HaltSchema = z
+  .object({ by: z.string(), at: z.string(), reason: z.string().optional() })
+  .describe('Everything is stopped: by whom, since when and why. POST /api/v1/go ends it')
+
+export const WebhookStateSchema = z.object({
+  name: z.string(),
+  url: z.string().describe('Without its path, which may be a secret'),
+  format: z.enum(['json', 'slack']),
+  events: z.array(z.string()),
+  state: z
+    .enum(['active', 'failing', 'dead'])
+    .describe('dead: it took nothing for a day, or is gone; nothing is sent until a test succeeds'),
+  pending: z.number().describe('Events that wait to be sent'),
+  sent: z.number(),
+  dropped: z.number(),
+  sent_at: z.string().optional(),
+  failing_since: z.string().optional(),
+  next_attempt_at: z.string().optional(),
+  last_error: z.string().optional(),
 })
 
 export const AuditEntrySchema = z.object({
@@ -215,7 +303,10 @@ export const ROUTES = {
     path: '/healthz',
     who: 'anyone',
     summary: 'Whether the service is up',
-    answer: z.object({ status: z.literal('ok') }),
+    answer: z.object({
+      status: z.literal('ok'),
+      halted: z.literal(true).optional().describe('A person has stopped everything'),
+    }),
   },
   command: {
     method: 'post',
@@ -270,6 +361,55 @@ export const ROUTES = {
     summary: 'Stop the service; its agents end with it, or go on in their terminals until it is back',
     body: z.object({ agents: z.enum(['end', 'leave']).default('end') }),
     answer: z.object({ status: z.literal('stopping'), pid: z.number() }),
+  },
+  halt: {
+    method: 'post',
+    path: '/api/v1/halt',
+    who: 'operator',
+    summary:
+      'Stop everything at once: busy agents are interrupted, nothing is delivered, started or timed until POST /api/v1/go',
+    body: z.object({ reason: z.string().trim().min(1).max(500).optional() }),
+    answer: z.object({
+      status: z.literal('halted'),
+      already: z.boolean().describe('It was so before; who was still busy was interrupted once more'),
+      halt: HaltSchema,
+      interrupts: z
+        .array(z.object({ agent: z.string(), stopped: z.boolean(), evidence: z.string() }))
+        .describe('Whether the turn of each busy agent truly ended'),
+    }),
+  },
+  go: {
+    method: 'post',
+    path: '/api/v1/go',
+    who: 'operator',
+    summary: 'Let everything go on after POST /api/v1/halt; clocks have the time left that they had',
+    body: z.object({}),
+    answer: z.object({
+      status: z.literal('going'),
+      halt: HaltSchema.optional().describe('What ended; absent when nothing was stopped'),
+      lasted_seconds: z.number().optional(),
+      told: z.array(z.string()).describe('Agents that were interrupted or refused, and are told to go on'),
+    }),
+  },
+  webhooks: {
+    method: 'get',
+    path: '/api/v1/webhooks',
+    who: 'operator',
+    summary: 'The webhooks of orc.yaml: what waits, what was sent, what went wrong',
+    answer: z.object({ webhooks: z.array(WebhookStateSchema) }),
+  },
+  testWebhook: {
+    method: 'post',
+    path: '/api/v1/webhooks/{name}/test',
+    who: 'operator',
+    summary: 'Post one event webhook.test now; with its success a dead webhook is used again',
+    body: z.object({}),
+    answer: z.object({
+      sent: z.boolean(),
+      status: z.number().optional(),
+      error: z.string().optional(),
+      webhook: WebhookStateSchema,
+    }),
   },
   messages: {
     method: 'get',
@@ -347,14 +487,70 @@ export const ROUTES = {
     answer: TaskSchema.extend({
       context: z.record(z.string(), z.unknown()),
       checks: z.array(z.string()),
-      evidence: z.array(
-        z.object({ step: z.enum(['schema', 'checks', 'judge']), passed: z.boolean(), text: z.string() }),
-      ),
+      judge: z.object({ kind: z.enum(['model', 'agent']), name: z.string() }).optional(),
+      attempts: z
+        .array(z.object({ attempt: z.number(), at: z.string(), why: z.string() }))
+        .describe('Those that failed, and why'),
+      claim: z
+        .object({ number: z.number(), step: z.enum(['checks', 'judge']), result: z.string() })
+        .optional()
+        .describe('A report of completed that is being validated'),
+      evidence: z.array(EvidenceSchema),
+      spending: z
+        .array(SpentSchema.extend({ agent: z.string() }))
+        .describe('The same as spent, by who spent it'),
+      spent_below: SpentSchema.optional().describe('On all that was delegated for it'),
       questions: z.array(
         z.object({ id: z.string(), kind: z.enum(QUESTION_KINDS), to: z.string(), text: z.string() }),
       ),
       children: z.array(TaskSchema),
       messages: z.array(MailSchema),
+    }),
+  },
+  taskEvents: {
+    method: 'get',
+    path: '/api/v1/tasks/{id}/events',
+    who: 'token',
+    summary:
+      'What happens in a task and below it, from its beginning to its end; Last-Event-ID resumes without a gap',
+    query: z.object({ after: z.coerce.number<number | string>().int().min(0).optional() }),
+    answer: TaskEventSchema,
+    type: 'text/event-stream',
+  },
+  trace: {
+    method: 'get',
+    path: '/api/v1/tasks/{id}/trace',
+    who: 'token',
+    summary: 'The exact flow of a task and all below it: messages, questions to people, verdicts, attempts',
+    query: z.object({ limit: count(100_000).default(10_000) }),
+    answer: z.object({
+      task: TaskSchema,
+      tasks: z.array(TaskSchema),
+      steps: z.array(TaskEventSchema),
+      more: z.boolean().describe('There are more steps than the limit'),
+    }),
+  },
+  ask: {
+    method: 'post',
+    path: '/api/v1/asks',
+    who: 'operator',
+    summary:
+      'Ask the team: who is needed is chosen, and the root agent gets a task. The same Idempotency-Key asks once',
+    body: z.object({
+      question: z.string(),
+      agent: z
+        .string()
+        .optional()
+        .describe('Who answers; else the only agent without a parent, else one is chosen'),
+    }),
+    limit: 1024 * 1024,
+    answer: z.object({
+      task_id: z.string(),
+      root: z.string(),
+      chosen: names.describe('Who may be needed besides; nobody is a valid choice'),
+      why: z.string(),
+      by: z.enum(['model', 'keywords']),
+      unknown: names.describe('What the model named that is not there'),
     }),
   },
   humanRequests: {
@@ -365,14 +561,33 @@ export const ROUTES = {
     query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
     answer: z.object({ requests: z.array(HumanRequestSchema) }),
   },
+  humanRequest: {
+    method: 'get',
+    path: '/api/v1/human-requests/{id}',
+    who: 'token',
+    summary: 'One request to people; an agent sees its own',
+    answer: HumanRequestSchema,
+  },
   decide: {
     method: 'post',
     path: '/api/v1/human-requests/{id}/verdict',
-    who: 'operator',
-    summary: 'Approve, reject or answer; the asker is told either way',
+    who: 'person',
+    summary: 'Approve, reject, change or answer; the asker is told either way',
     body: z.object({
-      decision: z.enum(['approve', 'reject', 'answer']),
-      comment: z.string().max(10_000).optional(),
+      decision: z.enum(HUMAN_DECISIONS),
+      comment: z.string().max(10_000).optional().describe('The answer, or a remark that the asker is told'),
+      fields: z
+        .record(z.string(), z.unknown())
+        .optional()
+        .describe(
+          'With modify: the fields of the held command that are to be otherwise; null takes one away',
+        ),
+      hash: z
+        .string()
+        .regex(/^[0-9a-fA-F]{8,64}$/)
+        .optional()
+        .describe('Of the command that was looked at, at least its first 8 characters: no other is approved'),
+      insist: z.boolean().optional().describe('The answer counts, whatever a model thinks of it'),
     }),
     answer: z.object({ request: HumanRequestSchema, receipt: ReceiptSchema.optional() }),
   },
@@ -413,6 +628,7 @@ export const ROUTES = {
         loaded_at: z.string(),
         problem: z.string().optional(),
       }),
+      halt: HaltSchema.optional(),
       agents: z.array(AgentSchema),
       deliveries: z.array(DeliveryCountSchema),
       open_requests: z.number(),
@@ -446,6 +662,10 @@ export const ROUTES = {
         rule: z.string(),
         line: z.number().optional(),
         reason: z.string(),
+        approval: z
+          .object({ approvers: names.optional(), quorum: z.number() })
+          .optional()
+          .describe('With ask: whose word it takes'),
       }),
       steps: z.array(
         z.object({
@@ -463,22 +683,30 @@ export const ROUTES = {
     who: 'operator',
     summary: 'The valid tokens by id; never the tokens themselves',
     answer: z.object({
-      tokens: z.array(z.object({ id: z.string(), agent: z.string(), created_at: z.string() })),
+      tokens: z.array(
+        z.object({
+          id: z.string(),
+          agent: z.string().describe('Whose it is: the name of an agent or a person, or operator'),
+          kind: z.enum(['agent', 'person', 'operator']),
+          created_at: z.string(),
+        }),
+      ),
     }),
   },
   mintToken: {
     method: 'post',
     path: '/api/v1/tokens',
     who: 'operator',
-    summary: 'Make a token for an agent; it is shown this once',
-    body: z.object({ agent: z.string() }),
+    summary:
+      "Make a token for an agent; it is shown this once. Those of people only the operator's own token makes",
+    body: z.object({ agent: z.string().describe('An agent, a person of orc.yaml, or operator') }),
     answer: z.object({ id: z.string(), agent: z.string(), token: z.string() }),
   },
   revokeTokens: {
     method: 'delete',
     path: '/api/v1/tokens/{which}',
     who: 'operator',
-    summary: 'Revoke a token by its id, or all tokens of an agent, at once',
+    summary: 'Revoke a token by its id, or all tokens of an agent or person, at once',
     answer: z.object({ revoked: z.number() }),
   },
   echo: {
@@ -543,3 +771,4 @@ export type AnswerOf<Name extends RouteName> = z.output<Table[Name]['answer']>
 export type ReceiptAnswer = z.output<typeof ReceiptSchema>
 export type MailAnswer = z.output<typeof MailSchema>
 export type AuditEntryAnswer = z.output<typeof AuditEntrySchema>
+export type { TaskEvent } from './task-event.ts'

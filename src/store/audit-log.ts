@@ -1,5 +1,6 @@
 import type { AuditClass, AuditEntry } from '../model/audit-entry.ts'
-import type { ChainHead, Reader, SealedEntry, Store, Tx } from './store.ts'
+import { parseId } from '../model/identifier.ts'
+import type { ChainHead, Reader, SealedEntry, SqlValue, Store, Tx } from './store.ts'
 
 export interface AuditRow {
   chain: string
@@ -15,33 +16,49 @@ export interface AuditRow {
   hash: string
 }
 
+/** So many entries in one statement; what is left over is written one by one, so that there are two statements in all. */
+const ROWS = 16
+const COLUMNS = 'chain, seq, at, type, class, actor, subject, text, confidence, data, hash, root'
+const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+const INSERT_ONE = `INSERT INTO audit (${COLUMNS}) VALUES ${ROW}`
+const INSERT_MANY = `INSERT INTO audit (${COLUMNS}) VALUES ${Array.from({ length: ROWS }, () => ROW).join(', ')}`
+
 export async function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): Promise<void> {
   if (sealed.length === 0) return
-  for (const { entry, dataJson } of sealed) {
-    await tx.run(
-      `INSERT INTO audit (chain, seq, at, type, class, actor, subject, text, confidence, data, hash)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-      [
-        entry.chain,
-        entry.seq,
-        Date.parse(entry.at),
-        entry.type,
-        entry.class,
-        entry.actor,
-        entry.subject ?? null,
-        entry.text,
-        entry.confidence ?? null,
-        dataJson,
-        entry.hash,
-      ],
-    )
+  const whole = sealed.length - (sealed.length % ROWS)
+  for (let at = 0; at < whole; at += ROWS) {
+    await tx.run(INSERT_MANY, sealed.slice(at, at + ROWS).flatMap(columnsOf))
   }
+  for (const one of sealed.slice(whole)) await tx.run(INSERT_ONE, columnsOf(one))
   // The head stands outside the log, so that a log cut off at its end is noticed.
   await tx.run(
     `INSERT INTO audit_heads (chain, seq, hash) VALUES (?, ?, ?)
      ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
     [head.chain, head.seq, head.hash],
   )
+}
+
+function columnsOf({ entry, dataJson }: SealedEntry): SqlValue[] {
+  return [
+    entry.chain,
+    entry.seq,
+    Date.parse(entry.at),
+    entry.type,
+    entry.class,
+    entry.actor,
+    entry.subject ?? null,
+    entry.text,
+    entry.confidence ?? null,
+    dataJson,
+    entry.hash,
+    rootIn(entry),
+  ]
+}
+
+/** The tree of tasks that an entry is about: a copy of what its data says, to find the entries of a tree by. */
+function rootIn({ data }: AuditEntry): number | null {
+  const root = data?.root
+  return typeof root === 'string' ? (parseId('task', root) ?? null) : null
 }
 
 export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {
@@ -148,6 +165,19 @@ export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<Audi
     ...params,
     query.limit,
   ])
+}
+
+/** What was said and done in a tree of tasks, oldest first. */
+export async function readTree(
+  store: Pick<Store, 'daemon' | 'all'>,
+  root: number,
+  { after, limit }: { after: number; limit: number },
+): Promise<ReadEntry[]> {
+  const rows = await store.all<AuditRow>(
+    'SELECT * FROM audit WHERE root = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?',
+    [root, store.daemon, after, limit],
+  )
+  return rows.map(toEntry)
 }
 
 /** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */

@@ -1,4 +1,4 @@
-import type { DeliveryState } from '../model/message.ts'
+import type { DeliveryState, TaskMessageKind } from '../model/message.ts'
 import type { Mail, MailRow } from './messages.ts'
 import { isIntact, toMail } from './messages.ts'
 import type { Reader, Tx } from './store.ts'
@@ -85,14 +85,24 @@ export async function withdrawQueued(
   agent: string,
   task: number,
   evidence: string,
+  kind?: TaskMessageKind,
 ): Promise<number[]> {
-  const rows = await tx.all<{ message: number }>(
-    `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ?
-      WHERE recipient = ? AND ${OPEN} AND state = 'queued'
-        AND message IN (SELECT seq FROM messages WHERE task = ?) RETURNING message`,
-    [tx.now, evidence, agent, task],
+  const ofKind = kind === undefined ? '' : 'AND m.kind = ?'
+  // By the few messages of the task: the mailbox may be long.
+  const queued = await tx.all<{ message: number }>(
+    `SELECT d.message FROM messages AS m
+       JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
+      WHERE m.task = ? AND m.recipient = ? AND d.state = 'queued' ${ofKind} ${tx.lockRow}`,
+    [task, agent, ...(kind === undefined ? [] : [kind])],
   )
-  return rows.map((row) => row.message)
+  for (const { message } of queued) {
+    await tx.run(
+      `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ?
+        WHERE recipient = ? AND message = ?`,
+      [tx.now, evidence, agent, message],
+    )
+  }
+  return queued.map(({ message }) => message)
 }
 
 /** From where a step back is possible: what the agent has surely taken is never doubted again. */
@@ -145,6 +155,17 @@ export async function doubtfulDeliveries(reader: Reader, agent: string): Promise
     `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND claimed_until IS NULL
        AND state IN ('written', 'uncertain') ORDER BY message`,
     [agent],
+  )
+  return rows.map((row) => row.message)
+}
+
+/** What an agent took after the last message that it answered. */
+export async function unansweredDeliveries(reader: Reader, agent: string): Promise<number[]> {
+  const rows = await reader.all<{ message: number }>(
+    `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND state = 'submitted' AND message >
+       COALESCE((SELECT message FROM deliveries WHERE recipient = ? AND state = 'read'
+                  ORDER BY message DESC LIMIT 1), 0) ORDER BY message`,
+    [agent, agent],
   )
   return rows.map((row) => row.message)
 }

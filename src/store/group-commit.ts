@@ -139,10 +139,12 @@ export function startGroupCommit(options: GroupCommitOptions) {
   }
 
   return {
-    write<T>(work: Work<T>): Promise<T> {
+    write<T>(work: Work<T>, place?: 'first'): Promise<T> {
       if (closed) return Promise.reject(new AppError('SERVICE_STOPPING', 'The store is closing'))
       return new Promise<T>((resolve, reject) => {
-        queue.push({ work, resolve: resolve as (value: unknown) => void, reject })
+        const waiting: Waiting = { work, resolve: resolve as (value: unknown) => void, reject }
+        if (place === 'first') queue.unshift(waiting)
+        else queue.push(waiting)
         schedule()
       })
     },

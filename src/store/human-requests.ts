@@ -18,21 +18,30 @@ export interface HumanRequestRow {
   decided_at: number | null
   decided_by: string | null
   comment: string | null
+  /** What may be answered, as JSON. */
+  form: string
+  /** Names of those whose approval counts, as JSON; null: everyone's who may decide. */
+  approvers: string | null
+  quorum: number
+  /** What was asked about first, where a person has changed the action since. */
+  asked_action: string | null
+  modified_by: string | null
 }
 
 export type NewHumanRequest = Pick<
   HumanRequestRow,
   'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
-> & {
-  /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
-  id?: number
-}
+> &
+  Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum'>> & {
+    /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
+    id?: number
+  }
 
 export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Promise<number> {
   const id = request.id ?? (await tx.nextKey('req'))
   await tx.run(
     `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
-       created_at, expires_at) VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?)`,
+       created_at, expires_at, form, approvers, quorum) VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       id,
       request.kind,
@@ -45,6 +54,9 @@ export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Prom
       request.context,
       tx.now,
       request.expires_at,
+      request.form ?? '{}',
+      request.approvers ?? null,
+      request.quorum ?? 1,
     ],
   )
   return id
@@ -54,15 +66,54 @@ export async function findHumanRequest(reader: Reader, id: number): Promise<Huma
   return await reader.get<HumanRequestRow>('SELECT * FROM human_requests WHERE id = ?', [id])
 }
 
-/** The open request of that purpose with exactly this context. */
-export async function findOpenRequest(
+/** The same for a verdict: until the transaction ends, no other daemon decides on it or counts its approvals. */
+export async function lockHumanRequest(tx: Tx, id: number): Promise<HumanRequestRow | undefined> {
+  const [row] = await tx.all<HumanRequestRow>(
+    'UPDATE human_requests SET state = state WHERE id = ? RETURNING *',
+    [id],
+  )
+  return row
+}
+
+/** A person changed the action that an open request is about; what was asked first stays on record. */
+export async function modifyHumanRequest(
+  tx: Tx,
+  { id, action: before, asked_action }: HumanRequestRow,
+  changed: Pick<
+    HumanRequestRow,
+    'action' | 'action_hash' | 'question' | 'approvers' | 'quorum' | 'modified_by'
+  >,
+): Promise<void> {
+  await tx.run(
+    `UPDATE human_requests SET action = ?, action_hash = ?, question = ?, approvers = ?, quorum = ?, modified_by = ?,
+       asked_action = ? WHERE id = ? AND state = 'open'`,
+    [
+      changed.action,
+      changed.action_hash,
+      changed.question,
+      changed.approvers,
+      changed.quorum,
+      changed.modified_by,
+      asked_action ?? before,
+      id,
+    ],
+  )
+}
+
+/** Which question of which task a request carries, as the column `context` keeps it. */
+export function questionContext(task: string, question: string): string {
+  return JSON.stringify({ task, question })
+}
+
+/** The open request that carries this question of this task. */
+export async function findOpenQuestion(
   reader: Reader,
-  purpose: string,
-  context: string,
+  task: string,
+  question: string,
 ): Promise<HumanRequestRow | undefined> {
   return await reader.get<HumanRequestRow>(
-    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = ? AND context = ?`,
-    [purpose, context],
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'task' AND context = ?`,
+    [questionContext(task, question)],
   )
 }
 

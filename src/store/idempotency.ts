@@ -1,4 +1,4 @@
-import type { Tx } from './store.ts'
+import type { Reader, Tx } from './store.ts'
 
 export interface StoredReceipt {
   /** Of the command that came with the key, so that the same key with another command is noticed. */
@@ -8,11 +8,11 @@ export interface StoredReceipt {
 
 /** Keys are kept for good, like the messages: an effect is never repeated, however late the repetition comes (C25). */
 export async function findReceipt(
-  tx: Tx,
+  reader: Reader,
   principal: string,
   key: string,
 ): Promise<StoredReceipt | undefined> {
-  return await tx.get<StoredReceipt>(
+  return await reader.get<StoredReceipt>(
     'SELECT digest, receipt FROM idempotency WHERE principal = ? AND key = ?',
     [principal, key],
   )

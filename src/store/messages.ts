@@ -221,6 +221,21 @@ export async function mailOfTask(reader: Reader, task: number): Promise<Mail[]> 
   return rows.map(toMail)
 }
 
+/** How far each message of a tree of tasks has come. */
+export async function deliveriesOfTree(
+  reader: Reader,
+  root: number,
+): Promise<{ id: string; state: DeliveryState; attempts: number }[]> {
+  const rows = await reader.all<{ seq: number; state: DeliveryState; attempts: number }>(
+    `SELECT m.seq, d.state, d.attempts
+       FROM tasks t JOIN messages m ON m.task = t.id
+       JOIN deliveries d ON d.recipient = m.recipient AND d.message = m.seq
+      WHERE t.root = ? ORDER BY m.seq`,
+    [root],
+  )
+  return rows.map(({ seq, state, attempts }) => ({ id: formatId('msg', seq), state, attempts }))
+}
+
 /** Those of the messages that are about a task. */
 export async function tasksOfMessages(
   reader: Reader,

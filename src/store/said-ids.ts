@@ -20,3 +20,15 @@ export async function rememberedIds(reader: Reader, name: string): Promise<strin
   )
   return rows.map(({ ref }) => ref)
 }
+
+export async function rememberedBy(
+  reader: Reader,
+  speaker: string,
+  name: string,
+): Promise<string | undefined> {
+  const row = await reader.get<{ ref: string }>('SELECT ref FROM said_ids WHERE name = ? AND speaker = ?', [
+    name,
+    speaker,
+  ])
+  return row?.ref
+}

@@ -29,6 +29,8 @@ export interface Tx extends Reader {
   readonly skipLocked: string
   /** Appended to a SELECT of what must not change until this transaction ends. */
   readonly lockShared: string
+  /** Appended to a SELECT of what this transaction is going to change: others wait until it has. */
+  readonly lockRow: string
 }
 
 /** May be run again if the batch it shares fails, so it must touch nothing but its transaction. */
@@ -38,8 +40,11 @@ export interface Store extends Reader {
   readonly engine: 'sqlite' | 'postgres'
   /** This daemon's name: its chain in the audit, and the owner of the agents it started. */
   readonly daemon: string
-  /** Resolves when the work is on disk; works are committed in the order they came, many to one sync. */
-  write<T>(work: Work<T>): Promise<T>
+  /**
+   * Resolves when the work is on disk; works are committed in the order they came, many to one sync. `first`: ahead of
+   * all that wait, for what stops them.
+   */
+  write<T>(work: Work<T>, place?: 'first'): Promise<T>
   /** Rows one by one, without holding them all in memory. */
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
   /** Called with the entries of each commit, in order. Returns the way to stop. */
@@ -56,6 +61,7 @@ export interface Connection extends Reader {
   readonly engine: 'sqlite' | 'postgres'
   readonly skipLocked: string
   readonly lockShared: string
+  readonly lockRow: string
   begin(): MaybePromise<void>
   run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
   commit(): MaybePromise<void>

@@ -1,6 +1,7 @@
 import { formatId, parseId } from '../model/identifier.ts'
-import type { Task } from '../model/task.ts'
+import { reviewerOf, type Task } from '../model/task.ts'
 import type { Reader, Tx } from './store.ts'
+import { readTask, writeTask } from './task-document.ts'
 
 interface TaskRow {
   document: string
@@ -18,7 +19,7 @@ export async function insertTask(tx: Tx, task: Task): Promise<void> {
       task.delegator,
       task.agent,
       task.state,
-      JSON.stringify(task),
+      writeTask(task),
       task.createdAt,
       task.endedAt,
       tx.now,
@@ -27,19 +28,24 @@ export async function insertTask(tx: Tx, task: Task): Promise<void> {
 }
 
 export async function updateTask(tx: Tx, task: Task): Promise<void> {
-  await tx.run('UPDATE tasks SET state = ?, document = ?, ended_at = ?, updated_at = ? WHERE id = ?', [
-    task.state,
-    JSON.stringify(task),
-    task.endedAt,
-    tx.now,
-    keyOf(task.id),
-  ])
+  await tx.run(
+    'UPDATE tasks SET state = ?, reviewer = ?, document = ?, ended_at = ?, updated_at = ? WHERE id = ?',
+    [task.state, reviewerOf(task), writeTask(task), task.endedAt, tx.now, keyOf(task.id)],
+  )
 }
 
 export async function findTask(reader: Reader, id: string): Promise<Task | undefined> {
   const key = parseId('task', id)
   if (key === undefined) return undefined
   const row = await reader.get<TaskRow>('SELECT document FROM tasks WHERE id = ?', [key])
+  return row === undefined ? undefined : read(row)
+}
+
+/** The same for one that is going to change: no other daemon changes it meanwhile. */
+export async function lockTask(tx: Tx, id: string): Promise<Task | undefined> {
+  const key = parseId('task', id)
+  if (key === undefined) return undefined
+  const row = await tx.get<TaskRow>(`SELECT document FROM tasks WHERE id = ? ${tx.lockRow}`, [key])
   return row === undefined ? undefined : read(row)
 }
 
@@ -58,6 +64,14 @@ export async function treeOf(reader: Reader, root: string): Promise<Task[]> {
   return rows.map(read)
 }
 
+/** Who has what from whom in a tree; parents come before their children. */
+export async function outlineOf(
+  reader: Reader,
+  root: number,
+): Promise<{ id: number; parent: number | null; delegator: string; agent: string }[]> {
+  return await reader.all('SELECT id, parent, delegator, agent FROM tasks WHERE root = ? ORDER BY id', [root])
+}
+
 /** What an agent works on, oldest first. */
 export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>(
@@ -67,17 +81,40 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
   return rows.map(read)
 }
 
-/** The newest trees, or only those with something still going on. */
-export async function readTasks(reader: Reader, which: 'open' | 'all', limit: number): Promise<Task[]> {
-  const where = which === 'open' ? 'WHERE ended_at IS NULL' : ''
-  const rows = await reader.all<TaskRow>(`SELECT document FROM tasks ${where} ORDER BY id DESC LIMIT ?`, [
-    limit,
-  ])
+/** Claims that an agent is to judge, oldest first. */
+export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> {
+  const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE reviewer = ? ORDER BY id', [agent])
+  return rows.map(read)
+}
+
+export interface TasksQuery {
+  which: 'open' | 'all'
+  /** Only those that one of these gave or got: what someone who is not the operator may see. */
+  parties: readonly string[] | 'all'
+  limit: number
+}
+
+/** The newest, oldest first. */
+export async function readTasks(reader: Reader, { which, parties, limit }: TasksQuery): Promise<Task[]> {
+  const list = parties === 'all' ? [] : [...parties]
+  const marks = list.length === 0 ? 'NULL' : list.map(() => '?').join(', ')
+  const conditions = [
+    ...(which === 'open' ? ['ended_at IS NULL'] : []),
+    ...(parties === 'all' ? [] : [`(delegator IN (${marks}) OR agent IN (${marks}))`]),
+  ]
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  // `+id` keeps the planner from walking over all tasks that ever were to find the few that are open.
+  const order = which === 'open' ? '+id' : 'id'
+  const rows = await reader.all<TaskRow>(
+    `SELECT document FROM tasks
+      WHERE id IN (SELECT id FROM tasks ${where} ORDER BY ${order} DESC LIMIT ?) ORDER BY id DESC`,
+    [...list, ...list, limit],
+  )
   return rows.map(read).reverse()
 }
 
 function read({ document }: TaskRow): Task {
-  return JSON.parse(document) as Task
+  return readTask(document)
 }
 
 function keyOf(id: string): number {
@@ -87,6 +124,8 @@ function keyOf(id: string): number {
 }
 
 export async function openTaskIds(reader: Reader): Promise<string[]> {
-  const rows = await reader.all<{ id: number }>('SELECT id FROM tasks WHERE ended_at IS NULL ORDER BY id')
+  // In no order: else the planner walks over all tasks that ever were, rather than the index of the open ones.
+  const rows = await reader.all<{ id: number }>('SELECT id FROM tasks WHERE ended_at IS NULL')
+  rows.sort((a, b) => a.id - b.id)
   return rows.map(({ id }) => formatId('task', id))
 }

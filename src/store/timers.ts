@@ -15,6 +15,15 @@ export async function setTimer(tx: Tx, kind: string, ref: string, dueAt: number)
   )
 }
 
+/** Sets it to that time, whether it was earlier or later. */
+export async function moveTimer(tx: Tx, kind: string, ref: string, dueAt: number): Promise<void> {
+  await tx.run(
+    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
+     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at`,
+    [kind, ref, dueAt],
+  )
+}
+
 export async function clearTimer(tx: Tx, kind: string, ref: string): Promise<void> {
   await tx.run('DELETE FROM timers WHERE kind = ? AND ref = ?', [kind, ref])
 }
@@ -32,8 +41,4 @@ export async function takeDue(tx: Tx, limit: number): Promise<TimerRow[]> {
   )
   for (const timer of due) await clearTimer(tx, timer.kind, timer.ref)
   return due
-}
-
-export async function postponeTimer(tx: Tx, kind: string, ref: string, dueAt: number): Promise<void> {
-  await tx.run('UPDATE timers SET due_at = ? WHERE kind = ? AND ref = ?', [dueAt, kind, ref])
 }

@@ -1,19 +1,23 @@
 import type { Reader, Tx } from './store.ts'
 
-/** Only the hash of a token is ever stored. `agent` is null for the operator's. */
+/** Only the hash of a token is ever stored. Without an agent and without a person it is the operator's. */
 export interface TokenRow {
   id: number
   agent: string | null
+  person: string | null
   hash: string
   created_at: number
   revoked_at: number | null
 }
 
-export async function insertToken(tx: Tx, agent: string | null, hash: string): Promise<number> {
+export type TokenHolder = Pick<TokenRow, 'agent' | 'person'>
+
+export async function insertToken(tx: Tx, { agent, person }: TokenHolder, hash: string): Promise<number> {
   const id = await tx.nextKey('tok')
-  await tx.run('INSERT INTO tokens (id, agent, hash, created_at) VALUES (?, ?, ?, ?)', [
+  await tx.run('INSERT INTO tokens (id, agent, person, hash, created_at) VALUES (?, ?, ?, ?, ?)', [
     id,
     agent,
+    person,
     hash,
     tx.now,
   ])
@@ -24,12 +28,17 @@ export async function readTokens(reader: Reader): Promise<TokenRow[]> {
   return await reader.all<TokenRow>('SELECT * FROM tokens WHERE revoked_at IS NULL ORDER BY id')
 }
 
-/** Revokes one token, or all of an agent; gives the hashes that no longer count. */
+export async function findToken(reader: Reader, id: number): Promise<TokenRow | undefined> {
+  return await reader.get<TokenRow>('SELECT * FROM tokens WHERE id = ?', [id])
+}
+
+/** Revokes one token, or all of an agent or person of that name; gives the hashes that no longer count. */
 export async function revokeTokens(
   tx: Tx,
-  which: { id: number } | { agent: string | null },
+  which: { id: number } | { holder: string | null },
 ): Promise<string[]> {
-  const [column, value] = 'id' in which ? ['id', which.id] : ["COALESCE(agent, '')", which.agent ?? '']
+  const [column, value] =
+    'id' in which ? ['id', which.id] : ["COALESCE(agent, person, '')", which.holder ?? '']
   const rows = await tx.all<{ hash: string }>(
     `UPDATE tokens SET revoked_at = ? WHERE ${column} = ? AND revoked_at IS NULL RETURNING hash`,
     [tx.now, value],

@@ -12,6 +12,7 @@ export function asTx(
     now,
     skipLocked: connection.skipLocked,
     lockShared: connection.lockShared,
+    lockRow: connection.lockRow,
     all: (sql, params) => connection.all(sql, params),
     get: (sql, params) => connection.get(sql, params),
     run: (sql, params) => connection.run(sql, params),

@@ -1,3 +1,4 @@
+import type { AnswerForm } from '../model/human-request.ts'
 import type { EndState, Task, TaskTimer } from '../model/task.ts'
 import type { Outcome } from './breaker.ts'
 import type { Happening } from './happening.ts'
@@ -11,6 +12,7 @@ export type SendKind =
   | 'extension'
   | 'report'
   | 'needs_help'
+  | 'review'
   | 'failed'
   | 'cancelled'
 
@@ -36,6 +38,7 @@ export type StoreEffect =
       text: string
       reason: string
       awaits: boolean
+      form?: AnswerForm
       expiresAt: number | null
     }
   /** The asker needs no answer any more. */
@@ -53,10 +56,11 @@ export type StoreEffect =
 
 /** Carried out after the commit; what of it is not done yet can be told from the stored task (`pendingEffects`). */
 export type OutsideEffect =
-  /** See to it that the agent runs; it has mail. */
-  | { type: 'start_agent'; agent: string; task: string }
+  /** See to it that the agent runs; it has mail: a task of its own, or another's claim to judge. */
+  | { type: 'start_agent'; agent: string; task: string; isReview?: true }
   | { type: 'interrupt_agent'; agent: string; task: string; interrupt: number }
   | { type: 'run_checks'; task: string; claim: number; checks: readonly string[]; result: string }
+  /** A model's; an agent that judges is asked by a message. */
   | { type: 'run_judge'; task: string; claim: number; judge: string; text: string; result: string }
 
 /** The same key never stands for two effects. */
@@ -88,7 +92,7 @@ export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
       result,
     })
   }
-  if (claim?.step === 'judge' && task.judge !== null) {
+  if (claim?.step === 'judge' && claim.review === undefined && task.judge !== null) {
     const { number, result } = claim
     const { judge, text } = task
     pending.push({
@@ -96,10 +100,14 @@ export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
       key: `${id}/judge/${number}`,
       task: id,
       claim: number,
-      judge,
+      judge: judge.name,
       text,
       result,
     })
+  }
+  if (claim?.review?.taken === false && task.judge !== null) {
+    const key = `${id}/review/${claim.number}.${claim.review.reminders}`
+    pending.push({ type: 'start_agent', key, agent: task.judge.name, task: id, isReview: true })
   }
   return pending
 }

@@ -1,4 +1,5 @@
-import type { EndState, ReportStatus, TaskTimer } from '../model/task.ts'
+import type { AnswerForm } from '../model/human-request.ts'
+import type { EndState, Findings, ReportStatus, TaskTimer } from '../model/task.ts'
 
 /** `by` is who the transport says it is (C3): an agent, `operator`, or `orchestrator` for the service itself. */
 interface By {
@@ -21,7 +22,15 @@ export type Happening =
   // What the worker says
   | ({ type: 'child_delegated'; child: string; requiresResponse: boolean } & By)
   | ({ type: 'query_asked'; question: string; to: string; text: string; requiresResponse: boolean } & By)
-  | ({ type: 'user_asked'; question: string; text: string; context?: string } & By)
+  /** `awaits` false: the worker goes on, and an answer comes as a message if it comes. */
+  | ({
+      type: 'user_asked'
+      question: string
+      text: string
+      context?: string
+      awaits?: boolean
+      form?: AnswerForm
+    } & By)
   | ({ type: 'approval_asked'; question: string; text: string } & By)
   | ({ type: 'extension_requested'; question: string; seconds: number; reason: string } & By)
   /** `problem`: what the schema of the result found wrong. */
@@ -50,10 +59,14 @@ export type Happening =
   | ({ type: 'held'; reason: string } & By)
   | ({ type: 'released' } & By)
   // Validation
-  | { type: 'checks_passed'; claim: number; evidence: string }
-  | { type: 'checks_failed'; claim: number; evidence: string }
-  | { type: 'judged'; claim: number; completed: boolean; reason: string }
-  | { type: 'judge_skipped'; claim: number; why: string }
+  | { type: 'checks_passed'; claim: number; evidence: string; findings?: Findings }
+  | { type: 'checks_failed'; claim: number; evidence: string; findings?: Findings }
+  | ({ type: 'judged'; claim: number; completed: boolean; reason: string } & By)
+  /** The reviewer's runtime has the message. */
+  | ({ type: 'review_taken' } & By)
+  | ({ type: 'review_turn_ended'; lastWords: string } & By)
+  /** The reviewer will not get to it: it exited, or cannot be started. */
+  | ({ type: 'review_lost'; why: string } & By)
   | { type: 'validation_gave_up'; claim: number; why: string }
   | { type: 'validation_timed_out' }
   // What became of its relatives; told by the effect `tell`
@@ -74,9 +87,17 @@ export const ON_DUE: Record<TaskTimer, Happening> = {
 
 /**
  * Who may say so. `in_charge`: the delegator, a person or the service; `keeper`: the last two; `engine`: the service's
- * own finding, which names nobody.
+ * own finding, which names nobody; `judge`: whoever judges the task's claims (the service, for a model), or a person.
  */
-export type Author = 'worker' | 'delegator' | 'addressee' | 'person' | 'in_charge' | 'keeper' | 'engine'
+export type Author =
+  | 'worker'
+  | 'delegator'
+  | 'addressee'
+  | 'person'
+  | 'in_charge'
+  | 'keeper'
+  | 'judge'
+  | 'engine'
 
 export const AUTHOR: Record<HappeningType, Author> = {
   delegated: 'engine',
@@ -111,8 +132,10 @@ export const AUTHOR: Record<HappeningType, Author> = {
   released: 'keeper',
   checks_passed: 'engine',
   checks_failed: 'engine',
-  judged: 'engine',
-  judge_skipped: 'engine',
+  judged: 'judge',
+  review_taken: 'judge',
+  review_turn_ended: 'judge',
+  review_lost: 'judge',
   validation_gave_up: 'engine',
   validation_timed_out: 'engine',
   child_changed: 'engine',

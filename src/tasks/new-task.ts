@@ -24,6 +24,7 @@ export function newTask(given: TaskDraft): Task {
     depth: (parent?.depth ?? 0) + 1,
     state: 'pending',
     attempt: 1,
+    failures: [],
     version: 0,
     acknowledgedAt: null,
     endedAt: null,

@@ -1,7 +1,4 @@
-/** The pauses before retry 1, 2, 3 and, if there are more, 4 and 5 (C7). Later ones wait as long as the last. */
-const PAUSES_MS = [1000, 2000, 4000, 8000, 16_000] as const
-
-export const DEFAULT_RETRIES = 3
+import { DEFAULT_RETRIES, pauseAfter } from '../model/backoff.ts'
 
 /** The first try is not a retry: three retries are four attempts. */
 export const DEFAULT_MAX_ATTEMPTS = 1 + DEFAULT_RETRIES
@@ -20,5 +17,5 @@ export function afterFailure({ attempt, maxAttempts, recoverable }: Failure): Af
   if (attempt >= maxAttempts) {
     return { retry: false, why: attempt === 1 ? 'it is not retried' : `${attempt} attempts failed` }
   }
-  return { retry: true, delayMs: PAUSES_MS[Math.min(attempt, PAUSES_MS.length) - 1]! }
+  return { retry: true, delayMs: pauseAfter(attempt) }
 }

@@ -1,3 +1,5 @@
+import type { Judge } from '../model/task.ts'
+
 export interface BreakerSettings {
   /** Failures in a row after which nothing more is delegated to the agent. */
   failures: number
@@ -13,8 +15,10 @@ export interface TaskSettings {
   waitMs: number
   /** The same for a person. Null: as long as it takes. */
   personMs: number | null
-  /** Checks and judge together. */
-  validationMs: number
+  /** All the checks of a claim; each has a time of its own. */
+  checksMs: number
+  /** A judgement: by a model, by an agent that may be at work on something else. */
+  judgeMs: Readonly<Record<Judge['kind'], number>>
   /** A worker that is woken with its time almost used up gets at least this. */
   graceMs: number
   maxReminders: number
@@ -34,7 +38,8 @@ export const DEFAULT_TASK_SETTINGS: TaskSettings = {
   startMs: 1_800_000,
   waitMs: 600_000,
   personMs: 24 * 3600_000,
-  validationMs: 900_000,
+  checksMs: 900_000,
+  judgeMs: { model: 300_000, agent: 1_800_000 },
   graceMs: 60_000,
   maxReminders: 2,
   maxDepth: 5,

@@ -12,6 +12,7 @@ import { extensions } from './steps/extensions.ts'
 import { family, tellChildren, tellRelatives } from './steps/family.ts'
 import { done, type Handlers, type Outcome, refuse, workerOf } from './steps/outcome.ts'
 import { reports } from './steps/reports.ts'
+import { reviewing } from './steps/reviewing.ts'
 import { validation } from './steps/validation.ts'
 import { isLegal } from './transitions.ts'
 import type { Refusal, Stepped, View } from './view.ts'
@@ -23,6 +24,7 @@ const HANDLERS: Handlers<Exclude<HappeningType, 'held' | 'released'>> = {
   ...extensions,
   ...reports,
   ...validation,
+  ...reviewing,
   ...decisions,
   ...family,
 }
@@ -78,7 +80,8 @@ function freeze(task: Task, { by, reason, at }: { by: string; reason: string; at
   return { ...task, state: 'blocked', held: { by, reason, at, state: task.state as LiveState } }
 }
 
-function later(task: Task, ms: number): Task {
+/** Every clock of it so much later. */
+export function later(task: Task, ms: number): Task {
   return {
     ...task,
     due: task.due === null ? null : { ...task.due, at: task.due.at + ms },
@@ -116,10 +119,18 @@ function refuseForeign(task: Task, event: Happening): Refusal | undefined {
     case 'person':
       if (by === OPERATOR) return undefined
       return refuse('NOT_A_PERSON', `Only a person can do that to ${task.id}`)
+    case 'judge':
+      if (by === judgeOf(task) || by === OPERATOR) return undefined
+      return refuse('NOT_YOURS', `${task.id} is not yours to judge`)
     case 'addressee':
     case 'engine':
       return undefined
   }
+}
+
+/** Who has the word on its claims: an agent, or the service for a model. */
+function judgeOf({ judge }: Task): string | undefined {
+  return judge?.kind === 'model' ? ORCHESTRATOR : judge?.name
 }
 
 /** Versions, keys, timers and the work outside follow from the task before and after: no step can forget one. */
@@ -128,10 +139,7 @@ function conclude(view: View, after: Task, effects: readonly StoreEffect[]): Ste
   if (!isLegal(before, after))
     throw new Error(`${before.id} cannot go from ${before.state} to ${after.state}`)
   const all = [...effects, ...timerEffects(before, after), ...tellRelatives(view, after)]
-  const changed = changesOf(before, after)
-  if (all.length === 0 && Object.keys(changed).length === 0) {
-    return { ok: true, task: before, changes: {}, effects: [] }
-  }
+  if (all.length === 0 && !isChanged(before, after)) return { ok: true, task: before, effects: [] }
   const task = { ...after, version: before.version + 1 }
   const keyed: Effect[] = all.map((effect, index) => ({
     ...effect,
@@ -139,12 +147,7 @@ function conclude(view: View, after: Task, effects: readonly StoreEffect[]): Ste
   }))
   const known = new Set(pendingEffects(before).map(({ key }) => key))
   const outside = pendingEffects(task).filter(({ key }) => !known.has(key))
-  return {
-    ok: true,
-    task,
-    changes: { ...changed, version: task.version },
-    effects: [...keyed, ...outside],
-  }
+  return { ok: true, task, effects: [...keyed, ...outside] }
 }
 
 function timerEffects(before: Task, after: Task): StoreEffect[] {
@@ -159,9 +162,8 @@ function timerEffects(before: Task, after: Task): StoreEffect[] {
   })
 }
 
-function changesOf(before: Task, after: Task): Partial<Task> {
-  const keys = Object.keys(after) as (keyof Task)[]
-  return Object.fromEntries(keys.filter((key) => before[key] !== after[key]).map((key) => [key, after[key]]))
+function isChanged(before: Task, after: Task): boolean {
+  return (Object.keys(after) as (keyof Task)[]).some((key) => before[key] !== after[key])
 }
 
 /** For the events that look at nothing else. */

@@ -47,9 +47,8 @@ export interface Refusal {
 
 export interface Accepted {
   ok: true
-  /** The task after the step; `changes` holds the columns that differ. */
+  /** The task after the step; the same as before where nothing changed. */
   task: Task
-  changes: Partial<Task>
   effects: Effect[]
 }
 

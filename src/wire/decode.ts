@@ -8,7 +8,7 @@ import {
   type Reading,
 } from './codec.ts'
 import { missingType } from './naming.ts'
-import { decodeObject } from './orc-json/decode.ts'
+import { decodeMessage, decodeObject } from './orc-json/decode.ts'
 import { decodeElement, decodeTag } from './orc-xml/decode.ts'
 import { explain, thousands } from './scan/explanation.ts'
 import type { CommandKind, Kind } from './scan/ledger.ts'
@@ -38,6 +38,7 @@ export function decodeCommand(
 ): Reading | Problem {
   const size = end - start
   if (kind === 'object') return checkSize(decodeObject(raw, inner, last, known), size)
+  if (kind === 'message') return checkSize(decodeMessage(raw, last, known), size)
   if (kind === 'self-closing') return checkSize(decodeElement(raw, undefined, known), size)
   // In ASCII, which most commands are, a distance in bytes is one in characters.
   const isAscii = raw.length === size

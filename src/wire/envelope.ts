@@ -38,6 +38,7 @@ const REPLY: Record<TaskMessageKind, Reply> = {
   extension: (task) => `task_action task_id="${task}" action="grant_extension" or "refuse_extension"`,
   partial: decide,
   needs_help: decide,
+  review: (task) => `judge task_id="${task}" claim="…" completed="true" or "false", and the reason`,
   report: nothing,
   failed: nothing,
   cancelled: nothing,

@@ -48,7 +48,7 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
 
   /** Every message stands once in the conversation, whatever became of it on its way. */
   function expectOnce(...ids: string[]) {
-    for (const id of ids) expect(alice().times(id), id).toBe(1)
+    for (const id of ids) expect(alice().times(id), `${id}: ${alice().history(id)}`).toBe(1)
   }
 
   /** Alice wants to run a command that her program asks a person about. */

@@ -28,7 +28,7 @@ describe.each(PROGRAMS)('%s survives', (program) => {
   async function expectRead(...ids: string[]) {
     for (const id of ids) await team.reaches(id, 'read')
     await team.becomes('Alice', 'idle')
-    for (const id of ids) expect(alice().times(id), `${id} in the conversation`).toBe(1)
+    for (const id of ids) expect(alice().times(id), `${id}: ${alice().history(id)}`).toBe(1)
   }
 
   /** What an agent said reached Bob, once. */

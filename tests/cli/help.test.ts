@@ -116,7 +116,7 @@ describe('completion', () => {
 
   it('offers commands, options, values and agents in bash', async () => {
     const cases: [typed: string[], offered: string[]][] = [
-      [['send'], ['send-message']],
+      [['send'], ['send', 'send-message']],
       [['audit', 'v'], ['verify']],
       [['audit', '--cl'], ['--class']],
       [

@@ -43,6 +43,7 @@ export function startOrc(folder: string, args: readonly string[], { env, cwd = f
     child,
     ended,
     out: () => out,
+    err: () => err,
     /** Waits until the output has what is looked for. */
     async shows(wanted: string | RegExp): Promise<void> {
       const deadline = Date.now() + 20_000

@@ -31,7 +31,7 @@ describe('tasks in the shell', () => {
     await team.orc(['report', '--from', 'Worker', '--status', 'completed', 'Flight 7'])
     const { out } = await team.orc('task show task_1')
     expect(out).toContain('task_1 is completed: reported')
-    expect(out).toContain('Result:\nFlight 7')
+    expect(out).toContain('Result:\n    Flight 7')
     expect(out).toMatch(/Worker → operator +report +read/)
     expect((await team.orc('tasks --all --json')).json()).toMatchObject([
       { id: 'task_1', result: 'Flight 7' },

@@ -96,6 +96,48 @@ describe('events', () => {
   })
 })
 
+describe('taskEvents (S2.9)', () => {
+  it('go from the beginning to the end of a task, and without a gap when the service was away', async () => {
+    const client = clientOf(desk.tokens.operator)
+    const { task_id } = await client.ask(
+      { question: 'What is it?', agent: 'Master' },
+      { idempotencyKey: 'k' },
+    )
+    expect(
+      await client.ask({ question: 'What is it?', agent: 'Master' }, { idempotencyKey: 'k' }),
+    ).toMatchObject({
+      task_id,
+    })
+    const seen: string[] = []
+    const following = (async () => {
+      for await (const event of client.taskEvents(task_id, { signal: stop.signal })) seen.push(event.type)
+    })()
+    await until(() => seen.includes('selected'))
+    await desk.service.close()
+    await desk.order('task_action', { task_id, action: 'cancel' })
+    const second = await restart()
+    await following
+    expect(seen.filter((type) => type === 'selected')).toHaveLength(1)
+    expect(seen.at(-1)).toBe('end')
+    const trace = await client.trace(task_id)
+    expect(trace.steps.map(({ type }) => type)).toEqual(seen.slice(0, -1))
+    await second.close()
+  })
+
+  it('of one connection end with it, on request', async () => {
+    const client = clientOf(desk.tokens.operator)
+    const { task_id } = await client.ask({ question: 'What is it?', agent: 'Master' })
+    const seen: string[] = []
+    const following = (async () => {
+      for await (const event of client.taskEvents(task_id, { reconnect: false })) seen.push(event.type)
+    })()
+    await until(() => seen.includes('selected'))
+    await desk.service.close()
+    await following
+    expect(seen).not.toContain('end')
+  })
+})
+
 describe('receive', () => {
   const stateOf = async (id: string) => (await desk.get(`/api/v1/messages/${id}`)).json.delivery
 

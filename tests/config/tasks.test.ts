@@ -31,7 +31,11 @@ describe('tasks in orc.yaml', () => {
         tests: { command: 'npm test', timeoutMs: 60_000 },
         lint: { command: 'npm run lint', timeoutMs: 300_000 },
       },
-      judge: 'wise',
+      judge: { kind: 'model', name: 'wise' },
+      judgeMs: undefined,
+      selector: undefined,
+      answerCheck: undefined,
+      userInputMs: undefined,
     })
   })
 
@@ -44,13 +48,39 @@ describe('tasks in orc.yaml', () => {
         reminders: undefined,
         checks: {},
         judge: undefined,
+        judgeMs: undefined,
+        selector: undefined,
+        answerCheck: undefined,
+        userInputMs: undefined,
       })
     }
   })
 
+  it('name a model that chooses agents, and one that is there (S2.14)', () => {
+    const models = { fast: { provider: 'openai' as const, model: 'm' } }
+    expect(defineConfig({ agents: { Master: {} }, models, tasks: { selector: 'fast' } }).tasks.selector).toBe(
+      'fast',
+    )
+    expect(problemsOf('tasks: { selector: nobody }')).toMatchObject([
+      { line: 2, path: 'tasks.selector', message: 'There is no model "nobody"' },
+    ])
+  })
+
   it('name a judge that is there, at the place where it is named', () => {
     expect(problemsOf('tasks: { judge: nobody }')).toMatchObject([
-      { line: 2, path: 'tasks.judge', message: 'There is no model "nobody"' },
+      { line: 2, path: 'tasks.judge', message: 'There is no model or agent "nobody"' },
+    ])
+  })
+
+  it('take an agent for a judge, whatever the case, and refuse a name that is both', () => {
+    const { tasks } = defineConfig({
+      agents: { Master: {}, Reviewer: {} },
+      tasks: { judge: 'reviewer', judge_timeout: '90s' },
+    })
+    expect(tasks).toMatchObject({ judge: { kind: 'agent', name: 'Reviewer' }, judgeMs: 90_000 })
+    const both = 'models: { Worker: { provider: openai, model: m } }\ntasks: { judge: Worker }'
+    expect(problemsOf(both)).toMatchObject([
+      { path: 'tasks.judge', message: '"Worker" is both a model and an agent' },
     ])
   })
 

@@ -13,7 +13,9 @@ import type { Receipt } from '../../src/model/receipt.ts'
 import type { Models } from '../../src/models/model.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
 import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
+import type { Store } from '../../src/store/store.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 
 const redactor = openRedactor()
@@ -23,21 +25,26 @@ export const agent = (name: string): Principal => ({ kind: 'agent', agent: name 
 
 export type Board = Awaited<ReturnType<typeof openBoard>>
 
-/** A whole switchboard on a real SQLite file under a simulated clock. */
+/** A whole switchboard on a real SQLite file, or another store, under a simulated clock. */
 export async function openBoard(
   input: Omit<ConfigInput, 'store' | 'service'>,
   options: {
     commands?: AddedCommand[]
     runtimes?: Runtime[]
     models?: Models
+    /** Secrets of webhooks, and how long their receivers may take. */
+    env?: Record<string, string>
+    webhookTimeoutMs?: number
     folder?: string
     clock?: ReturnType<typeof createSimulatedClock>
+    openStore?: (options: StoreOptions) => Promise<Store>
   } = {},
 ) {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'orchub-engine-'))
   const clock = options.clock ?? createSimulatedClock()
   const config = defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} })
-  const store = await openSqliteStore(join(folder, 'orc.db'), {
+  const { openStore = (more: StoreOptions) => openSqliteStore(join(folder, 'orc.db'), more) } = options
+  const store = await openStore({
     identity: { daemon: 'main', address: '', pid: process.pid, host: 'here', leaseMs: 3600_000 },
     seal: sealWith(await redactor),
     genesis: genesisHash,
@@ -55,6 +62,8 @@ export async function openBoard(
     redact: (await redactor).redact,
     runtimes,
     ...(options.models === undefined ? {} : { models: options.models }),
+    ...(options.env === undefined ? {} : { env: options.env }),
+    ...(options.webhookTimeoutMs === undefined ? {} : { webhookTimeoutMs: options.webhookTimeoutMs }),
     ...(options.commands === undefined ? {} : { commands: options.commands }),
   })
   await board.begin('http://127.0.0.1:1')

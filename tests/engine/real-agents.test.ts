@@ -45,6 +45,36 @@ describe('a message to an agent in a terminal', () => {
     expect(await deliveries()).toEqual(['read'])
   })
 
+  it('comes again when the process that took it died before it wrote it down, and only then (C25)', async () => {
+    await open()
+    for (const title of ['One', 'Two', 'Three']) {
+      await send(title)
+      worker().become('idle')
+      await settle()
+    }
+    worker().port.arrived(['msg_2'], 'read', 'the answer began')
+    worker().become('exited')
+    await settle()
+    expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
+
+    puppets.isResumed = true
+    const revive = async (whereabouts: 'submitted' | 'absent' | 'unknown') => {
+      await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+      await settle()
+      worker().whereabouts = whereabouts
+      worker().become('idle')
+      await settle()
+      const given = worker().turns.map((turn) => turn.ids)
+      worker().become('exited')
+      await settle()
+      return given
+    }
+    expect(await revive('submitted')).toEqual([])
+    expect(await revive('unknown')).toEqual([])
+    expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
+    expect(await revive('absent')).toEqual([['msg_3']])
+  })
+
   it('comes together with the others that wait, in order, or one by one if that is set', async () => {
     await open()
     for (const title of ['One', 'Two', 'Three']) await send(title)

@@ -62,6 +62,15 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
       puppets.of(name).become('idle')
       await settle()
     },
+    /** Checks are real processes, which take real time. `ms`: how much simulated time passes between two looks. */
+    async until(reached: () => Promise<boolean>, ms = 0) {
+      for (let tries = 0; tries < 300; tries++) {
+        await board.clock.advance(ms)
+        if (await reached()) return
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      throw new Error('it never came to that')
+    },
     async restarted() {
       return await onBoard(await board.reopen(), puppets)
     },

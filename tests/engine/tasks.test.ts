@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Receipt } from '../../src/model/receipt.ts'
+import { createPuppets } from '../fakes/puppet-runtime.ts'
 import { openTeam, type TaskTeam } from './task-harness.ts'
 
 let team: TaskTeam
@@ -236,6 +237,17 @@ describe('a forgetful model', () => {
     })
   })
 
+  it('is reminded in a turn that follows at once on one in which it asked', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.says('Worker', 'query', { question: 'How?' })
+    await team.says('Master', 'answer', { to: 'Worker', answer: 'So.' })
+    await team.ends('Worker')
+    expect(team.turn('Worker')).toContain('So.')
+    await team.ends('Worker', 'Thanks.')
+    expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
+  })
+
   it('is not reminded when it reported, asked or delegated in its turn', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
@@ -247,6 +259,53 @@ describe('a forgetful model', () => {
     await team.ends('Worker', '<orc-command name="report" status="completed">All of it</orc-command>')
     expect(team.turns('Worker')).toBe(2)
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'All of it' })
+  })
+})
+
+describe('an agent whose words are read from a file', () => {
+  const REPORT = '<orc-command name="report" status="completed">All of it</orc-command>'
+
+  async function openLate() {
+    team = await openTeam(PAIR, {}, Object.assign(createPuppets(), { heardLate: true }))
+    await team.rest('Master', 'Worker')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+  }
+
+  const write = (text: string) =>
+    team.puppets.of('Worker').port.said({ text, channel: 'transcript', key: text })
+
+  it('is not reminded of a report that is heard a moment after its turn (ask 5)', async () => {
+    await openLate()
+    await team.ends('Worker')
+    await team.clock.advance(900)
+    await write('Nearly there.')
+    await team.clock.advance(900)
+    await write(REPORT)
+    await team.clock.advance(60_000)
+    expect(team.turns('Worker')).toBe(1)
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'All of it' })
+  })
+
+  it('is reminded once nothing more is heard, and only of its last turn', async () => {
+    await openLate()
+    await team.ends('Worker')
+    expect(team.turns('Worker')).toBe(1)
+    await team.clock.advance(1000)
+    expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
+    await team.ends('Worker')
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'follow_up', text: 'Go on' })
+    await team.clock.advance(5000)
+    expect(team.turns('Worker')).toBe(3)
+  })
+
+  it('that is found at rest after a restart is heard out as well', async () => {
+    await openLate()
+    team = await team.restarted()
+    await team.rest('Worker')
+    await write(REPORT)
+    await team.clock.advance(60_000)
+    expect(team.turns('Worker')).toBe(0)
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
   })
 })
 

@@ -23,7 +23,15 @@ export interface Puppets extends Runtime {
   /** The newest session of that agent. */
   of(name: string): Puppet
   started(name: string): number
+  /** The ids of all messages that the agent was ever given. */
+  given(name: string): string[]
   failNext?: Error
+  /** What its agents say is read from a file. */
+  heardLate?: boolean
+  /** Its agents take up earlier conversations. */
+  isResumed?: boolean
+  /** They know what their agents were given in earlier sessions, and say so. */
+  remembers?: boolean
 }
 
 export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppets {
@@ -33,11 +41,20 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
     check: () => [],
     of: (agent) => puppets.get(agent)!.at(-1)!,
     started: (agent) => puppets.get(agent)?.length ?? 0,
+    given: (agent) => (puppets.get(agent) ?? []).flatMap(({ turns }) => turns.flatMap(({ ids }) => [...ids])),
     async start(start, port) {
       const failure = runtime.failNext
       delete runtime.failNext
       if (failure !== undefined) throw failure
-      const { puppet, session } = makePuppet(start, port)
+      const { puppet, session } = makePuppet(start, port, runtime)
+      const { locate } = session
+      session.locate = async (id) => {
+        const wasGiven = puppets
+          .get(start.name)!
+          .some(({ turns }) => turns.some(({ ids }) => ids.includes(id)))
+        if (runtime.remembers !== true) return await locate(id)
+        return { at: wasGiven ? 'submitted' : 'absent', evidence: 'the puppet remembers' }
+      }
       puppets.set(start.name, [...(puppets.get(start.name) ?? []), puppet])
       return session
     },
@@ -45,7 +62,11 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
   return runtime
 }
 
-function makePuppet(start: AgentStart, port: SessionPort) {
+function makePuppet(
+  start: AgentStart,
+  port: SessionPort,
+  { heardLate = false, isResumed = false }: Puppets,
+) {
   let state: SessionState = 'initializing'
   const puppet = {
     start,
@@ -67,6 +88,8 @@ function makePuppet(start: AgentStart, port: SessionPort) {
     get state() {
       return state
     },
+    heardLate,
+    isResumed,
     async deliver(turn, gone) {
       puppet.turns.push(turn)
       gone?.addEventListener('abort', () => puppet.withdrawn.push(String(gone.reason)))

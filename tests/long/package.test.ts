@@ -44,6 +44,7 @@ describe('the packed tarball, installed into an empty folder', () => {
         'dist/client/client.d.ts',
         'dist/index.d.ts',
         'orc.schema.json',
+        'plan.schema.json',
         'README.md',
         'CHANGELOG.md',
         'LICENSE',

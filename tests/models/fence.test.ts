@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { excerpt, fence } from '../../src/models/fence.ts'
+import { excerpt } from '../../src/model/excerpt.ts'
+import { fence } from '../../src/models/fence.ts'
 
 /** What a reader of the rule in FENCE_RULE takes for the data. */
 function read(fenced: string): string | undefined {

@@ -180,6 +180,7 @@ describe('permissions (S1.19)', () => {
     ['update_other_status', 'deny'],
     ['read_log', 'deny'],
     ['declare_checks', 'deny'],
+    ['choose_judge', 'deny'],
     ['query_state', 'allow'],
     ['broadcast', 'allow'],
   ]
@@ -255,4 +256,34 @@ it('takes the strictest of several decisions, as for an urgent message (C2)', ()
   const urgent = decideAction(rules, 'Left', 'urgent')
   expect(strictest(decideSend(rules, 'Left', 'Right'), urgent).rule).toBe('rules.forbid[0]')
   expect(strictest(decideSend(rules, 'Left', 'Master'), urgent).rule).toBe('permissions.urgent')
+})
+
+describe('who decides where a rule asks (C9)', () => {
+  const people = { ada: {}, ben: {} }
+
+  it('is said with the decision, and only where it asks', () => {
+    const rules = rulesOf({
+      people,
+      rules: { ask: [{ from: 'Left', to: 'Right', approvers: ['ada', 'ben'], quorum: 2 }] },
+      permissions: { spawn_agent: { verdict: 'ask', quorum: 2 } },
+    })
+    expect(decideSend(rules, 'Left', 'Right').approval).toEqual({ approvers: ['ada', 'ben'], quorum: 2 })
+    expect(decideSend(rules, 'Right', 'Left').approval).toBeUndefined()
+    expect(decideAction(rules, 'Left', 'spawn_agent').approval).toEqual({ quorum: 2 })
+  })
+
+  it.each([
+    ['more approvals', { quorum: 1 }, { quorum: 2 }, 'permissions.urgent'],
+    ['more approvals', { quorum: 2 }, { approvers: ['ada'], quorum: 1 }, 'rules.ask[0]'],
+    ['named approvers', { quorum: 1 }, { approvers: ['ada'] }, 'permissions.urgent'],
+    ['the first of two alike', { approvers: ['ben'] }, { approvers: ['ada'] }, 'rules.ask[0]'],
+  ])('is the stricter of two that ask: %s', (_, send, urgent, rule) => {
+    const rules = rulesOf({
+      people,
+      rules: { ask: [{ from: 'Left', to: 'Right', ...send }] },
+      permissions: { urgent: { verdict: 'ask', ...urgent } },
+    })
+    const asked = [decideSend(rules, 'Left', 'Right'), decideAction(rules, 'Left', 'urgent')] as const
+    expect(strictest(...asked).rule).toBe(rule)
+  })
 })

@@ -2,6 +2,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import type { ConfigInput } from '../../src/config.ts'
 import type { AddedCommand } from '../../src/engine/handler.ts'
+import type { Models } from '../../src/models/model.ts'
 import { type ServiceOptions, startService } from '../../src/service/service.ts'
 import { openBoard } from '../engine/harness.ts'
 
@@ -30,11 +31,14 @@ export type Desk = Awaited<ReturnType<typeof openDesk>>
 /** A whole service on a free port: a real store and real HTTP, with the engine's time under the test's control. */
 export async function openDesk(
   input: Partial<Omit<ConfigInput, 'store' | 'service'>> = {},
-  options: { commands?: AddedCommand[]; service?: Partial<ServiceOptions> } = {},
+  options: { commands?: AddedCommand[]; models?: Models; service?: Partial<ServiceOptions> } = {},
 ) {
   const board = await openBoard(
     { ...TEAM, ...input },
-    options.commands === undefined ? {} : { commands: options.commands },
+    {
+      ...(options.commands === undefined ? {} : { commands: options.commands }),
+      ...(options.models === undefined ? {} : { models: options.models }),
+    },
   )
   const service = await startService({
     switchboard: board.board,

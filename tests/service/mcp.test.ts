@@ -135,10 +135,11 @@ describe.each(ERAS)('an MCP client of the revision %s', (version, mode) => {
       answer: { in_response_to: 'msg_1', answer: 'x' },
       request_user_input: { question: 'x?' },
       user_response: { in_response_to: 'req_1', answer: 'x' },
+      judge: { task_id: 'task_1', claim: 1, completed: true, reason: 'x' },
       task_action: { task_id: 'task_1', action: 'cancel' },
     }
     // The worker has no task, and is no person.
-    const refused = new Set(['report', 'query', 'answer', 'user_response', 'task_action'])
+    const refused = new Set(['report', 'query', 'answer', 'user_response', 'judge', 'task_action'])
     const { tools } = await client.listTools()
     for (const { name } of tools) {
       // The client itself checks the receipt against the schema that the tool promises.

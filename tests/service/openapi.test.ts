@@ -24,6 +24,8 @@ beforeAll(async () => {
         Player: { runtime: 'scripted', with: { script: [{ on: { text: 'no such text' }, say: 'hm' }] } },
       },
       rules: { preset: 'mesh', ask: [{ from: 'Other', to: 'Master' }] },
+      // Nobody listens at the port for discarding.
+      webhooks: { chat: { url: 'http://127.0.0.1:9/x', events: ['task.failed'], format: 'slack' } },
     },
     {
       commands: [
@@ -128,12 +130,22 @@ describe('the answers of the service', () => {
     ['command', '/api/v1/commands', { type: 'DELEGATE', to: 'Worker', task: 'x', context: { a: 1 } }],
     ['tasks', '/api/v1/tasks'],
     ['task', '/api/v1/tasks/task_1'],
+    ['ask', '/api/v1/asks', { question: 'What is it?', agent: 'Master' }],
+    ['trace', '/api/v1/tasks/task_2/trace'],
     ['humanRequests', '/api/v1/human-requests'],
     ['decide', '/api/v1/human-requests/req_1/verdict', { decision: 'approve', comment: 'fine' }],
     ['humanRequests', '/api/v1/human-requests?state=all'],
+    ['humanRequest', '/api/v1/human-requests/req_1'],
     ['audit', '/api/v1/audit'],
     ['auditVerify', '/api/v1/audit/verify'],
     ['state', '/api/v1/state'],
+    ['halt', '/api/v1/halt', { reason: 'a test' }],
+    ['health', '/healthz'],
+    ['state', '/api/v1/state'],
+    ['go', '/api/v1/go', {}],
+    ['go', '/api/v1/go', {}],
+    ['testWebhook', '/api/v1/webhooks/chat/test', {}],
+    ['webhooks', '/api/v1/webhooks'],
     ['prompt', '/api/v1/prompts/worker'],
     ['explain', '/api/v1/rules/explain?from=master&to=operator'],
     ['explain', '/api/v1/rules/explain?from=Other&to=Master&action=urgent'],
@@ -174,6 +186,6 @@ describe('the answers of the service', () => {
   it('are tried for every route that answers in JSON and ends', () => {
     const tried = new Set(calls.map(([name]) => name))
     const rest = Object.keys(ROUTES).filter((name) => !tried.has(name as RouteName))
-    expect(rest).toEqual(['events', 'hook', 'metrics'])
+    expect(rest).toEqual(['taskEvents', 'events', 'hook', 'metrics'])
   })
 })

@@ -97,7 +97,12 @@ describe('the routes about tokens', () => {
     })
     expect((await desk.get('/api/v1/mailbox', json.token)).status).toBe(200)
     const list = await desk.get('/api/v1/tokens')
-    expect(list.json.tokens).toContainEqual({ id: json.id, agent: 'Worker', created_at: expect.any(String) })
+    expect(list.json.tokens).toContainEqual({
+      id: json.id,
+      agent: 'Worker',
+      kind: 'agent',
+      created_at: expect.any(String),
+    })
     expect(list.text).not.toContain(json.token)
     expect((await desk.call('DELETE', `/api/v1/tokens/${json.id}`)).json).toEqual({ revoked: 1 })
     expect((await desk.get('/api/v1/mailbox', json.token)).status).toBe(401)

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { isEnd } from '../../src/model/task.ts'
 import type { Happening, HappeningType } from '../../src/tasks/happening.ts'
 import { isLegal } from '../../src/tasks/transitions.ts'
-import { createWorld } from './world.ts'
+import { createWorld, MODEL, REVIEWER } from './world.ts'
 
-const by = fc.constantFrom('lead', 'ada', 'bob', 'operator', 'orchestrator', 'nobody')
+const by = fc.constantFrom('lead', 'ada', 'bob', 'rev', 'operator', 'orchestrator', 'nobody')
 const id = fc.constantFrom('q1', 'q2', 'q3', 'task_1', 'task_2', 'task_3', '')
 const text = fc.constantFrom('Yes.', ' ', '')
 const claim = fc.nat(3)
@@ -53,8 +53,10 @@ const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { typ
   released: fc.record({ by }),
   checks_passed: fc.record({ claim, evidence: text }),
   checks_failed: fc.record({ claim, evidence: text }),
-  judged: fc.record({ claim, completed: flag, reason: text }),
-  judge_skipped: fc.record({ claim, why: text }),
+  judged: fc.record({ by, claim, completed: flag, reason: text }),
+  review_taken: fc.record({ by }),
+  review_turn_ended: fc.record({ by, lastWords: text }),
+  review_lost: fc.record({ by, why: text }),
   validation_gave_up: fc.record({ claim, why: text }),
   validation_timed_out: fc.record({}),
   child_changed: fc.record({ child: id }),
@@ -82,8 +84,8 @@ describe('anything at all, said by anyone in any order', () => {
       fc.property(ACTS, (acts) => {
         const world = createWorld()
         world.delegate({ agent: 'lead' })
-        world.delegate({ agent: 'ada', under: 'task_1', checks: ['tests'], judge: 'llm' })
-        world.delegate({ agent: 'bob', under: 'task_2', requiresResponse: false })
+        world.delegate({ agent: 'ada', under: 'task_1', checks: ['tests'], judge: MODEL })
+        world.delegate({ agent: 'bob', under: 'task_2', judge: REVIEWER, requiresResponse: false })
         for (const { task: id, event, wait } of acts) {
           const before = world.task(id)
           const effects = world.effects.length

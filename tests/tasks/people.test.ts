@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createWorld, type Delegation } from './world.ts'
+import { createWorld, type Delegation, MODEL } from './world.ts'
 
 /** lead has task_1, and ada works on task_2 for it. */
 function begin(more: Partial<Delegation> = {}) {
@@ -150,7 +150,7 @@ describe('an approval', () => {
 
 describe('a person', () => {
   it('takes a task over: the agent is stopped, and the person reports (issue §4)', () => {
-    const world = begin({ checks: ['tests'], judge: 'llm' })
+    const world = begin({ checks: ['tests'], judge: MODEL })
     world.takeOutside()
     world.say('task_2', { type: 'taken_over', by: 'operator' })
     expect(world.takeOutside()).toMatchObject([{ type: 'interrupt_agent', agent: 'ada' }])

@@ -3,7 +3,7 @@ import { isEnd, type Task } from '../../src/model/task.ts'
 import type { Effect, Keyed, OutsideEffect } from '../../src/tasks/effect.ts'
 import type { Happening } from '../../src/tasks/happening.ts'
 import { createOracle } from './oracle.ts'
-import { createWorld } from './world.ts'
+import { createWorld, MODEL, REVIEWER } from './world.ts'
 
 const AGENTS = ['ada', 'bob', 'cyd', 'dee', 'eve']
 const LIMIT = 20_000
@@ -94,9 +94,9 @@ export function play(seed: number, temper: Temper) {
       const judged = effect.type === 'run_judge'
       const results: Happening[] = judged
         ? [
-            { type: 'judged', claim, completed: true, reason: 'fine' },
-            { type: 'judged', claim, completed: false, reason: 'half of it' },
-            { type: 'judge_skipped', claim, why: 'the model is away' },
+            { type: 'judged', by: 'orchestrator', claim, completed: true, reason: 'fine' },
+            { type: 'judged', by: 'orchestrator', claim, completed: false, reason: 'half of it' },
+            { type: 'validation_gave_up', claim, why: 'the model is away' },
           ]
         : [
             { type: 'checks_passed', claim, evidence: 'exit 0' },
@@ -119,7 +119,18 @@ export function play(seed: number, temper: Temper) {
     if (dice.chance(0.02)) later(200, () => stepIn(effect.task))
     if (effect.to === 'operator' || (effect.type === 'send' && !effect.wake)) return
     if (dice.chance(temper.silence / 2)) return
-    later(20, () => takeTurn(effect.to, effect.task))
+    const isReview = effect.type === 'send' && effect.kind === 'review'
+    later(20, () => (isReview ? review(effect.to, effect.task) : takeTurn(effect.to, effect.task)))
+  }
+
+  /** The reviewer judges, of the right claim or another, perhaps twice; forgets; or goes away. */
+  function review(by: string, id: string) {
+    sayLater(1, id, { type: 'review_taken', by })
+    const claim = (world.task(id).claim?.number ?? 1) - (dice.chance(temper.garbage) ? 1 : 0)
+    const completed = dice.chance(0.5)
+    if (dice.chance(0.6)) sayLater(30, id, { type: 'judged', by, claim, completed, reason: 'I looked' })
+    if (dice.chance(0.05)) sayLater(30, id, { type: 'review_lost', by, why: 'signal 9' })
+    sayLater(60, id, { type: 'review_turn_ended', by, lastWords: 'looks good' })
   }
 
   /** The agent reads something about `about`: its own task, or one of a child's. */
@@ -178,7 +189,7 @@ export function play(seed: number, temper: Temper) {
     for (let count = 1 + dice.below(3); count > 0; count--) {
       const more = { requiresResponse: dice.chance(0.85), maxAttempts: 1 + dice.below(4) }
       const checks = dice.chance(0.3) ? ['tests'] : []
-      const judge = dice.chance(0.3) ? 'llm' : null
+      const judge = dice.pick([null, null, MODEL, REVIEWER, { kind: 'agent', name: 'ada' } as const])
       const child = world.delegate({ agent: dice.pick(AGENTS), under: own.id, checks, judge, ...more })
       if ('id' in child) oracle.delegated(child)
       afterCommit()
@@ -282,6 +293,8 @@ export function play(seed: number, temper: Temper) {
       { type: 'wait_timed_out' },
       { type: 'validation_timed_out' },
       { type: 'checks_passed', claim: claim + 100, evidence: 'ok' },
+      { type: 'judged', by: 'dee', claim, completed: true, reason: 'mine now' },
+      { type: 'judged', by: 'rev', claim: claim + 100, completed: true, reason: 'late' },
       { type: 'interrupted', interrupt: 77 },
       { type: 'child_changed', child: 'task_999' },
       { type: 'released', by: 'operator' },
@@ -297,7 +310,11 @@ export function play(seed: number, temper: Temper) {
 
   function run() {
     for (let roots = 1 + dice.below(3); roots > 0; roots--) {
-      const root = world.delegate({ agent: dice.pick(AGENTS), checks: ['tests'], judge: 'llm' })
+      const root = world.delegate({
+        agent: dice.pick(AGENTS),
+        checks: ['tests'],
+        judge: dice.pick([MODEL, REVIEWER]),
+      })
       if ('id' in root) oracle.delegated(root)
       afterCommit()
     }

@@ -109,7 +109,7 @@ describe('what comes twice or late', () => {
     { type: 'wait_timed_out' },
     { type: 'validation_timed_out' },
     { type: 'checks_passed', claim: 1, evidence: '' },
-    { type: 'judged', claim: 0, completed: true, reason: '' },
+    { type: 'judged', by: 'operator', claim: 0, completed: true, reason: '' },
     { type: 'validation_gave_up', claim: 3, why: '' },
     { type: 'interrupted', interrupt: 1 },
     { type: 'released', by: 'operator' },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ReportStatus } from '../../src/model/task.ts'
-import { createWorld, type Delegation, type World } from './world.ts'
+import { createWorld, type Delegation, MODEL, type World } from './world.ts'
 
 /** lead has task_1, and ada works on task_2 for it. */
 function begin(more: Partial<Delegation> = {}) {
@@ -11,6 +11,9 @@ function begin(more: Partial<Delegation> = {}) {
   world.say('task_2', { type: 'started', by: 'ada' })
   return world
 }
+
+const evidenceOf = (world: World) =>
+  world.task('task_2').evidence.map(({ step, outcome, text }) => [step, outcome, text])
 
 function report(world: World, status: ReportStatus, id = 'r1', result = 'Found three.') {
   return world.say('task_2', { type: 'reported', by: 'ada', report: id, status, result })
@@ -27,26 +30,36 @@ describe('a report of completed', () => {
     report(world, 'completed')
     expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Found three.' })
     expect(world.sends('report')).toMatchObject([{ to: 'lead', text: 'Found three.' }])
-    expect(world.effectsOf('note').map(({ text }) => text)).toContain(
-      'no judge is configured; that step was skipped',
-    )
+    expect(evidenceOf(world)).toEqual([
+      ['schema', 'passed', 'the report is not empty'],
+      ['checks', 'skipped', 'no checks were declared'],
+      ['judge', 'skipped', 'no judge is configured'],
+    ])
   })
 
   it('is a claim: first the checks, then the judge, only then is the task done (C22, ask 6)', () => {
-    const world = begin({ checks: ['tests'], judge: 'llm' })
+    const world = begin({ checks: ['tests'], judge: MODEL })
     world.takeOutside()
     report(world, 'completed')
     expect(world.takeOutside()).toMatchObject([{ type: 'run_checks', checks: ['tests'], claim: 1 }])
     expect(world.task('task_1').state).toBe('waiting_child')
     world.say('task_2', { type: 'checks_passed', claim: 1, evidence: 'exit 0' })
-    expect(world.takeOutside()).toMatchObject([{ type: 'run_judge', judge: 'llm', result: 'Found three.' }])
+    expect(world.takeOutside()).toMatchObject([{ type: 'run_judge', judge: 'wise', result: 'Found three.' }])
     expect(world.task('task_2').state).toBe('executing')
-    world.say('task_2', { type: 'judged', claim: 1, completed: true, reason: 'three are there' })
+    world.say('task_2', {
+      type: 'judged',
+      by: 'orchestrator',
+      claim: 1,
+      completed: true,
+      reason: 'three are there',
+    })
     expect(world.task('task_2')).toMatchObject({ state: 'completed', reason: 'three are there' })
-    expect(world.task('task_2').evidence.map(({ step, passed }) => [step, passed])).toEqual([
-      ['checks', true],
-      ['judge', true],
+    expect(evidenceOf(world)).toEqual([
+      ['schema', 'passed', 'the report is not empty'],
+      ['checks', 'passed', 'exit 0'],
+      ['judge', 'passed', 'three are there'],
     ])
+    expect(world.task('task_2').evidence.at(-1)).toMatchObject({ claim: 1, by: 'wise' })
   })
 
   it('goes back to the worker with the reason, three times, and then to the parent with the evidence (S2.17, C7)', () => {
@@ -65,9 +78,15 @@ describe('a report of completed', () => {
   })
 
   it('is sent back by a judge that does not agree (S2.11)', () => {
-    const world = begin({ judge: 'llm' })
+    const world = begin({ judge: MODEL })
     report(world, 'completed')
-    world.say('task_2', { type: 'judged', claim: 1, completed: false, reason: 'only two' })
+    world.say('task_2', {
+      type: 'judged',
+      by: 'orchestrator',
+      claim: 1,
+      completed: false,
+      reason: 'only two',
+    })
     expect(world.sends('follow_up')).toMatchObject([{ text: expect.stringContaining('only two') }])
     expect(world.task('task_2')).toMatchObject({ state: 'executing', rejections: 1 })
   })
@@ -92,11 +111,12 @@ describe('a report of completed', () => {
     ])
   })
 
-  it('says when the judge was skipped', () => {
-    const world = begin({ judge: 'llm' })
+  it('that could not be judged never counts as done: the parent decides, and the record says why', () => {
+    const world = begin({ judge: MODEL })
     report(world, 'completed')
-    world.say('task_2', { type: 'judge_skipped', claim: 1, why: 'no model answers' })
-    expect(world.task('task_2').reason).toBe('reported; not judged: no model answers')
+    world.say('task_2', { type: 'validation_gave_up', claim: 1, why: 'no model answers' })
+    expect(world.task('task_2').state).toBe('waiting_parent')
+    expect(evidenceOf(world).at(-1)).toEqual(['judge', 'unavailable', 'no model answers'])
   })
 
   it('counts results of the claim in question only', () => {

@@ -1,5 +1,5 @@
 /** The engine's part, in memory: stores what a step changes and carries out its effects, in one go, under a simulated clock. */
-import { isEnd, type Task, type TaskState, type TaskTimer } from '../../src/model/task.ts'
+import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../src/model/task.ts'
 import { type Breaker, CLOSED, recordOutcome } from '../../src/tasks/breaker.ts'
 import {
   type Effect,
@@ -16,6 +16,10 @@ import type { Refusal, Stepped } from '../../src/tasks/view.ts'
 
 /** `under`: the delegator's task. */
 export type Delegation = Omit<Partial<TaskDraft>, 'parent'> & { agent: string; under?: string }
+
+/** Judges: a model, which speaks through the service, and an agent. */
+export const MODEL: Judge = { kind: 'model', name: 'wise' }
+export const REVIEWER: Judge = { kind: 'agent', name: 'rev' }
 
 type OfType<T extends Effect['type']> = Extract<Effect, { type: T }>
 

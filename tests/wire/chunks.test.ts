@@ -54,6 +54,8 @@ const FRAGMENTS = [
     '{"orc_command":',
     '{\n\n "orc_command"\n:',
     '{"type": "x", ',
+    '\n{"type": "REPORT", ',
+    '\n {\n "type":"QUERY"}',
     '{',
     '}',
     '"',

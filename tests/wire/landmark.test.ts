@@ -17,6 +17,10 @@ const FRAGMENTS = [
   ...[
     '{“orc_command”',
     '{',
+    '{"type"',
+    '"type',
+    '"TYPE"',
+    '"t',
     '```',
     '~~~',
     '`',

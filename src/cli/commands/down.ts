@@ -16,6 +16,7 @@ export const verb: Verb = {
   options: [
     { name: 'keep-agents', summary: 'stop the service only: agents in terminals go on until it is back' },
   ],
+  details: '`orc stop --all` stops all that happens and keeps the service.',
   examples: ['orc down', 'orc down --keep-agents'],
   async run({ place, flag, json }) {
     const agents = flag('keep-agents') ? 'leave' : 'end'

@@ -1,4 +1,5 @@
-import type { Client } from '../../client/client.ts'
+import { backoff, wait } from '../../client/backoff.ts'
+import { type Client, ClientError } from '../../client/client.ts'
 import { openClient } from '../connect.ts'
 import { untilInterrupted } from '../following.ts'
 import { complain, paint, print, printJson } from '../output.ts'
@@ -8,7 +9,7 @@ import type { Verb } from '../verb.ts'
 export const verb: Verb = {
   name: 'inbox',
   group: 'People',
-  summary: 'what waits for a person: held commands, parked conversations, questions',
+  summary: 'what waits for a person: held commands, parked conversations, questions, tasks that need help',
   options: [
     { name: 'all', summary: 'decided ones as well' },
     { name: 'follow', short: 'f', summary: 'stay, and show new ones as they come' },
@@ -28,7 +29,10 @@ export const verb: Verb = {
   },
 }
 
-/** The place in the log is taken before the list, so that nothing between the two is missed. */
+/**
+ * The place in the log is taken before the list, so that nothing between the two is missed; over broken connections
+ * the events go on where they were.
+ */
 async function follow(
   client: Client,
   state: 'open' | 'all',
@@ -38,15 +42,29 @@ async function follow(
   let after = 0
   for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
   const shown = new Map<string, string>()
-  async function showNew() {
-    const { requests } = await client.humanRequests({ state })
-    for (const request of requests) {
-      if (shown.get(request.id) === request.state) continue
-      shown.set(request.id, request.state)
-      show(request)
+  function showIfNew(request: HumanRequest) {
+    const now = JSON.stringify([request.state, request.action?.hash, request.approvals.length])
+    if (shown.get(request.id) === now) return
+    shown.set(request.id, now)
+    if (state === 'all' || request.state === 'open') show(request)
+  }
+  const { requests } = await client.humanRequests({ state })
+  requests.forEach(showIfNew)
+  for await (const { type, data } of client.events({ after, signal })) {
+    if (type.startsWith('human.') && typeof data.request_id === 'string') {
+      showIfNew(await fetchRequest(client, data.request_id, signal))
     }
   }
-  await showNew()
-  for await (const entry of client.events({ after, signal }))
-    if (entry.type.startsWith('human.')) await showNew()
+}
+
+/** The service may be gone again between an event and the look at what it is about. */
+async function fetchRequest(client: Client, id: string, signal: AbortSignal): Promise<HumanRequest> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await client.humanRequest(id)
+    } catch (error) {
+      if (!(error instanceof ClientError) || !error.isTemporary || signal.aborted) throw error
+      await wait(backoff(failures), signal)
+    }
+  }
 }

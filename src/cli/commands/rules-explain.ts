@@ -1,5 +1,6 @@
 import { ACTIONS, type Action, type Verdict } from '../../model/rule.ts'
 import type { Explanation } from '../../rules/explain.ts'
+import { approvalText } from '../approval-text.ts'
 import { openClientIfRunning } from '../connect.ts'
 import { loadTeam } from '../offline.ts'
 import { paint, plain, print, printJson, type Style } from '../output.ts'
@@ -24,6 +25,7 @@ export const verb: Verb = {
     else {
       print(`${paint(COLOUR[decision.verdict], decision.verdict)}  ${plain(decision.reason)}`)
       print(`  decided by ${plain(decision.rule)}${lineText(decision.line)}, in ${source}`)
+      if (decision.verdict === 'ask') print(`  it waits for ${plain(approvalText(decision.approval))}`)
       print('looked at, in this order:')
       for (const step of steps) {
         print(`  ${step.verdict ?? '–'}  ${plain(step.rule)}${lineText(step.line)}: ${plain(step.reason)}`)

@@ -1,5 +1,6 @@
 import type { Config } from '../../config.ts'
 import { ACTIONS, type Action, type Permissions, type Rule, type Who } from '../../model/rule.ts'
+import { approvalText } from '../approval-text.ts'
 import { loadTeam } from '../offline.ts'
 import { paint, plain, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
@@ -13,7 +14,7 @@ export const verb: Verb = {
   examples: ['orc rules', 'orc rules --json', 'orc rules explain Worker Master'],
   async run({ place, json }) {
     const config = await loadTeam(place)
-    const { rules, permissions } = config
+    const { rules, permissions, approvals } = config
     if (json) {
       const agents = config.agents.map(({ name, parent, send, receive, permissions }) => ({
         name,
@@ -22,7 +23,7 @@ export const verb: Verb = {
         receive,
         permissions,
       }))
-      printJson({ file: config.file, rules, permissions, agents })
+      printJson({ file: config.file, rules, permissions, approvals, agents })
     } else print(rulesText(config))
     return 0
   },
@@ -35,9 +36,9 @@ function rulesText(config: Config): string {
     ...(['forbid', 'ask', 'allow'] as const).flatMap((list) => listText(config, list, rules[list])),
     ...narrowingText(config),
     paint('bold', 'permissions'),
-    permissionsText('everyone', config.permissions, (action) => lineOf(config, `permissions.${action}`)),
+    permissionsText('everyone', config.permissions, (action) => placeOf(config, `permissions.${action}`)),
     ...agents.map(({ name, permissions }) =>
-      permissionsText(name, permissions, (action) => lineOf(config, `agents.${name}.permissions.${action}`)),
+      permissionsText(name, permissions, (action) => placeOf(config, `agents.${name}.permissions.${action}`)),
     ),
     paint('dim', `  otherwise  ${silentText()}`),
   ]
@@ -48,7 +49,7 @@ function listText(config: Config, list: string, rules: readonly Rule[]): string[
   if (rules.length === 0) return []
   const rows = rules.map(({ from, to, reason }, index) => [
     `${whoText(from)} → ${whoText(to)}`,
-    `${reason === undefined ? '' : plain(reason)}${lineOf(config, `rules.${list}[${index}]`)}`,
+    `${reason === undefined ? '' : plain(reason)}${placeOf(config, `rules.${list}[${index}]`)}`,
   ])
   return [paint('bold', list), table(rows, '  ')]
 }
@@ -84,6 +85,14 @@ function silentText(): string {
 
 function whoText(who: Who): string {
   return who.length === 0 ? 'nobody' : who.map((name) => (name === '*' ? 'everyone' : name)).join(', ')
+}
+
+function placeOf(config: Config, path: string): string {
+  return `${waitsFor(config, path)}${lineOf(config, path)}`
+}
+
+function waitsFor({ approvals }: Config, path: string): string {
+  return approvals[path] === undefined ? '' : ` [${plain(approvalText(approvals[path]))}]`
 }
 
 function lineOf({ lines }: Config, path: string): string {

@@ -11,6 +11,7 @@ export const SERVICE_OPTIONS: readonly Option[] = [
     summary: `${LOG_LEVELS.join(', ')}; info unless said`,
     choices: LOG_LEVELS,
   },
+  { name: 'quiet', summary: 'no bell and no notification when a person is asked' },
 ]
 
 export const verb: Verb = {

@@ -1,8 +1,9 @@
 import type { Client } from '../../client/client.ts'
+import type { AnswerOf } from '../../service/contract.ts'
 import { agentsText, waitingFor } from '../agents-text.ts'
 import { openClient } from '../connect.ts'
 import { shortTime } from '../mail-text.ts'
-import { paint, plain, print, printJson } from '../output.ts'
+import { paint, plain, plainLine, print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -11,6 +12,11 @@ export const verb: Verb = {
   summary: 'the service and the team at a glance: agents, waiting messages, open requests',
   examples: ['orc status', 'orc status --json'],
   run: async ({ place, json }) => showStatus(await openClient(place), json),
+}
+
+function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
+  const why = reason === undefined ? '' : `: ${plainLine(reason)}`
+  return paint('red', `EVERYTHING IS STOPPED by ${by} since ${shortTime(at)}${why}. orc go lets it go on.`)
 }
 
 export async function showStatus(client: Client, json: boolean): Promise<number> {
@@ -23,6 +29,7 @@ export async function showStatus(client: Client, json: boolean): Promise<number>
     `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
   )
   print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+  if (state.halt !== undefined) print(haltLine(state.halt))
   print(agentsText(state.agents, waitingFor(state.deliveries)))
   const { open_requests: open } = state
   print(

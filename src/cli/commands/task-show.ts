@@ -1,6 +1,6 @@
 import { openClient } from '../connect.ts'
 import { print, printJson } from '../output.ts'
-import { taskText } from '../task-text.ts'
+import { taskDetail } from '../task-detail.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -12,7 +12,7 @@ export const verb: Verb = {
   async run({ place, words, json }) {
     const task = await (await openClient(place)).task(words[0]!)
     if (json) printJson(task)
-    else print(taskText(task))
+    else print(taskDetail(task))
     return 0
   },
 }

@@ -16,7 +16,16 @@ export const verb: Verb = {
       (offline) => offline.tokens.list(),
     )
     if (json) for (const token of tokens) printJson(token)
-    else print(table(tokens.map(({ id, agent, created_at }) => [id, agent, shortTime(created_at)])))
+    else
+      print(
+        table(
+          tokens.map(({ id, agent, kind, created_at }) => [
+            id,
+            kind === 'person' ? `${agent} (a person)` : agent,
+            shortTime(created_at),
+          ]),
+        ),
+      )
     return 0
   },
 }

@@ -8,8 +8,8 @@ import type { Verb } from '../verb.ts'
 export const verb: Verb = {
   name: 'token revoke',
   group: 'Run',
-  summary: 'make a token invalid at once, by its id, or all of an agent',
-  arguments: [{ name: 'ID|AGENT' }],
+  summary: 'make a token invalid at once, by its id, or all of an agent or person',
+  arguments: [{ name: 'ID|AGENT|PERSON' }],
   examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
   async run({ words, place, json }) {
     const which = words[0]!
@@ -25,9 +25,10 @@ export const verb: Verb = {
 }
 
 async function revoke({ tokens, config }: Offline, which: string): Promise<{ revoked: number }> {
-  const revoked = await tokens.revoke(createTeam(config).resolve(which) ?? which)
+  const team = createTeam(config)
+  const revoked = await tokens.revoke(team.resolve(which) ?? team.person(which)?.name ?? which)
   if (revoked > 0) return { revoked }
-  throw new AppError('NOT_FOUND', `There is no valid token ${which}, nor one of such an agent`, {
+  throw new AppError('NOT_FOUND', `There is no valid token ${which}, nor one of such an agent or person`, {
     hint: 'orc token list shows the valid ones.',
   })
 }

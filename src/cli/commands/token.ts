@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
+import { unknownAgent } from '../../engine/identity.ts'
 import { createTeam, isOperatorName } from '../../engine/team.ts'
-import { AppError } from '../../model/errors.ts'
 import type { Offline } from '../offline.ts'
 import { complain, print, printJson } from '../output.ts'
 import { reach } from '../reach.ts'
@@ -9,13 +9,14 @@ import type { Verb } from '../verb.ts'
 export const verb: Verb = {
   name: 'token',
   group: 'Run',
-  summary: 'make a token for an agent and print it, this once',
+  summary: 'make a token for an agent or a person and print it, this once',
   details:
-    'The agent puts it into its environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
+    'Its holder puts it into the environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
     'while it does not. An agent that is called like a verb below: orc token -- list',
-  arguments: [{ name: 'AGENT' }],
+  arguments: [{ name: 'AGENT|PERSON' }],
   examples: [
     'orc token Worker',
+    'orc token ada',
     'ORC_TOKEN=$(orc token Worker) my-agent',
     'orc token list',
     'orc token revoke Worker',
@@ -30,7 +31,7 @@ export const verb: Verb = {
     if (json) printJson(minted)
     else {
       print(minted.token)
-      if (isatty(1)) complain(`It is ${minted.id}, and is not shown again. The agent sets ORC_TOKEN to it.`)
+      if (isatty(1)) complain(`It is ${minted.id}, and is not shown again. Its holder sets ORC_TOKEN to it.`)
     }
     return 0
   },
@@ -42,11 +43,9 @@ async function mint(
 ): Promise<{ id: string; agent: string; token: string }> {
   if (isOperatorName(name)) return { agent: 'operator', ...(await tokens.mint(null)) }
   const team = createTeam(config)
+  const person = team.person(name)?.name
+  if (person !== undefined) return { agent: person, ...(await tokens.mintForPerson(person)) }
   const agent = team.resolve(name)
-  if (agent === undefined) {
-    throw new AppError('UNKNOWN_AGENT', `Unknown agent: ${name}`, {
-      hint: `Valid agents: ${team.names.join(', ')}.`,
-    })
-  }
+  if (agent === undefined) throw unknownAgent(team, name)
   return { agent, ...(await tokens.mint(agent)) }
 }

@@ -67,7 +67,7 @@ function completed({ name, short, summary, value, choices }: Option): CompletedO
   }
 }
 
-const AGENTS = /^(AGENT|NAME|FROM|TO|TARGET|ID\|AGENT)$/
+const AGENTS = /^(AGENT|NAME|FROM|TO|TARGET|(ID\|)?AGENT\|PERSON)$/
 
 function offerOf(name: string, choices: readonly string[] | undefined): Offer {
   if (choices !== undefined) return { words: choices }

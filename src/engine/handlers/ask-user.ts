@@ -1,60 +1,115 @@
 import { OPERATOR } from '../../model/agent.ts'
 import type { FieldsOf } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
+import type { AnswerForm } from '../../model/human-request.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { Receipt } from '../../model/receipt.ts'
-import { insertHumanRequest, openRequestsOf } from '../../store/human-requests.ts'
+import { findHumanRequest, insertHumanRequest, openRequestsOf } from '../../store/human-requests.ts'
 import { rememberedIds } from '../../store/said-ids.ts'
+import type { Reader } from '../../store/store.ts'
 import { setTimer } from '../../store/timers.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
-import { ownTask, remember } from '../references.ts'
-import { refusalError } from '../tasks.ts'
+import { ownTask, remember, saidBefore } from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { tooLong } from '../size.ts'
+import { personBehind, type Team } from '../team.ts'
 
 /** For a question outside of any task. */
 const ANSWER_MS = 24 * 3600_000
+/** For a request without a clock; the date is for the reader. */
+const NO_EXPIRY_MS = 365 * 24 * 3600_000
 
 /** An agent asks a person and goes on when there is an answer (S2.4, S2.16). */
 export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = {
   async handle(context, fields) {
-    const { tx, speaker, parts } = context
+    const { tx, team, speaker, parts } = context
     if (speaker.name === OPERATOR) {
       return new AppError('INVALID_COMMAND', 'A person need not ask people', {
         hint: 'Agents ask with this.',
       })
     }
+    const large = tooLong(team, 'question', fields.question)
+    if (large !== undefined) return large
+    const twin = await openTwin(context, fields)
+    if (twin !== undefined) return twin
+    const form = formIn(fields)
+    if (form instanceof AppError) return form
     const task = await ownTask(context, fields.in_response_to)
     if (task instanceof AppError) return task
     const key = await tx.nextKey('req')
     const id = formatId('req', key)
-    if (task === undefined) await askOutsideOfTasks(context, key, fields)
+    const awaits = fields.awaiting_response
+    if (task === undefined) await askOutsideOfTasks(context, key, fields, form)
     else {
       const told = await parts.tasks.tell(tx, task.id, {
         type: 'user_asked',
         by: speaker.name,
         question: id,
         text: fields.question,
+        awaits,
+        form,
         ...(fields.context === undefined ? {} : { context: fields.context }),
       })
       if (!told.ok) return refusalError(told)
-      parts.tasks.spoke(tx, speaker.name, task.id)
+      // Without waiting for the answer, the turn is still to end with a report.
+      if (awaits) parts.tasks.spoke(tx, speaker.name, task.id)
     }
     await remember(context, fields.message_id, id)
-    return {
-      status: 'ok',
-      result: 'a person is asked; the answer comes as a message',
-      details: { request_id: id, ...(task === undefined ? {} : { task_id: task.id }) },
-    }
+    return isAsked(id, task?.id)
   },
 }
 
+function isAsked(request: string, task: string | undefined): Receipt {
+  return {
+    status: 'ok',
+    result: 'a person is asked; the answer comes as a message',
+    details: { request_id: request, ...(task === undefined ? {} : { task_id: task }) },
+  }
+}
+
+/** Choices are told apart by their texts, and a default that could not be chosen would be a trap. */
+function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
+  const { choices, default: standard, allow_other: allowOther } = fields
+  const known = new Set(choices?.map((choice) => choice.toLowerCase()))
+  if (choices !== undefined && known.size < choices.length) {
+    return new AppError('INVALID_COMMAND', 'request_user_input: two of the choices are the same', {
+      hint: 'Name each choice once.',
+    })
+  }
+  const isOther = standard !== undefined && choices !== undefined && !known.has(standard.toLowerCase())
+  if (isOther && !allowOther) {
+    return new AppError('INVALID_COMMAND', 'request_user_input: "default" is none of the choices', {
+      hint: `One of: ${choices.join(', ')}; or allow_other="true".`,
+    })
+  }
+  return {
+    ...(choices === undefined ? {} : { choices }),
+    ...(standard === undefined ? {} : { default: standard }),
+    ...(choices !== undefined && allowOther ? { allowOther } : {}),
+  }
+}
+
+/** The same question under the same id, sent again while it is open, is that question (C25). */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
+  const ref = await saidBefore(context, fields.message_id)
+  const key = ref === undefined ? undefined : parseId('req', ref)
+  const row = key === undefined ? undefined : await findHumanRequest(context.tx, key)
+  if (row === undefined || row.state !== 'open' || row.question !== fields.question) return undefined
+  const { task } = JSON.parse(row.context) as { task?: string }
+  if (task !== undefined) context.parts.tasks.spoke(context.tx, context.speaker.name, task)
+  return isAsked(ref!, task)
+}
+
 async function askOutsideOfTasks(
-  { tx, speaker, parts }: HandlerContext,
+  { tx, team, speaker, parts }: HandlerContext,
   key: number,
   { question, context }: FieldsOf<'request_user_input'>,
+  form: AnswerForm,
 ) {
   const id = formatId('req', key)
-  const expiresAt = tx.now + ANSWER_MS
+  const { userInputMs = ANSWER_MS } = team.config.tasks
+  const expiresAt = tx.now + (userInputMs ?? NO_EXPIRY_MS)
   await insertHumanRequest(tx, {
     id: key,
     kind: 'input',
@@ -66,8 +121,9 @@ async function askOutsideOfTasks(
     action_hash: null,
     context: '{}',
     expires_at: expiresAt,
+    form: JSON.stringify(form),
   })
-  await setTimer(tx, 'expire_request', id, expiresAt)
+  if (userInputMs !== null) await setTimer(tx, 'expire_request', id, expiresAt)
   tx.audit({
     type: 'human.asked',
     class: 'internal',
@@ -80,30 +136,41 @@ async function askOutsideOfTasks(
 
 /** The seed's way for a person to answer (S2.5); the same as `orc answer ID TEXT`. */
 export const userResponseHandler: Handler<FieldsOf<'user_response'>> = {
+  async before(parts, fields, { principal }) {
+    const person = personBehind(parts.team(), principal)
+    const id = person === undefined ? undefined : await findRequest(parts.store, parts.team(), fields)
+    if (person === undefined || typeof id !== 'string') return undefined
+    return await parts.whyNoAnswer(person, id, { decision: 'answer', comment: fields.answer })
+  },
+
   async handle(context, fields) {
-    const { tx, speaker, parts } = context
-    if (speaker.principal.kind !== 'operator') {
+    const { tx, team, speaker, parts } = context
+    const person = personBehind(team, speaker.principal)
+    if (person === undefined) {
       return new AppError('FORBIDDEN', 'Only a person answers for people', { hint: 'Use answer.' })
     }
-    const id = await findRequest(context, fields)
+    const large = tooLong(context.team, 'answer', fields.answer)
+    if (large !== undefined) return large
+    const id = await findRequest(tx, team, fields)
     if (id instanceof AppError) return id
-    const decided = await parts.decide(tx, id, { decision: 'answer', comment: fields.answer })
+    const decided = await parts.decide(tx, person, id, { decision: 'answer', comment: fields.answer })
     if (decided instanceof AppError) return decided
     return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
   },
 }
 
 async function findRequest(
-  { tx, team }: HandlerContext,
+  reader: Reader,
+  team: Team,
   { in_response_to: said, to }: FieldsOf<'user_response'>,
 ): Promise<string | AppError> {
   if (said !== undefined) {
     if (parseId('req', said) !== undefined) return said
-    const remembered = (await rememberedIds(tx, said)).find((ref) => parseId('req', ref) !== undefined)
+    const remembered = (await rememberedIds(reader, said)).find((ref) => parseId('req', ref) !== undefined)
     if (remembered !== undefined) return remembered
   }
   const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
-  const open = asker === undefined ? [] : await openRequestsOf(tx, asker)
+  const open = asker === undefined ? [] : await openRequestsOf(reader, asker)
   const fitting = open.filter(
     ({ kind, context }) =>
       kind === 'input' && (said === undefined || (JSON.parse(context) as { task?: string }).task === said),

@@ -1,13 +1,20 @@
 import { OPERATOR } from '../../model/agent.ts'
 import type { FieldsOf } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
-import type { Decision } from '../../model/rule.ts'
+import type { Receipt } from '../../model/receipt.ts'
+import type { Action, Decision } from '../../model/rule.ts'
+import { isEnd } from '../../model/task.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
+import { readSession } from '../../store/sessions.ts'
+import { findTask } from '../../store/tasks.ts'
 import { declaredCheck } from '../checks.ts'
+import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { unknownAgent } from '../identity.ts'
-import { ownTask, remember } from '../references.ts'
-import { refusalError } from '../tasks.ts'
+import { findJudge, isSameJudge } from '../judges.ts'
+import { ownTask, remember, saidBefore } from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { tooLong } from '../size.ts'
 import type { Team } from '../team.ts'
 
 /** From parent to child (S2.2), and wherever rules.allow names the pair; a person may delegate to everyone. */
@@ -15,40 +22,71 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
   decide({ team, speaker }, fields) {
     const to = team.resolve(fields.to)
     if (to === undefined) return unknownAgent(team, fields.to)
-    const { messageBytes } = team.config.limits
-    const bytes = Buffer.byteLength(fields.task) + Buffer.byteLength(JSON.stringify(fields.context ?? {}))
-    if (bytes > messageBytes) {
-      return new AppError('TOO_LARGE', `The task is ${bytes} bytes; it holds at most ${messageBytes}`, {
-        hint: 'Put the details into a file and name its path.',
-      })
-    }
-    const edge = decideEdge(team, speaker.name, to)
-    if (declared(team, fields.checks).length === 0) return edge
-    return strictest(edge, decideAction(team.rules, speaker.name, 'declare_checks'))
+    const large = tooLong(team, 'task', fields.task, JSON.stringify(fields.context ?? {}))
+    if (large !== undefined) return large
+    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
+    if (judge instanceof AppError) return judge
+    if (judge?.kind === 'agent' && judge.name === to) return judgesItself(to)
+    const may = (action: Action) => decideAction(team.rules, speaker.name, action)
+    return strictest(
+      decideEdge(team, speaker.name, to),
+      ...(declared(team, fields.checks).length === 0 ? [] : [may('declare_checks')]),
+      ...(judge === undefined || isSameJudge(judge, team.config.tasks.judge) ? [] : [may('choose_judge')]),
+    )
   },
 
   async handle(context, fields) {
     const { team, tx, speaker, parts } = context
     const to = team.resolve(fields.to)!
+    const twin = await openTwin(context, fields, to)
+    if (twin !== undefined) {
+      if (twin.parent !== null) parts.tasks.spoke(tx, speaker.name, twin.parent)
+      return delegated(twin.id, to, ' already')
+    }
     const parent = await ownTask(context, fields.in_response_to)
     if (parent instanceof AppError) return parent
+    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
+    if (judge instanceof AppError) return judge
     const commands = new Set(declared(team, fields.checks))
-    const delegated = await parts.tasks.delegate(tx, {
+    const begun = await parts.tasks.delegate(tx, {
       delegator: speaker.name,
       agent: to,
       text: fields.task,
       context: fields.context ?? {},
       requiresResponse: fields.requires_response,
       checks: (fields.checks ?? []).map((check) => (commands.has(check) ? declaredCheck(check) : check)),
+      ...(judge === undefined ? {} : { judge }),
       ...(fields.timeout_seconds === undefined ? {} : { timeoutMs: fields.timeout_seconds * 1000 }),
       ...(parent === undefined ? {} : { parent }),
     })
-    if (!delegated.ok) return refusalError(delegated)
-    const { id } = delegated.task
+    if (!begun.ok) return refusalError(begun)
+    const { id } = begun.task
     await remember(context, fields.message_id, id)
     if (parent !== undefined) parts.tasks.spoke(tx, speaker.name, parent.id)
-    return { status: 'ok', result: `${id} is delegated to ${to}`, details: { task_id: id, to } }
+    return delegated(id, to, await whyLater(context, to))
   },
+}
+
+function delegated(task: string, to: string, remark: string): Receipt {
+  return { status: 'ok', result: `${task} is delegated to ${to}${remark}`, details: { task_id: task, to } }
+}
+
+/** The same delegation under the same id, sent again while its task is open, is that task (C25). */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
+  const ref = await saidBefore(context, fields.message_id)
+  const task = ref === undefined ? undefined : await findTask(context.tx, ref)
+  const isSame = task !== undefined && task.agent === to && task.text === fields.task
+  return isSame && !isEnd(task.state) ? task : undefined
+}
+
+/** Whoever delegates may have to do something about it. */
+async function whyLater({ tx, team, parts }: HandlerContext, to: string): Promise<string> {
+  if (parts.sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
+  const agent = team.config.agents.find(({ name }) => name === to)
+  if (agent === undefined || agent.runtime === 'none' || agent.onDemand) return ''
+  if (parts.sessions.session(to) !== undefined) return ''
+  const isStopped = (await readSession(tx, to))?.wanted === 0
+  return isStopped ? `; it is stopped, and takes the task when it is started (orc spawn ${to})` : ''
 }
 
 /** What is no check of orc.yaml is a command. */
@@ -56,7 +94,8 @@ function declared({ config }: Team, checks: readonly string[] | undefined): stri
   return (checks ?? []).filter((check) => !Object.hasOwn(config.tasks.checks, check))
 }
 
-function decideEdge(team: Team, from: string, to: string): Decision {
+export function decideEdge(team: Team, from: string, to: string): Decision {
+  if (from === to) return itself(from)
   const send = decideSend(team.rules, from, to)
   if (from === OPERATOR || send.verdict === 'deny') return send
   const isChild = team.config.agents.find(({ name }) => name === to)?.parent === from
@@ -68,4 +107,14 @@ function decideEdge(team: Team, from: string, to: string): Decision {
     rule: 'built-in: delegation',
     reason: `${from} may delegate to ${whom}; ${to} does not report to it`,
   }
+}
+
+function judgesItself(name: string): AppError {
+  return new AppError('INVALID_COMMAND', `${name} cannot judge its own work`, {
+    hint: 'Name another judge, or leave "judge" out.',
+  })
+}
+
+function itself(name: string): Decision {
+  return { verdict: 'deny', rule: 'built-in: delegation', reason: `${name} cannot delegate to itself` }
 }

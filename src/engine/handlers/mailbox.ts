@@ -50,6 +50,9 @@ export const mailboxCheckHandler: Handler<FieldsOf<'mailbox_check'>> = {
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context
     const agent = subjectAllowed(context, fields, definition)
+    // An agent's own is refused at the door; the operator's would look as if there were nothing.
+    const halted = parts.standstill.refusal(tx)
+    if (halted !== undefined) return halted
     // Said in the text of an agent that we run: its mail comes with the answer, as mail, by whose ids it is known.
     if (context.channel === 'text' && agent === speaker.name) {
       const waiting = await countQueued(tx, agent, MANY)
@@ -122,6 +125,7 @@ export const queryMailboxHandler: Handler<FieldsOf<'query_mailbox'>> = {
 export const acknowledgeHandler: Handler<FieldsOf<'acknowledge'>> = {
   // Whoever gets many messages must be able to confirm them, or they come again for ever.
   free: true,
+  whileHalted: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { parts, tx, speaker } = context

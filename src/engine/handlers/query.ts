@@ -2,19 +2,34 @@ import { OPERATOR } from '../../model/agent.ts'
 import type { FieldsOf } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
 import { formatId } from '../../model/identifier.ts'
+import type { Receipt } from '../../model/receipt.ts'
 import type { Task } from '../../model/task.ts'
+import { findOpenQuestion } from '../../store/human-requests.ts'
 import { openTasksOf } from '../../store/tasks.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { unknownAgent } from '../identity.ts'
-import { findReference, noTask, ownTask, type Reference, remember, unknownReference } from '../references.ts'
-import { refusalError } from '../tasks.ts'
-import { isOperatorName } from '../team.ts'
+import {
+  findReference,
+  noTask,
+  ownTask,
+  type Reference,
+  remember,
+  saidBefore,
+  unknownReference,
+} from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { tooLong } from '../size.ts'
+import { isOperatorName, personBehind } from '../team.ts'
 
 /** Both ways along parent–child edges (C11); the edge is the task. */
 export const queryHandler: Handler<FieldsOf<'query'>> = {
   async handle(context, fields) {
-    const { tx, speaker, parts } = context
+    const { tx, team, speaker, parts } = context
+    const large = tooLong(team, 'question', fields.question)
+    if (large !== undefined) return large
+    const twin = await openTwin(context, fields)
+    if (twin !== undefined) return twin
     const to = partner(context, fields.to)
     if (to instanceof AppError) return to
     const children = to === undefined || to === OPERATOR ? [] : await openTasksOf(tx, to)
@@ -39,20 +54,38 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
     if (!told.ok) return refusalError(told)
     await remember(context, fields.message_id, question)
     parts.tasks.spoke(tx, speaker.name, task.id)
-    return {
-      status: 'ok',
-      result: `${asked} is asked; the answer comes as a message`,
-      details: { task_id: task.id, question_id: question },
-    }
+    return isAsked(asked, task.id, question)
   },
+}
+
+function isAsked(whom: string, task: string, question: string): Receipt {
+  return {
+    status: 'ok',
+    result: `${whom} is asked; the answer comes as a message`,
+    details: { task_id: task, question_id: question },
+  }
+}
+
+/** The same question under the same id, sent again while it is open, is that question (C25). */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Promise<Receipt | undefined> {
+  const ref = await saidBefore(context, fields.message_id)
+  const task = ref === undefined ? undefined : (await findReference(context.tx, ref))?.task
+  const question = task?.questions.find(({ id, text }) => id === ref && text === fields.question)
+  if (task === undefined || question === undefined) return undefined
+  context.parts.tasks.spoke(context.tx, context.speaker.name, task.id)
+  return isAsked(question.to, task.id, question.id)
 }
 
 export const answerHandler: Handler<FieldsOf<'answer'>> = {
   async handle(context, fields) {
-    const { tx, speaker, parts } = context
+    const { tx, team, speaker, parts } = context
+    const large = tooLong(team, 'answer', fields.answer)
+    if (large !== undefined) return large
     const found = await findQuestion(context, fields)
     if (found instanceof AppError) return found
     const { task, about } = found
+    const asPerson = await answerAsPerson(context, found, fields.answer)
+    if (asPerson !== undefined) return asPerson
     const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
     const told = await parts.tasks.tell(tx, task.id, {
       type: 'query_answered',
@@ -67,6 +100,25 @@ export const answerHandler: Handler<FieldsOf<'answer'>> = {
     if (own !== undefined && !(own instanceof AppError)) parts.tasks.spoke(tx, speaker.name, own.id)
     return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
   },
+}
+
+/** What a person was asked is answered as in the inbox, whichever way it is said. */
+async function answerAsPerson(
+  { tx, team, speaker, parts }: HandlerContext,
+  { task, about }: Reference,
+  answer: string,
+): Promise<Receipt | AppError | undefined> {
+  const person = speaker.name === OPERATOR ? personBehind(team, speaker.principal) : undefined
+  const question = task.questions.findLast(
+    ({ id, to }) => id === about || (about === task.id && to === OPERATOR),
+  )
+  if (person === undefined || question?.to !== OPERATOR) return undefined
+  const row = await findOpenQuestion(tx, task.id, question.id)
+  if (row === undefined) return undefined
+  const verdict = { decision: 'answer', comment: answer } as const
+  const decided = await parts.decide(tx, person, formatId('req', row.id), verdict)
+  if (decided instanceof AppError) return decided
+  return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
 }
 
 /** Named, or the only question that this agent, or that agent's task, has put to the speaker. */

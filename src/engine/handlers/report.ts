@@ -4,22 +4,15 @@ import { formatId } from '../../model/identifier.ts'
 import { isEnd } from '../../model/task.ts'
 import type { Handler } from '../handler.ts'
 import { noTask, ownTask, remember } from '../references.ts'
-import { refusalError } from '../tasks.ts'
+import { refusalError } from '../refusal.ts'
+import { tooLong } from '../size.ts'
 
 /** A claim, until it is validated (S2.3, C22). */
 export const reportHandler: Handler<FieldsOf<'report'>> = {
   async handle(context, fields) {
     const { team, tx, speaker, parts } = context
-    const bytes = Buffer.byteLength(fields.result)
-    if (bytes > team.config.limits.messageBytes) {
-      return new AppError(
-        'TOO_LARGE',
-        `The result is ${bytes} bytes; it holds at most ${team.config.limits.messageBytes}`,
-        {
-          hint: 'Put it into a file and report its path.',
-        },
-      )
-    }
+    const large = tooLong(team, 'result', fields.result)
+    if (large !== undefined) return large
     const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
     const task = await ownTask(
       context,
@@ -30,7 +23,7 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     if (task === undefined) return noTask(speaker.name)
     const report = formatId('msg', await tx.nextKey('msg'))
     const { status, result } = fields
-    const told = await parts.tasks.tell(tx, task.id, {
+    const told = await parts.tasks.tell(tx, task, {
       type: 'reported',
       by: speaker.name,
       report,

@@ -1,11 +1,12 @@
 import type { FieldsOf } from '../../model/command.ts'
 import { declareStatus } from '../../store/agents.ts'
+import type { Context } from '../fullness.ts'
 import type { Handler } from '../handler.ts'
 import { behalf } from '../identity.ts'
-import type { Context } from '../meter.ts'
 import { decideSubject, subjectAllowed } from './mailbox.ts'
 
 export const updateStatusHandler: Handler<FieldsOf<'update_status'>> = {
+  whileHalted: true,
   decide: decideSubject,
   async handle(context, fields, definition) {
     const { tx, speaker } = context

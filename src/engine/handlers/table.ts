@@ -3,6 +3,7 @@ import type { AddedCommand, BuiltInHandlers, Handlers } from '../handler.ts'
 import { requestActionHandler } from './action.ts'
 import { requestUserInputHandler, userResponseHandler } from './ask-user.ts'
 import { delegateHandler } from './delegate.ts'
+import { judgeHandler } from './judge.ts'
 import { acknowledgeHandler, mailboxCheckHandler, queryMailboxHandler } from './mailbox.ts'
 import { answerHandler, queryHandler } from './query.ts'
 import { reportHandler } from './report.ts'
@@ -27,6 +28,7 @@ const BUILT_IN: BuiltInHandlers = {
   answer: answerHandler,
   request_user_input: requestUserInputHandler,
   user_response: userResponseHandler,
+  judge: judgeHandler,
   task_action: taskActionHandler,
 }
 

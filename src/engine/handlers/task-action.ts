@@ -4,13 +4,16 @@ import { formatId } from '../../model/identifier.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Handler } from '../handler.ts'
 import { findReference, unknownReference } from '../references.ts'
-import { refusalError } from '../tasks.ts'
+import { refusalError } from '../refusal.ts'
+import { tooLong } from '../size.ts'
 
 type Fields = FieldsOf<'task_action'>
 
 /** What a delegator or a person decides about a task, and a worker's wish for more time. The core says who may. */
 export const taskActionHandler: Handler<Fields> = {
-  async handle({ tx, speaker, parts }, fields) {
+  async handle({ tx, team, speaker, parts }, fields) {
+    const large = tooLong(team, 'text', fields.text)
+    if (large !== undefined) return large
     const found = await findReference(tx, fields.task_id)
     if (found === undefined) return unknownReference(fields.task_id)
     const { id } = found.task

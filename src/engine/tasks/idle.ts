@@ -1,6 +1,6 @@
 import { countQueued } from '../../store/deliveries.ts'
 import type { Store } from '../../store/store.ts'
-import { openTasksOf } from '../../store/tasks.ts'
+import { openTasksOf, reviewsOf } from '../../store/tasks.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
@@ -26,7 +26,8 @@ export function createIdleStop({ store, timers, log, team, sessions }: IdleOptio
     const ms = limitOf(agent)
     if (ms === undefined || sessions().session(agent)?.state !== 'idle') return
     const isAtWork = (await openTasksOf(tx, agent)).some(({ state }) => AT_WORK.has(state))
-    if (isAtWork || (await countQueued(tx, agent, 1)) > 0) {
+    const isAwaited = isAtWork || (await reviewsOf(tx, agent)).length > 0
+    if (isAwaited || (await countQueued(tx, agent, 1)) > 0) {
       await setTimer(tx, 'stop_idle', agent, tx.now + ms)
       tx.afterCommit(() => timers.setFor(tx.now + ms))
       return

@@ -8,20 +8,21 @@ import type { Tx } from '../../store/store.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
 import type { Mailroom } from '../mailroom.ts'
+import { aboutTask } from './about.ts'
+import { type Excerpt, LOOKED_AT } from './excerpt.ts'
 
 type Send = Extract<StoreEffect, { type: 'send' }>
 type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
 
 export interface MessagesOptions {
   mailroom: Mailroom
-  redact(text: string): string
+  cut: Excerpt
   /** After the commit: an agent that is not running may have to be started. */
   wake(agent: string): void
 }
 
 const TITLE = 80
-/** No secret is longer; what is cut must be redacted first. */
-const LONGEST_SECRET = 8192
+const RECENT = 2000
 
 const WORDS: Partial<Record<TaskMessageKind, string>> = {
   follow_up: 'go on',
@@ -31,17 +32,21 @@ const WORDS: Partial<Record<TaskMessageKind, string>> = {
   report: 'completed',
   partial: 'partly done',
   needs_help: 'needs help',
+  review: 'is to be judged',
   failed: 'failed',
   cancelled: 'ended',
   children_ended: 'all that was delegated has ended',
 }
 
 /** What tasks have to say becomes messages, in the transaction of the step that says it. */
-export function createMessages({ mailroom, redact, wake }: MessagesOptions) {
+export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
+  /** The first message of trees that began of late; it never changes. */
+  const begun = createRecent<string, number>(RECENT)
+
   async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
     const kind = kindOf(effect)
     // A new attempt takes the place of what was sent and never read.
-    if (kind === 'delegate') await withdraw(tx, task, 'a new attempt takes its place')
+    if (kind === 'delegate' && task.attempt > 1) await withdraw(tx, task, 'a new attempt takes its place')
     // Whoever never heard of the task need not hear of its end.
     if (kind === 'cancelled' && effect.to === task.agent && !(await wasGiven(tx, effect.to, keyOf(task))))
       return
@@ -74,7 +79,9 @@ export function createMessages({ mailroom, redact, wake }: MessagesOptions) {
 
   async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: Post) {
     const title = titleOf(task, kind, text)
-    const correlation = await firstOfTask(tx, parseId('task', task.root)!)
+    // Of a new tree this is the first.
+    const isFirst = kind === 'delegate' && task.parent === null && task.attempt === 1
+    const correlation = isFirst ? undefined : (begun.get(task.root) ?? (await firstOfTask(tx, rootKey(task))))
     const priority = quiet ? 'low' : 'normal'
     const stored = await insertMessage(tx, {
       from,
@@ -88,14 +95,22 @@ export function createMessages({ mailroom, redact, wake }: MessagesOptions) {
       ...(inReplyTo === undefined ? {} : { inReplyTo }),
       ...(correlation === undefined ? {} : { correlation }),
     })
+    if (isFirst) tx.afterCommit(() => begun.set(task.root, stored.key))
     const id = formatId('msg', stored.key)
     tx.audit({
       type: 'message.accepted',
       class: 'internal',
       actor: from,
       subject: to,
-      text: redact(titleOf(task, kind, text, TITLE + LONGEST_SECRET)).slice(0, TITLE),
-      data: { message_id: id, task_id: task.id, kind, priority, digest: stored.digest },
+      text: cut(titleOf(task, kind, text, LOOKED_AT), TITLE),
+      data: {
+        message_id: id,
+        ...aboutTask(task),
+        kind,
+        priority,
+        excerpt: cut(text),
+        digest: stored.digest,
+      },
     })
     if (to === OPERATOR) {
       // People read it with the task; they have no mailbox that it could wait in.
@@ -109,20 +124,54 @@ export function createMessages({ mailroom, redact, wake }: MessagesOptions) {
 
   /** What the worker has not been given yet, it need not be given any more. */
   async function withdraw(tx: Tx, task: Task, evidence: string) {
-    for (const key of await withdrawQueued(tx, task.agent, keyOf(task), evidence)) {
+    const keys = await withdrawQueued(tx, task.agent, keyOf(task), evidence)
+    noteWithdrawn(tx, task.agent, keys, evidence)
+  }
+
+  /** The same for an agent that was to judge a claim of the task. */
+  async function withdrawReview(tx: Tx, task: Task, reviewer: string) {
+    const evidence = `${task.id} waits for no judgement any more`
+    const keys = await withdrawQueued(tx, reviewer, keyOf(task), evidence, 'review')
+    noteWithdrawn(tx, reviewer, keys, evidence)
+  }
+
+  function noteWithdrawn(tx: Tx, agent: string, keys: readonly number[], evidence: string) {
+    for (const key of keys) {
       const id = formatId('msg', key)
       tx.audit({
         type: 'delivery.failed',
         class: 'internal',
         actor: ORCHESTRATOR,
-        subject: task.agent,
+        subject: agent,
         text: `${id} is failed: ${evidence}`,
         data: { message_id: id, state: 'failed', evidence },
       })
     }
   }
 
-  return { send, wakeParent, withdraw }
+  return { send, wakeParent, withdraw, withdrawReview }
+}
+
+export type TaskMessages = ReturnType<typeof createMessages>
+
+/** The newest so many. */
+function createRecent<Key, Value>(most: number) {
+  const values = new Map<Key, Value>()
+  return {
+    get: (key: Key) => values.get(key),
+    set(key: Key, value: Value) {
+      values.set(key, value)
+      if (values.size <= most) return
+      for (const oldest of values.keys()) {
+        values.delete(oldest)
+        return
+      }
+    },
+  }
+}
+
+function rootKey({ root }: Task): number {
+  return parseId('task', root)!
 }
 
 function keyOf(task: Task): number {
@@ -149,6 +198,7 @@ function senderOf(task: Task, event: Happening, { kind }: Send): string {
     case 'needs_help':
       return event.type === 'reported' ? task.agent : ORCHESTRATOR
     case 'reminder':
+    case 'review':
       return ORCHESTRATOR
     case 'answer':
     case 'follow_up':
@@ -177,7 +227,7 @@ function saidBy(event: Happening): string | undefined {
 function titleOf(task: Task, kind: TaskMessageKind, text: string, length = TITLE): string {
   const words = WORDS[kind]
   const title = words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
-  return [...title.slice(0, length * 2)].slice(0, length).join('')
+  return title.length <= length ? title : [...title.slice(0, length * 2)].slice(0, length).join('')
 }
 
 function firstLine(text: string): string {

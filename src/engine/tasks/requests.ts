@@ -4,15 +4,20 @@ import { formatId, parseId } from '../../model/identifier.ts'
 import type { QuestionKind, Task } from '../../model/task.ts'
 import {
   decideHumanRequest,
-  findOpenRequest,
+  findHumanRequest,
+  findOpenQuestion,
   type HumanRequestRow,
   insertHumanRequest,
+  questionContext,
 } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
+import { findTask } from '../../store/tasks.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
+import type { RequestForm } from '../request-view.ts'
 import type { Timers } from '../timers.ts'
+import { aboutTask } from './about.ts'
 
 type AskPerson = Extract<StoreEffect, { type: 'ask_person' }>
 
@@ -29,10 +34,6 @@ export function askedIn(row: HumanRequestRow): Asked {
   return JSON.parse(row.context) as Asked
 }
 
-function contextOf({ task, question }: Asked): string {
-  return JSON.stringify({ task, question })
-}
-
 export async function askPerson(
   tx: Tx,
   timers: Timers,
@@ -41,17 +42,21 @@ export async function askPerson(
   cut: (text: string) => string,
 ): Promise<void> {
   const known = parseId('req', effect.question)
+  const asks = task.questions.find(({ id }) => id === effect.question)?.kind
+  const form: RequestForm = { ...effect.form, ...(asks === undefined ? {} : { asks }) }
   const key = await insertHumanRequest(tx, {
     ...(known === undefined ? {} : { id: known }),
     kind: effect.kind,
-    purpose: effect.awaits ? 'task' : 'notice',
+    // Where nobody waits, what is answered all the same comes as a message.
+    purpose: effect.awaits ? 'task' : effect.kind === 'input' ? 'question' : 'notice',
     asker: task.agent,
     question: effect.text,
     reason: effect.reason,
     action: null,
     action_hash: null,
-    context: contextOf(effect),
+    context: questionContext(effect.task, effect.question),
     expires_at: effect.expiresAt ?? tx.now + NO_EXPIRY_MS,
+    form: JSON.stringify(form),
   })
   const id = formatId('req', key)
   tx.audit({
@@ -59,7 +64,7 @@ export async function askPerson(
     class: 'internal',
     actor: task.agent,
     text: `${id}: ${cut(effect.text)} (${cut(effect.reason)})`,
-    data: { request_id: id, kind: effect.kind, task_id: task.id },
+    data: { request_id: id, kind: effect.kind, awaits: effect.awaits, ...aboutTask(task) },
   })
   const { expiresAt } = effect
   if (expiresAt === null) return
@@ -67,10 +72,20 @@ export async function askPerson(
   tx.afterCommit(() => timers.setFor(expiresAt))
 }
 
-/** The task needs no answer any more. */
-export async function withdrawRequest(tx: Tx, asked: Asked): Promise<void> {
-  const row = await findOpenRequest(tx, 'task', contextOf(asked))
-  if (row === undefined) return
+/**
+ * The task needs no answer any more. A command that was held in its turn is then not carried out either, or it would
+ * be done for a task that was cancelled, or twice for one that is tried again; gives that request. What a completed
+ * task has left behind stays for people to decide.
+ */
+export async function withdrawRequest(
+  tx: Tx,
+  task: Task,
+  asked: Asked,
+): Promise<{ id: string; question: string } | undefined> {
+  const held = await heldFor(tx, asked)
+  if (held !== undefined && task.state === 'completed') return undefined
+  const row = held ?? (await findOpenQuestion(tx, asked.task, asked.question))
+  if (row === undefined) return undefined
   await decideHumanRequest(tx, row.id, { state: 'withdrawn', by: ORCHESTRATOR, comment: null })
   const id = formatId('req', row.id)
   await clearTimer(tx, 'expire_request', id)
@@ -80,8 +95,15 @@ export async function withdrawRequest(tx: Tx, asked: Asked): Promise<void> {
     actor: ORCHESTRATOR,
     subject: row.asker,
     text: `${id} needs no answer any more: ${row.question}`,
-    data: { request_id: id, task_id: asked.task },
+    data: { request_id: id, kind: row.kind, ...aboutTask(await findTask(tx, asked.task)) },
   })
+  return held === undefined ? undefined : { id, question: row.question }
+}
+
+async function heldFor(tx: Tx, { question }: Asked): Promise<HumanRequestRow | undefined> {
+  const key = parseId('req', question)
+  const row = key === undefined ? undefined : await findHumanRequest(tx, key)
+  return row?.state === 'open' && row.purpose === 'command' ? row : undefined
 }
 
 export interface PersonsWord {

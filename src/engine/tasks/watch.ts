@@ -1,24 +1,32 @@
 import { formatId } from '../../model/identifier.ts'
 import type { DeliveryState } from '../../model/message.ts'
+import type { Task } from '../../model/task.ts'
 import { tasksOfMessages } from '../../store/messages.ts'
-import type { Store, Tx } from '../../store/store.ts'
-import { openTasksOf } from '../../store/tasks.ts'
+import type { Reader, Store, Tx } from '../../store/store.ts'
+import { findTask, openTasksOf, reviewsOf } from '../../store/tasks.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Sessions, SessionWatch } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
+import type { Progress } from './progress.ts'
 
 export interface WatchOptions {
   store: Store
   log: Log
   sessions(): Sessions
-  tell(tx: Tx, task: string, event: Happening): Promise<unknown>
+  tell: Progress['tell']
   idle: { began(agent: string): Promise<void>; rests(agent: string): Promise<void> }
 }
 
-/** Tells tasks what became of the messages to their workers, and of the turns these take. */
+/** What an agent works on, and the claims of others that it is to judge. */
+type Concern = { task: Task; isReview: boolean }
+type EventFor = (concern: Concern) => Happening | undefined
+
+/** Tells tasks what became of the messages to their workers and reviewers, and of the turns these take. */
 export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) {
-  /** Tasks whose messages are in the agent's turn, or were in its last one. */
+  /** Tasks that the agent's turn is about, by the messages in it. */
   const inTurn = new Map<string, Set<string>>()
+  /** The same of its last turn, until the next begins. */
+  const lastTurn = new Map<string, Set<string>>()
   /** Tasks for which it reported, asked or delegated in this turn. */
   const said = new Map<string, Set<string>>()
   let closed = false
@@ -27,16 +35,13 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     to.set(agent, (to.get(agent) ?? new Set()).add(task))
   }
 
-  /** For every open task of the agent; nothing is written when there is none. */
-  async function tellAll(
-    agent: string,
-    eventFor: (task: { id: string; state: string }) => Happening | undefined,
-  ) {
-    if (closed || (await openTasksOf(store, agent)).length === 0) return
+  /** For all that concerns the agent; nothing is written when there is nothing. */
+  async function tellAll(agent: string, eventFor: EventFor) {
+    if (closed || (await concernsOf(store, agent)).length === 0) return
     await store.write(async (tx) => {
-      for (const task of await openTasksOf(tx, agent)) {
-        const event = eventFor(task)
-        if (event !== undefined) await tell(tx, task.id, event)
+      for (const concern of await concernsOf(tx, agent)) {
+        const event = eventFor(concern)
+        if (event !== undefined) await tell(tx, concern.task.id, event)
       }
     })
   }
@@ -55,55 +60,72 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     evidence: string,
   ) {
     if (state !== 'submitted' && state !== 'read' && state !== 'failed') return
-    for (const { task, recipient } of await tasksOfMessages(tx, keys)) {
+    for (const { task: key, kind, recipient } of await tasksOfMessages(tx, keys)) {
       if (recipient !== agent) continue
-      const id = formatId('task', task)
+      const task = (await findTask(tx, formatId('task', key)))!
+      const isReview = kind === 'review'
       if (state === 'failed') {
-        await tell(tx, id, { type: 'worker_unreachable', by: agent, why: evidence, recoverable: true })
+        await tell(tx, task, isReview ? reviewLost(agent, evidence) : unreachable(agent, evidence))
         continue
       }
-      await tell(tx, id, { type: 'acknowledged', by: agent })
-      // Of an agent that only holds a token, its receipt is all that is ever known.
-      const isBegun = state === 'read' || sessions().session(agent)?.state === 'busy'
-      if (isBegun) await tell(tx, id, { type: 'started', by: agent })
-      tx.afterCommit(() => add(inTurn, agent, id))
+      if (isReview) await tell(tx, task, { type: 'review_taken', by: agent })
+      else await given(tx, agent, task, state)
+      tx.afterCommit(() => add(inTurn, agent, isReview ? task.id : ownTask(task, agent)))
     }
+  }
+
+  async function given(tx: Tx, agent: string, task: Task, state: DeliveryState) {
+    // What it is told is for its worker; to others it would only be refused.
+    if (task.agent !== agent) return
+    const taken = await tell(tx, task, { type: 'acknowledged', by: agent })
+    // Of an agent that only holds a token, its receipt is all that is ever known.
+    const isBegun = state === 'read' || sessions().session(agent)?.state === 'busy'
+    if (isBegun) await tell(tx, taken.ok ? taken.task : task, { type: 'started', by: agent })
+  }
+
+  function forget(agent: string) {
+    const last = inTurn.get(agent)
+    if (last === undefined) lastTurn.delete(agent)
+    else lastTurn.set(agent, last)
+    inTurn.delete(agent)
+    said.delete(agent)
   }
 
   const watch: SessionWatch = {
     async turnBegan(agent) {
+      // What it said in the turn before, whose end nobody waited for, says nothing of this one.
+      said.delete(agent)
+      lastTurn.delete(agent)
       const started = { type: 'started', by: agent } as const
-      await guarded(
-        agent,
-        tellAll(agent, ({ state }) => (state === 'analyzing' ? started : undefined)),
-      )
+      const eventFor: EventFor = ({ task, isReview }) =>
+        !isReview && task.state === 'analyzing' ? started : undefined
+      await guarded(agent, tellAll(agent, eventFor))
       await guarded(agent, idle.began(agent))
     },
     async turnEnded(agent, lastWords) {
       const spoken = said.get(agent) ?? new Set()
-      said.delete(agent)
-      inTurn.delete(agent)
-      const event = (id: string) =>
-        ({ type: 'turn_ended', by: agent, said: spoken.has(id), lastWords }) as const
-      await guarded(
-        agent,
-        tellAll(agent, ({ id }) => event(id)),
-      )
+      forget(agent)
+      const eventFor: EventFor = ({ task: { id }, isReview }) =>
+        isReview
+          ? { type: 'review_turn_ended', by: agent, lastWords }
+          : { type: 'turn_ended', by: agent, said: spoken.has(id), lastWords }
+      await guarded(agent, tellAll(agent, eventFor))
       if (!closed) await guarded(agent, idle.rests(agent))
     },
     exited(agent, why) {
-      said.delete(agent)
-      inTurn.delete(agent)
-      return guarded(
-        agent,
-        tellAll(agent, () => ({ type: 'worker_exited', by: agent, why })),
-      )
+      forget(agent)
+      const eventFor: EventFor = ({ task, isReview }) => {
+        if (!isReview) return { type: 'worker_exited', by: agent, why }
+        // What it was not given yet, it is given when it is started again.
+        return task.claim?.review?.taken ? reviewLost(agent, why) : undefined
+      }
+      return guarded(agent, tellAll(agent, eventFor))
     },
-    unreachable: (agent, why) =>
-      guarded(
-        agent,
-        tellAll(agent, () => ({ type: 'worker_unreachable', by: agent, why, recoverable: true })),
-      ),
+    unreachable(agent, why) {
+      const eventFor: EventFor = ({ isReview }) =>
+        isReview ? reviewLost(agent, why) : unreachable(agent, why)
+      return guarded(agent, tellAll(agent, eventFor))
+    },
   }
 
   return {
@@ -111,8 +133,32 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     moved,
     spoke: (agent: string, task: string) => add(said, agent, task),
     inTurn: (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? new Set(),
+    /** What it spends is told late at times, when its turn has ended. */
+    spendsOn(agent: string): string | undefined {
+      const about = [...(inTurn.get(agent) ?? lastTurn.get(agent) ?? [])]
+      return about.length === 1 ? about[0] : undefined
+    },
     close() {
       closed = true
     },
   }
+}
+
+async function concernsOf(reader: Reader, agent: string): Promise<Concern[]> {
+  const own = (await openTasksOf(reader, agent)).map((task) => ({ task, isReview: false }))
+  const reviews = (await reviewsOf(reader, agent)).map((task) => ({ task, isReview: true }))
+  return [...own, ...reviews]
+}
+
+/** A message on a child's task is about the delegator's own, where it has one. */
+function ownTask({ id, agent: worker, delegator, parent }: Task, agent: string): string {
+  return worker !== agent && delegator === agent && parent !== null ? parent : id
+}
+
+function reviewLost(by: string, why: string): Happening {
+  return { type: 'review_lost', by, why }
+}
+
+function unreachable(by: string, why: string): Happening {
+  return { type: 'worker_unreachable', by, why, recoverable: true }
 }

@@ -1,6 +1,6 @@
 import { generateText, jsonSchema, NoObjectGeneratedError, Output } from 'ai'
 import { z } from 'zod'
-import { excerpt } from '../fence.ts'
+import { excerpt } from '../../model/excerpt.ts'
 import type { Generated, ModelFailure, ObjectCall, Spending } from '../model.ts'
 import { failure, refusalOf } from './failure.ts'
 import { addSpending, type Line } from './line.ts'

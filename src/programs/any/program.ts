@@ -17,6 +17,7 @@ const LOG_FILE = 'pane.log'
 export function createAnyProgram(): Program {
   return {
     name: 'any',
+    resumes: false,
     check: checkAny,
     async launch(order) {
       const settings = AnySettings.parse(order.settings)

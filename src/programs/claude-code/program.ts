@@ -12,6 +12,7 @@ export interface ClaudeCodeOptions {
 export function createClaudeCode({ log }: ClaudeCodeOptions): Program {
   return {
     name: 'claude-code',
+    resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
     follow: (order, pane, port) => followSession(order, pane, port, log),

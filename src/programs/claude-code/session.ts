@@ -234,6 +234,7 @@ export async function followSession(
     get state() {
       return activity.state
     },
+    heardLate: true,
     deliver: give,
     locate,
     async notice(text) {

@@ -45,6 +45,7 @@ export function openWayIn(
         enterAfterMs: enterDelayOf(activity.version),
         evidence: arrival,
         evidenceMs: EVIDENCE_MS,
+        lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
         gone,
       })

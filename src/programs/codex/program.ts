@@ -21,6 +21,7 @@ export interface CodexOptions extends Partial<LaunchSurroundings> {
 export function createCodex({ log, now = Date.now, environment = process.env }: CodexOptions): Program {
   return {
     name: 'codex',
+    resumes: true,
     check: checkSettings,
     launch: (order) => prepareLaunch(order, { now, environment }),
     async follow(order, pane, port) {

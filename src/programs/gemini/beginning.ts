@@ -9,6 +9,9 @@ const START_MS = 120_000
 const LOADED_MS = 15_000
 const LOOK_EVERY_MS = 100
 const STEADY_LOOKS = 15
+const LOOK_AGAIN_MS = 500
+/** A screen that is being drawn may show neither. */
+const IDLE_LOOKS = 3
 
 export interface BeginningOptions {
   readonly pane: Pick<Pane, 'screen'>
@@ -21,6 +24,7 @@ export interface BeginningOptions {
 /** From the launch, or from being found again, until it is known what the program does. */
 export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOptions) {
   let hasStarted = false
+  let hasCalled = false
   let isLoaded = !isResumed
   let closed = false
   const late = setTimeout(isLate, START_MS).unref()
@@ -48,22 +52,36 @@ export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOpt
       state.become('error', 'none of its hooks has called: are hooks or extensions off in its settings?')
   }
 
-  /** It works, or its input box is there: a dialog would hide it. */
-  async function look() {
-    const screen = await pane.screen().catch(() => undefined)
-    if (screen === undefined || state.now !== 'unknown' || closed) return
-    if (isWorking(screen)) state.become('busy', 'it works, as its screen shows')
-    else if (readInputBox(screen) !== 'unknown')
-      state.become('idle', 'its input box is there, and nothing runs')
+  /**
+   * It works, or its input box is there: a dialog would hide it. What its screen says holds until the next hook, and
+   * the hook at the end of this turn may have found nobody.
+   */
+  async function untilItsHook() {
+    let idleLooks = 0
+    while (!hasCalled && !closed && state.now !== 'exited' && idleLooks < IDLE_LOOKS) {
+      const screen = await pane.screen().catch(() => undefined)
+      if (hasCalled || closed) return
+      const isIdle = screen !== undefined && !isWorking(screen) && readInputBox(screen) !== 'unknown'
+      idleLooks = isIdle ? idleLooks + 1 : 0
+      if (isIdle && (state.now === 'unknown' || idleLooks === IDLE_LOOKS))
+        state.become('idle', 'its input box is there, and nothing runs')
+      else if (screen !== undefined && isWorking(screen))
+        state.become('busy', 'it works, as its screen shows')
+      await sleep(LOOK_AGAIN_MS)
+    }
   }
 
-  void (isFound ? look() : untilItsPrompt())
+  void (isFound ? untilItsHook() : untilItsPrompt())
 
   return {
     /** Its first hook called. */
     started() {
       hasStarted = true
       loading ??= setTimeout(() => (isLoaded = true), LOADED_MS).unref()
+    },
+    /** From now on its hooks tell what it does. */
+    called() {
+      hasCalled = true
     },
     /** The conversation that it takes up is there. */
     loaded() {

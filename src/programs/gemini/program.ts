@@ -12,6 +12,7 @@ export interface GeminiOptions {
 export function createGemini({ log }: GeminiOptions): Program {
   return {
     name: 'gemini',
+    resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
     follow: async (order, pane, port) => openSession(order, pane, port, log),

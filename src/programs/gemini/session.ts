@@ -50,6 +50,7 @@ export function openSession(
     const parsed = HookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
+    beginning.called()
     conversation.meet(event)
     switch (event.hook_event_name) {
       case 'SessionStart':
@@ -151,6 +152,7 @@ export function openSession(
         enterAfterMs: enterAfterMs(turn.text),
         evidence,
         evidenceMs: EVIDENCE_MS,
+        lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
         gone,
       })
@@ -190,6 +192,7 @@ export function openSession(
     get state() {
       return state.now
     },
+    heardLate: true,
     deliver,
     locate,
     interrupt,

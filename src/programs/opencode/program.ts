@@ -20,6 +20,7 @@ export interface OpencodeOptions {
 export function createOpencode({ log }: OpencodeOptions): Program {
   return {
     name: 'opencode',
+    resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
     async follow(order, pane, port) {

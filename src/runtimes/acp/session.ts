@@ -281,6 +281,7 @@ export function startSession(order: SessionOrder): Session {
       if (running.isTaken) given()
       return arrival
     },
+    isResumed: order.kept !== undefined,
     async locate(id) {
       await begun
       return history.locate(id)

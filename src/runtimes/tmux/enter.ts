@@ -6,33 +6,40 @@ import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
 import type { PasteSite, Sent } from './paste-site.ts'
-import { isOursUnsent, pressEnter, releaseInput } from './unsent.ts'
+import { giveBackInput, isOursUnsent, pressEnter, releaseInput } from './unsent.ts'
 
 const LOOK_AGAIN_MS = 500
 
-/** Presses Enter where the program wants it later than the paste. The pane's input is off until then. */
-export async function enter(site: PasteSite, manner: PasteManner): Promise<Arrival | undefined> {
+/**
+ * Presses Enter where the program wants it later than the paste. The pane's input is off until then. What could not be
+ * entered is remembered, and entered when the program is idle again.
+ */
+export async function enter(site: PasteSite, manner: PasteManner, sent: Sent): Promise<Arrival | undefined> {
   const { clock } = site
   await sleep(clock, manner.enterAfterMs)
   const deadline = clock.now() + manner.evidenceMs
+  let left: Sent | undefined = sent
   try {
     while (true) {
       const state = manner.state()
       // An Enter now would answer a dialog.
       if (state !== 'idle') return unpressed(`it turned ${state}`)
       const found = await pressEnter(site)
+      if (found !== 'in mode') left = undefined
       if (found === 'pressed') return undefined
       if (found === 'dead') return unpressed('its process ended')
       if (clock.now() >= deadline) return unpressed('its pane is in copy mode')
       await site.stirred(LOOK_AGAIN_MS)
     }
   } catch (error) {
+    left = undefined
     // It may have been pressed; the evidence will tell.
     if (error instanceof ControlLost) return undefined
     if (error instanceof TmuxRefused) return unpressed(error.message)
     throw error
   } finally {
-    await releaseInput(site)
+    site.unsent = left
+    await (left === undefined ? releaseInput(site) : giveBackInput(site))
   }
 }
 

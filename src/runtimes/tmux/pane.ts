@@ -9,7 +9,7 @@ import type { PasteSite, Sent, Spooled } from './paste-site.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import { enterUnsent, lastLineOf } from './unsent.ts'
+import { enterUnsent, giveBackInput, lastLineOf } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
@@ -40,6 +40,8 @@ export interface PaneOptions {
 
 export const LOG_FILE = 'pane.log'
 const LABEL_LIMIT = 200
+/** Nobody is left with a dead keyboard because a program does not come to its prompt. */
+const INPUT_BACK_MS = 10_000
 const LAST_WORDS_FROM = 100
 const LAST_WORDS = 12
 
@@ -55,6 +57,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
     unsent: options.unsent,
+    enteredAt: undefined,
     waitsFor: undefined,
     stirred: (ms, gone) =>
       new Promise((resolve) => {
@@ -70,6 +73,11 @@ export function createPane(options: PaneOptions): TmuxPane {
       }),
     spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
   }
+
+  if (site.unsent !== undefined)
+    clock.after(INPUT_BACK_MS, () => {
+      if (site.unsent !== undefined) void giveBackInput(site)
+    })
 
   async function tail(lines: number): Promise<string[]> {
     const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])

@@ -12,8 +12,10 @@ export interface PasteSite {
   spool(text: string): Spooled
   /** When its input box was last seen empty; undefined before it was. */
   boxEmptyAt: number | undefined
-  /** An earlier service pasted it and did not enter it. */
+  /** It was pasted and not entered, by an earlier service or because the program turned to something else. */
   unsent: Sent | undefined
+  /** When that was entered after all, until the program was seen to take it: its word for its state lags behind. */
+  enteredAt: number | undefined
   /** Why what is to be written is not written yet. */
   waitsFor: string | undefined
 }

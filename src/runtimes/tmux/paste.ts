@@ -14,9 +14,9 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
     const written = await write(site, spooled, manner)
     if (typeof written === 'object') return written
     site.waitsFor = undefined
-    const writtenAt = site.clock.now()
-    const problem = written === 'pasted' ? await enter(site, manner) : undefined
-    return problem ?? (await proveEntered(site, manner, { lastLine: lastLineOf(text), writtenAt }))
+    const sent = { lastLine: lastLineOf(text), writtenAt: site.clock.now() }
+    const problem = written === 'pasted' ? await enter(site, manner, sent) : undefined
+    return problem ?? (await proveEntered(site, manner, sent))
   } finally {
     site.waitsFor = undefined
     spooled.remove()

@@ -41,6 +41,7 @@ interface Following {
   port: SessionPort
   kept: Kept
   isFound: boolean
+  isResumed?: boolean
 }
 
 export function createTmuxRuntime(options: TmuxOptions): Runtime {
@@ -93,10 +94,20 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     }
     const resume = isSameProgram ? earlier.program : undefined
     const kept = await launch({ agent, program, identity, resume, keep: port.keep })
-    return follow({ agent, program, port, kept, isFound: false })
+    return follow({ agent, program, port, kept, isFound: false, isResumed: program.resumes && resume !== undefined })
   }
 
-  async function follow({ agent, program, port, kept, isFound }: Following): Promise<Session> {
+  async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
+    const program = programOf(agent)
+    const earlier = readKept(agent.kept)
+    if (earlier?.programName !== program.name) return undefined
+    const found = await findAgain(server, await server.connect(), earlier)
+    return found === undefined
+      ? undefined
+      : await follow({ agent, program, port, kept: found, isFound: true })
+  }
+
+  async function follow({ agent, program, port, kept, isFound, isResumed }: Following): Promise<Session> {
     const { name, settings, cwd, folder, nonce } = agent
     const unsent = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
     const pane = createPane({
@@ -105,7 +116,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound }
     const processes = { mark: kept.mark, leader: kept.process }
     const session = startSession({
-      ...{ server, clock, log, name, pane, processes, port },
+      ...{ server, clock, log, name, pane, processes, port, isResumed: isResumed === true },
       view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
       follow: () =>
         program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
@@ -139,6 +150,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       return [{ path: [], message: `no such program: ${agent.program ?? 'none is named'}`, hint }]
     },
     start,
+    find,
     discard,
     close: () => server.close(),
   }

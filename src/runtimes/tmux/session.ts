@@ -17,6 +17,7 @@ export interface SessionOptions {
   processes: AgentProcesses
   view: readonly string[]
   port: SessionPort
+  isResumed: boolean
   /** Has the program follow its pane. */
   follow(): Promise<ProgramSession>
 }
@@ -80,6 +81,8 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     get waitsFor() {
       return pane.waitsFor
     },
+    isResumed: options.isResumed,
+    ...(session.heardLate === undefined ? {} : { heardLate: session.heardLate }),
     locate: (id) => session.locate(id),
     notice: async (text) => {
       if (end === undefined) await session.notice(text)

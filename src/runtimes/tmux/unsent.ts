@@ -23,20 +23,21 @@ export function markUnsent(pane: string, lastLine: string): Command {
 }
 
 /**
- * Gives back a keyboard that an earlier service held off, and tells what it pasted and did not enter. While the input
- * was off nobody could add to that; if it was on, someone may have.
+ * What an earlier service pasted and did not enter. While the input was off nobody could add to that, and it stays off
+ * until it is entered, over any number of services that are killed; if it was on, someone may have. Without such a
+ * text, a keyboard that was held off is given back.
  */
 export async function takeUpInput(server: Server, clock: Clock, pane: string): Promise<Sent | undefined> {
-  const [said] = await server.run(
-    ['display-message', '-p', '-t', pane, `#{pane_input_off} #{${UNSENT}}`],
-    ['select-pane', '-e', '-t', pane],
-  )
+  const [said] = await server.run([
+    ...['display-message', '-p', '-t', pane, `#{pane_input_off} #{${UNSENT}}`],
+  ])
   const [, isOff, lastLine] = /^(\d) ?(.*)$/.exec(said!.lines[0] ?? '') ?? []
-  if (!lastLine) return undefined
-  return { lastLine, writtenAt: isOff === '1' ? clock.now() : Number.NEGATIVE_INFINITY }
+  if (lastLine) return { lastLine, writtenAt: isOff === '1' ? clock.now() : Number.NEGATIVE_INFINITY }
+  await server.run(['select-pane', '-e', '-t', pane])
+  return undefined
 }
 
-/** Presses Enter once under what an earlier service left. Whatever else stands there is not ours to send. */
+/** Presses Enter once under what was left. Whatever else stands there is not ours to send. */
 export async function enterUnsent(
   site: PasteSite,
   manner: Pick<PasteManner, 'state' | 'inputBox'>,
@@ -52,6 +53,7 @@ export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolea
   if (site.unsent === undefined || !isOursUnsent(site, look, site.unsent)) return false
   if ((await pressEnter(site)) !== 'pressed') return false
   site.unsent = undefined
+  site.enteredAt = site.clock.now()
   return true
 }
 
@@ -65,8 +67,9 @@ export function isOursUnsent(site: PasteSite, look: Look, { lastLine, writtenAt 
   const line = screen.lines[screen.cursor.y] ?? ''
   const isAtEnd = line.slice(screen.cursor.x).replace(FRAME_AT_END, '') === ''
   if (isAtEnd && lastLine !== '' && oneSpaced(line.slice(0, screen.cursor.x)).endsWith(lastLine)) return true
-  // Programs show a long paste in short. Then it is ours as long as nobody came near.
-  return facts.inputBox === 'draft' && persons === 0 && site.server.personSeenAt < writtenAt
+  // Programs show a long paste in short. Then it is ours as long as nobody could type, or nobody came near.
+  const isAlone = facts.isInputOff || (persons === 0 && site.server.personSeenAt < writtenAt)
+  return facts.inputBox === 'draft' && isAlone
 }
 
 /** In copy mode tmux would eat the key, so it looks in the same go. */
@@ -83,6 +86,12 @@ export async function pressEnter({ server, pane }: PasteSite): Promise<'pressed'
   ])
   const said = blocks.at(-1)!.lines[0]
   return said === 'pressed' || said === 'dead' ? said : 'in mode'
+}
+
+/** People may type again. What was left is ours as long as nobody comes near. */
+export async function giveBackInput(site: PasteSite): Promise<void> {
+  if (site.unsent !== undefined) site.unsent = { ...site.unsent, writtenAt: site.clock.now() }
+  await site.server.run(['select-pane', '-e', '-t', site.pane]).catch(() => {})
 }
 
 /** From here on a person may type, and what stands in the box is no longer ours alone. */

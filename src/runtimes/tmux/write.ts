@@ -15,6 +15,8 @@ import { enterIfUnsent, markUnsent, releaseInput } from './unsent.ts'
 
 /** While something waits and nothing stirs. */
 const LOOK_AGAIN_MS = 500
+/** A program that is read off its screen has shown by then that it took what was entered. */
+const SHOWN_MS = 500
 /** What a person typed last is on the screen by then. */
 const SETTLE_MS = 50
 
@@ -54,7 +56,8 @@ async function attemptWrite(
     spooled.lay()
     const look = await looking
     const refusal = refusalOf(look, manner)
-    if (await enterIfUnsent(site, look)) return { reason: 'what was pasted before had to be entered first' }
+    const isTaking = isTakingEarlier(site, look, manner)
+    if (isTaking || (await enterIfUnsent(site, look))) return { reason: 'it takes what was pasted before' }
     if (refusal !== undefined) return refusal
     const isDraftPossible = look.persons > 0 || (site.boxEmptyAt ?? -1) <= site.server.personSeenAt
     const isFirst = site.boxEmptyAt === undefined
@@ -66,6 +69,14 @@ async function attemptWrite(
     if (error instanceof TmuxRefused) return { reason: error.message, isFinal: true }
     throw error
   }
+}
+
+/** After an Enter, an empty box and a state of `idle` may be older than the turn that it began. */
+function isTakingEarlier(site: PasteSite, { facts }: Look, { lagMs = SHOWN_MS }: PasteManner): boolean {
+  if (site.enteredAt === undefined) return false
+  if (facts.state === 'idle' && site.clock.now() - site.enteredAt < lagMs) return true
+  site.enteredAt = undefined
+  return false
 }
 
 /** A key that was pressed before we looked may not be on the screen yet: keep further ones out, wait, look again. */

@@ -8,19 +8,24 @@ import { refuse } from './answer.ts'
 import type { Desk, RouteHandler } from './call.ts'
 import { dispatch } from './dispatch.ts'
 import type { Caller, Gate } from './gate.ts'
+import { takeAsk } from './routes/asks.ts'
 import { checkAudit, readAudit } from './routes/audit.ts'
 import { listCommandTypes } from './routes/command-types.ts'
 import { takeCommands } from './routes/commands.ts'
 import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
+import { haltTeam, letGoOn } from './routes/halt.ts'
 import { takeHook } from './routes/hooks.ts'
-import { decideHumanRequest, listHumanRequests } from './routes/human-requests.ts'
+import { decideHumanRequest, listHumanRequests, showHumanRequest } from './routes/human-requests.ts'
 import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
 import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
+import { streamTask } from './routes/task-events.ts'
 import { listTasks, showTask } from './routes/tasks.ts'
 import { explainRules, listAgents, showPrompt, showTerminal } from './routes/team.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
+import { traceTask } from './routes/trace.ts'
+import { listWebhooks, testWebhook } from './routes/webhooks.ts'
 
 /** One handler for every route of the contract: the compiler finds a missing one. */
 const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
@@ -30,6 +35,10 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   agents: listAgents,
   terminal: showTerminal,
   stop: stopService,
+  halt: haltTeam,
+  go: letGoOn,
+  webhooks: listWebhooks,
+  testWebhook,
   messages: listMessages,
   message: showMessage,
   mailbox: showMailbox,
@@ -37,7 +46,11 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   nextDeliveries,
   tasks: listTasks,
   task: showTask,
+  taskEvents: streamTask,
+  trace: traceTask,
+  ask: takeAsk,
   humanRequests: listHumanRequests,
+  humanRequest: showHumanRequest,
   decide: decideHumanRequest,
   audit: readAudit,
   auditVerify: checkAudit,

@@ -38,8 +38,9 @@ export interface Call<Name extends RouteName = RouteName> {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly caller: Caller
-  /** The caller's name: an agent's, as it is registered, or `operator`. */
+  /** The caller's name: an agent's, as it is registered, or a person's. */
   readonly me: string
+  /** A person, who reads what the operator reads, whatever their role. */
   readonly isOperator: boolean
   readonly params: Readonly<Record<string, string>>
   readonly query: ParsedQueryOf<Name>

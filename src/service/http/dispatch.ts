@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { z } from 'zod'
-import { OPERATOR } from '../../model/agent.ts'
+import { principalName } from '../../engine/handle.ts'
+import { changesNothing, noLongerAmongPeople } from '../../engine/identity.ts'
+import { personBehind } from '../../engine/team.ts'
 import { AppError, asAppError } from '../../model/errors.ts'
 import { ROUTES, type Route, type RouteName } from '../contract.ts'
 import { refuse, sendJson } from './answer.ts'
@@ -26,8 +28,9 @@ export async function dispatch<Name extends RouteName>(
   const { incoming, outgoing, caller, params } = request
   const route: Route = ROUTES[name]
   try {
-    const isOperator = caller.principal.kind === 'operator'
-    if (route.who === 'operator' && !isOperator) throw await operatorOnly(desk, caller, route)
+    const isOperator = caller.principal.kind !== 'agent'
+    const refused = refuseCaller(desk, caller, name)
+    if (refused !== undefined) throw await noted(desk, caller, route, refused)
     const query = readQuery(route, incoming.url!) as Call<Name>['query']
     const body =
       route.body === undefined || route.limit === 'own'
@@ -55,7 +58,7 @@ export async function dispatch<Name extends RouteName>(
 }
 
 function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteName): string {
-  if (principal.kind === 'operator') return OPERATOR
+  if (principal.kind !== 'agent') return personBehind(switchboard.team(), principal)!.name
   const name = switchboard.team().resolve(principal.agent)
   if (name !== undefined) return name
   // A command is refused at the door, which writes it down.
@@ -65,12 +68,39 @@ function callerName({ switchboard }: Desk, { principal }: Caller, route: RouteNa
   })
 }
 
-async function operatorOnly({ switchboard }: Desk, caller: Caller, route: Route): Promise<AppError> {
-  const { principal } = caller
-  const agent = principal.kind === 'agent' ? principal.agent : OPERATOR
+/** What a person with another role than operator may not do: change something. Commands are judged at the door. */
+function refuseCaller({ switchboard }: Desk, { principal }: Caller, name: RouteName): AppError | undefined {
+  const route: Route = ROUTES[name]
+  if (principal.kind === 'agent') {
+    return route.who === 'operator' || route.who === 'person' ? peopleOnly() : undefined
+  }
+  const person = personBehind(switchboard.team(), principal)
+  if (person === undefined) return noLongerAmongPeople(principal)
+  const changes = (route.who === 'operator' && route.method !== 'get') || TAKES.has(name)
+  return changes && person.role !== 'operator' ? changesNothing(person) : undefined
+}
+
+/** Looks like a look, and isn't one: what is taken is marked. */
+const TAKES: ReadonlySet<RouteName> = new Set(['nextDeliveries'])
+
+function peopleOnly(): AppError {
+  return new AppError('FORBIDDEN', 'Only the operator may do this', {
+    // Said to an agent, which might do as it is told: not a word on how to become the operator.
+    hint: 'A person decides this. Go on with other work, or tell them what you need.',
+  })
+}
+
+/** Written down, as far as it is no flood. */
+async function noted(
+  { switchboard }: Desk,
+  { principal }: Caller,
+  route: Route,
+  error: AppError,
+): Promise<AppError> {
+  const actor = principalName(principal)
   const note = switchboard.admission.noteRefusal(
     switchboard.team(),
-    agent,
+    actor,
     'security',
     switchboard.clock.now(),
   )
@@ -80,16 +110,13 @@ async function operatorOnly({ switchboard }: Desk, caller: Caller, route: Route)
       tx.audit({
         type: 'security.forbidden',
         class: 'private',
-        actor: agent,
-        text: `${route.method.toUpperCase()} ${route.path} refused: only the operator may use it${more}`,
+        actor,
+        text: `${route.method.toUpperCase()} ${route.path} refused: ${error.message}${more}`,
         data: { route: route.path },
       }),
     )
   }
-  return new AppError('FORBIDDEN', 'Only the operator may do this', {
-    // Said to an agent, which might do as it is told: not a word on how to become the operator.
-    hint: 'A person decides this. Go on with other work, or tell them what you need.',
-  })
+  return error
 }
 
 const NO_QUERY: Record<string, never> = {}

@@ -1,7 +1,6 @@
 import { formatLine } from '../../audit/line.ts'
 import type { Log } from '../../engine/surroundings.ts'
 import type { Principal } from '../../model/agent.ts'
-import type { AuditEntry } from '../../model/audit-entry.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
 import type { Store } from '../../store/store.ts'
 import type { AuditEntryAnswer } from '../contract.ts'
@@ -18,8 +17,8 @@ export interface Feed {
 export type FeedReader = (events: readonly FeedEvent[]) => void
 
 export interface FeedEvent {
-  readonly entry: Pick<AuditEntry, 'seq' | 'class' | 'actor' | 'subject'>
-  /** As it goes over the wire. */
+  readonly entry: ReadEntry
+  /** The entry as it goes over the wire. */
   readonly text: string
 }
 
@@ -50,7 +49,15 @@ export function createFeed(store: Store, log: Log): Feed {
 }
 
 export function feedEvent(entry: ReadEntry): FeedEvent {
-  return { entry, text: formatEvent(entry.type, entry.seq, JSON.stringify(wireEntry(entry))) }
+  let text: string | undefined
+  return {
+    entry,
+    get text() {
+      // Not every reader wants it in this form.
+      text ??= formatEvent(entry.type, entry.seq, JSON.stringify(wireEntry(entry)))
+      return text
+    },
+  }
 }
 
 export function wireEntry(entry: ReadEntry): AuditEntryAnswer {
@@ -71,8 +78,8 @@ export function wireEntry(entry: ReadEntry): AuditEntryAnswer {
   }
 }
 
-/** The operator sees all; an agent what is public and what it is a party to. `streamAudit` says the same in SQL. */
+/** People see all; an agent what is public and what it is a party to. `streamAudit` says the same in SQL. */
 export function mayKnow(principal: Principal, name: string, entry: FeedEvent['entry']): boolean {
-  if (principal.kind === 'operator' || entry.class === 'public') return true
+  if (principal.kind !== 'agent' || entry.class === 'public') return true
   return entry.class === 'internal' && (entry.actor === name || entry.subject === name)
 }

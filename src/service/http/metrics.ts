@@ -84,6 +84,25 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     },
   })
   new Gauge({
+    name: 'orchub_halted',
+    help: '1 while a person has stopped everything',
+    registers,
+    collect() {
+      this.set(switchboard.halt.current() === undefined ? 0 : 1)
+    },
+  })
+  new Gauge({
+    name: 'orchub_webhook_pending',
+    help: 'Events that wait to be posted, by webhook; those of a dead one are dropped',
+    labelNames: ['webhook', 'state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { name, state, pending } of await switchboard.webhooks.list())
+        this.set({ webhook: name, state }, pending)
+    },
+  })
+  new Gauge({
     name: 'orchub_open_calls',
     help: 'Streams, long polls and hooks that are open',
     labelNames: ['kind'],

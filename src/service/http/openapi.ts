@@ -52,7 +52,7 @@ function operation(name: string, route: Route, registry: Registry): Json {
     operationId: name,
     summary: route.summary,
     security: route.who === 'anyone' ? [] : [{ token: [] }],
-    ...(route.who === 'operator' ? { description: "Needs the operator's token." } : {}),
+    ...describeWho(route),
     parameters: [...pathParameters(route.path), ...queryParameters(route)],
     ...(route.body === undefined ? {} : { requestBody: requestBody(name, route.body, registry) }),
     responses: {
@@ -151,4 +151,11 @@ function ref(name: string): Json {
 
 function json(schema: Json): Json {
   return { 'application/json': { schema } }
+}
+
+function describeWho({ who, method }: Route): { description?: string } {
+  if (who === 'person') return { description: 'Needs the token of a person.' }
+  if (who !== 'operator') return {}
+  const looking = method === 'get' ? ', or of a person who may only look' : ''
+  return { description: `Needs the token of the operator or of a person with that role${looking}.` }
 }

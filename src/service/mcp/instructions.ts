@@ -3,7 +3,7 @@ import type { Principal } from '../../model/agent.ts'
 
 /** What a client puts before its model: how the tools stand to the rest, then what `orc prompt AGENT` says. */
 export function instructionsFor(switchboard: Switchboard, principal: Principal): string {
-  if (principal.kind === 'operator') return FOR_OPERATOR
+  if (principal.kind !== 'agent') return FOR_OPERATOR
   const prompt = switchboard.prompt(principal.agent)
   return prompt === undefined ? TOOLS : `${TOOLS}\n\n${prompt}`
 }

@@ -36,6 +36,7 @@ const TAKES_AWAY: Readonly<Record<CommandType, boolean>> = {
   answer: false,
   request_user_input: false,
   user_response: false,
+  judge: false,
   task_action: true,
 }
 

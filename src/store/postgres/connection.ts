@@ -61,6 +61,7 @@ export function postgresConnection(first: Session, options: ConnectionOptions): 
     engine: 'postgres',
     skipLocked: 'FOR UPDATE SKIP LOCKED',
     lockShared: 'FOR SHARE',
+    lockRow: 'FOR UPDATE',
     isCollision,
 
     async begin() {

@@ -204,4 +204,66 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (name, speaker)
   ) {clustered};
   `,
+  `
+  ALTER TABLE audit ADD COLUMN root {int};
+  CREATE INDEX audit_of_tree ON audit (root, seq) WHERE root IS NOT NULL;
+  `,
+  `
+  ALTER TABLE tokens ADD COLUMN person {text};
+
+  ALTER TABLE human_requests ADD COLUMN form {text} NOT NULL DEFAULT '{}';
+  ALTER TABLE human_requests ADD COLUMN approvers {text};
+  ALTER TABLE human_requests ADD COLUMN quorum {int} NOT NULL DEFAULT 1;
+  ALTER TABLE human_requests ADD COLUMN asked_action {text};
+  ALTER TABLE human_requests ADD COLUMN modified_by {text};
+
+  CREATE TABLE approvals (
+    request {int} NOT NULL,
+    person {text} NOT NULL,
+    action_hash {text} NOT NULL,
+    comment {text},
+    at {int} NOT NULL,
+    PRIMARY KEY (request, person, action_hash)
+  ) {clustered};
+  `,
+  `
+  CREATE TABLE halt (
+    team {text} PRIMARY KEY,
+    halted_by {text} NOT NULL,
+    reason {text},
+    at {int} NOT NULL,
+    agents {text} NOT NULL
+  );
+
+  CREATE TABLE webhooks (
+    name {text} NOT NULL,
+    chain {text} NOT NULL,
+    target {text} NOT NULL,
+    state {text} NOT NULL,
+    seen {int} NOT NULL,
+    failing_since {int},
+    failures {int} NOT NULL DEFAULT 0,
+    not_before {int},
+    last_error {text},
+    sent {int} NOT NULL DEFAULT 0,
+    dropped {int} NOT NULL DEFAULT 0,
+    sent_at {int},
+    PRIMARY KEY (name, chain)
+  ) {clustered};
+
+  CREATE TABLE webhook_outbox (
+    webhook {text} NOT NULL,
+    chain {text} NOT NULL,
+    seq {int} NOT NULL,
+    attempts {int} NOT NULL DEFAULT 0,
+    PRIMARY KEY (webhook, chain, seq)
+  ) {clustered};
+  `,
+  `
+  ALTER TABLE tasks ADD COLUMN reviewer {text};
+  CREATE INDEX tasks_under_review ON tasks (reviewer, id) WHERE reviewer IS NOT NULL;
+
+  ALTER TABLE spending ADD COLUMN task {int};
+  CREATE INDEX spending_of_task ON spending (task) WHERE task IS NOT NULL;
+  `,
 ]

@@ -38,6 +38,7 @@ export function sqliteConnection(database: DatabaseSync, file: string): Connecti
     // One daemon per file: nobody to compete with.
     skipLocked: '',
     lockShared: '',
+    lockRow: '',
     isCollision: () => false,
     all,
     get,

@@ -1,6 +1,7 @@
 /** What others answer to a task's questions, or don't. */
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { Question, QuestionKind, Task } from '../../model/task.ts'
+import type { StoreEffect } from '../effect.ts'
 import type { TaskSettings } from '../settings.ts'
 import type { Refusal, View } from '../view.ts'
 import { silenceText, verdictText } from '../wording.ts'
@@ -25,7 +26,7 @@ export function findQuestion(task: Task, ref: string, by: string, kinds: readonl
   return refuse('UNKNOWN_QUESTION', `${ref} is a matter of ${question.kind} and is not settled in this way`)
 }
 
-/** Closes a question with words for the worker. After help it has its full time again. */
+/** Closes a question with words for the worker, whoever they came from. After help it has its full time again. */
 export function answer(
   view: View,
   question: Question,
@@ -36,7 +37,10 @@ export function answer(
   const questions = task.questions.filter(({ id }) => id !== question.id)
   const sent = sendToWorker({ ...task, questions }, 'answer', text, question.id)
   const rested = question.kind === 'help' ? { ...sent.task, remainingMs: task.timeoutMs } : sent.task
-  return done(settle(view, rested, settings), sent.effect)
+  // Of a person's own verdict the request is closed by then.
+  const withdraw: StoreEffect[] =
+    question.to === OPERATOR ? [{ type: 'withdraw', task: task.id, question: question.id }] : []
+  return done(settle(view, rested, settings), ...withdraw, sent.effect)
 }
 
 function blank({ text }: Question): Refusal {

@@ -72,15 +72,16 @@ export const asking: Pick<Handlers, 'query_asked' | 'user_asked' | 'approval_ask
     return done(asked, { ...ask, awaits: requiresResponse })
   },
 
-  user_asked(view, { question: id, text, context }, settings) {
-    const refused = notTaken(view.task, id, settings)
+  user_asked(view, { question: id, text, context, awaits = true, form }, settings) {
+    const { task } = view
+    const refused = notTaken(task, id, settings)
     if (refused !== undefined) return refused
     const question: Question = { id, kind: 'user', to: OPERATOR, text, expiresAt: null }
-    const reason = context ?? `${view.task.agent} asks for ${view.task.id}`
-    return done(
-      open(view, view.task, question, settings),
-      askPerson(view, question, 'input', reason, settings),
-    )
+    const ask = askPerson(view, question, 'input', context ?? `${task.agent} asks for ${task.id}`, settings)
+    const asked = awaits
+      ? open(view, task, question, settings)
+      : settle(view, { ...begun(view, task), seen: [...task.seen, id] }, settings)
+    return done(asked, { ...ask, awaits, ...(form === undefined ? {} : { form }) })
   },
 
   /** The request is with the people already: a rule held the worker's command. */

@@ -30,12 +30,13 @@ export function failAttempt(
   const { task, now } = view
   const failure: StoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
   const next = afterFailure({ ...task, recoverable })
+  const failed: Task = { ...task, failures: [...task.failures, { attempt: task.attempt, at: now, why }] }
   if (!next.retry) {
     const reason = `${why}; ${next.why}`
-    return also(end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }), failure)
+    return also(end(view, failed, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true }), failure)
   }
   const again: Task = {
-    ...task,
+    ...failed,
     // Not an edge of the table: a retry is a new attempt, which begins anew (C6).
     state: 'pending',
     attempt: task.attempt + 1,

@@ -4,10 +4,11 @@ import type { TaskSettings } from '../settings.ts'
 import type { Refusal, View } from '../view.ts'
 import { forgotText, reminderText } from '../wording.ts'
 import { notTaken } from './asking.ts'
+import { complete, reject, withEvidence } from './claims.ts'
 import { also, type Done, done, type Handlers, refuse } from './outcome.ts'
 import { type Plea, seekHelp, withdrawHelp, withoutHelp } from './pleading.ts'
 import { begun, restingState, settle } from './resting.ts'
-import { complete, reject, validate } from './validation.ts'
+import { validate } from './validation.ts'
 import { sendToWorker } from './worker.ts'
 
 export const reports: Pick<Handlers, 'reported' | 'turn_ended'> = {
@@ -75,13 +76,15 @@ function claim(
   }
   const wrong = problem ?? (result.trim() === '' ? 'the result is empty' : undefined)
   if (wrong !== undefined) {
-    const evidence = { step: 'schema', passed: false, text: wrong } as const
-    return also(reject(view, claimed, evidence, settings), ...withdrawHelp(task))
+    return also(reject(view, claimed, { step: 'schema', text: wrong }, settings), ...withdrawHelp(task))
   }
+  const sound = withEvidence(view, claimed, {
+    step: 'schema',
+    outcome: 'passed',
+    text: 'the report is not empty',
+  })
   // A person's word needs no judge.
-  if (task.takenOver) return complete(view, claimed, 'a person finished it')
+  if (task.takenOver) return complete(view, sound, 'a person finished it')
   // The task's own clock is put by before the claim's is set.
-  const standing = settle(view, claimed, settings)
-  const due = { kind: 'validation', at: view.now + settings.validationMs } as const
-  return also(validate(view, { ...standing, due }, settings), ...withdrawHelp(task))
+  return also(validate(view, settle(view, sound, settings), settings), ...withdrawHelp(task))
 }

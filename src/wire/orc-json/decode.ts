@@ -1,10 +1,18 @@
-/** Text of `{"orc_command": {…}}` → command (S1.18). Its extent was found by scan/object-reader.ts. */
+/** Text of `{"orc_command": {…}}` (S1.18), or of a message as the seed writes it (S2.2) → command. Its extent was found by scan/object-reader.ts. */
 import { brief, type KnownCommands, type Problem, problem, type Reading } from '../codec.ts'
 import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 type JsonObject = { [key: string]: Json }
+
+function parse(text: string): { ok: true; whole: JsonObject } | Problem {
+  try {
+    return { ok: true, whole: JSON.parse(text) }
+  } catch (error) {
+    return notJson(error as SyntaxError)
+  }
+}
 
 /** `keys` and `outerKeys` say how many keys the scanner has counted in the command and around it. */
 export function decodeObject(
@@ -13,23 +21,34 @@ export function decodeObject(
   outerKeys: number,
   known: KnownCommands,
 ): Reading | Problem {
-  let whole: JsonObject
-  try {
-    whole = JSON.parse(text)
-  } catch (error) {
-    return notJson(error as SyntaxError)
-  }
+  const parsed = parse(text)
+  if (!parsed.ok) return parsed
+  const { whole } = parsed
   const outer = Object.keys(whole)
   const wrapper = outer.find((key) => same(key, 'orc_command'))!
   // The scanner has seen to it that the first key is this one, and that it holds an object.
   const said = whole[wrapper] as JsonObject
   const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
-  const repeated = isRepeated ? findRepeated(text) : undefined
+  const repeated = isRepeated ? findRepeated(text, 2) : undefined
   if (repeated !== undefined) return saidTwice(repeated)
+  const reading = readSaid(said, known)
+  if (reading.ok) for (const key of outer) if (key !== wrapper) reading.ignored.push(brief(key))
+  return reading
+}
+
+/** The object is the command itself. */
+export function decodeMessage(text: string, keys: number, known: KnownCommands): Reading | Problem {
+  const parsed = parse(text)
+  if (!parsed.ok) return parsed
+  const said = parsed.whole
+  const repeated = Object.keys(said).length < keys ? findRepeated(text, 1) : undefined
+  return repeated === undefined ? readSaid(said, known) : saidTwice(repeated)
+}
+
+function readSaid(said: JsonObject, known: KnownCommands): Reading | Problem {
   const named = nameObject(said, known)
   if (!named.ok) return named
   const { shape, key: naming } = named
-
   const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'json' }
   for (const [key, value] of Object.entries(said)) {
     const field = fieldNamed(key, shape)
@@ -39,7 +58,6 @@ export function decodeObject(
     else if (reading.fields[field] !== undefined) return saidTwice(key)
     else reading.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  for (const key of outer) if (key !== wrapper) reading.ignored.push(brief(key))
   return reading
 }
 
@@ -64,14 +82,14 @@ function same(one: string, other: string): boolean {
 }
 
 /** The key that is written twice, of which `JSON.parse` keeps only the last. The text is known to be JSON. */
-function findRepeated(text: string): string | undefined {
+function findRepeated(text: string, depth: number): string | undefined {
   const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs
   const seen: Set<string>[] = []
   let isKey = false
   for (const [found] of text.matchAll(token)) {
     if (found === '{' || found === '[') seen.push(new Set())
     if (found === '}' || found === ']') seen.pop()
-    if (isKey && found[0] === '"' && seen.length <= 2) {
+    if (isKey && found[0] === '"' && seen.length <= depth) {
       const key = JSON.parse(found)
       if (seen.at(-1)?.has(key)) return key
       seen.at(-1)?.add(key)

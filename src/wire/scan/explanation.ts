@@ -31,13 +31,13 @@ const EXPLANATIONS: Record<Explained, (finding: Finding) => Problem> = {
       : problem(
           'NOT_WELL_FORMED',
           `The JSON command is not well-formed: unexpected ${quote(character())}`,
-          'Write {"orc_command": {"type": "…", …}} and check its commas, quotation marks and braces.',
+          'Check its commas, quotation marks and braces.',
         ),
   'object-unclosed': () =>
     problem(
       'MISSING_CLOSE',
       'The JSON command is not closed',
-      'End it with one brace for the command and one for the object around it: }}.',
+      'End it with as many closing braces as it opened: }} where it begins with {"orc_command": {.',
     ),
   'object-too-large': () =>
     problem(

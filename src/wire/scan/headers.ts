@@ -4,14 +4,16 @@ import {
   COLON,
   DOUBLE_QUOTE,
   GREATER_THAN,
+  isBlank,
   isSpace,
   LEFT_BRACE,
   LESS_THAN,
   mayStandAt,
+  NEWLINE,
   SLASH,
   standsAt,
 } from '../ascii.ts'
-import { CDATA, isCutOff, KEY_WORD, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
+import { CDATA, isCutOff, KEY_WORD, TAG_WORD, TYPE_KEY, WORD_MIDDLE } from './landmark.ts'
 
 /** As much space as a closing tag or the beginning of a JSON command may hold in one place. */
 const SPACE_LIMIT = 200
@@ -89,6 +91,50 @@ export function objectHeader(
   if (colon >= bytes.length) return isFinal ? undefined : 'unsettled'
   if (bytes[colon] !== COLON || (isPlain && bytes[end] !== quote)) return undefined
   return { brace, key, value: colon + 1, hasProperQuotes: quote === DOUBLE_QUOTE }
+}
+
+/** The types of the seed's messages, as they are written there. */
+const MESSAGE_TYPES = ['DELEGATE', 'REPORT', 'QUERY', 'ANSWER', 'REQUEST_USER_INPUT', 'USER_RESPONSE'].map(
+  (type) => Buffer.from(`"${type}"`),
+)
+
+/** Space before and behind the brace of a message; both together are less than what is kept of the text. */
+const MESSAGE_SPACE = 100
+
+/**
+ * The brace of a message as the seed writes it, around its first key `"type"` at `key`: it begins its line, and the type is
+ * one of the seed's in capitals. So no other JSON that an agent shows is taken for one.
+ */
+export function messageHeader(
+  bytes: Buffer,
+  key: number,
+  isFinal: boolean,
+): { brace: number; value: number } | undefined | 'unsettled' {
+  const named = stands(bytes, key, TYPE_KEY, isFinal)
+  if (named !== true) return named || undefined
+  let brace = key - 1
+  while (brace >= 0 && key - brace <= MESSAGE_SPACE && isSpace(bytes[brace]!)) brace--
+  if (bytes[brace] !== LEFT_BRACE || !beginsLine(bytes, brace)) return undefined
+  const isCut = isFinal ? undefined : 'unsettled'
+  const colon = skipSpace(bytes, key + TYPE_KEY.length)
+  if (colon >= bytes.length) return isCut
+  if (bytes[colon] !== COLON) return undefined
+  const value = skipSpace(bytes, colon + 1)
+  if (MESSAGE_TYPES.some((type) => overlaps(bytes, value, type))) return { brace, value }
+  return MESSAGE_TYPES.some((type) => overlaps(bytes, value, type.subarray(0, bytes.length - value)))
+    ? isCut
+    : undefined
+}
+
+function overlaps(bytes: Buffer, at: number, word: Buffer): boolean {
+  for (let i = 0; i < word.length; i++) if (bytes[at + i] !== word[i]) return false
+  return true
+}
+
+function beginsLine(bytes: Buffer, at: number): boolean {
+  let i = at - 1
+  while (i >= 0 && at - i <= MESSAGE_SPACE && isBlank(bytes[i]!)) i--
+  return i < 0 || bytes[i] === NEWLINE
 }
 
 function skipSpace(bytes: Buffer, from: number): number {

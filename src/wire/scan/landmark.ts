@@ -1,6 +1,7 @@
 /** Landmarks are the places where something other than plain text may begin, told by their rarest bytes. */
 import {
   BACKTICK,
+  DOUBLE_QUOTE,
   GREATER_THAN,
   HYPHEN,
   LEFT_BRACKET,
@@ -24,6 +25,8 @@ export const MOST_LANDMARKS = BLOCK / 4 + LOOK_AHEAD
 /** In tags and in JSON, told by the hyphen and the underscore between two letters that are seldom there. */
 export const TAG_WORD = Buffer.from('orc-command')
 export const KEY_WORD = Buffer.from('orc_command')
+/** The key with which a message of the seed begins, told by its quotation mark before a `t`. */
+export const TYPE_KEY = Buffer.from('"type"')
 /** Told by the first bracket. */
 export const CDATA = Buffer.from('<![cdata[')
 export const CDATA_END = Buffer.from(']]>')
@@ -83,6 +86,10 @@ function landmarkAround(bytes: Uint8Array, at: number): number | undefined {
         : MARKERS.some((word) => standsAt(bytes, at + 1, word))
       return stands || isCutOff(bytes, at) ? start : undefined
     }
+    case DOUBLE_QUOTE:
+      return isCutOff(bytes, at) || (bytes[at + 1] === TYPE_KEY[1] && standsAt(bytes, at, TYPE_KEY))
+        ? at
+        : undefined
     case BACKTICK:
     case TILDE:
       return startsFence(bytes, at) ? at : undefined

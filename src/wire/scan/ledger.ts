@@ -18,6 +18,8 @@ const KINDS = [
   /** A tag without attributes, but with its closing tag. */
   'bare',
   'object',
+  /** A JSON command as the seed writes its messages, without `orc_command` around it. */
+  'message',
   'object-unescaped',
   'object-broken',
   'object-broken-string',
@@ -31,11 +33,15 @@ const KINDS = [
 ] as const
 
 export type Kind = (typeof KINDS)[number]
-export type CommandKind = 'element' | 'self-closing' | 'object'
+export type CommandKind = 'element' | 'self-closing' | 'object' | 'message'
 
 /** Whether it may be a command, once its text is read; the others are problems for certain. */
 export function isCommandKind(kind: Kind): kind is CommandKind {
-  return kind === 'element' || kind === 'self-closing' || kind === 'object'
+  return kind === 'element' || kind === 'self-closing' || isObject(kind)
+}
+
+function isObject(kind: Kind): kind is 'object' | 'message' {
+  return kind === 'object' || kind === 'message'
 }
 
 /** An entry: its kind, where it starts, on which line, two more numbers that depend on the kind, and where it ends. */
@@ -173,7 +179,7 @@ export function openLedger(emit: Emit): Ledger {
       heldEnd = end
     },
     add(kind: Kind, start: number, line: number, inner: number, last: number, end: number) {
-      if (kind === 'self-closing' || kind === 'object') releaseHeld()
+      if (kind === 'self-closing' || isObject(kind)) releaseHeld()
       if (ledger.isOpen) append(KINDS.indexOf(kind), start, line, inner, last, end)
       else emit(kind, start, line, inner, last, end)
     },

@@ -2,11 +2,11 @@
  * Finds where commands begin and end in a stream of agent text. It goes from landmark to landmark, once, forwards; what
  * it cannot tell yet makes it wait for more input, at most for as much as a command may be long.
  */
-import { BACKTICK, HYPHEN, LEFT_BRACKET, LESS_THAN, NEWLINE, SLASH, TILDE } from '../ascii.ts'
+import { BACKTICK, DOUBLE_QUOTE, HYPHEN, LEFT_BRACKET, LESS_THAN, NEWLINE, SLASH, TILDE } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
 import { openingEcho } from './echo.ts'
 import { closingFence, openingFence } from './fence.ts'
-import { cdata, closingTag, keyWord, objectHeader, openingTag, tagWord } from './headers.ts'
+import { cdata, closingTag, keyWord, messageHeader, objectHeader, openingTag, tagWord } from './headers.ts'
 import { openInlineCode } from './inline-code.ts'
 import { BLOCK, CDATA, CDATA_END, TAG_WORD, WORD_MIDDLE } from './landmark.ts'
 import { findLandmarks } from './landmark-search.ts'
@@ -130,6 +130,8 @@ export function openMachine(emit: Emit): Machine {
         return meetEcho(at, line, isFinal)
       case LESS_THAN:
         return meetCdata(at, line, isFinal)
+      case DOUBLE_QUOTE:
+        return meetMessage(at, line, isFinal)
     }
     return bytes[at - base + WORD_MIDDLE] === HYPHEN ? meetTag(at, line, isFinal) : meetKey(at, line, isFinal)
   }
@@ -268,13 +270,28 @@ export function openMachine(emit: Emit): Machine {
     return readObject(line, isFinal)
   }
 
+  /** Meets the key `"type"`, with which a message as the seed writes it begins. */
+  function meetMessage(key: number, lineOfKey: number, isFinal: boolean): boolean {
+    const { bytes, base } = window
+    if (key < objectEnd) return true
+    const header = messageHeader(bytes, key - base, isFinal)
+    if (header === 'unsettled') return false
+    if (header === undefined || base + header.brace < cursor) return true
+    const at = base + header.brace
+    const line = lineOfKey - countLines(bytes, header.brace, key - base)
+    const isSkipped = skip(at, line, base + header.value, true, isFinal)
+    if (isSkipped !== false) return isSkipped === true
+    object.beginBare(at)
+    return readObject(line, isFinal)
+  }
+
   function readObject(line: number, isFinal: boolean): boolean {
     const outcome = object.read(isFinal)
     if (outcome === 'unsettled') return wait('object', object.start, line)
     waitingFor = 'nothing'
-    const { start, end, problemAt, keys, outerKeys } = object
+    const { start, end, problemAt, isBare, keys, outerKeys } = object
     ledger.expire(start)
-    if (outcome === 'complete') ledger.add('object', start, line, keys, outerKeys, end)
+    if (outcome === 'complete') ledger.add(isBare ? 'message' : 'object', start, line, keys, outerKeys, end)
     else ledger.add(OBJECTS[outcome], start, line, problemAt < 0 ? end : problemAt, end, end)
     cursor = start + 1
     objectEnd = end

@@ -49,11 +49,15 @@ export interface ObjectReader {
   readonly start: number
   readonly end: number
   readonly problemAt: number
+  /** Whether the object is the command itself, with nothing around it. */
+  readonly isBare: boolean
   /** How many keys the command has, and the object around it. */
   readonly keys: number
   readonly outerKeys: number
   /** `at` is where the value of `orc_command` may begin. */
   begin(start: number, at: number): void
+  /** `start` is the brace of a command with nothing around it. */
+  beginBare(start: number): void
   read(isFinal: boolean): ObjectOutcome
 }
 
@@ -74,7 +78,7 @@ export function openObjectReader(window: Window): ObjectReader {
         if (byte === closer && phase === VALUE_OR_END) return close()
         if (byte === LEFT_BRACE) return open(RIGHT_BRACE, KEY_OR_END)
         // The command itself must be an object.
-        if (closers.length === 1 && reader.outerKeys === 1) return NOWHERE
+        if (closers.length === 1 && reader.outerKeys === 1 && !reader.isBare) return NOWHERE
         if (byte === LEFT_BRACKET) return open(RIGHT_BRACKET, VALUE_OR_END)
         if (byte === DOUBLE_QUOTE) return string(false)
         return isWordPart(byte) ? WORD : NOWHERE
@@ -108,7 +112,7 @@ export function openObjectReader(window: Window): ObjectReader {
     isKey = asKey
     isBlankLine = false
     if (asKey && closers.length === 1) reader.outerKeys++
-    if (asKey && closers.length === 2 && reader.outerKeys === 1) reader.keys++
+    if (asKey && closers.length === 2 && reader.outerKeys === 1 && !reader.isBare) reader.keys++
     return STRING
   }
 
@@ -166,6 +170,16 @@ export function openObjectReader(window: Window): ObjectReader {
     return isFinal ? 'unclosed' : 'unsettled'
   }
 
+  function reset(start: number, at: number) {
+    reader.start = start
+    reader.end = at
+    reader.problemAt = -1
+    reader.keys = 0
+    isAfterString = false
+    while (closers.length > 0) closers.pop()
+    closers.push(RIGHT_BRACE)
+  }
+
   /** Text goes on behind a string: its quotation mark was meant as part of it. */
   function isUnescapedQuote(byte: number): boolean {
     return isAfterString && phase === AFTER_VALUE && (isWordPart(byte) || byte === BACKSLASH)
@@ -175,18 +189,20 @@ export function openObjectReader(window: Window): ObjectReader {
     start: 0,
     end: 0,
     problemAt: -1,
+    isBare: false,
     keys: 0,
     outerKeys: 1,
     begin(start: number, at: number) {
-      reader.start = start
-      reader.end = at
-      reader.problemAt = -1
-      reader.keys = 0
+      reset(start, at)
+      reader.isBare = false
       reader.outerKeys = 1
       phase = VALUE
-      isAfterString = false
-      while (closers.length > 0) closers.pop()
-      closers.push(RIGHT_BRACE)
+    },
+    beginBare(start: number) {
+      reset(start, start + 1)
+      reader.isBare = true
+      reader.outerKeys = 0
+      phase = KEY_OR_END
     },
     read,
   }

@@ -8,7 +8,7 @@ export async function askOnce(
   args: readonly string[],
 ): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
-  const child = execFile(settings.command, args, { cwd, env, timeout: 90_000 }, (error, stdout, stderr) =>
+  const child = execFile(settings.command, args, { cwd, env, timeout: 150_000 }, (error, stdout, stderr) =>
     error ? reject(new Error(`${error.message}\n${stdout}\n${stderr}`)) : resolve(stdout),
   )
   // Some of them read on until the end of their input.

@@ -1,13 +1,16 @@
 import type { ModelServer, Recorded } from '../../fakes/model-server/model-server.ts'
 
 /** Programs take their time on a busy machine. */
-const PATIENCE_MS = 60_000
+const PATIENCE_MS = 120_000
 
 const marker = (id: string) => `[ORCHUB MESSAGE ${id}]`
 
 /** What the model of an agent was truly given, which is what counts in the end. */
 export function givenTo(model: ModelServer, agent: string) {
   const calls = () => model.calls(agent)
+  /** Programs ask their model for titles and suggestions too, and quote the conversation in it. */
+  const ownCalls = () => calls().filter((call) => call.request?.side === false)
+  const count = ({ body }: Recorded, id: string) => body.split(marker(id)).length - 1
   return {
     /** The first call, past or to come, whose new words hold that message. */
     message: (id: string): Promise<Recorded> =>
@@ -22,7 +25,12 @@ export function givenTo(model: ModelServer, agent: string) {
         PATIENCE_MS,
       ),
     /** How often it stands in the conversation, as its last request showed it. */
-    times: (id: string): number => calls().at(-1)!.body.split(marker(id)).length - 1,
+    times: (id: string): number => count(ownCalls().at(-1)!, id),
+    /** For the reader of a failure: in which calls it stood how often. */
+    history: (id: string): string =>
+      calls()
+        .map((call) => `${call.request?.side === false ? 'own' : 'side'} call: ${count(call, id)}`)
+        .join(', '),
     last: (): Recorded => calls().at(-1)!,
   }
 }

@@ -16,7 +16,7 @@ import { type CastOptions, prepareCast } from './cast.ts'
 import { givenTo } from './given.ts'
 
 const execute = promisify(execFile)
-const PATIENCE_MS = 45_000
+const PATIENCE_MS = 120_000
 const START_MS = 120_000
 
 export interface KillableTeamOptions extends Pick<CastOptions, 'cast'> {

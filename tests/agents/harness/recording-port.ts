@@ -78,7 +78,7 @@ export function createRecordingPort() {
       return kept
     },
     /** Resolves with what `look` finds, now or later; rejects with everything taken down when it does not in time. */
-    until<Found>(look: () => Found | undefined | false, timeoutMs = 30_000): Promise<Found> {
+    until<Found>(look: () => Found | undefined | false, timeoutMs = 90_000): Promise<Found> {
       return new Promise((resolve, reject) => {
         const done = (settle: () => void) => {
           watchers.delete(watcher)

@@ -96,7 +96,7 @@ export async function openStage(options: StageOptions) {
     /** As a person types: no bracketed paste, no Enter. */
     type: (port: RecordingPort, text: string) => tmux('send-keys', '-t', paneOf(port.kept), '-l', '--', text),
     press: (port: RecordingPort, ...keys: string[]) => tmux('send-keys', '-t', paneOf(port.kept), ...keys),
-    async shows(port: RecordingPort, what: RegExp, timeoutMs = 20_000): Promise<string> {
+    async shows(port: RecordingPort, what: RegExp, timeoutMs = 60_000): Promise<string> {
       const until = Date.now() + timeoutMs
       for (;;) {
         const text = await tmux('capture-pane', '-p', '-t', paneOf(port.kept))

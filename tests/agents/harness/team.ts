@@ -27,7 +27,7 @@ export interface Mail {
 }
 
 /** Programs take their time on a busy machine, and much more of it to start. */
-const PATIENCE_MS = 45_000
+const PATIENCE_MS = 120_000
 const START_MS = 120_000
 
 export type RealTeam = Awaited<ReturnType<typeof openTeam>>

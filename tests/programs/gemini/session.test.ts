@@ -103,6 +103,17 @@ describe('a session of Gemini', () => {
     await port.until(() => session.state === 'idle')
   })
 
+  it('found at work, is idle when its screen no longer shows work: the hook at its end may have found nobody', async () => {
+    screen = screens.working
+    open({ found: true })
+    await port.until(() => session.state === 'busy')
+    screen = screens.empty
+    await port.until(() => session.state === 'idle')
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await new Promise((resolve) => setTimeout(resolve, 600))
+    expect(states()).toEqual(['busy', 'idle', 'busy'])
+  })
+
   it('pastes a turn, and takes the prompt of its hook for the proof (C25)', async () => {
     open()
     await start()

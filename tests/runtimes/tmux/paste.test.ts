@@ -188,8 +188,14 @@ it('keys are pressed, except in copy mode', async () => {
 describe('a service that is killed between the paste and Enter', () => {
   const unsent = () => place.tmux('display-message', '-p', '-t', pane.id, '#{@orc_unsent}')
 
+  const foundBy = async (clock = realClock) =>
+    createPane({
+      ...{ server, clock, id: pane.id, pid: 0, folder: place.folder, isFound: true },
+      unsent: await takeUpInput(server, realClock, pane.id),
+    })
+
   /** The same pane, as the next service finds it. */
-  async function foundAgain(): Promise<TmuxPane> {
+  async function foundAgain(clock = realClock): Promise<TmuxPane> {
     void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
     await expect.poll(unsent).toBe('[END ORCHUB MESSAGE msg_1]')
     await expect
@@ -197,17 +203,16 @@ describe('a service that is killed between the paste and Enter', () => {
       .toContain('[END ORCHUB MESSAGE msg_1]')
     place.tmux('send-keys', '-t', pane.id, 'x')
     expect(inputOff()).toBe('1')
-    return createPane({
-      ...{ server, clock: realClock, id: pane.id, pid: 0, folder: place.folder, isFound: true },
-      unsent: await takeUpInput(server, realClock, pane.id),
-    })
+    return foundBy(clock)
   }
   const draft: Pick<PasteManner, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
-  it('leaves a text that nobody could add to; the next one gives back the keyboard and presses Enter (C25)', async () => {
-    const found = await foundAgain()
-    expect(inputOff()).toBe('0')
+  it('leaves a text that nobody can add to; the next one, or one after it, presses Enter (C25)', async () => {
+    await foundAgain()
+    expect(inputOff()).toBe('1')
+    const found = await foundBy()
     expect(await found.enterUnsent(draft)).toBe(true)
+    expect(inputOff()).toBe('0')
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
     expect(unsent()).toBe('')
     expect(await found.enterUnsent(draft)).toBe(false)
@@ -223,7 +228,9 @@ describe('a service that is killed between the paste and Enter', () => {
   })
 
   it('has nothing entered in a dialog, nor what a person added to', async () => {
-    const found = await foundAgain()
+    await foundAgain()
+    place.tmux('select-pane', '-e', '-t', pane.id)
+    const found = await foundBy()
     expect(await found.enterUnsent({ ...draft, state: () => 'waiting_input' })).toBe(false)
     place.tmux('send-keys', '-t', pane.id, ' and mine')
     await expect.poll(async () => (await found.screen()).lines.join('\n')).toContain('and mine')
@@ -231,6 +238,15 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(place.received()).toEqual([])
     expect(await found.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
     expect([inputOff(), unsent()]).toEqual(['0', ''])
+  })
+
+  it('does not leave people with a dead keyboard when the program never comes to its prompt', async () => {
+    const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
+    const found = await foundAgain(hasty)
+    await expect.poll(inputOff).toBe('0')
+    expect(found.unsent).toBe(unsent())
+    expect(await found.enterUnsent(draft)).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('leaves nothing to enter when Enter came with the paste', async () => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { genesisHash } from '../../../src/audit/chain.ts'
 import type { AuditDraft, AuditEntry } from '../../../src/model/audit-entry.ts'
-import { type AuditQuery, readHead, streamAudit, toEntry } from '../../../src/store/audit-log.ts'
+import { type AuditQuery, readHead, readTree, streamAudit, toEntry } from '../../../src/store/audit-log.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
 
@@ -146,6 +146,30 @@ export function auditCases(here: Here) {
         expect(rows.map((row) => Object.keys(row))).toEqual([[column], [column], [column]])
       }
     }
+  })
+
+  it('finds the entries of a tree of tasks in their order and in pages (S2.18)', async () => {
+    const store = await here().open()
+    const note = (text: string, data?: Record<string, unknown>): AuditDraft => ({
+      ...{ type: 'task.noted', class: 'internal', actor: 'Ada', text },
+      ...(data === undefined ? {} : { data }),
+    })
+    await store.write((tx) => {
+      tx.audit(note('one', { root: 'task_7' }))
+      tx.audit(note('of another', { root: 'task_8' }))
+      tx.audit(note('of none'))
+      tx.audit(note('no task', { root: 'msg_7' }))
+      tx.audit(note('two', { root: 'task_7', task_id: 'task_9' }))
+    })
+    await store.write((tx) => tx.audit(note('three', { root: 'task_7' })))
+    const texts = async (after: number, limit: number) =>
+      (await readTree(store, 7, { after, limit })).map(({ text }) => text)
+    expect(await texts(0, 10)).toEqual(['one', 'two', 'three'])
+    expect(await texts(0, 2)).toEqual(['one', 'two'])
+    const [first] = await readTree(store, 7, { after: 0, limit: 1 })
+    expect(await texts(first!.seq, 10)).toEqual(['two', 'three'])
+    expect(await readTree(store, 99, { after: 0, limit: 10 })).toEqual([])
+    expect(await verifyAudit(store)).toMatchObject({ ok: true })
   })
 
   it('reads and writes on after streams that were left early or failed', async () => {

@@ -1,16 +1,34 @@
 import { expect, it } from 'vitest'
 import { declareStatus, readAgents, registerAgent, setPaused, setSession } from '../../../src/store/agents.ts'
+import { forgetApprovals, insertApproval, readApprovals } from '../../../src/store/approvals.ts'
+import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/store/halt.ts'
 import {
   decideHumanRequest,
   findHumanRequest,
   insertHumanRequest,
+  lockHumanRequest,
+  modifyHumanRequest,
   type NewHumanRequest,
   readHumanRequests,
 } from '../../../src/store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
 import { park, parkedBy, unpark } from '../../../src/store/parked.ts'
+import type { Store } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { insertToken, readTokens, revokeTokens } from '../../../src/store/tokens.ts'
+import {
+  addToOutbox,
+  countAttempt,
+  countOutbox,
+  findWebhook,
+  firstInOutbox,
+  forgetWebhook,
+  keepWebhook,
+  readWebhooks,
+  shortenOutbox,
+  takeFromOutbox,
+  type WebhookRow,
+} from '../../../src/store/webhooks.ts'
 import { type Here, START } from '../place.ts'
 
 const REQUEST: NewHumanRequest = {
@@ -26,6 +44,55 @@ const REQUEST: NewHumanRequest = {
 }
 
 export function recordCases(here: Here) {
+  it('keeps a halt and its end, and moves every clock by its length', async () => {
+    const first = await here().open()
+    const row = { halted_by: 'operator', reason: null, at: START, agents: '["Ada"]' }
+    await first.write(async (tx) => {
+      await keepHalt(tx, row)
+      await setTimer(tx, 'a', 'x', START + 10)
+      await insertHumanRequest(tx, REQUEST)
+    })
+    await first.write((tx) => keepDisturbed(tx, '["Ada","Ben"]'))
+    await first.close()
+    const store = await here().open()
+    expect(await readHalt(store)).toEqual({ ...row, agents: '["Ada","Ben"]' })
+    await store.write(async (tx) => {
+      await endHalt(tx)
+      await postponeClocks(tx, 1000)
+      await keepDisturbed(tx, '[]')
+    })
+    expect(await readHalt(store)).toBeUndefined()
+    expect(await nextDue(store)).toBe(START + 1010)
+    expect((await findHumanRequest(store, 1))!.expires_at).toBe(REQUEST.expires_at + 1000)
+  })
+
+  it('keeps webhooks and their outboxes, the oldest event first', async () => {
+    const store = await here().open()
+    const row: WebhookRow = {
+      ...{ name: 'chat', target: 't', state: 'active', seen: 1, failing_since: null, failures: 0 },
+      ...{ not_before: null, last_error: null, sent: 0, dropped: 0, sent_at: null },
+    }
+    await store.write(async (tx) => {
+      await keepWebhook(tx, 'main', row)
+      await keepWebhook(tx, 'main', { ...row, failures: 2, last_error: '500' })
+      for (const seq of [5, 3, 4, 3]) await addToOutbox(tx, 'main', 'chat', seq)
+      await addToOutbox(tx, 'main', 'other', 1)
+      await countAttempt(tx, 'main', 'chat', 3)
+    })
+    expect(await readWebhooks(store, 'main')).toEqual([{ ...row, failures: 2, last_error: '500' }])
+    expect(await readWebhooks(store, 'another')).toEqual([])
+    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 3, attempts: 1 })
+    await store.write((tx) => takeFromOutbox(tx, 'main', 'chat', 3))
+    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 4, attempts: 0 })
+    expect(await store.write((tx) => shortenOutbox(tx, 'main', 'chat', 1))).toBe(1)
+    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 5, attempts: 0 })
+    await store.write((tx) => forgetWebhook(tx, 'main', 'chat'))
+    expect([await countOutbox(store, 'main', 'chat'), await countOutbox(store, 'main', 'other')]).toEqual([
+      0, 1,
+    ])
+    expect(await findWebhook(store, 'main', 'chat')).toBeUndefined()
+  })
+
   it('keeps a receipt by its key, for good and per principal (C25)', async () => {
     const stored = { digest: 'd1', receipt: '{"status":"delivered"}' }
     const first = await here().open()
@@ -119,6 +186,68 @@ export function recordCases(here: Here) {
     expect(await listed('open', 9)).toEqual([1, 3, 4])
   })
 
+  it('counts the approval of a person for one action once, and keeps it (C9)', async () => {
+    const first = await here().open()
+    const give = (store: Store, person: string, action_hash: string) =>
+      store.write((tx) => insertApproval(tx, { request: 1, person, action_hash, comment: null }))
+    expect(await give(first, 'ada', 'h1')).toBe(true)
+    expect(await give(first, 'ada', 'h1')).toBe(false)
+    expect(await give(first, 'ada', 'h2')).toBe(true)
+    expect(await give(first, 'ben', 'h1')).toBe(true)
+    await first.close()
+    const store = await here().open()
+    const given = await readApprovals(store, [1, 2])
+    expect(given.map(({ person, action_hash }) => `${person} ${action_hash}`).toSorted()).toEqual([
+      'ada h1',
+      'ada h2',
+      'ben h1',
+    ])
+    expect(await readApprovals(store, [])).toEqual([])
+    await store.write((tx) => forgetApprovals(tx, 1))
+    expect(await readApprovals(store, [1])).toEqual([])
+  })
+
+  it('keeps what was asked about first when a person changes the action', async () => {
+    const store = await here().open()
+    const id = await store.write((tx) =>
+      insertHumanRequest(tx, { ...REQUEST, quorum: 2, approvers: '["ada"]' }),
+    )
+    const change = (action: string) =>
+      store.write(async (tx) =>
+        modifyHumanRequest(tx, (await lockHumanRequest(tx, id))!, {
+          action,
+          action_hash: 'def',
+          question: 'May Ada?',
+          approvers: null,
+          quorum: 1,
+          modified_by: 'ben',
+        }),
+      )
+    await change('{"second":true}')
+    await change('{"third":true}')
+    expect(await findHumanRequest(store, id)).toMatchObject({
+      action: '{"third":true}',
+      asked_action: REQUEST.action,
+      modified_by: 'ben',
+      approvers: null,
+      quorum: 1,
+      form: '{}',
+    })
+    expect(await store.write((tx) => lockHumanRequest(tx, id + 1))).toBeUndefined()
+  })
+
+  it('tells the tokens of people from those of agents, whatever their names', async () => {
+    const store = await here().open()
+    await store.write((tx) => insertToken(tx, { agent: null, person: 'ada' }, 'h1'))
+    await store.write((tx) => insertToken(tx, { agent: null, person: null }, 'h2'))
+    expect(await readTokens(store)).toMatchObject([
+      { person: 'ada', agent: null },
+      { person: null, agent: null },
+    ])
+    expect(await store.write((tx) => revokeTokens(tx, { holder: null }))).toEqual(['h2'])
+    expect(await store.write((tx) => revokeTokens(tx, { holder: 'ada' }))).toEqual(['h1'])
+  })
+
   it('forgets a revoked token at once, and keeps the others', async () => {
     const store = await here().open()
     const ids: number[] = []
@@ -128,13 +257,13 @@ export function recordCases(here: Here) {
       [null, 'h3'],
       ['Bob', 'h4'],
     ] as const) {
-      ids.push(await store.write((tx) => insertToken(tx, agent, hash)))
+      ids.push(await store.write((tx) => insertToken(tx, { agent, person: null }, hash)))
     }
-    expect(await store.write((tx) => revokeTokens(tx, { agent: 'Ada' }))).toEqual(['h1', 'h2'])
+    expect(await store.write((tx) => revokeTokens(tx, { holder: 'Ada' }))).toEqual(['h1', 'h2'])
     expect(await store.write((tx) => revokeTokens(tx, { id: ids[3]! }))).toEqual(['h4'])
-    expect(await store.write((tx) => revokeTokens(tx, { agent: 'Ada' }))).toEqual([])
+    expect(await store.write((tx) => revokeTokens(tx, { holder: 'Ada' }))).toEqual([])
     expect(await readTokens(store)).toEqual([
-      { id: ids[2], agent: null, hash: 'h3', created_at: START, revoked_at: null },
+      { id: ids[2], agent: null, person: null, hash: 'h3', created_at: START, revoked_at: null },
     ])
   })
 

@@ -75,6 +75,16 @@ export function transactionCases(here: Here) {
     expect(keys).toEqual(Array.from({ length: 600 }, (_, index) => index + 1))
   })
 
+  it('commits what comes first before all that wait', async () => {
+    const store = await here().open()
+    const order: string[] = []
+    const waiting = Array.from({ length: 600 }, (_, index) => store.write(() => void order.push(`${index}`)))
+    const ahead = store.write(() => void order.push('ahead'), 'first')
+    await Promise.all([...waiting, ahead])
+    expect(order[0]).toBe('ahead')
+    expect(order.slice(1)).toEqual(Array.from({ length: 600 }, (_, index) => `${index}`))
+  })
+
   it('puts works that come together into few commits', async () => {
     const store = await here().open()
     const commits: number[] = []

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { readTree } from '../../../src/store/audit-log.ts'
 import {
   claimDeliveries,
   countQueued,
@@ -51,6 +52,19 @@ describe('the plan of a query', () => {
     })
     expect(plans).not.toHaveLength(0)
     for (const plan of plans) expect(plan).toMatch(/\b(?:d|deliveries) USING INDEX deliveries_open/)
+    await store.close()
+  })
+
+  it('of the entries of a tree of tasks reads those only, in their order, not the whole audit', async () => {
+    const store = await place.open()
+    const plans: string[] = []
+    const all: typeof store.all = async (sql, params) => {
+      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+      plans.push(steps.map((step) => step.detail).join('; '))
+      return []
+    }
+    await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
+    expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)$/)])
     await store.close()
   })
 })

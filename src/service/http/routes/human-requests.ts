@@ -1,36 +1,71 @@
-import { toHumanRequest } from '../../../engine/people.ts'
+import { viewRequests } from '../../../engine/request-view.ts'
+import { personBehind } from '../../../engine/team.ts'
+import { maySay } from '../../../engine/verdict-rules.ts'
+import { AppError } from '../../../model/errors.ts'
 import type { HumanRequest } from '../../../model/human-request.ts'
-import { readHumanRequests } from '../../../store/human-requests.ts'
+import { parseId } from '../../../model/identifier.ts'
+import type { Person } from '../../../model/person.ts'
+import { findHumanRequest, readHumanRequests } from '../../../store/human-requests.ts'
 import type { AnswerOf } from '../../contract.ts'
-import type { RouteHandler } from '../call.ts'
+import type { Call, Desk, RouteHandler } from '../call.ts'
 
 type Wire = AnswerOf<'humanRequests'>['requests'][number]
 
 const MOST = 1000
 
-export const listHumanRequests: RouteHandler<'humanRequests'> = async ({ switchboard }, call) => {
+export const listHumanRequests: RouteHandler<'humanRequests'> = async (desk, call) => {
   const { state, limit } = call.query
-  const rows = await readHumanRequests(switchboard.store, state, call.isOperator ? limit : MOST)
+  const { store } = desk.switchboard
+  const rows = await readHumanRequests(store, state, call.isOperator ? limit : MOST)
   const own = call.isOperator ? rows : rows.filter((row) => row.asker === call.me).slice(-limit)
-  return { requests: own.map((row) => wireRequest(toHumanRequest(row))) }
+  const requests = await viewRequests(store, own)
+  return { requests: requests.map((request) => wireRequest(request, caller(desk, call))) }
 }
 
-export const decideHumanRequest: RouteHandler<'decide'> = async ({ switchboard }, call) => {
-  const { decision, comment } = call.body
-  const { request, receipt } = await switchboard.verdicts.decide(call.caller.principal, call.params.id!, {
+export const showHumanRequest: RouteHandler<'humanRequest'> = async (desk, call) => {
+  const { store } = desk.switchboard
+  const row = await findHumanRequest(store, parseId('req', call.params.id!) ?? 0)
+  // Whether it is there is nobody else's business either.
+  if (row === undefined || (!call.isOperator && row.asker !== call.me)) {
+    throw new AppError('NOT_FOUND', `There is no request ${call.params.id!.slice(0, 100)} for you`, {
+      hint: '`orc inbox --all` lists them.',
+    })
+  }
+  const [request] = await viewRequests(store, [row])
+  return wireRequest(request!, caller(desk, call))
+}
+
+export const decideHumanRequest: RouteHandler<'decide'> = async (desk, call) => {
+  const { decision, comment, fields, hash, insist } = call.body
+  const { verdicts } = desk.switchboard
+  const { request, receipt } = await verdicts.decide(call.caller.principal, call.params.id!, {
     decision,
     ...(comment === undefined ? {} : { comment }),
+    ...(fields === undefined ? {} : { fields }),
+    ...(hash === undefined ? {} : { hash }),
+    ...(insist === undefined ? {} : { insist }),
   })
   return {
-    request: wireRequest(request),
+    request: wireRequest(request, caller(desk, call)),
     ...(receipt === undefined ? {} : { receipt: receipt as AnswerOf<'decide'>['receipt'] }),
   }
 }
 
-function wireRequest(request: HumanRequest): Wire {
-  const { createdAt, expiresAt, decidedAt, decidedBy, ...same } = request
+function caller({ switchboard }: Desk, call: Pick<Call, 'caller'>): Person | undefined {
+  return personBehind(switchboard.team(), call.caller.principal)
+}
+
+function wireRequest(request: HumanRequest, person: Person | undefined): Wire {
+  const { createdAt, expiresAt, decidedAt, decidedBy, taskId, allowOther, ...same } = request
+  const { choices, approvers, approvals, decisions, ...rest } = same
   return {
-    ...same,
+    ...rest,
+    ...(taskId === undefined ? {} : { task_id: taskId }),
+    ...(choices === undefined ? {} : { choices: [...choices] }),
+    ...(allowOther === undefined ? {} : { allow_other: allowOther }),
+    ...(approvers === undefined ? {} : { approvers: [...approvers] }),
+    approvals: [...approvals],
+    decisions: person !== undefined && maySay(request, person) ? [...decisions] : [],
     created_at: createdAt,
     expires_at: expiresAt,
     ...(decidedAt === undefined ? {} : { decided_at: decidedAt }),

@@ -5,11 +5,15 @@ import { send } from '../answer.ts'
 import { type RouteHandler, SENT } from '../call.ts'
 import { openApi } from '../openapi.ts'
 import { demand } from '../permission.ts'
+import { wireHalt } from './halt.ts'
 
 /** Nothing in between: the floor that the door is measured against. */
 export const echo: RouteHandler<'echo'> = (_, { body }) => body
 
-export const showHealth: RouteHandler<'health'> = () => ({ status: 'ok' })
+export const showHealth: RouteHandler<'health'> = ({ switchboard }) => ({
+  status: 'ok',
+  ...(switchboard.halt.current() === undefined ? {} : { halted: true }),
+})
 
 export const showState: RouteHandler<'state'> = async (desk, call) => {
   const { switchboard } = desk
@@ -17,6 +21,7 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
   const team = switchboard.team()
   demand(team, call, 'query_state')
   const { file, loadedAt, problem } = desk.configStatus()
+  const halted = switchboard.halt.current()
   return {
     version: desk.version,
     pid: process.pid,
@@ -28,6 +33,7 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
       loaded_at: new Date(loadedAt).toISOString(),
       ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
+    ...(halted === undefined ? {} : { halt: wireHalt(halted) }),
     agents: await rosterOf(store, team, switchboard.meter),
     deliveries: await countOpen(store),
     open_requests: await countOpenRequests(store),

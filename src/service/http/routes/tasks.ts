@@ -1,51 +1,85 @@
 import { wireMail } from '../../../engine/mail.ts'
 import { AppError } from '../../../model/errors.ts'
 import { parseId } from '../../../model/identifier.ts'
-import type { Task } from '../../../model/task.ts'
+import type { CheckResult, Claim, Evidence, Task } from '../../../model/task.ts'
 import { mailOfTask } from '../../../store/messages.ts'
 import { childrenOf, findTask, readTasks } from '../../../store/tasks.ts'
+import type { Spent } from '../../../store/usage.ts'
 import type { AnswerOf } from '../../contract.ts'
-import type { RouteHandler } from '../call.ts'
+import type { Call, Desk, RouteHandler } from '../call.ts'
 import { readableParties } from '../permission.ts'
+import { isFor } from '../task-branch.ts'
+import { spendingOf, spentOn } from '../task-spending.ts'
 
 type Wire = AnswerOf<'tasks'>['tasks'][number]
+type Shown = AnswerOf<'task'>
 
 export const listTasks: RouteHandler<'tasks'> = async ({ switchboard }, call) => {
   const parties = readableParties(switchboard.team(), call)
-  const tasks = await readTasks(switchboard.store, call.query.state, call.query.limit)
-  return { tasks: tasks.filter((task) => isFor(task, parties)).map(wireTask) }
+  const { state: which, limit } = call.query
+  const tasks = await readTasks(switchboard.store, { which, parties, limit })
+  const spent = await spentOn(switchboard.store, tasks)
+  return { tasks: tasks.map((task) => withSpent(task, spent)) }
 }
 
-export const showTask: RouteHandler<'task'> = async ({ switchboard }, call) => {
-  const { store } = switchboard
+/** The task that the path names, if it is the caller's business. */
+export async function visibleTask({ switchboard }: Desk, call: Call): Promise<Task> {
   const id = call.params.id!
-  const task = await findTask(store, id)
-  const parties = readableParties(switchboard.team(), call)
+  const task = await findTask(switchboard.store, id)
   // Whether it is there is nobody else's business either.
-  if (task === undefined || !isFor(task, parties)) {
-    throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
-      hint: '`orc tasks` lists them.',
-    })
-  }
+  if (task !== undefined && isFor(task, readableParties(switchboard.team(), call))) return task
+  throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
+    hint: '`orc tasks` lists them.',
+  })
+}
+
+export const showTask: RouteHandler<'task'> = async (desk, call) => {
+  const { store } = desk.switchboard
+  const task = await visibleTask(desk, call)
   const children = await childrenOf(store, task.id)
+  const spent = await spentOn(store, children)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
   return {
     ...wireTask(task),
     context: { ...task.context },
     checks: [...task.checks],
-    evidence: task.evidence.map((one) => ({ ...one })),
+    ...(task.judge === null ? {} : { judge: task.judge }),
+    attempts: task.failures.map((failed) => ({ ...failed, at: iso(failed.at) })),
+    ...(task.claim === null ? {} : { claim: wireClaim(task.claim) }),
+    evidence: task.evidence.map(wireEvidence),
+    ...(await spendingOf(store, task)),
     questions: task.questions.map(({ id: question, kind, to, text }) => ({ id: question, kind, to, text })),
-    children: children.map(wireTask),
+    children: children.map((child) => withSpent(child, spent)),
     messages: messages.map((mail) => wireMail(mail) as AnswerOf<'task'>['messages'][number]),
   }
 }
 
-function isFor({ delegator, agent }: Task, parties: readonly string[] | 'all'): boolean {
-  return parties === 'all' || parties.includes(delegator) || parties.includes(agent)
+const iso = (at: number) => new Date(at).toISOString()
+
+function withSpent(task: Task, known: ReadonlyMap<string, Spent>): Wire {
+  const spent = known.get(task.id)
+  return { ...wireTask(task), ...(spent === undefined ? {} : { spent }) }
 }
 
-function wireTask(task: Task): Wire {
-  const iso = (at: number) => new Date(at).toISOString()
+function wireClaim({ number, step, result }: Claim) {
+  return { number, step, result }
+}
+
+function wireEvidence({ findings, at, ...evidence }: Evidence): Shown['evidence'][number] {
+  const { checks, ...place } = findings ?? {}
+  return {
+    ...evidence,
+    at: iso(at),
+    ...place,
+    ...(checks === undefined ? {} : { checks: checks.map(wireCheck) }),
+  }
+}
+
+function wireCheck({ exitCode, ...check }: CheckResult) {
+  return { ...check, ...(exitCode === null ? {} : { exit_code: exitCode }) }
+}
+
+export function wireTask(task: Task): Wire {
   return {
     id: task.id,
     root: task.root,
@@ -72,7 +106,12 @@ function waitsFor(task: Task): string[] {
   const questions = task.questions.map(({ id, kind, to, text }) => `${to} to answer ${id} (${kind}): ${text}`)
   const children = task.awaiting.map((id) => `${id} to end`)
   if (questions.length + children.length > 0) return [...questions, ...children]
-  if (task.claim !== null) return [task.claim.step === 'checks' ? 'its checks' : 'the judge']
+  if (task.claim !== null) return [validationOf(task, task.claim)]
   if (task.due?.kind === 'retry') return ['the next attempt']
   return [task.state === 'pending' ? `${task.agent} to take it` : `${task.agent} to report`]
+}
+
+function validationOf({ checks, judge }: Task, { number, step }: Claim): string {
+  const by = step === 'checks' ? `its checks (${checks.join(', ')})` : (judge?.name ?? 'nobody')
+  return `${by} to validate claim ${number}`
 }

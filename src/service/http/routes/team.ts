@@ -41,5 +41,15 @@ export const explainRules: RouteHandler<'explain'> = ({ switchboard }, { query }
   const team = switchboard.team()
   const party = (name: string) => (isOperatorName(name) ? OPERATOR : namedAgent(team, name))
   const { decision, steps } = explain(team.rules, party(query.from), party(query.to), query.action)
-  return { decision: { ...decision }, steps: steps.map((step) => ({ ...step })) }
+  const { approval, ...rest } = decision
+  const { approvers, quorum } = approval ?? {}
+  return {
+    decision: {
+      ...rest,
+      ...(quorum === undefined
+        ? {}
+        : { approval: { quorum, ...(approvers === undefined ? {} : { approvers: [...approvers] }) } }),
+    },
+    steps: steps.map(({ approval: _, ...step }) => step),
+  }
 }

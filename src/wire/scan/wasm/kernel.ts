@@ -9,6 +9,7 @@ import {
   MARKERS,
   MOST_LANDMARKS,
   TAG_WORD,
+  TYPE_KEY,
   WORD_MIDDLE,
 } from '../landmark.ts'
 import { PREFIX_LIMIT } from '../lines.ts'
@@ -53,7 +54,7 @@ const C_NEXT = 14
 const LINE_ENDS = 15
 const FOUND = 16
 /** Sixteen times the same byte. */
-const SPLATS = { '\n': 17, '-': 18, _: 19, '[': 20, '`': 21, '~': 22, c: 23, O: 24, ' ': 25 }
+const SPLATS = { '\n': 17, '-': 18, _: 19, '[': 20, '`': 21, '~': 22, c: 23, O: 24, ' ': 25, '"': 26, t: 27 }
 
 type Character = keyof typeof SPLATS
 
@@ -67,12 +68,14 @@ const textAt = (distance: number): Code => [get(I), v128.load(TEXT_AT + distance
 const separators = either(lanesOf(get(TEXT), '-'), lanesOf(get(TEXT), '_'))
 const marks = either(lanesOf(get(TEXT), '`'), lanesOf(get(TEXT), '~'))
 const brackets = lanesOf(get(TEXT), '[')
-/** Before a letter c, or for brackets an O; with the same mark behind it. That leaves very few. */
+const quotes = lanesOf(get(TEXT), '"')
+/** Before a letter c, for brackets an O, for quotation marks a t; with the same mark behind it. That leaves very few. */
 const promising: Code = [
   [lanesOf(either(get(NEXT), get(SPLATS[' '])), 'c'), set(C_NEXT)],
   both(separators, get(C_NEXT)),
   [both(brackets, either(get(C_NEXT), lanesOf(get(NEXT), 'O'))), v128.or],
   [both(marks, [get(TEXT), get(NEXT), v128.equal8]), v128.or],
+  [both(quotes, lanesOf(get(NEXT), 't')), v128.or],
 ]
 
 /** In the last, shorter step of the search: forget the lanes behind its end. */
@@ -127,6 +130,11 @@ const judgeBracket = (depth: number): Code => [
   MARKERS.map((word) => [reads(1, word), branchIf(depth)]),
   branch(depth + 1),
 ]
+const judgeQuote = (depth: number): Code => [
+  [isCutOff, branchIf(depth)],
+  [get(AT), i32.load8(TEXT_AT + 1), byte('t'), i32.equal, reads(0, TYPE_KEY), i32.and, branchIf(depth)],
+  branch(depth + 1),
+]
 /** The next two bytes are the same mark, as far as they can be seen, and only a prefix precedes it on its line. */
 const judgeFence = (depth: number): Code => [
   [1, 2].map((distance) => [
@@ -157,6 +165,7 @@ const judge: Code = [
   [isByte(MARK, '-'), when(judgeWord(1, TAG_WORD))],
   [isByte(MARK, '_'), when(judgeWord(1, KEY_WORD))],
   [isByte(MARK, '['), when(judgeBracket(1))],
+  [isByte(MARK, '"'), when(judgeQuote(1))],
   judgeFence(0),
 ]
 
@@ -204,7 +213,12 @@ const body: Code = [
     loop(
       [get(I), get(SEARCHED), i32.greaterOrEqual, branchIf(1)],
       [load(0), lanesOf(get(TEXT), '\n'), v128.bits8, set(NEWLINES), cut(NEWLINES)],
-      [either(either(separators, marks), brackets), v128.bits8, set(CANDIDATES), cut(CANDIDATES)],
+      [
+        either(either(separators, marks), either(brackets, quotes)),
+        v128.bits8,
+        set(CANDIDATES),
+        cut(CANDIDATES),
+      ],
       judgeAll,
       countLines,
       move(I, 16),
@@ -217,7 +231,7 @@ const body: Code = [
 
 /** Undefined where WebAssembly, or its vector instructions, are missing or forbidden. */
 export function openKernel(): FindLandmarks | undefined {
-  const module = assemble('find', 3, { i32: 9, v128: 14 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
+  const module = assemble('find', 3, { i32: 9, v128: 16 }, PLACES_AT + 8 * MOST_LANDMARKS, body)
   if (typeof WebAssembly === 'undefined' || !WebAssembly.validate(module)) return undefined
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(module))
   const find = exports.find as (searched: number, visible: number, out: number) => number

@@ -1,0 +1,83 @@
+/** How a terminal is told to show something on the desktop; `bell` for those that cannot, or of which we don't know. */
+export type Way = 'osc9' | 'osc99' | 'osc777' | 'bell'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** By what the terminal says of itself. A multiplexer in between swallows all but the bell. */
+export function wayOf(env: Environment): Way {
+  const { TERM = '', TERM_PROGRAM = '' } = env
+  if (env.TMUX !== undefined || env.STY !== undefined || /^(screen|tmux)/.test(TERM)) return 'bell'
+  if (env.KITTY_WINDOW_ID !== undefined || TERM === 'xterm-kitty') return 'osc99'
+  if (TERM_PROGRAM === 'iTerm.app' || env.LC_TERMINAL === 'iTerm2') return 'osc9'
+  if (/^(ghostty|WezTerm)$/.test(TERM_PROGRAM)) return 'osc777'
+  if (/^(xterm-ghostty|foot|rxvt-unicode|contour)/.test(TERM)) return 'osc777'
+  return 'bell'
+}
+
+const BELL = '\x07'
+const END = '\x1b\\'
+const TITLE = 'Orchub'
+const LONGEST = 160
+
+/** The bell, and with it a notification that says what it is about. */
+export function notification(way: Way, text: string): string {
+  const body = harmless(text)
+  switch (way) {
+    case 'osc9':
+      return `\x1b]9;${TITLE}: ${body}${END}${BELL}`
+    case 'osc99':
+      return `\x1b]99;i=orchub:d=0;${TITLE}${END}\x1b]99;i=orchub:d=1:p=body;${body}${END}${BELL}`
+    case 'osc777':
+      // Fields are parted by semicolons.
+      return `\x1b]777;notify;${TITLE};${body.replaceAll(';', ',')}${END}${BELL}`
+    case 'bell':
+      return BELL
+  }
+}
+
+/** Agents wrote it: nothing in it may end the sequence, or begin another. */
+function harmless(text: string): string {
+  const line = text.replace(/[\p{C}\p{Zl}\p{Zp}\s]+/gu, ' ').trim()
+  return line.length <= LONGEST ? line : `${line.slice(0, LONGEST)}…`
+}
+
+export interface Notifier {
+  asked(text: string): void
+  close(): void
+}
+
+export interface NotifierOptions {
+  write(text: string): void
+  way: Way
+  /** Calls back after that long; the returned function cancels. */
+  after(ms: number, callback: () => void): () => void
+}
+
+/** However many ask meanwhile, a person is called once. */
+const QUIET_MS = 10_000
+
+/** The first is told at once, those that follow soon together. */
+export function createNotifier({ write, way, after }: NotifierOptions): Notifier {
+  let waiting: string[] = []
+  let cancel: (() => void) | undefined
+
+  function tell() {
+    if (waiting.length === 0) return
+    const [first] = waiting
+    const text = waiting.length === 1 ? first! : `${waiting.length} requests wait for a person: orc inbox`
+    waiting = []
+    write(notification(way, text))
+    cancel = after(QUIET_MS, () => {
+      cancel = undefined
+      tell()
+    })
+  }
+
+  return {
+    asked(text) {
+      waiting.push(text)
+      if (cancel === undefined) tell()
+    },
+    close: () => cancel?.(),
+  }
+}

@@ -1,0 +1,94 @@
+import type { Path, Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
+import { foldName, OPERATOR, RESERVED_NAMES } from '../model/agent.ts'
+import type { Person } from '../model/person.ts'
+import type { Approval } from '../model/rule.ts'
+import type { ConfigInput } from './schema.ts'
+
+type WrittenPermissions = ConfigInput['permissions']
+interface WrittenApproval {
+  readonly approvers?: readonly string[] | undefined
+  readonly quorum?: number | undefined
+}
+
+/** A person is known by a token, and named in the audit beside the agents: no two of all these share a name. */
+export function resolvePeople(input: ConfigInput, report: Report): Person[] {
+  const taken = new Map(Object.keys(input.agents).map((name) => [foldName(name), `the agent ${name}`]))
+  const people: Person[] = []
+  for (const [name, written] of Object.entries(input.people ?? {})) {
+    const folded = foldName(name)
+    const other = taken.get(folded)
+    if (RESERVED_NAMES.has(folded)) {
+      report(
+        ['people', name],
+        `"${name}" stands for the service or its people`,
+        folded === OPERATOR ? 'The operator is there without being named.' : 'Choose another name.',
+        'key',
+      )
+    } else if (other !== undefined) {
+      report(['people', name], `"${name}" would be taken for ${other}`, 'Rename one of them.', 'key')
+    } else taken.set(folded, `the person ${name}`)
+    people.push({ name, role: written?.role ?? 'operator' })
+  }
+  return people
+}
+
+/** Who decides where something is asked, and how many: by the path of the rule or permission that asks. */
+export function resolveApprovals(
+  input: ConfigInput,
+  people: readonly Person[],
+  report: Report,
+): Record<string, Approval> {
+  const approvals: Record<string, Approval> = {}
+  function note(key: string, path: Path, written: WrittenApproval) {
+    if (written.approvers === undefined && written.quorum === undefined) return
+    approvals[key] = resolveApproval(written, path, people, report)
+  }
+  function notePermissions(prefix: string, path: Path, permissions: WrittenPermissions) {
+    for (const [action, written] of Object.entries(permissions ?? {})) {
+      if (typeof written === 'object') note(`${prefix}.${action}`, [...path, action], written)
+    }
+  }
+  for (const [index, rule] of (input.rules?.ask ?? []).entries()) {
+    note(`rules.ask[${index}]`, ['rules', 'ask', index], rule)
+  }
+  notePermissions('permissions', ['permissions'], input.permissions)
+  for (const [name, agent] of Object.entries(input.agents)) {
+    notePermissions(`agents.${name}.permissions`, ['agents', name, 'permissions'], agent?.permissions)
+  }
+  return approvals
+}
+
+function resolveApproval(
+  { approvers, quorum = 1 }: WrittenApproval,
+  path: Path,
+  people: readonly Person[],
+  report: Report,
+): Approval {
+  const able = [OPERATOR, ...people.filter(({ role }) => role === 'operator').map(({ name }) => name)]
+  const named = approvers?.map((mention, index) => {
+    const person = people.find(({ name }) => foldName(name) === foldName(mention))
+    const name = foldName(mention) === OPERATOR ? OPERATOR : person?.name
+    const at = [...path, 'approvers', index]
+    if (name === undefined) {
+      report(
+        at,
+        `There is no person "${mention.slice(0, 64)}"`,
+        didYouMean(mention, able, 'Name them under "people".'),
+      )
+    } else if (!able.includes(name)) {
+      report(at, `${name} is a ${person!.role} and approves nothing`, 'Give them the role operator.')
+    }
+    return name ?? mention
+  })
+  const list = named === undefined ? undefined : [...new Set(named)]
+  const most = (list ?? able).length
+  if (quorum > most) {
+    report(
+      [...path, 'quorum'],
+      `${quorum} approvals are asked for, and ${most === 1 ? 'one person' : `${most} people`} may give one`,
+      list === undefined ? 'Name more people under "people".' : 'List more approvers, or lower the quorum.',
+    )
+  }
+  return { ...(list === undefined ? {} : { approvers: list }), quorum }
+}

@@ -1,0 +1,104 @@
+import { z } from 'zod'
+import type { Report } from '../document/problem.ts'
+
+export const WEBHOOK_FORMATS = ['json', 'slack'] as const
+export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
+
+/** Where events are sent. Neither the secret nor an address that is one stands in here: only variables' names. */
+export interface WebhookConfig {
+  readonly name: string
+  readonly url?: string
+  readonly urlEnv?: string
+  readonly secretEnv?: string
+  readonly format: WebhookFormat
+  readonly events: readonly string[]
+}
+
+const variable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+
+/** `human.asked`, `human.*`, `*`. */
+const EVENTS = /^(?:\*|[a-z][a-z0-9_]*\.(?:\*|[a-z][a-z0-9_]*))$/
+
+export const WebhookSchema = z
+  .strictObject({
+    url: z
+      .string()
+      .max(2000)
+      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .optional()
+      .describe('Where events are posted: https://chat.example/hooks/orc.'),
+    url_env: variable
+      .optional()
+      .describe(
+        'The environment variable that holds the address, where the address itself is a secret, as of Slack.',
+      ),
+    events: z
+      .array(z.string().regex(EVENTS, { error: 'is not a type of event' }))
+      .min(1)
+      .max(50)
+      .describe(
+        'Types of audit entries: [human.asked, task.completed, "team.*"]. With * a private entry, as of security, is not sent: name its type.',
+      ),
+    secret_env: variable
+      .optional()
+      .describe(
+        'The environment variable that holds the secret that requests are signed with, best as whsec_… in base64. Required for json.',
+      ),
+    format: z
+      .enum(WEBHOOK_FORMATS)
+      .optional()
+      .describe(
+        'json (the default): the event as data. slack: { "text": … }, as Slack, Mattermost, Rocket.Chat and Google Chat take it.',
+      ),
+  })
+  .describe('One webhook: { url: "https://…", events: [human.asked], secret_env: NAME }.')
+
+export type WebhookInput = z.input<typeof WebhookSchema>
+
+export function resolveWebhooks(
+  written: Readonly<Record<string, WebhookInput>>,
+  report: Report,
+  warn: Report,
+): WebhookConfig[] {
+  return Object.entries(written).map(([name, webhook]) => {
+    checkAddress(webhook, ['webhooks', name], report, warn)
+    const format = webhook.format ?? 'json'
+    if (format === 'json' && webhook.secret_env === undefined) {
+      report(
+        ['webhooks', name],
+        'A webhook in json is signed, and names no secret',
+        'Add "secret_env: NAME", the environment variable that holds it.',
+      )
+    }
+    return {
+      name,
+      ...(webhook.url !== undefined && { url: webhook.url }),
+      ...(webhook.url_env !== undefined && { urlEnv: webhook.url_env }),
+      ...(webhook.secret_env !== undefined && { secretEnv: webhook.secret_env }),
+      format,
+      events: webhook.events,
+    }
+  })
+}
+
+function checkAddress(written: WebhookInput, path: readonly string[], report: Report, warn: Report) {
+  if ((written.url === undefined) === (written.url_env === undefined)) {
+    report(path, 'A webhook needs one address', 'Say "url", or "url_env" where the address is a secret.')
+    return
+  }
+  if (written.url === undefined) return
+  const at = [...path, 'url']
+  const url = URL.parse(written.url)
+  if (url === null) report(at, '"url" is not an address', 'For example https://chat.example/hooks/orc.')
+  else if (url.username !== '' || url.password !== '') {
+    report(at, '"url" may hold no password', 'Put the whole address into a variable: "url_env".')
+  } else if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+    warn(at, 'Events go to this address unencrypted', 'Use https.')
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host)
+}

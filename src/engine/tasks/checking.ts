@@ -1,0 +1,104 @@
+import { hash, randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
+import type { CheckResult, Findings } from '../../model/task.ts'
+import { readProcesses } from '../../runtimes/process-table.ts'
+import { endProcesses } from '../../runtimes/processes.ts'
+import type { Store } from '../../store/store.ts'
+import { findTask } from '../../store/tasks.ts'
+import type { Happening } from '../../tasks/happening.ts'
+import { type Check, findCheck, findingsText } from '../checks.ts'
+import type { Clock, Log } from '../surroundings.ts'
+import type { Team } from '../team.ts'
+import { runProcess } from './check-process.ts'
+import { createLanes } from './lanes.ts'
+
+export interface CheckingOptions {
+  store: Store
+  clock: Clock
+  log: Log
+  team(): Team
+  environment: Readonly<NodeJS.ProcessEnv>
+}
+
+/** Of a check that passed, as much as shows what it did. */
+const PASSED_OUTPUT = 1000
+const GIT_MS = 10_000
+
+/** Runs the checks of claims in the folders of their workers. */
+export function createChecking({ store, clock, log, team, environment }: CheckingOptions) {
+  // Several suites at once on one machine only make each other late.
+  const lanes = createLanes(Math.max(1, Math.floor(availableParallelism() / 2)))
+  const prefix = `check-${hash('sha256', team().config.stateFolder).slice(0, 12)}-`
+  let swept: Promise<void> | undefined
+
+  /** Each run has a mark of its own: the end of one that was broken off does not touch the next. */
+  const newMark = () => `${prefix}${randomBytes(6).toString('hex')}`
+
+  const run = (check: Omit<Check, 'name'>, cwd: string, signal: AbortSignal) =>
+    runProcess({ ...check, cwd, environment, mark: newMark() }, clock, signal)
+
+  /** A service that was killed leaves its checks running, in the folders that they are now run in again. */
+  async function sweep() {
+    const marks = new Set((await readProcesses()).map(({ mark }) => mark))
+    for (const mark of marks) {
+      if (mark?.startsWith(prefix)) await endProcesses({ mark })
+    }
+  }
+
+  async function check(
+    id: string,
+    claim: number,
+    names: readonly string[],
+    signal: AbortSignal,
+  ): Promise<Happening> {
+    await swept
+    const task = await findTask(store, id)
+    const folder = team().config.agents.find(({ name }) => name === task?.agent)?.folder
+    if (folder === undefined) {
+      return { type: 'validation_gave_up', claim, why: 'its worker is not in the team any more' }
+    }
+    return await lanes.run(folder, async () => {
+      const place = await placeOf(folder, signal)
+      const checks: CheckResult[] = []
+      for (const name of names) {
+        const known = findCheck(team().config, name)
+        if (known === undefined) {
+          return { type: 'validation_gave_up', claim, why: `orc.yaml has no check "${name}" any more` }
+        }
+        checks.push(await resultOf(known, folder, signal))
+        if (!checks.at(-1)!.passed) break
+      }
+      const findings: Findings = { checks, ...place }
+      const type = checks.every(({ passed }) => passed) ? 'checks_passed' : 'checks_failed'
+      return { type, claim, evidence: findingsText(findings), findings }
+    })
+  }
+
+  async function resultOf(known: Check, folder: string, signal: AbortSignal): Promise<CheckResult> {
+    const { exitCode, output, stopped, ms } = await run(known, folder, signal)
+    const passed = stopped === undefined && exitCode === 0
+    const why = stopped ?? `exit code ${exitCode ?? 'unknown: a signal ended it'}`
+    const shown = passed && output.length > PASSED_OUTPUT ? `…${output.slice(-PASSED_OUTPUT)}` : output
+    return { name: known.name, passed, exitCode, why, output: shown.toWellFormed(), ms }
+  }
+
+  /** What the checks look at, where that is a git repository. */
+  async function placeOf(folder: string, signal: AbortSignal): Promise<Pick<Findings, 'commit' | 'dirty'>> {
+    const git = (words: string) => ({ command: `git --no-optional-locks ${words}`, timeoutMs: GIT_MS })
+    const head = await run(git('rev-parse HEAD'), folder, signal)
+    if (head.exitCode !== 0) return {}
+    const status = await run(git('status --porcelain | head -c 1'), folder, signal)
+    const isKnown = status.exitCode === 0
+    return { commit: head.output.trim(), ...(isKnown && { dirty: status.output.trim() !== '' }) }
+  }
+
+  return {
+    check,
+    /** Before the first check: ends what an earlier process of the service left running. */
+    begin() {
+      swept = sweep().catch((error: unknown) => log.error({ err: error }, 'old checks could not be ended'))
+    },
+  }
+}
+
+export type Checking = ReturnType<typeof createChecking>

@@ -1,0 +1,159 @@
+import { isEnd, reviewerOf, type Task } from '../../model/task.ts'
+import { findBreaker, keepBreaker } from '../../store/breakers.ts'
+import type { Tx } from '../../store/store.ts'
+import { childrenOf, findTask, insertTask, lockTask, updateTask } from '../../store/tasks.ts'
+import { CLOSED, recordOutcome } from '../../tasks/breaker.ts'
+import type { Effect, Keyed, OutsideEffect } from '../../tasks/effect.ts'
+import type { Happening } from '../../tasks/happening.ts'
+import type { TaskSettings } from '../../tasks/settings.ts'
+import { step } from '../../tasks/step.ts'
+import type { Accepted, Refusal, Stepped, View } from '../../tasks/view.ts'
+import type { Timers } from '../timers.ts'
+import type { TaskMessages } from './messages.ts'
+import type { TaskRecord } from './record.ts'
+import { type Asked, askPerson, withdrawRequest } from './requests.ts'
+import type { TaskTimers } from './timers.ts'
+
+export interface ProgressOptions {
+  messages: TaskMessages
+  record: TaskRecord
+  clocks: TaskTimers
+  timers: Timers
+  /** The time that the clocks of tasks go by. */
+  now(tx: Tx): number
+  settings(task: Task): TaskSettings
+  /** After the commit. */
+  perform(effect: Keyed<OutsideEffect>): void
+}
+
+/** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
+export function createProgress(options: ProgressOptions) {
+  const { messages, record, clocks, timers, now, settings, perform } = options
+
+  /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
+  async function tell(tx: Tx, told: string | Task, event: Happening, words?: string): Promise<Stepped> {
+    // What was read without a lock may have changed since, where several daemons share the store.
+    const isCertain = typeof told !== 'string' && tx.lockRow === ''
+    const task = isCertain ? told : await lockTask(tx, typeof told === 'string' ? told : told.id)
+    if (task === undefined) throw new Error(`there is no ${told}`)
+    const stepped = step(await viewOf(tx, now(tx), task, event), event, settings(task))
+    if (stepped.ok) await keep(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
+    return stepped
+  }
+
+  /** Both the new task and its parent's consent, or neither. */
+  async function begin(tx: Tx, task: Task): Promise<{ ok: true; task: Task } | Refusal> {
+    const event: Happening = { type: 'delegated' }
+    const admitted = step(await viewOf(tx, now(tx), task, event), event, settings(task))
+    if (!admitted.ok) return admitted
+    if (task.parent !== null) {
+      const { id: child, requiresResponse, delegator: by } = task
+      const told = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
+      if (!told.ok) return told
+    }
+    await insertTask(tx, admitted.task)
+    tx.audit(record.delegated(task))
+    await follow(tx, task, event, admitted)
+    return { ok: true, task: admitted.task }
+  }
+
+  async function keep(tx: Tx, before: Task, event: Happening, accepted: Accepted) {
+    if (accepted.task.version === before.version) return
+    await updateTask(tx, accepted.task)
+    await follow(tx, before, event, accepted)
+  }
+
+  /** The task is stored: what else the step says is written down and carried out. */
+  async function follow(tx: Tx, before: Task, event: Happening, { task, effects }: Accepted) {
+    const moved = record.moved(before, task, event)
+    if (moved !== undefined) tx.audit(moved)
+    for (const found of record.found(before, task)) tx.audit(found)
+    if (isEnd(task.state) && !isEnd(before.state)) await messages.withdraw(tx, task, `${task.id} has ended`)
+    const reviewer = reviewerOf(before)
+    if (reviewer !== null && reviewerOf(task) === null) await messages.withdrawReview(tx, before, reviewer)
+    for (const effect of effects) await carryOut(tx, task, event, effect)
+  }
+
+  async function carryOut(tx: Tx, task: Task, event: Happening, effect: Effect) {
+    switch (effect.type) {
+      case 'send':
+        return await messages.send(tx, task, event, effect)
+      case 'wake_parent':
+        return await messages.wakeParent(tx, task, effect)
+      case 'ask_person':
+        return await askPerson(tx, timers, task, effect, record.cut)
+      case 'withdraw':
+        return await withdraw(tx, task, event, effect)
+      case 'set_timer':
+        return await clocks.arm(tx, task.id, effect.kind, effect.at)
+      case 'clear_timer':
+        return await clocks.disarm(tx, task.id, effect.kind)
+      case 'record_outcome': {
+        const known = (await findBreaker(tx, effect.agent)) ?? CLOSED
+        const after = recordOutcome(known, effect.outcome, tx.now, settings(task).breaker)
+        return after === known ? undefined : await keepBreaker(tx, effect.agent, after)
+      }
+      case 'tell':
+        // Refused where it is late news to the relative.
+        return void (await tell(tx, effect.task, effect.event))
+      case 'note':
+        return tx.audit(record.noted(task, effect.text))
+      case 'end':
+      // What was approved is carried out by the verdict itself.
+      case 'perform':
+        return
+      default:
+        return tx.afterCommit(() => perform(effect))
+    }
+  }
+
+  /** Whoever waits for a verdict on a held command hears that there will be none (C9). */
+  async function withdraw(tx: Tx, task: Task, event: Happening, asked: Asked) {
+    const held = await withdrawRequest(tx, task, asked)
+    if (held === undefined) return
+    const text = `${held.id} was withdrawn and not carried out, for what it was asked for has ended: ${held.question}`
+    const { id, agent } = task
+    await messages.send(tx, task, event, {
+      type: 'send',
+      kind: 'answer',
+      to: agent,
+      task: id,
+      text,
+      wake: true,
+    })
+  }
+
+  return { tell, begin }
+}
+
+export type Progress = ReturnType<typeof createProgress>
+
+async function viewOf(tx: Tx, now: number, task: Task, event: Happening): Promise<View> {
+  const isSent = event.type === 'delegated' || event.type === 'retry_due'
+  return {
+    now,
+    task,
+    parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
+    children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
+    ancestors: event.type === 'delegated' ? await ancestorsOf(tx, task) : [],
+    breaker: isSent ? ((await findBreaker(tx, task.agent)) ?? CLOSED) : CLOSED,
+  }
+}
+
+async function ancestorsOf(tx: Tx, task: Task): Promise<Task[]> {
+  const found: Task[] = []
+  for (let up = task.parent; up !== null; ) {
+    const ancestor = await findTask(tx, up)
+    if (ancestor === undefined) break
+    found.unshift(ancestor)
+    up = ancestor.parent
+  }
+  return found
+}
+
+function reworded(stepped: Accepted, text: string): Accepted {
+  const effects = stepped.effects.map((effect) =>
+    effect.type === 'send' && effect.kind === 'answer' ? { ...effect, text } : effect,
+  )
+  return { ...stepped, effects }
+}

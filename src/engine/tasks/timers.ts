@@ -1,0 +1,50 @@
+import { TASK_TIMERS, type TaskTimer } from '../../model/task.ts'
+import type { Tx } from '../../store/store.ts'
+import { findTask } from '../../store/tasks.ts'
+import { clearTimer, moveTimer } from '../../store/timers.ts'
+import { timersOf } from '../../tasks/effect.ts'
+import { type Happening, ON_DUE } from '../../tasks/happening.ts'
+import type { Stepped } from '../../tasks/view.ts'
+import type { Sessions } from '../sessions.ts'
+import type { Timers } from '../timers.ts'
+
+/** The clocks of tasks as rows of the table of timers. */
+export function createTaskTimers(timers: Timers, sessions: () => Sessions) {
+  async function arm(tx: Tx, id: string, kind: TaskTimer, at: number) {
+    // Of two timers the earlier stands, and this one may have moved on.
+    await moveTimer(tx, `task_${kind}`, id, at)
+    tx.afterCommit(() => timers.setFor(at))
+  }
+
+  async function disarm(tx: Tx, id: string, kind: TaskTimer) {
+    await clearTimer(tx, `task_${kind}`, id)
+  }
+
+  /** A paused one, too: a person holds its mail, and its tasks are not lost for that. */
+  function isBusy(agent: string): boolean {
+    if (sessions().isPaused(agent)) return true
+    const state = sessions().session(agent)?.state
+    return state === 'busy' || state === 'waiting_input'
+  }
+
+  return {
+    arm,
+    disarm,
+    /** Tells tasks what is due. */
+    listen(tell: (tx: Tx, id: string, event: Happening) => Promise<Stepped>) {
+      for (const kind of TASK_TIMERS) {
+        timers.on(`task_${kind}`, async (tx, id) => {
+          const task = await findTask(tx, id)
+          if (task === undefined) return
+          const isQueued = kind === 'ack' && isBusy(task.agent)
+          // The runtime has it, and its agent is at work on something else: that has a clock of its own.
+          const told = await tell(tx, id, isQueued ? { type: 'acknowledged', by: task.agent } : ON_DUE[kind])
+          const still = timersOf(task)[kind]
+          if (!told.ok && still !== undefined && still > tx.now) await arm(tx, id, kind, still)
+        })
+      }
+    },
+  }
+}
+
+export type TaskTimers = ReturnType<typeof createTaskTimers>

@@ -1,0 +1,54 @@
+import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatId } from '../../model/identifier.ts'
+import type { HumanRequestRow } from '../../store/human-requests.ts'
+import type { Tx } from '../../store/store.ts'
+import { findTask, openTasksOf } from '../../store/tasks.ts'
+import { refusalError } from '../refusal.ts'
+import type { Progress } from './progress.ts'
+import { askedIn, eventOf, type PersonsWord } from './requests.ts'
+
+/** What people say to the questions of tasks, and to commands that were held in a task's turn. */
+export function createTaskVerdicts(tell: Progress['tell'], inTurn: (agent: string) => ReadonlySet<string>) {
+  return {
+    async decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string> {
+      const { task: id, question } = askedIn(row)
+      const kind = (await findTask(tx, id))?.questions.find((one) => one.id === question)?.kind
+      if (kind === undefined) {
+        throw new AppError('CONFLICT', `${id} does not wait for this any more`, {
+          hint: `orc task show ${id}`,
+        })
+      }
+      const event = eventOf(row, kind, word)
+      if (event instanceof AppError) throw event
+      const told = await tell(tx, id, event)
+      if (!told.ok) throw refusalError(told)
+      return `${id} goes on`
+    },
+
+    async expired(tx: Tx, row: HumanRequestRow) {
+      const { task, question } = askedIn(row)
+      await tell(tx, task, { type: 'question_expired', question })
+    },
+
+    async approvalAsked(tx: Tx, agent: string, question: string, text: string) {
+      const open = await openTasksOf(tx, agent)
+      const current = open.filter(({ id }) => inTurn(agent).has(id))
+      const task = open.length === 1 ? open[0] : current.length === 1 ? current[0] : undefined
+      if (task !== undefined) await tell(tx, task.id, { type: 'approval_asked', by: agent, question, text })
+    },
+
+    async approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean> {
+      const question = formatId('req', row.id)
+      const open = await openTasksOf(tx, row.asker)
+      const task = open.find(({ questions }) => questions.some(({ id }) => id === question))
+      if (task === undefined) return false
+      const isExpired = state === 'expired'
+      const by = isExpired ? ORCHESTRATOR : OPERATOR
+      const isDone = state === 'approved' || state === 'modified'
+      const verdict = isExpired ? 'expired' : isDone ? state : 'rejected'
+      const told = await tell(tx, task.id, { type: 'approval_decided', by, question, verdict }, words)
+      return told.ok
+    },
+  }
+}

@@ -1,0 +1,81 @@
+import type {
+  AttemptError,
+  NodeTimer,
+  OutputFile,
+  PersonDecision,
+  Progress,
+  RunEvidence,
+  Spent,
+} from '../model/run.ts'
+
+interface OfNode {
+  node: string
+}
+interface OfAttempt extends OfNode {
+  attempt: number
+}
+
+/**
+ * Everything that can happen to a run. What concerns an attempt, a preparation, a fix or a question names it by number:
+ * so late and doubled news is told from new.
+ */
+export type Happening =
+  | { type: 'begun' }
+  /** The service is back. To be told before any timer that is due. */
+  | { type: 'restarted' }
+  | { type: 'run_timed_out' }
+  | { type: 'cancelled'; by: string; reason: string }
+  | { type: 'report_written'; round: number }
+  // The way to an attempt
+  /** `outputsHash`: of what its outbox holds now, where an earlier result is kept. */
+  | ({
+      type: 'inputs_copied'
+      preparation: number
+      inputsHash: string
+      outputsHash: string | null
+    } & OfNode)
+  | ({ type: 'copy_failed'; preparation: number; why: string; recoverable: boolean } & OfNode)
+  | ({ type: 'started' } & OfAttempt)
+  // What is seen of it
+  | ({
+      type: 'status'
+      state: 'pending' | 'running' | 'completed' | 'failed'
+      progress: Progress | null
+      error: AttemptError | null
+    } & OfAttempt)
+  /** A sign of life other than a status: a hook, output, a commit. */
+  | ({ type: 'active' } & OfAttempt)
+  | ({ type: 'metered'; spent: Spent } & OfAttempt)
+  /**
+   * Every attempt ends with it, if only because it was stopped or could not be started. The last status.json is told
+   * before. `lost`: it went with the machine or the service, by no fault of its own.
+   */
+  | ({ type: 'exited'; code: number | null; signal: string | null; lost: boolean; why: string } & OfAttempt)
+  | ({ type: 'stalled' } & OfNode)
+  | ({ type: 'timed_out' } & OfNode)
+  | ({
+      type: 'validated'
+      passed: boolean
+      evidence: readonly RunEvidence[]
+      outputs: readonly OutputFile[]
+      outputsHash: string
+      summary: string
+      /** Of a failed one: whether trying again could help. */
+      recoverable: boolean
+    } & OfAttempt)
+  // Recovery (S4.12)
+  | ({ type: 'retry_due' } & OfNode)
+  | ({ type: 'fixer_done'; fix: number; fixed: boolean; why: string } & OfNode)
+  | ({ type: 'person_decided'; ask: number; decision: PersonDecision; by: string; comment: string } & OfNode)
+  | ({ type: 'ask_expired' } & OfNode)
+
+export type HappeningType = Happening['type']
+export type HappeningOf<T extends HappeningType> = Extract<Happening, { type: T }>
+
+/** What the run is told when a timer of that kind is due. */
+export const ON_DUE: Record<NodeTimer, (node: string) => Happening> = {
+  deadline: (node) => ({ type: 'timed_out', node }),
+  stall: (node) => ({ type: 'stalled', node }),
+  retry: (node) => ({ type: 'retry_due', node }),
+  ask: (node) => ({ type: 'ask_expired', node }),
+}

@@ -1,0 +1,38 @@
+import { formatId, parseId } from '../../model/identifier.ts'
+import type { Task } from '../../model/task.ts'
+import type { Reader } from '../../store/store.ts'
+import { treeOf } from '../../store/tasks.ts'
+import { type Spent, spentOnTask, spentOnTasks } from '../../store/usage.ts'
+import { descendantsOf } from '../../tasks/tree.ts'
+import type { AnswerOf } from '../contract.ts'
+
+type Detail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
+
+const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
+
+/** What was spent on each of them, by the id of the task. */
+export async function spentOn(reader: Reader, tasks: readonly Task[]): Promise<Map<string, Spent>> {
+  const rows = await spentOnTasks(reader, keysOf(tasks))
+  return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
+}
+
+/** On one task: by whom, and on all that was delegated for it. */
+export async function spendingOf(reader: Reader, task: Task): Promise<Detail> {
+  const spending = await spentOnTask(reader, parseId('task', task.id)!)
+  const below = task.delegations === 0 ? [] : descendantsOf(await treeOf(reader, task.root), task.id)
+  const spent = sumOf(spending)
+  const spentBelow = sumOf(await spentOnTasks(reader, keysOf(below)))
+  return {
+    spending,
+    ...(spent === undefined ? {} : { spent }),
+    ...(spentBelow === undefined ? {} : { spent_below: spentBelow }),
+  }
+}
+
+const COUNTED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
+
+function sumOf(rows: readonly Spent[]): Spent | undefined {
+  if (rows.length === 0) return undefined
+  const sums = COUNTED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
+  return Object.fromEntries(sums) as Spent
+}

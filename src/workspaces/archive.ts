@@ -1,0 +1,136 @@
+import { closeSync, createWriteStream, read, renameSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { promisify } from 'node:util'
+import { createGzip } from 'node:zlib'
+import { Header, Pax } from 'tar'
+import { type Directory, openDirectory } from './directory.ts'
+import { formatBytes, type Limits } from './limits.ts'
+import { type Pace, startPace } from './pace.ts'
+import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
+import { type Found, openFound, selectFiles } from './selection.ts'
+import { temporaryName } from './writing.ts'
+
+export interface ArchivedFolder {
+  readonly folder: string
+  /** The folder in the archive that its content is in. */
+  readonly prefix: string
+  /** Whether an entry of the folder is left out, with all that is in it. */
+  skips?(name: string): boolean
+}
+
+export interface ArchiveWanted {
+  /** The .tar.gz to be made; a file of that name is replaced. */
+  readonly file: string
+  readonly folders: readonly ArchivedFolder[]
+  /** More files, of our own. */
+  readonly texts?: readonly { readonly path: string; readonly text: string }[]
+  readonly limits: Limits
+  readonly signal?: AbortSignal
+}
+
+export interface Archived {
+  readonly files: number
+  readonly leftOut: readonly Problem[]
+}
+
+const BLOCK = 512
+const PIECE = 256 * 1024
+const readPiece = promisify(read)
+
+interface Listed extends ArchivedFolder {
+  readonly files: readonly Found[]
+  readonly leftOut: readonly Problem[]
+}
+
+/** A .tar.gz of regular files only. Read as carefully as what is copied, in pieces, and whole or not there at all. */
+export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<Archived>> {
+  const { file, limits, signal, texts = [] } = wanted
+  const draft = join(dirname(file), temporaryName(basename(file)))
+  return attempt(file, async () => {
+    const pace = startPace(signal)
+    const listed: Listed[] = []
+    for (const folder of wanted.folders)
+      listed.push({ ...folder, ...(await listFolder(folder, limits, pace)) })
+    const files = listed.flatMap((folder) => folder.files)
+    const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
+    if (size > limits.referencedBytes) {
+      refuse(
+        'too_large',
+        file,
+        `would hold more than ${formatBytes(limits.referencedBytes)}, which is the limit`,
+      )
+    }
+    try {
+      const blocks = Readable.from(archiveBlocks(listed, texts, pace), { objectMode: false })
+      await pipeline(blocks, createGzip(), createWriteStream(draft, { flags: 'wx', mode: 0o644 }))
+      renameSync(draft, file)
+    } finally {
+      rmSync(draft, { force: true })
+    }
+    return { files: files.length + texts.length, leftOut: listed.flatMap((folder) => folder.leftOut) }
+  })
+}
+
+async function listFolder({ folder, prefix, skips }: ArchivedFolder, limits: Limits, pace: Pace) {
+  const root = openDirectory(folder, { shown: prefix })
+  try {
+    const skip = skips === undefined ? {} : { skips }
+    return await selectFiles(root, { limits, pace, hardLinks: 'inside', ...skip })
+  } finally {
+    root.close()
+  }
+}
+
+async function* archiveBlocks(
+  listed: readonly Listed[],
+  texts: NonNullable<ArchiveWanted['texts']>,
+  pace: Pace,
+) {
+  for (const { path, text } of texts) {
+    const data = Buffer.from(text)
+    yield headerOf(path, data.length, 0o644, new Date())
+    yield padded(data)
+  }
+  for (const { folder, prefix, files } of listed) {
+    const root = openDirectory(folder, { shown: prefix })
+    try {
+      for (const found of files) yield* fileBlocks(root, found, `${prefix}/${found.path}`)
+    } finally {
+      root.close()
+    }
+  }
+  yield Buffer.alloc(2 * BLOCK)
+
+  async function* fileBlocks(root: Directory, found: Found, path: string) {
+    const { fd, stat } = openFound(root, found)
+    try {
+      const size = Number(stat.size)
+      yield headerOf(path, size, Number(stat.mode & 0o777n), stat.mtime)
+      for (let done = 0; done < size; ) {
+        await pace.rest()
+        const piece = Buffer.allocUnsafe(Math.min(PIECE, size - done))
+        const { bytesRead } = await readPiece(fd, piece, 0, piece.length, done)
+        if (bytesRead === 0) refuse('changed', found.shown, 'was changed while it was being archived')
+        done += bytesRead
+        yield piece.subarray(0, bytesRead)
+      }
+      if (size % BLOCK !== 0) yield Buffer.alloc(BLOCK - (size % BLOCK))
+    } finally {
+      closeSync(fd)
+    }
+  }
+}
+
+/** What does not fit into the old header, a long path say, goes into an extended one before it. */
+function headerOf(path: string, size: number, mode: number, mtime: Date): Buffer {
+  const header = new Header({ path, size, mode, mtime, type: 'File' })
+  header.encode()
+  const block = header.block!
+  return header.needPax ? Buffer.concat([new Pax({ path, size, mtime }).encode(), block]) : block
+}
+
+function padded(data: Buffer): Buffer {
+  return Buffer.concat([data, Buffer.alloc((BLOCK - (data.length % BLOCK)) % BLOCK)])
+}

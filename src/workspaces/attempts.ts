@@ -1,0 +1,90 @@
+import { renameSync } from 'node:fs'
+import { type Directory, lookAt, openDirectory, openFolder, openPart } from './directory.ts'
+import { type ErrorReport, parseErrorReport } from './error-report.ts'
+import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
+import { listNames } from './listing.ts'
+import { attempt, type Outcome } from './problem.ts'
+import { readSmall } from './small-file.ts'
+import { parseStatus, type Status } from './status.ts'
+import { resetStatus, STATUS_FILE } from './status-file.ts'
+import { makeFolder, makeFolders } from './writing.ts'
+
+const ATTEMPTS = 'attempts'
+
+/**
+ * Makes way for the next attempt (S4.12): the outbox, with error_report.md and partial/, and status.json go to
+ * attempts/N/ by renaming, so that nothing in them is read or lost. workspace/ stays. Done twice, it is done once.
+ */
+export function keepAttempt(workspace: string, number: number): Promise<Outcome<void>> {
+  return attempt(`${ATTEMPTS}/${number}`, () => {
+    const root = openDirectory(workspace, { shown: '' })
+    try {
+      const folder = makeFolders(root, [ATTEMPTS, String(number)])
+      try {
+        move(root, folder, 'outbox')
+        move(root, folder, STATUS_FILE)
+      } finally {
+        folder.close()
+      }
+      makeFolder(root, 'outbox').close()
+      resetStatus(root)
+    } finally {
+      root.close()
+    }
+  })
+}
+
+function move(from: Directory, to: Directory, name: string): void {
+  if (lookAt(to, name) === undefined && lookAt(from, name) !== undefined) {
+    renameSync(from.at(name), to.at(name))
+  }
+}
+
+export interface Attempt {
+  readonly number: number
+  readonly status: Status | undefined
+  readonly errorReport: ErrorReport | undefined
+}
+
+const MOST_ATTEMPTS = 1000
+
+/** The attempts that were kept, the first one first. */
+export function readAttempts(workspace: string): Promise<Outcome<readonly Attempt[]>> {
+  return attempt(ATTEMPTS, () => {
+    const root = openDirectory(workspace, { shown: '' })
+    try {
+      if (lookAt(root, ATTEMPTS) === undefined) return []
+    } finally {
+      root.close()
+    }
+    const folder = openPart(workspace, ATTEMPTS)
+    try {
+      const numbers = listNames(folder, MOST_ATTEMPTS).map(String).filter(isNumber).map(Number)
+      return numbers.sort((one, other) => one - other).map((number) => readAttempt(folder, number))
+    } finally {
+      folder.close()
+    }
+  })
+}
+
+const isNumber = (name: string) => /^[1-9]\d{0,8}$/.test(name)
+
+function readAttempt(attempts: Directory, number: number): Attempt {
+  const nothing = { number, status: undefined, errorReport: undefined }
+  const folder = openFolder(attempts, String(number))
+  if (!folder.ok) return nothing
+  const outbox = openFolder(folder.value, 'outbox')
+  try {
+    const status = readSmall(folder.value, STATUS_FILE, STATUS_BYTES)
+    const parsed = status.ok ? parseStatus(status.value.toString()) : undefined
+    const report = outbox.ok ? readSmall(outbox.value, 'error_report.md', TEXT_BYTES) : undefined
+    return {
+      number,
+      status: parsed?.ok ? parsed.status : undefined,
+      errorReport: report?.ok ? parseErrorReport(report.value.toString()) : undefined,
+    }
+  } finally {
+    if (outbox.ok) outbox.value.close()
+    folder.value.close()
+  }
+}

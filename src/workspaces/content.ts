@@ -1,0 +1,72 @@
+import { createHash, hash } from 'node:crypto'
+import { fstatSync, read, readSync, write } from 'node:fs'
+import { promisify } from 'node:util'
+import type { OpenFile } from './directory.ts'
+import type { Pace } from './pace.ts'
+import { refuse } from './problem.ts'
+import { writeAll } from './writing.ts'
+
+/** Up to here a file is read by one synchronous call. */
+const SMALL = 256 * 1024
+const PIECE = 1024 * 1024
+
+const readPiece = promisify(read)
+const writePiece = promisify(write)
+
+/**
+ * Reads an open file once: hashes it and, if asked to, writes it elsewhere. It must be at the end what it was at the start.
+ * A large one goes in pieces, so that its size is never memory.
+ */
+export async function readContent(
+  file: OpenFile,
+  shown: string,
+  pace: Pace,
+  to?: number,
+): Promise<{ size: number; sha256: string }> {
+  const size = Number(file.stat.size)
+  const sha256 =
+    size <= SMALL ? takeSmall(file.fd, size, shown, to) : await takeLarge(file.fd, size, shown, pace, to)
+  const after = fstatSync(file.fd, { bigint: true })
+  if (after.size !== file.stat.size || after.mtimeNs !== file.stat.mtimeNs) changed(shown)
+  return { size, sha256 }
+}
+
+function takeSmall(fd: number, size: number, shown: string, to: number | undefined): string {
+  const buffer = Buffer.allocUnsafe(size)
+  let done = 0
+  while (done < size) {
+    const count = readSync(fd, buffer, done, size - done, done)
+    if (count === 0) changed(shown)
+    done += count
+  }
+  if (to !== undefined) writeAll(to, buffer)
+  return hash('sha256', buffer)
+}
+
+async function takeLarge(
+  fd: number,
+  size: number,
+  shown: string,
+  pace: Pace,
+  to: number | undefined,
+): Promise<string> {
+  const digest = createHash('sha256')
+  const buffer = Buffer.allocUnsafe(PIECE)
+  for (let done = 0; done < size; ) {
+    await pace.rest()
+    const { bytesRead } = await readPiece(fd, buffer, 0, Math.min(PIECE, size - done), done)
+    if (bytesRead === 0) changed(shown)
+    digest.update(buffer.subarray(0, bytesRead))
+    if (to !== undefined) {
+      for (let at = 0; at < bytesRead; ) {
+        at += (await writePiece(to, buffer, at, bytesRead - at, done + at)).bytesWritten
+      }
+    }
+    done += bytesRead
+  }
+  return digest.digest('hex')
+}
+
+function changed(shown: string): never {
+  refuse('changed', shown, 'was changed while it was being read')
+}

@@ -1,0 +1,197 @@
+import { hash } from 'node:crypto'
+import { closeSync, fchmodSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
+import { readContent } from './content.ts'
+import {
+  type Directory,
+  type OpenFile,
+  openDirectory,
+  openFile,
+  openFolder,
+  openFolders,
+} from './directory.ts'
+import { formatBytes, type Limits } from './limits.ts'
+import { listNames } from './listing.ts'
+import { type Input, type Manifest, manifestOf, REFERENCES } from './manifest.ts'
+import { type Pace, startPace } from './pace.ts'
+import { ProblemError, refuse } from './problem.ts'
+import { removeTree } from './removal.ts'
+import { type Found, openFound } from './selection.ts'
+import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
+
+const DRAFT = '.inbox.'
+const MOST_LEFTOVERS = 1000
+
+/** Fills a folder beside inbox/ with copies and references, and puts it in inbox/'s place. */
+export interface Copier {
+  write(segments: readonly string[], text: string): Promise<Input>
+  takeFile(directory: Directory, name: string, real: string, to: readonly string[]): Promise<Input>
+  takeFiles(root: Directory, files: readonly Found[], real: string, to: readonly string[]): Promise<Input[]>
+  seal(): Promise<Manifest>
+  discard(): Promise<void>
+}
+
+export async function openCopier(workspace: string, limits: Limits, pace: Pace): Promise<Copier> {
+  const root = openDirectory(workspace, { shown: '' })
+  const draftName = temporaryName('inbox')
+  const draft = await beginDraft(root, draftName, pace)
+  const inputs: Input[] = []
+  const taken = new Set([REFERENCES])
+  let copiedBytes = 0
+  let referencedBytes = 0
+  let open = true
+  // What was begun is cleared away, even when the work was called off.
+  const unhurried = startPace()
+
+  /** Before anything is written: the place is free, is not one of the protocol's own, and within the limit. */
+  function claim(segments: readonly string[]): string {
+    const path = segments.join('/')
+    if (segments.length === 0) refuse('bad_path', 'inbox', 'is the folder itself')
+    if (taken.has(path)) refuse('exists', `inbox/${path}`, 'is there already: two inputs have one name')
+    if (inputs.length >= limits.files) {
+      refuse('too_many_files', 'inbox', `would hold more than ${limits.files} files, which is the limit`)
+    }
+    taken.add(path)
+    return path
+  }
+
+  function keep(input: Input): Input {
+    inputs.push(input)
+    return input
+  }
+
+  /** Closes the file. */
+  async function take(file: OpenFile, shown: string, real: string, to: readonly string[]): Promise<Input> {
+    try {
+      const path = claim(to)
+      const size = Number(file.stat.size)
+      if (size > limits.inlineBytes) {
+        referencedBytes += size
+        if (referencedBytes > limits.referencedBytes) tooLarge('references', shown, limits.referencedBytes)
+        return keep({ path, ...(await readContent(file, shown, pace)), reference: real })
+      }
+      copiedBytes += size
+      if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
+      const mode = (file.stat.mode & 0o111n) === 0n ? 0o444 : 0o555
+      return keep({ path, ...(await inFolder(to, (folder, last) => copy(folder, last, mode))) })
+    } finally {
+      closeSync(file.fd)
+    }
+
+    async function copy(folder: Directory, last: string, mode: number) {
+      const out = createFile(folder, last, mode)
+      try {
+        const content = await readContent(file, shown, pace, out)
+        fchmodSync(out, mode)
+        return content
+      } finally {
+        closeSync(out)
+      }
+    }
+  }
+
+  async function inFolder<T>(
+    segments: readonly string[],
+    work: (folder: Directory, last: string) => T | Promise<T>,
+  ): Promise<T> {
+    const above = segments.slice(0, -1)
+    const folder = above.length === 0 ? draft : makeFolders(draft, above)
+    try {
+      return await work(folder, segments.at(-1)!)
+    } finally {
+      if (folder !== draft) folder.close()
+    }
+  }
+
+  async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
+    const data = Buffer.from(text)
+    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
+    return keep({ path, size: data.length, sha256: hash('sha256', data) })
+  }
+
+  return {
+    write: (segments, text) => write(segments, text),
+    takeFile(directory, name, real, to) {
+      const opened = openFile(directory, name)
+      if (!opened.ok) throw new ProblemError(opened.problem)
+      return take(opened.value, real, real, to)
+    },
+    async takeFiles(from, files, real, to) {
+      const found: Input[] = []
+      for (const file of files) {
+        const rest = pace.rest()
+        if (rest !== undefined) await rest
+        const place = [...to, ...file.segments]
+        found.push(await take(openFound(from, file), file.shown, join(real, file.path), place))
+      }
+      return found
+    },
+    async seal() {
+      const references = inputs.filter(({ reference }) => reference !== undefined)
+      if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
+      makeReadOnly(draft, inputs)
+      const before = temporaryName('inbox')
+      const hadInbox = openFolder(root, 'inbox')
+      if (hadInbox.ok) hadInbox.value.close()
+      if (hadInbox.ok || hadInbox.problem.code !== 'missing') renameSync(root.at('inbox'), root.at(before))
+      renameSync(root.at(draftName), root.at('inbox'))
+      await removeTree(root, before, unhurried)
+      close()
+      return manifestOf(inputs)
+    },
+    async discard() {
+      if (!open) return
+      await removeTree(root, draftName, unhurried)
+      close()
+    },
+  }
+
+  function close() {
+    open = false
+    draft.close()
+    root.close()
+  }
+}
+
+/** What an earlier draft left behind, when its process died, goes first. */
+async function beginDraft(root: Directory, name: string, pace: Pace): Promise<Directory> {
+  try {
+    for (const left of listNames(root, MOST_LEFTOVERS).map(String)) {
+      if (left.startsWith(DRAFT)) await removeTree(root, left, pace)
+    }
+    return makeFolder(root, name, 'inbox')
+  } catch (error) {
+    root.close()
+    throw error
+  }
+}
+
+function tooLarge(what: string, shown: string, limit: number): never {
+  refuse('too_large', shown, `would bring the ${what} over ${formatBytes(limit)}, which is the limit`)
+}
+
+/** C21. `path` is where the file is; `instead_of` where a copy would have been. */
+function formatReferences(references: readonly Input[]): string {
+  const list = references.map(({ path, size, sha256, reference }) => ({
+    path: reference,
+    size,
+    sha256,
+    instead_of: `inbox/${path}`,
+  }))
+  return `${JSON.stringify({ references: list }, null, 2)}\n`
+}
+
+function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
+  const folders = new Set<string>()
+  for (const { path } of inputs) {
+    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at))
+  }
+  for (const folder of folders) {
+    const opened = openFolders(draft, folder.split('/'))
+    // The folder of a reference is not there.
+    if (!opened.ok) continue
+    fchmodSync(opened.value.fd, 0o555)
+    opened.value.close()
+  }
+  fchmodSync(draft.fd, 0o555)
+}

@@ -1,0 +1,204 @@
+import { type BigIntStats, closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs'
+import { faultOf, showName } from './entry-name.ts'
+import { errnoOf, type Problem, ProblemError, problem, problemOf } from './problem.ts'
+
+/**
+ * A folder that is held open. What lies in it is reached through the open folder and not through its path, so that
+ * nobody can put another folder, or a link to one, in its place between two looks.
+ */
+export interface Directory {
+  /** For messages, relative to what the reader knows. */
+  readonly shown: string
+  readonly fd: number
+  readonly throughDescriptor: boolean
+  readonly dev: bigint
+  readonly ino: bigint
+  /** The path by which the file functions reach an entry of exactly this folder. */
+  at(name: string | Buffer): string | Buffer
+  /** The path of the folder itself, for listing it. */
+  readonly self: string | Buffer
+  /** Whether the way to this folder was not bent in the meantime. */
+  isStill(): boolean
+  close(): void
+}
+
+export interface DirectoryOptions {
+  /** What to call it in messages. */
+  shown?: string
+  /** False: as on systems where an open folder cannot be a part of a path. */
+  throughDescriptor?: boolean
+}
+
+/** Node has no openat. On Linux /proc/self/fd/N leads to exactly the open folder; see docs/decisions/0021. */
+const DESCRIPTORS = '/proc/self/fd'
+const HAS_DESCRIPTORS = process.platform === 'linux' && existsSync(DESCRIPTORS)
+
+const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
+/** NONBLOCK: a pipe put there after the look must not hold us up. */
+const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | constants.O_NOCTTY
+
+/** Opens a folder whose own path is ours, so that only its last part is looked at. Throws what the disk says. */
+export function openDirectory(path: string, options: DirectoryOptions = {}): Directory {
+  const fd = openSync(path, FOLDER)
+  const { shown = path, throughDescriptor = HAS_DESCRIPTORS } = options
+  return directoryOf(fd, Buffer.from(path), shown, throughDescriptor)
+}
+
+function directoryOf(
+  fd: number,
+  path: Buffer,
+  shown: string,
+  throughDescriptor: boolean,
+  parent?: Directory,
+): Directory {
+  const { dev, ino } = fstatSync(fd, { bigint: true })
+  const self = throughDescriptor ? Buffer.from(`${DESCRIPTORS}/${fd}`) : path
+  let open = true
+  return {
+    shown,
+    fd,
+    throughDescriptor,
+    dev,
+    ino,
+    self,
+    at(name) {
+      if (!open) throw new Error(`${shown} was closed`)
+      const bytes = typeof name === 'string' ? Buffer.from(name) : name
+      if (bytes.includes(0x2f) || bytes.includes(0) || isDots(bytes)) {
+        throw new Error(`${showName(bytes.toString())} is not the name of an entry`)
+      }
+      return Buffer.concat([self, Buffer.from('/'), bytes])
+    },
+    isStill() {
+      if (throughDescriptor) return true
+      const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+      return now?.dev === dev && now.ino === ino && (parent?.isStill() ?? true)
+    },
+    close() {
+      if (open) closeSync(fd)
+      open = false
+    },
+  }
+}
+
+function isDots(name: Buffer): boolean {
+  return name.length === 0 || (name.length <= 2 && name.every((byte) => byte === 0x2e))
+}
+
+export function showIn(directory: Directory, name: string): string {
+  return directory.shown === '' ? showName(name) : `${directory.shown}/${showName(name)}`
+}
+
+export function lookAt(directory: Directory, name: string | Buffer): BigIntStats | undefined {
+  return lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false })
+}
+
+export type Opened<T> = { ok: true; value: T } | { ok: false; problem: Problem }
+
+/** A folder inside an open one; never what a link leads to. */
+export function openFolder(
+  parent: Directory,
+  name: string,
+  shown: string = showIn(parent, name),
+): Opened<Directory> {
+  const fault = faultOf(name)
+  if (fault !== undefined) return refused(problem('bad_name', shown, fault))
+  try {
+    const seen = lookAt(parent, name)
+    if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
+    if (!seen.isDirectory()) return refused(notAFolder(shown, seen))
+    const path = parent.at(name)
+    const fd = openSync(path, FOLDER)
+    const opened = directoryOf(fd, Buffer.from(path), shown, parent.throughDescriptor, parent)
+    if (opened.dev === seen.dev && opened.ino === seen.ino && opened.isStill()) {
+      return { ok: true, value: opened }
+    }
+    opened.close()
+    return refused(changed(shown))
+  } catch (error) {
+    return refused(sincePresent(error, shown))
+  }
+}
+
+/** A folder of the protocol in a workspace, such as outbox/. Throws what is wrong with it. */
+export function openPart(workspace: string, name: string, shown: string = name): Directory {
+  const root = openDirectory(workspace, { shown: '' })
+  try {
+    const opened = openFolder(root, name, shown)
+    if (!opened.ok) throw new ProblemError(opened.problem)
+    return opened.value
+  } finally {
+    root.close()
+  }
+}
+
+/** Opens the folders along a path, one inside the other, and keeps only the last. */
+export function openFolders(root: Directory, segments: readonly string[]): Opened<Directory> {
+  let current = root
+  for (const segment of segments) {
+    const next = openFolder(current, segment)
+    if (current !== root) current.close()
+    if (!next.ok) return next
+    current = next.value
+  }
+  if (current !== root) return { ok: true, value: current }
+  throw new Error('a path of no segments')
+}
+
+export interface OpenFile {
+  readonly fd: number
+  readonly stat: BigIntStats
+}
+
+/** A regular file inside an open folder. What was seen, what was opened and what is still there must be the same. */
+export function openFile(directory: Directory, name: string): Opened<OpenFile> {
+  const shown = showIn(directory, name)
+  try {
+    const seen = lookAt(directory, name)
+    if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
+    // Not even opened: to open a device can have effects.
+    if (!seen.isFile()) return refused(notAFile(shown, seen))
+    const fd = openSync(directory.at(name), FILE)
+    const stat = fstatSync(fd, { bigint: true })
+    const same = stat.isFile() && stat.dev === seen.dev && stat.ino === seen.ino
+    if (same && directory.isStill()) return { ok: true, value: { fd, stat } }
+    closeSync(fd)
+    return refused(changed(shown))
+  } catch (error) {
+    return refused(sincePresent(error, shown))
+  }
+}
+
+/** What an entry is, when it is neither a regular file nor a folder. */
+export function trapOf(shown: string, stat: BigIntStats): Problem | undefined {
+  if (stat.isSymbolicLink()) {
+    return problem('symbolic_link', shown, 'is a symbolic link, and links are not followed')
+  }
+  if (stat.isFIFO()) return problem('special_file', shown, 'is a named pipe')
+  if (stat.isSocket()) return problem('special_file', shown, 'is a socket')
+  if (stat.isCharacterDevice() || stat.isBlockDevice()) return problem('special_file', shown, 'is a device')
+  return undefined
+}
+
+function notAFile(shown: string, stat: BigIntStats): Problem {
+  return trapOf(shown, stat) ?? problem('not_a_file', shown, 'is a folder and not a file')
+}
+
+function notAFolder(shown: string, stat: BigIntStats): Problem {
+  return trapOf(shown, stat) ?? problem('not_a_folder', shown, 'is a file and not a folder')
+}
+
+function changed(shown: string): Problem {
+  return problem('changed', shown, 'was exchanged for something else while it was being opened')
+}
+
+/** It was there a moment ago, so that what now stands in its place is a change. */
+function sincePresent(error: unknown, shown: string): Problem {
+  const code = errnoOf(error)
+  const isGone = code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR' || code === 'ENXIO'
+  return isGone ? changed(shown) : problemOf(error, shown)
+}
+
+function refused(found: Problem): { ok: false; problem: Problem } {
+  return { ok: false, problem: found }
+}

@@ -1,0 +1,102 @@
+import type { Attempt } from './attempts.ts'
+import { showName } from './entry-name.ts'
+import { formatBytes } from './limits.ts'
+import type { Outbox } from './outbox.ts'
+import type { Problem } from './problem.ts'
+import type { Status } from './status.ts'
+import type { UnmergedWork } from './worktree.ts'
+
+/** What is known of one agent's folder when it is dissolved. */
+export interface AgentRecord {
+  readonly name: string
+  readonly status: Status | undefined
+  readonly outbox: Outbox | undefined
+  readonly attempts: readonly Attempt[]
+  readonly unmerged: UnmergedWork | undefined
+  readonly problems: readonly Problem[]
+}
+
+const LONGEST_SUMMARY = 4000
+const MOST_LISTED = 200
+
+/** The consolidated report, Markdown: what each agent did, and all outputs side by side. */
+export function formatReport(title: string, agents: readonly AgentRecord[]): string {
+  return [
+    `# ${title}`,
+    '',
+    '| agent | state | time | outputs | attempts |',
+    '|---|---|---|---|---|',
+    ...agents.map(
+      ({ name, status, outbox, attempts }) =>
+        `| ${name} | ${status?.state ?? 'unknown'} | ${timeOf(status)} | ${outbox?.outputs.length ?? 0} | ${attempts.length + 1} |`,
+    ),
+    '',
+    '## Outputs',
+    '',
+    '| agent | file | size |',
+    '|---|---|---|',
+    ...agents.flatMap(outputRows),
+    '',
+    ...agents.flatMap(agentLines),
+  ].join('\n')
+}
+
+function outputRows({ name, outbox }: AgentRecord): string[] {
+  const outputs = outbox?.outputs ?? []
+  const rows = outputs
+    .slice(0, MOST_LISTED)
+    .map(({ path, size }) => `| ${name} | ${cell(path)} | ${formatBytes(size)} |`)
+  const more = outputs.length - rows.length
+  return more > 0 ? [...rows, `| ${name} | and ${more} more | |`] : rows
+}
+
+function agentLines(agent: AgentRecord): string[] {
+  const { name, status, outbox, attempts, unmerged, problems } = agent
+  const lines = [`## ${name}`, '']
+  const summary = outbox?.summary?.trim()
+  if (summary) lines.push(...quote(summary), '')
+  if (status?.error) lines.push(`Failed: ${oneLine(status.error.type, status.error.message)}`, '')
+  if (outbox?.errorReport) {
+    lines.push(`Error report: ${oneLine(outbox.errorReport.type, outbox.errorReport.description)}`, '')
+  }
+  for (const { number, status: before, errorReport } of attempts) {
+    const type = errorReport?.type || before?.error?.type
+    const why = errorReport?.description || before?.error?.message
+    lines.push(`- attempt ${number}: ${before?.state ?? 'unknown'} ${oneLine(type, why)}`.trimEnd())
+  }
+  if (unmerged !== undefined) lines.push(...unmergedLines(unmerged))
+  const notes = [...problems, ...(outbox?.leftOut ?? [])]
+  lines.push(...notes.map(({ message }) => `- note: ${message}`))
+  return [...lines, '']
+}
+
+export function unmergedLines({ branch, commits, looseCommits, uncommitted }: UnmergedWork): string[] {
+  const lines: string[] = []
+  if (commits > 0)
+    lines.push(`- branch ${branch}: ${commits} commits that are on no other branch; the branch stays`)
+  if (looseCommits > 0) lines.push(`- ${looseCommits} commits that are on no branch`)
+  if (uncommitted.length > 0) {
+    lines.push(
+      `- ${uncommitted.length} files that are in no commit: ${uncommitted.slice(0, 10).map(showName).join(', ')}`,
+    )
+  }
+  return lines
+}
+
+function timeOf(status: Status | undefined): string {
+  const [started, completed] = [Date.parse(status?.started ?? ''), Date.parse(status?.completed ?? '')]
+  return completed >= started ? `${((completed - started) / 1000).toFixed(0)} s` : ''
+}
+
+/** An agent's own words stay its words: nothing in them becomes a heading of the report. */
+function quote(text: string): string[] {
+  const clipped = text.length <= LONGEST_SUMMARY ? text : `${text.slice(0, LONGEST_SUMMARY)}…`
+  return clipped.split(/\r\n?|\n/).map((line) => `> ${line}`.trimEnd())
+}
+
+function oneLine(...parts: (string | undefined)[]): string {
+  const text = parts.filter((part) => part !== undefined && part !== '').join(': ')
+  return text.replace(/\s+/g, ' ').slice(0, 500)
+}
+
+const cell = (path: string) => `\`${path.replaceAll('|', '\\|').replaceAll('`', "'")}\``

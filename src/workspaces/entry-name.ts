@@ -1,0 +1,63 @@
+/** Names of files that agents chose. Anything may be in them but a slash and a zero byte. */
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** Control characters, line separators, and what changes the direction of the text around it. */
+const UNPRINTABLE = /[\p{Cc}\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]/u
+const EVERY_UNPRINTABLE = new RegExp(UNPRINTABLE.source, 'gu')
+
+const LONGEST_NAME = 255
+const LONGEST_SHOWN = 160
+
+export type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
+
+/** The name as text, if it can be told to people and agents, and written down, without surprises. */
+export function readName(bytes: Buffer): ReadName {
+  let name: string
+  try {
+    name = decoder.decode(bytes)
+  } catch {
+    return { ok: false, shown: showBytes(bytes), why: 'has a name that is not UTF-8' }
+  }
+  const why = faultOf(name)
+  return why === undefined ? { ok: true, name } : { ok: false, shown: showName(name), why }
+}
+
+/** What is wrong with one name, for names that a plan or a caller gives. */
+export function faultOf(name: string): string | undefined {
+  if (name === '' || name === '.' || name === '..') return 'has a name that is no name'
+  if (name.includes('/')) return 'has a slash in its name'
+  if (!name.isWellFormed()) return 'has a name that is not UTF-8'
+  if (UNPRINTABLE.test(name)) return 'has control characters in its name'
+  if (Buffer.byteLength(name) > LONGEST_NAME) return 'has too long a name'
+  return undefined
+}
+
+/** The segments of a relative path that a plan gives, or what is wrong with it. */
+export function splitPath(path: string): { segments: string[] } | { why: string } {
+  if (path.startsWith('/')) return { why: 'is not a path below the workspace' }
+  if (path.includes('\\')) return { why: 'has a backslash in it' }
+  const segments = path.split('/').filter((segment) => segment !== '' && segment !== '.')
+  if (segments.includes('..')) return { why: 'leads out of the workspace' }
+  const why = segments.map(faultOf).find((fault) => fault !== undefined)
+  return why === undefined ? { segments } : { why }
+}
+
+/** For messages: one line, whatever was in the name. */
+export function showName(name: string): string {
+  const plain = name
+    .toWellFormed()
+    .replace(EVERY_UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)
+  return clip(plain)
+}
+
+function showBytes(bytes: Buffer): string {
+  const text = [...bytes].map((byte) =>
+    byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`,
+  )
+  return clip(text.join(''))
+}
+
+function clip(text: string): string {
+  return text.length <= LONGEST_SHOWN ? text : `${text.slice(0, LONGEST_SHOWN)}…`
+}

@@ -1,0 +1,63 @@
+import { type FSWatcher, watch } from 'node:fs'
+import { AppError } from '../model/errors.ts'
+import { type Directory, openDirectory } from './directory.ts'
+import { errnoOf } from './problem.ts'
+
+export interface FolderWatch {
+  /** The folder that is watched, open as long as it is. */
+  readonly directory: Directory
+  /** Whether its path still leads to it. */
+  isStillThere(): boolean
+  close(): void
+}
+
+export interface FolderWatchOptions {
+  readonly folder: string
+  /** For messages. */
+  readonly shown: string
+  /** The name of what has changed, the folder's own among them; null where the system does not say. */
+  heard(name: string | null): void
+  lost(why: string): void
+}
+
+/** File events of one folder: one watch, whatever is replaced in it. */
+export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions): FolderWatch {
+  const directory = openDirectory(folder, { shown })
+  let watcher: FSWatcher
+  try {
+    watcher = watch(folder, (_, name) => heard(name))
+  } catch (error) {
+    directory.close()
+    throw explained(error, folder)
+  }
+  watcher.on('error', (error) => lost(`can no longer be watched (${error.message})`))
+  return {
+    directory,
+    isStillThere() {
+      try {
+        const now = openDirectory(folder)
+        now.close()
+        return now.ino === directory.ino && now.dev === directory.dev
+      } catch {
+        return false
+      }
+    },
+    close() {
+      watcher.close()
+      directory.close()
+    },
+  }
+}
+
+function explained(error: unknown, folder: string): unknown {
+  const code = errnoOf(error)
+  if (code !== 'ENOSPC' && code !== 'EMFILE') return error
+  return new AppError(
+    'RUNTIME_FAILED',
+    `The system allows no more file watches: ${folder} cannot be followed`,
+    {
+      hint: 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances, or run fewer agents at once.',
+      cause: error,
+    },
+  )
+}

@@ -1,0 +1,120 @@
+import { existsSync, mkdirSync, realpathSync, renameSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { AGENT_NAME } from '../model/agent.ts'
+import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
+import { openDirectory } from './directory.ts'
+import { showName } from './entry-name.ts'
+import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
+import { fillIn, formatInstructions } from './instructions.ts'
+import type { Limits } from './limits.ts'
+import type { Manifest } from './manifest.ts'
+import { startPace } from './pace.ts'
+import { failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
+import { removeTree } from './removal.ts'
+import { formatSkill } from './skill.ts'
+import { resetStatus } from './status-file.ts'
+import { makeFolder, replaceFile, temporaryName } from './writing.ts'
+
+export interface WorkspaceWanted {
+  /** The folder to be made; its name need not be the agent's. */
+  readonly path: string
+  readonly name: string
+  readonly template: WorkspaceTemplate
+  /** What it is there for. */
+  readonly objective: string
+  readonly hasWorktree?: boolean
+  readonly messages?: string
+}
+
+/** Makes the folder of S4.1, whole or not at all. The inbox gets its inputs from prepareInbox. */
+export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<string>> {
+  const { path, name } = wanted
+  if (!AGENT_NAME.test(name)) {
+    return failed(problem('bad_name', showName(name), 'is not a name for an agent: letters, digits, _ and -'))
+  }
+  const parent = dirname(path)
+  const draft = join(parent, temporaryName(basename(path)))
+  try {
+    mkdirSync(parent, { recursive: true })
+    // A rename would replace an empty folder without a word.
+    if (existsSync(path)) return failed(problem('exists', path, 'is there already'))
+    mkdirSync(draft, 0o755)
+    const root = openDirectory(draft, { shown: '' })
+    try {
+      replaceFile(root, 'SKILL.md', formatSkill(wanted), 0o444)
+      for (const folder of ['inbox', 'outbox', 'workspace']) makeFolder(root, folder).close()
+      resetStatus(root)
+    } finally {
+      root.close()
+    }
+    renameSync(draft, path)
+    return { ok: true, value: path }
+  } catch (error) {
+    await removeFolder(draft)
+    return failed(problemOf(error, path))
+  }
+}
+
+export interface InboxWanted {
+  readonly workspace: string
+  /** The title of the instructions. */
+  readonly task: string
+  readonly instructions: PlanInstructions
+  readonly limits: Limits
+  readonly inputs?: readonly (InputWanted & { description?: string })[]
+  readonly dependencies?: readonly OutputsWanted[]
+  /** Deliverables that are asked for, for the instructions. */
+  readonly outputs?: readonly string[]
+  /** inbox/dependencies.json (S4.13), already written out. */
+  readonly dependenciesFile?: string
+  readonly signal?: AbortSignal
+}
+
+export interface PreparedInbox {
+  readonly manifest: Manifest
+  readonly leftOut: readonly Problem[]
+}
+
+/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
+export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
+  const { workspace, limits, signal, inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
+  const drafted = await draftInbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
+  if (!drafted.ok) return drafted
+  const draft = drafted.value
+  const leftOut: Problem[] = []
+  try {
+    const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
+    const written = await draft.write('instructions.md', formatInstructions(wanted.task, instructions))
+    if (!written.ok) return written
+    if (dependenciesFile !== undefined) {
+      const kept = await draft.write('dependencies.json', dependenciesFile)
+      if (!kept.ok) return kept
+    }
+    for (const input of inputs) {
+      const added = await draft.addInput(input)
+      if (!added.ok) return added
+      leftOut.push(...added.value.leftOut)
+    }
+    for (const dependency of dependencies) {
+      const added = await draft.addOutputs(dependency)
+      if (!added.ok) return added
+      leftOut.push(...added.value.leftOut)
+    }
+    const sealed = await draft.seal()
+    return sealed.ok ? { ok: true, value: { manifest: sealed.value, leftOut } } : sealed
+  } finally {
+    await draft.discard()
+  }
+}
+
+/** Removes a folder and all in it, whatever an agent has put there; never what a link leads to. */
+export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
+  if (!existsSync(dirname(path))) return
+  // Above the folder itself, links are the user's own.
+  const parent = openDirectory(realpathSync(dirname(path)))
+  try {
+    await removeTree(parent, basename(path), startPace(signal))
+  } finally {
+    parent.close()
+  }
+}

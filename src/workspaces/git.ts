@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process'
+import { AppError } from '../model/errors.ts'
+
+export interface GitPlace {
+  /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */
+  readonly gitDir?: string
+  readonly workTree?: string
+}
+
+export type GitRun = { ok: true; out: string } | { ok: false; code: number | string; err: string }
+
+const TIMEOUT_MS = 60_000
+
+/**
+ * An agent may have changed the repository and its settings. Nothing that a setting could start runs: no hook, no
+ * monitor, no pager, no outside diff, no filter for signatures.
+ */
+const SAFE = [
+  '-c core.hooksPath=/dev/null',
+  '-c core.fsmonitor=false',
+  '-c core.pager=cat',
+  '-c core.quotePath=true',
+  '-c log.showSignature=false',
+  '-c gc.auto=0',
+  '-c protocol.allow=never',
+  '-c submodule.recurse=false',
+].flatMap((option) => option.split(' '))
+
+/** What would lead git elsewhere, whoever set it. */
+const STRAY = /^GIT_/
+
+/** Runs git with a limit on its output. What git itself refuses is a value. */
+export function runGit(place: GitPlace, args: readonly string[], maxBytes: number): Promise<GitRun> {
+  const { gitDir, workTree } = place
+  const where =
+    gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? [`--work-tree=${workTree}`] : [])]
+  return new Promise((resolve, reject) => {
+    const child = execFile(
+      'git',
+      [...SAFE, ...where, ...args],
+      {
+        cwd: workTree ?? gitDir,
+        encoding: 'utf8',
+        maxBuffer: maxBytes,
+        timeout: TIMEOUT_MS,
+        killSignal: 'SIGKILL',
+        env: environment(),
+      },
+      (error, out, err) => {
+        if (error === null) return resolve({ ok: true, out })
+        const code = (error as NodeJS.ErrnoException).code ?? error.signal ?? 'unknown'
+        if (code === 'ENOENT') {
+          return reject(
+            new AppError('PROGRAM_MISSING', 'There is no git on PATH, or no such folder', { cause: error }),
+          )
+        }
+        resolve({ ok: false, code, err: err.trim() })
+      },
+    )
+    child.stdin?.end()
+  })
+}
+
+function environment(): NodeJS.ProcessEnv {
+  const kept = Object.entries(process.env).filter(([name]) => !STRAY.test(name))
+  return { ...Object.fromEntries(kept), GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', LC_ALL: 'C' }
+}

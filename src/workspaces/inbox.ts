@@ -1,0 +1,129 @@
+import { realpathSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { type Copier, openCopier } from './copier.ts'
+import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
+import { showName, splitPath } from './entry-name.ts'
+import type { Limits } from './limits.ts'
+import type { Input, Manifest } from './manifest.ts'
+import { parseOutputs } from './output-patterns.ts'
+import { type Pace, startPace } from './pace.ts'
+import { attempt, type Outcome, type Problem, ProblemError, problem } from './problem.ts'
+import { selectFiles } from './selection.ts'
+
+export interface Added {
+  readonly inputs: readonly Input[]
+  /** What was meant as well but is no file to be taken, each with why. */
+  readonly leftOut: readonly Problem[]
+}
+
+export interface OutputsWanted {
+  /** The folder of the agent that made them. */
+  readonly workspace: string
+  /** For messages. */
+  readonly agent: string
+  /** Patterns, with or without `outbox/` in front. */
+  readonly outputs: readonly string[]
+  /** `inbox/source_data/` (S4.13). */
+  readonly copyTo: string
+}
+
+export interface InputWanted {
+  /** A file or a folder of the user's. */
+  readonly path: string
+  /** `inbox/data.csv`; with a slash at the end, a folder in which it keeps its name. */
+  readonly to: string
+}
+
+/** An inbox in the making. It takes the place of the one before at once, or not at all. */
+export interface InboxDraft {
+  /** A file of the protocol itself: instructions.md, dependencies.json. */
+  write(path: string, text: string): Promise<Outcome<Input>>
+  addInput(wanted: InputWanted): Promise<Outcome<Added>>
+  addOutputs(wanted: OutputsWanted): Promise<Outcome<Added>>
+  /** Makes it read-only and puts it in place. */
+  seal(): Promise<Outcome<Manifest>>
+  discard(): Promise<void>
+}
+
+export interface InboxOptions {
+  readonly limits: Limits
+  readonly signal?: AbortSignal
+}
+
+export async function draftInbox(
+  workspace: string,
+  { limits, signal }: InboxOptions,
+): Promise<Outcome<InboxDraft>> {
+  const pace = startPace(signal)
+  const opened = await attempt('inbox', () => openCopier(workspace, limits, pace))
+  return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace) } : opened
+}
+
+function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
+  return {
+    write: (path, text) => attempt(`inbox/${path}`, () => copier.write(splitPlace(path), text)),
+    addInput: ({ path, to }) =>
+      attempt(showName(path), async () => {
+        // The user may well name a link; what it leads to is then the input.
+        const real = realpathSync(path)
+        const parent = openDirectory(dirname(real))
+        try {
+          const name = basename(real)
+          const place = placeOf(to, basename(path))
+          const folder = openFolder(parent, name)
+          if (!folder.ok && folder.problem.code !== 'not_a_folder') throw new ProblemError(folder.problem)
+          if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, place)], leftOut: [] }
+          return await takeFolder(folder.value, real, splitPlace(to))
+        } finally {
+          parent.close()
+        }
+      }),
+    async addOutputs({ workspace: from, agent, outputs, copyTo }) {
+      const patterns = parseOutputs(outputs)
+      if (!patterns.ok) return patterns
+      return attempt(`${agent}/outbox`, async () => {
+        const place = splitPlace(copyTo)
+        const outbox = openPart(from, 'outbox', `${agent}/outbox`)
+        try {
+          const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
+          const { files, leftOut, unmatched } = await selectFiles(outbox, wanted)
+          if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, leftOut))
+          const inputs = await copier.takeFiles(outbox, files, `${realpathSync(from)}/outbox`, place)
+          return { inputs, leftOut }
+        } finally {
+          outbox.close()
+        }
+      })
+    },
+    seal: () => attempt('inbox', () => copier.seal()),
+    discard: () => copier.discard(),
+  }
+
+  async function takeFolder(folder: Directory, real: string, place: string[]): Promise<Added> {
+    try {
+      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'any' })
+      return { inputs: await copier.takeFiles(folder, files, real, place), leftOut }
+    } finally {
+      folder.close()
+    }
+  }
+}
+
+/** `inbox/data/` and `data` are the same place. */
+function splitPlace(path: string): string[] {
+  const split = splitPath(path)
+  if ('why' in split) throw new ProblemError(problem('bad_path', showName(path), split.why))
+  return split.segments[0] === 'inbox' ? split.segments.slice(1) : split.segments
+}
+
+/** A place that ends in a slash is a folder, and the file keeps its name. */
+function placeOf(to: string, name: string): string[] {
+  const segments = splitPlace(to)
+  return to.endsWith('/') || segments.length === 0 ? [...segments, name] : segments
+}
+
+function nothingFor(agent: string, unmatched: readonly string[], leftOut: readonly Problem[]): Problem {
+  const shown = unmatched.map(showName).join(', ')
+  const why = leftOut.slice(0, 3).map(({ message }) => `; ${message}`)
+  return problem('missing', `${agent}/outbox`, `has nothing that matches ${shown}${why.join('')}`)
+}

@@ -1,0 +1,112 @@
+import type { PlanInstructions } from '../model/plan.ts'
+
+/** The sections of the seed, in its order and with its words (S4.5). */
+export const SECTIONS = [
+  'Objective',
+  'Context',
+  'Inputs Provided',
+  'Requirements',
+  'Success Criteria',
+  'Constraints',
+  'Output Expectations',
+] as const
+export type Section = (typeof SECTIONS)[number]
+
+/** Stands where there is nothing to say, so that every section is there. */
+export const NOTHING = 'None.'
+
+/** A line of someone's text that would be read as a heading of ours, or as "nothing", gets a backslash. */
+const SPECIAL = new RegExp(
+  `^\\\\*(?:# Task:|## (?:${SECTIONS.join('|')})[ \\t]*$|${NOTHING.replace('.', '\\.')}$)`,
+  'i',
+)
+
+/** inbox/instructions.md: exactly the sections of the seed. */
+export function formatInstructions(task: string, instructions: PlanInstructions): string {
+  const content: Record<Section, string> = {
+    Objective: escapeText(tidy(instructions.objective)),
+    Context: escapeText(tidy(instructions.context)),
+    'Inputs Provided': formatItems(instructions.inputsProvided, () => '- '),
+    Requirements: formatItems(instructions.requirements, (index) => `${index + 1}. `),
+    'Success Criteria': formatItems(instructions.successCriteria, () => '- [ ] '),
+    Constraints: formatItems(instructions.constraints, () => '- '),
+    'Output Expectations': formatItems(instructions.outputExpectations, () => '- '),
+  }
+  const sections = SECTIONS.map((section) => `## ${section}\n${content[section] || NOTHING}\n`)
+  return `# Task: ${tidy(task).replace(/\s*\n\s*/g, ' ')}\n\n${sections.join('\n')}`
+}
+
+export interface Known {
+  readonly inputs: readonly { readonly to: string; readonly description?: string }[]
+  readonly dependencies: readonly { readonly agent: string; readonly copyTo: string }[]
+  /** Deliverables that are asked for. */
+  readonly outputs: readonly string[]
+}
+
+/** Says for the author what follows from the plan, where the author did not; the summary in any case (S4.7). */
+export function fillIn(
+  instructions: PlanInstructions,
+  { inputs, dependencies, outputs }: Known,
+): PlanInstructions {
+  const { inputsProvided, outputExpectations } = instructions
+  const provided = [
+    ...inputs.map(({ to, description }) => `${code(fromInbox(to))}${description ? ` - ${description}` : ''}`),
+    ...dependencies.map(({ agent, copyTo }) => `${code(`${fromInbox(copyTo)}/`)} - Outputs of ${agent}`),
+  ]
+  const expected =
+    outputExpectations.length > 0
+      ? outputExpectations
+      : outputs.length > 0
+        ? outputs.map((output) => `Place ${code(output)}`)
+        : ['Place main deliverable in `outbox/`']
+  const hasSummary = expected.some((line) => line.includes('summary.md'))
+  return {
+    ...instructions,
+    inputsProvided: inputsProvided.length > 0 ? inputsProvided : provided,
+    outputExpectations: hasSummary ? expected : [...expected, 'Include summary in `outbox/summary.md`'],
+  }
+}
+
+const fromInbox = (place: string) => place.replace(/^inbox\/(?=.)/, '').replace(/\/+$/, '')
+
+/** As many backticks around a name as it takes to be told from those inside. */
+function code(name: string): string {
+  const longest = Math.max(0, ...[...name.matchAll(/`+/g)].map(([run]) => run.length))
+  const pad = longest === 0 ? '' : ' '
+  const fence = '`'.repeat(longest + 1)
+  return `${fence}${pad}${name}${pad}${fence}`
+}
+
+function formatItems(items: readonly string[], mark: (index: number) => string): string {
+  return items
+    .map(tidy)
+    .filter((item) => item !== '')
+    .map((item, index) => mark(index) + indentRest(escapeText(item), ' '.repeat(mark(index).length)))
+    .join('\n')
+}
+
+function indentRest(text: string, indent: string): string {
+  return text.replace(/\n(?!\n)/g, `\n${indent}`)
+}
+
+function escapeText(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (SPECIAL.test(line) ? `\\${line}` : line))
+    .join('\n')
+}
+
+export function unescapeText(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => (line.startsWith('\\') && SPECIAL.test(line) ? line.slice(1) : line))
+    .join('\n')
+}
+
+/** Line ends of any kind, no spaces at the ends of lines, none around the whole. */
+export function tidy(text: string): string {
+  return text
+    .replace(/\r\n?|[\u2028\u2029]/g, '\n')
+    .replace(/[^\S\n]+$/gm, '')
+    .trim()
+}

@@ -1,0 +1,56 @@
+import { closeSync, mkdirSync } from 'node:fs'
+import { readContent } from './content.ts'
+import { openDirectory, openPart } from './directory.ts'
+import { formatBytes, type Limits } from './limits.ts'
+import { startPace } from './pace.ts'
+import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
+import { openFound, selectFiles } from './selection.ts'
+import { createFile, makeFolders } from './writing.ts'
+
+/** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
+export function copyOutbox(
+  workspace: string,
+  to: string,
+  { limits, signal }: { limits: Limits; signal?: AbortSignal },
+): Promise<Outcome<readonly Problem[]>> {
+  return attempt(to, async () => {
+    const pace = startPace(signal)
+    const outbox = openPart(workspace, 'outbox')
+    try {
+      const { files, leftOut } = await selectFiles(outbox, { limits, pace, hardLinks: 'inside' })
+      const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
+      if (size > limits.referencedBytes) {
+        refuse(
+          'too_large',
+          'outbox',
+          `is larger than ${formatBytes(limits.referencedBytes)}, which is the limit`,
+        )
+      }
+      mkdirSync(to, { recursive: true })
+      const target = openDirectory(to)
+      try {
+        for (const found of files) {
+          const above = found.segments.slice(0, -1)
+          const folder = above.length === 0 ? target : makeFolders(target, above)
+          const file = openFound(outbox, found)
+          try {
+            const out = createFile(folder, found.segments.at(-1)!, 0o644 | Number(found.stat.mode & 0o111n))
+            try {
+              await readContent(file, found.shown, pace, out)
+            } finally {
+              closeSync(out)
+            }
+          } finally {
+            closeSync(file.fd)
+            if (folder !== target) folder.close()
+          }
+        }
+      } finally {
+        target.close()
+      }
+      return leftOut
+    } finally {
+      outbox.close()
+    }
+  })
+}

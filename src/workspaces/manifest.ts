@@ -1,0 +1,126 @@
+import { hash } from 'node:crypto'
+import { closeSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { readContent } from './content.ts'
+import { type Directory, openDirectory, openFile, openPart } from './directory.ts'
+import type { Limits } from './limits.ts'
+import { type Pace, startPace } from './pace.ts'
+import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
+import { walkTree } from './walk.ts'
+
+/** One input as the agent finds it. */
+export interface Input {
+  /** Below inbox/. */
+  readonly path: string
+  readonly size: number
+  readonly sha256: string
+  /** Where the file itself is, when it was too large to be copied (C21). */
+  readonly reference?: string
+}
+
+/** What was put into an inbox. Kept by the orchestrator: in the workspace the agent could change it. */
+export interface Manifest {
+  /** Sorted by path, references.json among them. */
+  readonly inputs: readonly Input[]
+  /** Of the content of all inputs: the same inputs give the same hash, wherever the workspaces are. */
+  readonly hash: string
+}
+
+export const REFERENCES = 'references.json'
+
+export function manifestOf(inputs: readonly Input[]): Manifest {
+  const sorted = [...inputs].sort((one, other) => (one.path < other.path ? -1 : 1))
+  return { inputs: sorted, hash: hashInputs(sorted) }
+}
+
+/** references.json says where files are, which is not content; what it stands for is. */
+function hashInputs(inputs: readonly Input[]): string {
+  const lines = inputs
+    .filter(({ path }) => path !== REFERENCES)
+    .map(({ path, size, sha256 }) => `${JSON.stringify([path, size, sha256])}\n`)
+  return hash('sha256', lines.join(''))
+}
+
+export interface Difference {
+  /** Below inbox/, or the whole path of a reference. */
+  readonly path: string
+  readonly change: 'added' | 'removed' | 'changed'
+}
+
+export interface InboxCheck {
+  readonly limits: Limits
+  readonly signal?: AbortSignal
+}
+
+/** Whether the inbox still is what the manifest says (C21): names and content, of references as well. */
+export function checkInbox(
+  workspace: string,
+  manifest: Manifest,
+  { limits, signal }: InboxCheck,
+): Promise<Outcome<readonly Difference[]>> {
+  const pace = startPace(signal)
+  return attempt('inbox', async () => {
+    const copied = new Map(manifest.inputs.filter(isCopied).map((input) => [input.path, input]))
+    const differences: Difference[] = []
+    const inbox = openPart(workspace, 'inbox')
+    try {
+      await walkTree(inbox, {
+        limits: { ...limits, files: limits.files + manifest.inputs.length },
+        pace,
+        async file({ directory, name, path, shown }) {
+          const input = copied.get(path)
+          copied.delete(path)
+          if (input === undefined) differences.push({ path, change: 'added' })
+          else if (!(await isSame(directory, name, shown, input, pace))) {
+            differences.push({ path, change: 'changed' })
+          }
+        },
+        trap(why, segments) {
+          const path = segments?.join('/')
+          const was = path !== undefined && copied.delete(path)
+          differences.push({ path: path ?? why.path, change: was ? 'changed' : 'added' })
+        },
+      })
+    } finally {
+      inbox.close()
+    }
+    for (const path of copied.keys()) differences.push({ path, change: 'removed' })
+    for (const { reference, ...input } of manifest.inputs) {
+      if (reference === undefined) continue
+      const folder = openDirectory(dirname(reference))
+      try {
+        if (await isSame(folder, basename(reference), reference, input, pace)) continue
+        differences.push({ path: reference, change: 'changed' })
+      } finally {
+        folder.close()
+      }
+    }
+    return differences
+  })
+}
+
+const isCopied = ({ reference }: Input) => reference === undefined
+
+async function isSame(
+  directory: Directory,
+  name: string,
+  shown: string,
+  input: Input,
+  pace: Pace,
+): Promise<boolean> {
+  const opened = openFile(directory, name)
+  if (!opened.ok) return false
+  try {
+    if (Number(opened.value.stat.size) !== input.size) return false
+    return (await readContent(opened.value, shown, pace)).sha256 === input.sha256
+  } catch (error) {
+    if (isChange(error)) return false
+    throw error
+  } finally {
+    closeSync(opened.value.fd)
+  }
+}
+
+function isChange(error: unknown): error is { problem: Problem } {
+  return error instanceof ProblemError && error.problem.code === 'changed'
+}

@@ -1,0 +1,137 @@
+import { closeSync } from 'node:fs'
+import { readContent } from './content.ts'
+import { type Directory, openPart } from './directory.ts'
+import { type ErrorReport, parseErrorReport } from './error-report.ts'
+import { type Limits, TEXT_BYTES } from './limits.ts'
+import { parseOutputs } from './output-patterns.ts'
+import { type Pace, startPace } from './pace.ts'
+import { attempt, type Outcome, type Problem, problem } from './problem.ts'
+import { type Found, openFound, selectFiles } from './selection.ts'
+import { readSmall } from './small-file.ts'
+
+export interface Output {
+  /** Below outbox/. */
+  readonly path: string
+  readonly size: number
+  /** Where the content was asked for. */
+  readonly sha256?: string
+}
+
+/** What an agent has delivered. workspace/ is never looked at (S4.10). */
+export interface Outbox {
+  readonly outputs: readonly Output[]
+  /** Those that are the work itself: not the summary, the reports and the partial work. */
+  readonly deliverables: readonly Output[]
+  readonly summary: string | undefined
+  readonly errorReport: ErrorReport | undefined
+  /** Below outbox/partial/ (S4.11). */
+  readonly partial: readonly Output[]
+  /** Links, devices, names that are none: each with why it does not count. */
+  readonly leftOut: readonly Problem[]
+}
+
+const SUMMARY = 'summary.md'
+const ERROR_REPORT = 'error_report.md'
+const PARTIAL = 'partial/'
+/** S4.7, S4.8, S4.11. */
+const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
+
+export interface CollectOptions {
+  readonly limits: Limits
+  /** Hash each output. */
+  readonly content?: boolean
+  readonly signal?: AbortSignal
+}
+
+export function collectOutbox(
+  workspace: string,
+  { limits, content = false, signal }: CollectOptions,
+): Promise<Outcome<Outbox>> {
+  return attempt('outbox', async () => {
+    const pace = startPace(signal)
+    const folder = openPart(workspace, 'outbox')
+    try {
+      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
+      const outputs: Output[] = []
+      for (const file of files) {
+        const output = { path: file.path, size: Number(file.stat.size) }
+        outputs.push(content ? { ...output, ...(await hashFile(folder, file, pace)) } : output)
+      }
+      return { ...sortOutputs(outputs), leftOut, ...readReports(folder) }
+    } finally {
+      folder.close()
+    }
+  })
+}
+
+function sortOutputs(outputs: readonly Output[]) {
+  const partial = outputs.filter(({ path }) => path.startsWith(PARTIAL))
+  const deliverables = outputs.filter(({ path }) => !ABOUT_THE_WORK.has(path) && !path.startsWith(PARTIAL))
+  return { outputs, partial, deliverables }
+}
+
+function readReports(folder: Directory) {
+  const textOf = (name: string) => {
+    const read = readSmall(folder, name, TEXT_BYTES)
+    return read.ok ? read.value.toString().replace(/^\ufeff/, '') : undefined
+  }
+  const report = textOf(ERROR_REPORT)
+  return {
+    summary: textOf(SUMMARY),
+    errorReport: report === undefined ? undefined : parseErrorReport(report),
+  }
+}
+
+async function hashFile(root: Directory, found: Found, pace: Pace) {
+  const file = openFound(root, found)
+  try {
+    return await readContent(file, found.shown, pace)
+  } finally {
+    closeSync(file.fd)
+  }
+}
+
+export interface Requirements {
+  /** Patterns of the plan that must each mean at least one file. */
+  readonly outputs?: readonly string[]
+  /** More than so many characters; 0: any that are not blank. */
+  readonly summaryOver?: number
+}
+
+/** What is missing before the work can be called complete (S4.7, C22). Empty: nothing. */
+export function findShortcomings(
+  outbox: Outbox,
+  { outputs = [], summaryOver = 0 }: Requirements = {},
+): Problem[] {
+  const found: Problem[] = []
+  const characters = [...(outbox.summary ?? '').trim()].length
+  if (outbox.summary === undefined) {
+    found.push(
+      problem('missing', `outbox/${SUMMARY}`, `is required and is not there${whyLeftOut(outbox, SUMMARY)}`),
+    )
+  } else if (characters <= summaryOver) {
+    const why =
+      summaryOver === 0
+        ? 'is empty'
+        : `has ${characters} characters, and more than ${summaryOver} are required`
+    found.push(problem('invalid', `outbox/${SUMMARY}`, why))
+  }
+  if (outbox.deliverables.length === 0) {
+    found.push(
+      problem('missing', 'outbox', 'holds no deliverable: at least one file besides the summary is required'),
+    )
+  }
+  const patterns = parseOutputs(outputs)
+  if (!patterns.ok) return [...found, ...patterns.problems]
+  const paths = outbox.outputs.map(({ path }) => path.split('/'))
+  for (const { pattern, takes } of patterns.value) {
+    if (paths.some((path) => takes(path))) continue
+    found.push(problem('missing', 'outbox', `has nothing that matches ${pattern}`))
+  }
+  return found
+}
+
+function whyLeftOut({ leftOut }: Outbox, name: string): string {
+  const trap = leftOut.find(({ path }) => path === `outbox/${name}`)
+  return trap === undefined ? '' : `: ${trap.message}`
+}

@@ -1,0 +1,38 @@
+import { type Glob, matchesGlob, parseGlob } from '../model/glob.ts'
+import { showName } from './entry-name.ts'
+import { failed, type Outcome, type Problem, problem } from './problem.ts'
+
+/** A pattern of a plan for files below outbox/. */
+export interface OutputPattern {
+  readonly pattern: string
+  /** By the names on the way from outbox/ on. */
+  takes(segments: readonly string[]): boolean
+}
+
+/** All that an agent hands on; not what it left behind in failing (S4.11). */
+const ALL = 'outbox/**'
+const LEFT_BEHIND = new Set(['error_report.md', 'partial'])
+
+/** With or without `outbox/` in front, as in the seed or as people write it. */
+export function parseOutputs(outputs: readonly string[]): Outcome<OutputPattern[]> {
+  const patterns: OutputPattern[] = []
+  const problems: Problem[] = []
+  for (const pattern of outputs) {
+    const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
+    if (parsed.ok) patterns.push({ pattern, takes: takesBy(parsed.glob, fromOutbox(pattern)) })
+    else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.why))
+  }
+  return problems.length > 0 ? failed(...problems) : { ok: true, value: patterns }
+}
+
+function fromOutbox(pattern: string): string {
+  const path = pattern.replace(/^\.\//, '')
+  return path.startsWith('outbox/') ? path : `outbox/${path}`
+}
+
+function takesBy(glob: Glob, pattern: string): OutputPattern['takes'] {
+  if (pattern === ALL || pattern === 'outbox/') return (segments) => !LEFT_BEHIND.has(segments[0]!)
+  const takes = (segments: readonly string[]) => matchesGlob(glob, `outbox/${segments.join('/')}`)
+  // To name a folder is to name all that is in it.
+  return glob.isLiteral ? (segments) => segments.some((_, end) => takes(segments.slice(0, end + 1))) : takes
+}

@@ -1,0 +1,130 @@
+import { linkSync, unlinkSync } from 'node:fs'
+import { setTimeout } from 'node:timers/promises'
+import { type Directory, openDirectory } from './directory.ts'
+import { listNames } from './listing.ts'
+import {
+  nameOf,
+  numberOf,
+  type ParsedMessage,
+  parseMessage,
+  type QueueMessage,
+  type ReceivedMessage,
+} from './message-file.ts'
+import { errnoOf, failed, type Outcome, problem, problemOf, refuse } from './problem.ts'
+import { readSmall } from './small-file.ts'
+import { temporaryName, writeNew } from './writing.ts'
+
+/** C20: the same in every codec. */
+export const MESSAGE_BYTES = 102_400
+/** Looked at in one queue. */
+export const MOST_MESSAGES = 10_000
+
+const CLAIM = '.number-'
+const TRIES = 1000
+/** A claim is held for moments only, unless its holder died. */
+const PATIENCE_MS = 2000
+
+/**
+ * Puts a message into the folder of a queue under the next free number (C23). The number is claimed by a file that only
+ * one can make; the message is written under another name and appears whole.
+ */
+export async function postMessage(folder: string, message: QueueMessage): Promise<Outcome<ReceivedMessage>> {
+  const text = `${JSON.stringify(message, null, 2)}\n`
+  if (Buffer.byteLength(text) > MESSAGE_BYTES) {
+    return failed(problem('too_large', 'The message', `is over ${MESSAGE_BYTES} bytes, which is the limit`))
+  }
+  const isGood = parseMessage(nameOf(message, 1), text)
+  if (!isGood.ok) return failed(isGood.problem)
+  try {
+    const directory = openDirectory(folder, { shown: 'messages' })
+    const draft = temporaryName('message')
+    try {
+      writeNew(directory, draft, text, 0o644)
+      const file = await publish(directory, draft, message)
+      return { ok: true, value: { ...message, file, number: numberOf(file)! } }
+    } finally {
+      removeQuietly(directory, draft)
+      directory.close()
+    }
+  } catch (error) {
+    return failed(problemOf(error, 'messages'))
+  }
+}
+
+async function publish(directory: Directory, draft: string, message: QueueMessage): Promise<string> {
+  const began = performance.now()
+  for (let tries = 0; tries < TRIES; tries++) {
+    const number = highestNumber(directory) + 1
+    const claim = `${CLAIM}${number}`
+    if (!tryToMake(() => writeNew(directory, claim, '', 0o644))) {
+      if (performance.now() - began > PATIENCE_MS) removeQuietly(directory, claim)
+      else await setTimeout(1 + Math.random() * 5)
+      continue
+    }
+    try {
+      // Whoever held the claim before us has put its message there first, and only then let go.
+      if (highestNumber(directory) >= number) continue
+      const file = nameOf(message, number)
+      if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
+    } finally {
+      removeQuietly(directory, claim)
+    }
+  }
+  return refuse('exists', 'messages', 'is so busy that no number could be had')
+}
+
+function tryToMake(make: () => void): boolean {
+  try {
+    make()
+    return true
+  } catch (error) {
+    if (errnoOf(error) === 'EEXIST') return false
+    throw error
+  }
+}
+
+function removeQuietly(directory: Directory, name: string): void {
+  try {
+    unlinkSync(directory.at(name))
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+  }
+}
+
+function highestNumber(directory: Directory): number {
+  return messageFiles(directory).reduce((highest, file) => Math.max(highest, numberOf(file)!), 0)
+}
+
+/** The names of messages in the order of their numbers. */
+export function messageFiles(directory: Directory): string[] {
+  const names = listNames(directory, MOST_MESSAGES + 1)
+  if (names.length > MOST_MESSAGES) {
+    refuse('too_many_files', directory.shown, `holds more than ${MOST_MESSAGES} files, which is the limit`)
+  }
+  return names
+    .map(String)
+    .filter((name) => numberOf(name) !== undefined)
+    .sort((one, other) => numberOf(one)! - numberOf(other)! || (one < other ? -1 : 1))
+}
+
+export function readMessage(directory: Directory, file: string): ParsedMessage {
+  const read = readSmall(directory, file, MESSAGE_BYTES)
+  // Between its link and the removal of its first name a message of ours has two names: as torn as half a file.
+  if (!read.ok && read.problem.code === 'hard_link')
+    return { ok: false, problem: { ...read.problem, code: 'torn' } }
+  return read.ok ? parseMessage(file, read.value.toString()) : read
+}
+
+/** All messages of a queue in order, and what is no message. */
+export function readMessages(folder: string): Outcome<readonly ParsedMessage[]> {
+  try {
+    const directory = openDirectory(folder, { shown: 'messages' })
+    try {
+      return { ok: true, value: messageFiles(directory).map((file) => readMessage(directory, file)) }
+    } finally {
+      directory.close()
+    }
+  } catch (error) {
+    return failed(problemOf(error, 'messages'))
+  }
+}

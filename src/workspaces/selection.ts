@@ -1,0 +1,109 @@
+import { type BigIntStats, closeSync } from 'node:fs'
+import { type Directory, type OpenFile, openFile, openFolders } from './directory.ts'
+import type { Limits } from './limits.ts'
+import type { OutputPattern } from './output-patterns.ts'
+import type { Pace } from './pace.ts'
+import { type Problem, ProblemError, problem, refuse } from './problem.ts'
+import { walkTree } from './walk.ts'
+
+/** A regular file that was seen; it is opened later, and must then be the same one. */
+export interface Found {
+  readonly path: string
+  readonly segments: readonly string[]
+  readonly shown: string
+  readonly stat: BigIntStats
+}
+
+export interface Selection {
+  readonly files: readonly Found[]
+  /** What the patterns mean but is no file to be taken: each with why. The first hundred of them. */
+  readonly leftOut: readonly Problem[]
+  /** Patterns that mean no file. */
+  readonly unmatched: readonly string[]
+}
+
+export interface SelectOptions {
+  readonly limits: Limits
+  readonly pace: Pace
+  /** Undefined takes everything. */
+  readonly patterns?: readonly OutputPattern[]
+  /**
+   * A second name of a file may be outside of what the agent was given, and its content then is, too. `inside`: all its
+   * names must be in this tree. `any`: the tree is the user's own.
+   */
+  readonly hardLinks: 'inside' | 'any'
+  skips?(name: string): boolean
+}
+
+const MOST_LEFT_OUT = 100
+
+export async function selectFiles(root: Directory, options: SelectOptions): Promise<Selection> {
+  const { patterns, limits, pace, skips } = options
+  const files: Found[] = []
+  const leftOut: Problem[] = []
+  const otherTraps: Problem[] = []
+  const matched = new Set<OutputPattern>()
+  const names = new Map<string, number>()
+
+  const note = (list: Problem[], why: Problem) => {
+    if (list.length < MOST_LEFT_OUT) list.push(why)
+  }
+  const means = (segments: readonly string[]) => patterns?.filter((pattern) => pattern.takes(segments))
+
+  await walkTree(root, {
+    limits,
+    pace,
+    ...(skips === undefined ? {} : { skips }),
+    file({ path, segments, shown, stat }) {
+      if (stat.nlink > 1n) names.set(identity(stat), (names.get(identity(stat)) ?? 0) + 1)
+      const by = means(segments)
+      if (by !== undefined && by.length === 0) return
+      for (const pattern of by ?? []) matched.add(pattern)
+      files.push({ path, segments, shown, stat })
+    },
+    trap(why, segments) {
+      const isMeant = segments === undefined || means(segments)?.length !== 0
+      note(isMeant ? leftOut : otherTraps, why)
+    },
+  })
+
+  const escapes = (stat: BigIntStats) => stat.nlink > BigInt(names.get(identity(stat)) ?? 1)
+  const kept = options.hardLinks === 'any' ? files : files.filter(({ stat }) => !escapes(stat))
+  if (kept.length < files.length) {
+    for (const { shown, stat } of files) if (escapes(stat)) note(leftOut, hardLink(shown))
+  }
+  const remaining = kept.length === files.length ? matched : matchedBy(kept, patterns ?? [])
+  const unmatched = (patterns ?? []).filter((each) => !remaining.has(each)).map(({ pattern }) => pattern)
+  // Where a pattern finds nothing, a trap on its way may be why.
+  return { files: kept, leftOut: unmatched.length === 0 ? leftOut : [...leftOut, ...otherTraps], unmatched }
+}
+
+/** Opens a file that was found before. It must be the same one, and have the same number of names. */
+export function openFound(root: Directory, { segments, shown, stat }: Found): OpenFile {
+  const above = segments.slice(0, -1)
+  const parent = above.length === 0 ? { ok: true as const, value: root } : openFolders(root, above)
+  if (!parent.ok) throw new ProblemError(parent.problem)
+  const opened = openFile(parent.value, segments.at(-1)!)
+  if (parent.value !== root) parent.value.close()
+  if (!opened.ok) throw new ProblemError(opened.problem)
+  const now = opened.value.stat
+  if (now.dev === stat.dev && now.ino === stat.ino && now.nlink === stat.nlink) return opened.value
+  closeSync(opened.value.fd)
+  return refuse('changed', shown, 'was exchanged for something else while it was being read')
+}
+
+function identity({ dev, ino }: Pick<BigIntStats, 'dev' | 'ino'>): string {
+  return `${dev}:${ino}`
+}
+
+function hardLink(shown: string): Problem {
+  return problem(
+    'hard_link',
+    shown,
+    'has another name outside of this folder, so that it may not be the agent’s',
+  )
+}
+
+function matchedBy(files: readonly Found[], patterns: readonly OutputPattern[]): Set<OutputPattern> {
+  return new Set(patterns.filter((pattern) => files.some(({ segments }) => pattern.takes(segments))))
+}

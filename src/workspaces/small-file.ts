@@ -1,0 +1,40 @@
+import { closeSync, readSync } from 'node:fs'
+import { type Directory, type Opened, openFile, showIn } from './directory.ts'
+import { formatBytes } from './limits.ts'
+import { problem } from './problem.ts'
+
+/** All of a file that has a limit, read at once. Another name of it, outside perhaps, is not accepted. */
+export function readSmall(directory: Directory, name: string, limit: number): Opened<Buffer> {
+  const opened = openFile(directory, name)
+  if (!opened.ok) return opened
+  const { fd, stat } = opened.value
+  const shown = showIn(directory, name)
+  try {
+    if (stat.nlink > 1n) {
+      return {
+        ok: false,
+        problem: problem('hard_link', shown, 'has another name, so that it may not be the agent’s'),
+      }
+    }
+    if (stat.size > BigInt(limit)) {
+      const size = formatBytes(Number(stat.size))
+      const why = `is ${size} large, and ${formatBytes(limit)} is the limit`
+      return { ok: false, problem: problem('too_large', shown, why) }
+    }
+    return { ok: true, value: readWhole(fd, Number(stat.size)) }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** May be shorter than it was a moment ago. What is added now comes with the next look. */
+function readWhole(fd: number, size: number): Buffer {
+  const buffer = Buffer.allocUnsafe(size)
+  let done = 0
+  while (done < size) {
+    const count = readSync(fd, buffer, done, size - done, done)
+    if (count === 0) break
+    done += count
+  }
+  return buffer.subarray(0, done)
+}

@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import { type Problem, problem } from './problem.ts'
+
+/** S4.2. */
+export const WORKSPACE_STATES = ['pending', 'running', 'completed', 'failed'] as const
+export type WorkspaceState = (typeof WORKSPACE_STATES)[number]
+
+/** S4.3: nothing else. A retry is a new attempt, with a status.json of its own (C6). */
+const NEXT: Record<WorkspaceState, readonly WorkspaceState[]> = {
+  pending: ['running'],
+  running: ['completed', 'failed'],
+  completed: [],
+  failed: [],
+}
+
+export const isFinal = (state: WorkspaceState) => NEXT[state].length === 0
+
+/** Of texts that go on to people and records; the file itself keeps all. */
+const LONGEST_TEXT = 10_000
+const optionalText = z
+  .union([z.string(), z.number()])
+  .transform((value) => clip(String(value)))
+  .optional()
+  .catch(undefined)
+const count = z.number().nonnegative().optional().catch(undefined)
+
+const StatusError = z.object({
+  type: optionalText,
+  message: optionalText,
+  details: z.unknown().transform(detailsText).optional(),
+  recoverable: z.boolean().optional().catch(undefined),
+})
+
+/** Only the state decides anything, so that a slip in another field does not undo an agent's work. */
+const Status = z.object({
+  state: z.enum(WORKSPACE_STATES),
+  started: optionalText,
+  completed: optionalText,
+  error: z.preprocess(
+    (value) => (typeof value === 'string' ? { message: value } : value),
+    StatusError.optional().catch(undefined),
+  ),
+  progress: z
+    .object({ current_step: optionalText, steps_completed: count, total_steps: count })
+    .optional()
+    .catch(undefined),
+  metrics: z.record(z.string(), z.unknown()).transform(numbersOf).optional().catch(undefined),
+})
+export type Status = z.output<typeof Status>
+
+export type ParsedStatus = { ok: true; status: Status; raw: RawStatus } | { ok: false; problem: Problem }
+export type RawStatus = Readonly<Record<string, unknown>>
+
+const FILE = 'status.json'
+
+/** A byte order mark and any line ends are fine. Torn: it may be in the middle of being written. */
+export function parseStatus(content: string): ParsedStatus {
+  let raw: unknown
+  try {
+    raw = JSON.parse(content.replace(/^\ufeff/, ''))
+  } catch {
+    return { ok: false, problem: problem('torn', FILE, 'is not whole JSON') }
+  }
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) {
+    return { ok: false, problem: problem('invalid', FILE, 'is JSON, but not an object') }
+  }
+  const parsed = Status.safeParse(raw)
+  if (parsed.success) return { ok: true, status: parsed.data, raw: raw as RawStatus }
+  const why = `says no state that there is: "state" is one of ${WORKSPACE_STATES.join(', ')}`
+  return { ok: false, problem: problem('invalid', FILE, why) }
+}
+
+export interface StatusPatch {
+  state?: WorkspaceState
+  started?: string | null
+  completed?: string | null
+  error?: { type: string; message: string; details?: unknown; recoverable?: boolean } | null
+  progress?: { current_step?: string | null; steps_completed?: number; total_steps?: number }
+  metrics?: { files_processed?: number; outputs_generated?: number }
+}
+
+/** Fields that nobody here knows stay as they are (C23). */
+export function mergeStatus(raw: RawStatus, patch: StatusPatch): RawStatus {
+  const { progress, metrics, ...flat } = patch
+  return {
+    ...raw,
+    ...flat,
+    ...(progress === undefined ? {} : { progress: { ...objectOf(raw.progress), ...progress } }),
+    ...(metrics === undefined ? {} : { metrics: { ...objectOf(raw.metrics), ...metrics } }),
+  }
+}
+
+export const pendingStatus: RawStatus = {
+  state: 'pending',
+  started: null,
+  completed: null,
+  error: null,
+  progress: { current_step: null, steps_completed: 0, total_steps: 0 },
+  metrics: { files_processed: 0, outputs_generated: 0 },
+}
+
+export function mayFollow(from: WorkspaceState, to: WorkspaceState): boolean {
+  return from === to || NEXT[from].includes(to)
+}
+
+/**
+ * The states passed on the way from what was seen last to what is seen now, or undefined where no way leads there. A
+ * file is a place and not a log: between two looks an agent may have been in a state that nobody saw.
+ */
+export function statesBetween(
+  from: WorkspaceState,
+  to: WorkspaceState,
+): readonly WorkspaceState[] | undefined {
+  if (from === to) return []
+  for (const next of NEXT[from]) {
+    const onward = statesBetween(next, to)
+    if (onward !== undefined) return [next, ...onward]
+  }
+  return undefined
+}
+
+function objectOf(value: unknown): object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
+}
+
+function clip(text: string): string {
+  return text.length <= LONGEST_TEXT ? text : `${text.slice(0, LONGEST_TEXT)}…`
+}
+
+function detailsText(value: unknown): string | undefined {
+  if (value === undefined || value === null) return undefined
+  try {
+    return clip(typeof value === 'string' ? value : JSON.stringify(value))
+  } catch {
+    // Nested too deeply to be written out.
+    return undefined
+  }
+}
+
+function numbersOf(values: Record<string, unknown>): Record<string, number> {
+  const numbers = Object.entries(values).filter(
+    (entry): entry is [string, number] => typeof entry[1] === 'number',
+  )
+  return Object.fromEntries(numbers.slice(0, 100))
+}

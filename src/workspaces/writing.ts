@@ -1,0 +1,94 @@
+import { randomBytes } from 'node:crypto'
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
+import { errnoOf, ProblemError, refuse } from './problem.ts'
+
+const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
+
+/** A new file in an open folder; never one that is there already, and never where a link leads. */
+export function createFile(directory: Directory, name: string, mode: number): number {
+  const fd = openSync(directory.at(name), NEW_FILE, mode)
+  try {
+    // Checked while it is still empty.
+    if (!isAt(directory, name, fd)) refuse('changed', showIn(directory, name), 'is not where it was made')
+    return fd
+  } catch (error) {
+    closeSync(fd)
+    throw error
+  }
+}
+
+function isAt(directory: Directory, name: string, fd: number): boolean {
+  if (!directory.isStill()) return false
+  const made = fstatSync(fd, { bigint: true })
+  const seen = lookAt(directory, name)
+  return seen?.dev === made.dev && seen.ino === made.ino
+}
+
+export function writeNew(directory: Directory, name: string, data: string | Buffer, mode: number): void {
+  const fd = createFile(directory, name, mode)
+  try {
+    writeAll(fd, typeof data === 'string' ? Buffer.from(data) : data)
+    fchmodSync(fd, mode) // whatever the umask is
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** All at once: a reader sees the old file or the new one. A link in its place is replaced, not followed. */
+export function replaceFile(directory: Directory, name: string, data: string | Buffer, mode: number): void {
+  const draft = temporaryName(name)
+  writeNew(directory, draft, data, mode)
+  try {
+    renameSync(directory.at(draft), directory.at(name))
+  } catch (error) {
+    unlinkSync(directory.at(draft))
+    throw error
+  }
+}
+
+export function temporaryName(name: string): string {
+  return `.${name.slice(0, 100)}.${randomBytes(6).toString('hex')}`
+}
+
+export function writeAll(fd: number, data: Buffer): void {
+  for (let done = 0; done < data.length; ) done += writeSync(fd, data, done)
+}
+
+/** The folders along a path, made where they are missing; the last one is returned open. */
+export function makeFolders(root: Directory, segments: readonly string[]): Directory {
+  let current = root
+  for (const segment of segments) {
+    try {
+      const next = makeFolder(current, segment)
+      if (current !== root) current.close()
+      current = next
+    } catch (error) {
+      if (current !== root) current.close()
+      throw error
+    }
+  }
+  if (current === root) throw new Error('a path of no segments')
+  return current
+}
+
+export function makeFolder(parent: Directory, name: string, shown?: string): Directory {
+  try {
+    mkdirSync(parent.at(name), 0o755)
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error
+  }
+  const opened = openFolder(parent, name, shown)
+  if (!opened.ok) throw new ProblemError(opened.problem)
+  return opened.value
+}

@@ -1,0 +1,25 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { expect, vi } from 'vitest'
+
+const ENTRY = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
+
+/** What gives a program a terminal. */
+export const hasTerminals = spawnSync('script', ['--version']).status === 0
+
+/** The real program in a terminal of its own, which the test types into. */
+export function openTerminal(folder: string, command: string) {
+  const line = `"${process.execPath}" "${ENTRY}" ${command}`
+  const child = spawn('script', ['-qec', line, '/dev/null'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', HOME: folder, TERM: 'xterm', NO_COLOR: '1' },
+  })
+  let out = ''
+  child.stdout.on('data', (data) => (out += data))
+  return {
+    ended: new Promise<number | null>((resolve) => child.on('close', resolve)),
+    out: () => out,
+    shows: (wanted: string | RegExp) => vi.waitFor(() => expect(out).toMatch(wanted), 20_000),
+    type: (text: string) => child.stdin.write(text),
+  }
+}

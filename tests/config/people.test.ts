@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../src/config.ts'
+
+function load(yaml: string) {
+  return parseConfig(yaml, { file: '/team/orc.yaml', env: {} })
+}
+function configOf(yaml: string) {
+  const loaded = load(yaml)
+  if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
+  return loaded.config
+}
+function problemsOf(yaml: string) {
+  const loaded = load(yaml)
+  return loaded.ok ? [] : loaded.problems.map(({ path, message }) => `${path}: ${message}`)
+}
+
+describe('people in orc.yaml', () => {
+  it('are operators unless it says otherwise', () => {
+    expect(
+      configOf('agents: { A: {} }\npeople:\n  ada:\n  ben: { role: viewer }\n  mo: { role: moderator }')
+        .people,
+    ).toEqual([
+      { name: 'ada', role: 'operator' },
+      { name: 'ben', role: 'viewer' },
+      { name: 'mo', role: 'moderator' },
+    ])
+  })
+
+  it('share no name with an agent, with each other, or with the service (C3)', () => {
+    expect(problemsOf('agents: { Ada: {} }\npeople: { ada: {} }')).toEqual([
+      'people.ada: "ada" would be taken for the agent Ada',
+    ])
+    expect(problemsOf('agents: { A: {} }\npeople: { ben: {}, Ben: {} }')).toEqual([
+      'people.Ben: "Ben" would be taken for the person ben',
+    ])
+    expect(problemsOf('agents: { A: {} }\npeople: { operator: {} }')).toEqual([
+      'people.operator: "operator" stands for the service or its people',
+    ])
+    expect(problemsOf('agents: { A: {} }\npeople: { "a b": {} }')).toEqual([
+      'people["a b"]: "a b" is not a legal name for a person',
+    ])
+    expect(problemsOf('agents: { A: {} }\npeople: { ada: { role: boss } }')).toEqual([
+      'people.ada.role: "role" must be one of operator, viewer, moderator, not "boss"',
+    ])
+  })
+})
+
+describe('approvers and a quorum', () => {
+  const people = 'people: { ada: {}, ben: {}, vera: { role: viewer } }'
+
+  it('are said of a rule and of a permission, for all or for one agent', () => {
+    const { approvals, permissions, agents } = configOf(`
+agents:
+  A: { permissions: { urgent: { verdict: ask, approvers: [ADA] } } }
+  B: {}
+${people}
+permissions: { spawn_agent: { verdict: ask, quorum: 2 }, broadcast: deny }
+rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, ada], quorum: 2 }] }`)
+    expect(approvals).toEqual({
+      'rules.ask[1]': { approvers: ['ada', 'operator'], quorum: 2 },
+      'permissions.spawn_agent': { quorum: 2 },
+      'agents.A.permissions.urgent': { approvers: ['ada'], quorum: 1 },
+    })
+    expect(permissions).toEqual({ spawn_agent: 'ask', broadcast: 'deny' })
+    expect(agents[0]!.permissions).toEqual({ urgent: 'ask' })
+  })
+
+  it.each([
+    ['{ approvers: [zoe] }', 'approvers[0]: There is no person "zoe"'],
+    ['{ approvers: [vera] }', 'approvers[0]: vera is a viewer and approves nothing'],
+    ['{ approvers: [] }', 'approvers: "approvers" must not be an empty list'],
+    [
+      '{ approvers: [ada, ada], quorum: 2 }',
+      'quorum: 2 approvals are asked for, and one person may give one',
+    ],
+    ['{ quorum: 4 }', 'quorum: 4 approvals are asked for, and 3 people may give one'],
+    ['{ quorum: 0 }', 'quorum: "quorum" must be at least 1'],
+  ])('that can never be met are a mistake: %s', (said, problem) => {
+    const rule = said.replace('{', '{ from: A, to: B,')
+    expect(problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { ask: [${rule}] }`)).toEqual([
+      `rules.ask[0].${problem}`,
+    ])
+  })
+
+  it('have no place where nobody is asked', () => {
+    expect(
+      problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { allow: [{ from: A, to: B, quorum: 2 }] }`),
+    ).toEqual(['rules.allow[0].quorum: There is no key "quorum" here'])
+    expect(
+      problemsOf(`agents: { A: {} }\n${people}\npermissions: { urgent: { verdict: allow, quorum: 1 } }`),
+    ).toHaveLength(1)
+  })
+})
+
+describe('settings of questions to people', () => {
+  it('name a model that is there, and a time', () => {
+    const yaml = (tasks: string) =>
+      `agents: { A: {} }\nmodels: { fast: { provider: anthropic, model: m } }\ntasks: ${tasks}`
+    expect(configOf(yaml('{ answer_check: fast, user_input_timeout: 2h }')).tasks).toMatchObject({
+      answerCheck: 'fast',
+      userInputMs: 7200_000,
+    })
+    expect(configOf(yaml('{ answer_check: off, user_input_timeout: off }')).tasks).toMatchObject({
+      answerCheck: undefined,
+      userInputMs: null,
+    })
+    expect(problemsOf(yaml('{ answer_check: slow }'))).toEqual([
+      'tasks.answer_check: There is no model "slow"',
+    ])
+  })
+})

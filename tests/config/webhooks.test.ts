@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../src/config.ts'
+
+const load = (webhooks: string) =>
+  parseConfig(`agents: { A: {} }\nwebhooks:\n  chat: ${webhooks}\n`, { env: {} })
+const problems = (webhooks: string) => {
+  const loaded = load(webhooks)
+  return loaded.ok ? [] : loaded.problems.map(({ path, message, hint }) => `${path}: ${message} ${hint}`)
+}
+
+describe('webhooks', () => {
+  it('are read with their defaults', () => {
+    const loaded = load('{ url: "https://x.example/y", events: [human.asked, "task.*"], secret_env: S }')
+    expect(loaded.ok && loaded.config.webhooks).toEqual([
+      {
+        name: 'chat',
+        url: 'https://x.example/y',
+        secretEnv: 'S',
+        format: 'json',
+        events: ['human.asked', 'task.*'],
+      },
+    ])
+  })
+
+  it.each([
+    ['{ events: ["*"], format: slack }', 'A webhook needs one address'],
+    ['{ url: "https://a.b", url_env: U, events: ["*"], format: slack }', 'A webhook needs one address'],
+    ['{ url: "https://a.b", events: ["*"] }', 'signed, and names no secret'],
+    ['{ url: "https://a:b@c.d", events: ["*"], secret_env: S }', 'may hold no password'],
+    ['{ url: "ftp://a.b", events: ["*"], secret_env: S }', 'begins with http:// or https://'],
+    ['{ url: "https://a.b", events: [], secret_env: S }', 'events'],
+    ['{ url: "https://a.b", events: ["no such thing"], secret_env: S }', 'is not a type of event'],
+    ['{ url: "https://a.b", events: ["*"], secret: x }', 'Secrets never stand in this file'],
+  ])('%s is refused: %s', (written, words) => {
+    expect(problems(written).join('\n')).toContain(words)
+  })
+
+  it('warn of an address without encryption beyond this machine', () => {
+    const warned = (url: string) => {
+      const loaded = load(`{ url: "${url}", events: ["*"], secret_env: S }`)
+      return loaded.ok ? loaded.warnings.length : -1
+    }
+    expect([warned('http://chat.example/x'), warned('http://127.0.0.1:1/x'), warned('https://c.d')]).toEqual([
+      1, 0, 0,
+    ])
+  })
+})
+
+describe('notify', () => {
+  it.each([
+    ['off', 'off'],
+    ['bell', 'bell'],
+    ['desktop', 'desktop'],
+  ])('may be %s', (written, read) => {
+    const loaded = parseConfig(`agents: { A: {} }\nnotify: ${written}\n`, { env: {} })
+    expect(loaded.ok && loaded.config.notify).toBe(read)
+  })
+})

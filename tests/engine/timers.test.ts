@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createTimers, type Timers } from '../../src/engine/timers.ts'
+import { openSqliteStore } from '../../src/store/sqlite/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { setTimer, type TimerRow } from '../../src/store/timers.ts'
+import { createSimulatedClock, type SimulatedClock } from '../fakes/simulated-clock.ts'
+import { START, storeOptions } from '../store/place.ts'
+
+let folder: string
+let store: Store
+let clock: SimulatedClock
+let timers: Timers
+let errors: unknown[]
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'orchub-timers-'))
+  clock = createSimulatedClock(START)
+  store = await openSqliteStore(join(folder, 'orc.db'), storeOptions({ now: clock.now }))
+  errors = []
+  const log = { debug() {}, info() {}, warn() {}, error: (about: unknown) => void errors.push(about) }
+  timers = createTimers(store, clock, log)
+})
+afterEach(async () => {
+  timers.stop()
+  await store.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const arm = (count: number, at = START) =>
+  store.write(async (tx) => {
+    for (let n = 0; n < count; n++) await setTimer(tx, 'task_ack', `task_${n}`, at + n)
+  })
+const left = () => store.all<TimerRow>('SELECT * FROM timers ORDER BY due_at')
+
+describe('timers', () => {
+  it('fire once each, in the order in which they are due, however many there are (C8)', async () => {
+    await arm(1000, START - 5000)
+    const fired: string[] = []
+    timers.on('task_ack', async (_, ref) => void fired.push(ref))
+    await timers.start()
+    await clock.advance(10)
+    expect(fired).toEqual(Array.from({ length: 1000 }, (_, n) => `task_${n}`))
+    expect(await left()).toEqual([])
+  })
+
+  it('fire though one of them fails, which is told once and tried again later', async () => {
+    await arm(100, START - 5000)
+    const fired = new Map<string, number>()
+    let isBroken = true
+    timers.on('task_ack', async (tx, ref) => {
+      if (isBroken && ref === 'task_40') throw new Error('broken')
+      tx.afterCommit(() => fired.set(ref, (fired.get(ref) ?? 0) + 1))
+    })
+    await timers.start()
+    await clock.advance(10)
+    expect(fired.size).toBe(99)
+    expect(new Set(fired.values())).toEqual(new Set([1]))
+    expect(errors).toHaveLength(1)
+    expect(await left()).toMatchObject([{ ref: 'task_40' }])
+    isBroken = false
+    await clock.advance(5 * 60_000)
+    expect(fired.get('task_40')).toBe(1)
+    expect(await left()).toEqual([])
+  })
+
+  it('wait for their time', async () => {
+    await arm(3, START + 1000)
+    const fired: string[] = []
+    timers.on('task_ack', async (_, ref) => void fired.push(ref))
+    await timers.start()
+    await clock.advance(999)
+    expect(fired).toEqual([])
+    await clock.advance(1)
+    expect(fired).toEqual(['task_0'])
+    await clock.advance(2)
+    expect(fired).toEqual(['task_0', 'task_1', 'task_2'])
+  })
+})

@@ -1,0 +1,294 @@
+import { describe, expect, it } from 'vitest'
+import { openBench } from './bench.ts'
+
+type Bench = ReturnType<typeof openBench>
+
+function failOnce(bench: Bench, name = 'a') {
+  bench.start(name)
+  bench.exit(name, 1)
+}
+
+/** Through the pause, to the next attempt. */
+function retry(bench: Bench, name = 'a') {
+  bench.pass(bench.node(name).due!.at - bench.now)
+  bench.tell({ type: 'retry_due', node: name })
+}
+
+describe('retry', () => {
+  it('comes three times, after 1, 2 and 4 s, and then a person is told (C7)', () => {
+    const bench = openBench({ a: {} })
+    const pauses: number[] = []
+    for (let attempt = 1; attempt <= 4; attempt++) {
+      failOnce(bench)
+      if (attempt === 4) break
+      pauses.push(bench.node('a').due!.at - bench.now)
+      retry(bench)
+    }
+    expect(pauses).toEqual([1000, 2000, 4000])
+    expect(bench.node('a')).toMatchObject({ state: 'failed', reason: 'it exited with 1; 4 attempts failed' })
+    expect(bench.taken('ask_person')).toMatchObject([{ node: 'a', awaits: false }])
+  })
+
+  it('goes on with 8 and 16 s where more are asked for (C7)', () => {
+    const bench = openBench({ a: { retries: 6 } })
+    const pauses: number[] = []
+    for (let attempt = 1; attempt <= 6; attempt++) {
+      failOnce(bench)
+      pauses.push(bench.node('a').due!.at - bench.now)
+      retry(bench)
+    }
+    expect(pauses.slice(3)).toEqual([8000, 16_000, 16_000])
+  })
+
+  it('never comes for what the agent calls unrecoverable (S4.11, C7)', () => {
+    const bench = openBench({ a: {} })
+    bench.start('a')
+    bench.status('a', 'failed', false)
+    expect(bench.node('a')).toMatchObject({
+      state: 'failed',
+      reason: 'Input file format invalid; trying again would not help',
+    })
+  })
+
+  it('tells the next attempt what the one before left, and prepares its inbox anew (S4.11)', () => {
+    const bench = openBench({ a: {} })
+    failOnce(bench)
+    retry(bench)
+    bench.take()
+    bench.copied('a')
+    expect(bench.taken('start_attempt')).toMatchObject([
+      { attempt: 2, before: { attempt: 1, why: 'it exited with 1' } },
+    ])
+  })
+
+  it('follows on work that is not accepted, with the evidence (C22)', () => {
+    const bench = openBench({ a: {} })
+    bench.start('a')
+    bench.exit('a', 0)
+    bench.validate('a', false)
+    expect(bench.node('a')).toMatchObject({ state: 'retrying', reason: 'summary.md is missing' })
+    expect(bench.node('a').attempts[0]).toMatchObject({ outcome: 'failed', evidence: [{ step: 'outputs' }] })
+  })
+
+  it('waits until the attempt before is really gone: never two in one workspace', () => {
+    const bench = openBench({ a: {} })
+    bench.start('a')
+    bench.status('a', 'failed')
+    expect(bench.taken('stop_attempt')).toMatchObject([{ attempt: 1, finished: false }])
+    retry(bench)
+    expect(bench.node('a')).toMatchObject({ state: 'retrying', alive: true, due: null })
+    bench.exit('a', null, { signal: 'SIGKILL' })
+    expect(bench.node('a')).toMatchObject({ state: 'preparing', alive: false })
+  })
+
+  it('follows on inputs that could not be copied', () => {
+    const bench = openBench({ a: { retries: 1 } })
+    const fail = (recoverable: boolean) =>
+      bench.tell({
+        type: 'copy_failed',
+        node: 'a',
+        preparation: bench.node('a').preparations,
+        why: 'the disk is full',
+        recoverable,
+      })
+    fail(true)
+    expect(bench.node('a').state).toBe('retrying')
+    retry(bench)
+    fail(true)
+    expect(bench.node('a')).toMatchObject({ state: 'failed', attempts: [] })
+  })
+})
+
+describe('a timer', () => {
+  it('ends an attempt that takes too long, counted from its start', () => {
+    const bench = openBench({ a: { timeout: '1m' } })
+    bench.copied('a')
+    bench.pass(30_000)
+    bench.tell({ type: 'started', node: 'a', attempt: 1 })
+    bench.pass(59_999)
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    bench.pass(1)
+    bench.tell({ type: 'timed_out', node: 'a' })
+    expect(bench.node('a')).toMatchObject({
+      state: 'retrying',
+      reason: 'it was not done within 60 s',
+      alive: true,
+    })
+  })
+
+  it('ends an attempt that gives no sign of life; each sign starts it anew (C22)', () => {
+    const bench = openBench({ a: { stall_timeout: '20s' } })
+    bench.start('a')
+    bench.pass(19_000)
+    bench.tell({ type: 'active', node: 'a', attempt: 1 })
+    bench.pass(19_000)
+    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ code: 'STALE' })
+    bench.status('a', 'running')
+    bench.pass(20_000)
+    bench.tell({ type: 'stalled', node: 'a' })
+    expect(bench.node('a')).toMatchObject({ state: 'retrying', reason: 'no sign of life for 20 s' })
+  })
+
+  it('does not watch for life in a plain command, whose end is seen, unless it is asked to', () => {
+    const bench = openBench({ a: {} })
+    bench.start('a')
+    expect(bench.node('a').stallAt).toBeNull()
+  })
+
+  it('lets the service come back before silence counts again', () => {
+    const bench = openBench({ a: { stall_timeout: '20s', timeout: '30s' } })
+    bench.start('a')
+    bench.pass(3_600_000)
+    bench.tell({ type: 'restarted' })
+    expect(bench.tell({ type: 'stalled', node: 'a' })).toMatchObject({ code: 'STALE' })
+    expect(bench.tell({ type: 'timed_out', node: 'a' })).toMatchObject({ code: 'STALE' })
+    bench.pass(60_000)
+    expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
+  })
+})
+
+describe('an attempt lost with the machine', () => {
+  it('is no failure of the agent, three times', () => {
+    const bench = openBench({ a: { retries: 0 } })
+    for (let loss = 1; loss <= 3; loss++) {
+      bench.start('a')
+      bench.exit('a', null, { lost: true })
+      expect(bench.node('a')).toMatchObject({ state: 'preparing', losses: loss, tries: 0 })
+    }
+    bench.start('a')
+    bench.exit('a', null, { lost: true })
+    expect(bench.node('a').state).toBe('failed')
+  })
+})
+
+describe('skip', () => {
+  it('goes on without the agent (S4.12)', () => {
+    const bench = openBench({
+      a: { retries: 0, on_error: 'skip' },
+      b: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] },
+    })
+    failOnce(bench)
+    expect(bench.states()).toEqual({ a: 'skipped', b: 'preparing' })
+    expect(bench.taken('ask_person')).toEqual([])
+  })
+})
+
+describe('escalate', () => {
+  const escalating = () => {
+    const bench = openBench({ a: { retries: 0, on_error: 'escalate' }, b: { depends_on: ['a'] } })
+    failOnce(bench)
+    return bench
+  }
+
+  it('asks a person, who has a day (S4.12, C9)', () => {
+    const bench = escalating()
+    expect(bench.node('a').state).toBe('asking')
+    expect(bench.taken('ask_person')).toMatchObject([
+      { ask: 1, awaits: true, expiresAt: bench.now + 24 * 3_600_000 },
+    ])
+  })
+
+  it.each([
+    ['retry', 'preparing'],
+    ['fixed', 'preparing'],
+    ['skip', 'skipped'],
+    ['fail', 'failed'],
+  ] as const)('does what the person decides: %s', (decision, state) => {
+    const bench = escalating()
+    expect(bench.decide('a', decision).ok).toBe(true)
+    expect(bench.node('a').state).toBe(state)
+    expect(bench.decide('a', decision).ok).toBe(false)
+  })
+
+  it('gives all retries anew with a decision to retry', () => {
+    const bench = openBench({ a: { retries: 1, on_error: 'escalate' } })
+    failOnce(bench)
+    retry(bench)
+    failOnce(bench)
+    bench.decide('a', 'retry')
+    failOnce(bench)
+    expect(bench.node('a').state).toBe('retrying')
+  })
+
+  it('fails when nobody decides in time, and withdraws the question', () => {
+    const bench = escalating()
+    bench.take()
+    expect(bench.tell({ type: 'ask_expired', node: 'a' })).toMatchObject({ code: 'STALE' })
+    bench.pass(24 * 3_600_000)
+    bench.tell({ type: 'ask_expired', node: 'a' })
+    expect(bench.states()).toEqual({ a: 'failed', b: 'failed' })
+    expect(bench.taken('withdraw')).toMatchObject([{ node: 'a', ask: 1 }])
+  })
+
+  it('waits as long as it takes where the plan says so', () => {
+    const bench = openBench({ a: { retries: 0, on_error: 'escalate' } }, { ask_timeout: 'off' })
+    failOnce(bench)
+    expect(bench.node('a')).toMatchObject({ state: 'asking', due: null })
+  })
+
+  it('fails at once where nobody is there to be asked', () => {
+    const bench = openBench({ a: { retries: 0, on_error: 'escalate' } }, {}, { attended: false })
+    failOnce(bench)
+    expect(bench.node('a').state).toBe('failed')
+    expect(bench.taken('ask_person')).toMatchObject([{ awaits: false }])
+  })
+})
+
+describe('fix and retry', () => {
+  const withFixer = (max_fixes = 1) => {
+    const bench = openBench(
+      { a: { retries: 0, on_error: 'fix', fixer: 'mender', max_fixes } },
+      { fixers: { mender: { command: 'fix' } } },
+    )
+    failOnce(bench)
+    return bench
+  }
+
+  it('gives the error report to the fixer, and then tries again with its inputs (S4.12)', () => {
+    const bench = withFixer()
+    expect(bench.taken('fix')).toMatchObject([
+      {
+        node: 'a',
+        fix: 1,
+        fixer: 'mender',
+        before: { attempt: 1, why: expect.stringContaining('exited with 1') },
+      },
+    ])
+    bench.tell({ type: 'fixer_done', node: 'a', fix: 1, fixed: true, why: '' })
+    expect(bench.node('a').state).toBe('preparing')
+    bench.finish('a')
+    expect(bench.run.head.outcome).toBe('completed')
+  })
+
+  it('asks a person when the fixer fails, and when its fixes are used up', () => {
+    const failing = withFixer(2)
+    failing.tell({ type: 'fixer_done', node: 'a', fix: 1, fixed: false, why: 'no idea' })
+    expect(failing.node('a')).toMatchObject({ state: 'asking', reason: expect.stringContaining('no idea') })
+
+    const used = withFixer(1)
+    used.tell({ type: 'fixer_done', node: 'a', fix: 1, fixed: true, why: '' })
+    failOnce(used)
+    expect(used.node('a').state).toBe('asking')
+  })
+
+  it('goes to a person where there is no fixer', () => {
+    const bench = openBench({ a: { retries: 0, on_error: 'fix' } })
+    failOnce(bench)
+    expect(bench.node('a').state).toBe('asking')
+    bench.decide('a', 'fixed')
+    expect(bench.node('a').state).toBe('preparing')
+  })
+
+  it('helps where trying again would not', () => {
+    const bench = openBench(
+      { a: { on_error: 'fix', fixer: 'mender' } },
+      { fixers: { mender: { command: 'fix' } } },
+    )
+    bench.start('a')
+    bench.status('a', 'failed', false)
+    expect(bench.node('a').state).toBe('fixing')
+    expect(bench.tell({ type: 'fixer_done', node: 'a', fix: 2, fixed: true, why: '' })).toMatchObject({
+      code: 'STALE',
+    })
+  })
+})

@@ -1,0 +1,41 @@
+/** While everything is halted, a service that is back only looks for what still runs. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createRecorder } from '../recorder.ts'
+import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
+
+let place: TmuxPlace
+beforeEach(async () => {
+  place = await openTmuxPlace()
+})
+afterEach(() => place.close())
+
+describe('find', () => {
+  it('gives an agent that still runs in its pane, as it is', async () => {
+    const port = createRecorder()
+    const first = await place.runtime.start(place.agent(), port)
+    await port.untilState('idle')
+    const kept = port.kept
+    await first.leave()
+    const panes = place.panes()
+    const again = createRecorder()
+    const runtime = await place.reopen()
+    const found = await runtime.find!(place.agent({ kept }), again)
+    expect(found).toBeDefined()
+    await again.untilState('idle')
+    expect(place.panes()).toEqual(panes)
+    await found!.stop()
+  })
+
+  it('gives nothing, and starts nothing, where none runs any more', async () => {
+    const port = createRecorder()
+    const first = await place.runtime.start(place.agent(), port)
+    await port.untilState('idle')
+    const kept = port.kept
+    await first.stop()
+    const panes = place.panes()
+    const runtime = await place.reopen()
+    expect(await runtime.find!(place.agent({ kept }), createRecorder())).toBeUndefined()
+    expect(await runtime.find!(place.agent({ kept: undefined }), createRecorder())).toBeUndefined()
+    expect(place.panes()).toEqual(panes)
+  })
+})

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest'
+import { createWorld, type Delegation, REVIEWER, type World } from './world.ts'
+
+/** ada has task_1 from lead, and rev judges what she claims. */
+function claimed(more: Partial<Delegation> = {}) {
+  const world = createWorld()
+  world.delegate({ agent: 'ada', delegator: 'lead', judge: REVIEWER, ...more })
+  world.say('task_1', { type: 'started', by: 'ada' })
+  report(world)
+  return world
+}
+
+let reports = 0
+function report(world: World, result = 'Found three.') {
+  return world.say('task_1', {
+    type: 'reported',
+    by: 'ada',
+    report: `r${++reports}`,
+    status: 'completed',
+    result,
+  })
+}
+
+const judged = (claim: number, completed: boolean, by = 'rev') =>
+  ({ type: 'judged', by, claim, completed, reason: completed ? 'all three' : 'only two' }) as const
+const taken = { type: 'review_taken', by: 'rev' } as const
+const forgot = { type: 'review_turn_ended', by: 'rev', lastWords: 'Looks fine to me.' } as const
+const reviews = (world: World) => world.sends('review')
+
+describe('an agent that judges', () => {
+  it('is asked with the task, the claim and the evidence, and decides (S2.11, C22)', () => {
+    const world = claimed({ checks: ['tests'] })
+    expect(reviews(world)).toEqual([])
+    world.say('task_1', { type: 'checks_passed', claim: 1, evidence: 'tests passed (exit code 0)' })
+    const [asked] = reviews(world)
+    expect(asked).toMatchObject({ to: 'rev', wake: true })
+    for (const part of ['> Do task_1', '> Found three.', '> passed: tests passed (exit code 0)', 'claim 1']) {
+      expect(asked).toMatchObject({ text: expect.stringContaining(part) })
+    }
+    expect(world.task('task_1').state).toBe('executing')
+    expect(world.say('task_1', judged(1, true)).ok).toBe(true)
+    expect(world.task('task_1')).toMatchObject({ state: 'completed', reason: 'all three' })
+    expect(world.task('task_1').evidence.at(-1)).toMatchObject({
+      step: 'judge',
+      outcome: 'passed',
+      by: 'rev',
+    })
+  })
+
+  it('sends back what is not done, and is asked again about the next claim', () => {
+    const world = claimed()
+    world.say('task_1', judged(1, false))
+    expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: expect.stringContaining('only two') }])
+    report(world, 'Found three, really.')
+    expect(reviews(world)).toHaveLength(2)
+    expect(world.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'STALE' })
+    expect(world.task('task_1').state).toBe('executing')
+    world.say('task_1', judged(2, true))
+    expect(world.task('task_1').state).toBe('completed')
+    expect(world.say('task_1', judged(2, true))).toMatchObject({ ok: false, code: 'TASK_ENDED' })
+  })
+
+  it('is the only one to judge, but for a person: nobody else, not the worker, not the delegator', () => {
+    for (const by of ['ada', 'lead', 'bob', 'orchestrator']) {
+      expect(claimed().say('task_1', judged(1, true, by))).toMatchObject({ ok: false, code: 'NOT_YOURS' })
+    }
+    const world = claimed()
+    expect(world.say('task_1', judged(1, true, 'operator')).ok).toBe(true)
+    expect(world.task('task_1').evidence.at(-1)).toMatchObject({ by: 'operator' })
+  })
+
+  it('is reminded like any worker; then the delegator decides, and nothing has passed (ask 5)', () => {
+    const world = claimed()
+    for (let turn = 0; turn < 3; turn++) {
+      world.say('task_1', taken)
+      world.say('task_1', forgot)
+    }
+    expect(reviews(world)).toHaveLength(3)
+    expect(reviews(world)[1]).toMatchObject({
+      text: expect.stringContaining('still waits for your judgement'),
+    })
+    expect(world.task('task_1').state).toBe('waiting_parent')
+    expect(world.task('task_1').evidence.at(-1)).toMatchObject({
+      step: 'judge',
+      outcome: 'unavailable',
+      text: expect.stringContaining('Looks fine to me.'),
+    })
+    expect(world.sends('needs_help')).toMatchObject([{ to: 'lead' }])
+  })
+
+  it('is not reminded of what it was not given yet', () => {
+    const world = claimed()
+    world.say('task_1', forgot)
+    expect(reviews(world)).toHaveLength(1)
+  })
+
+  it('that exits or does not come to it in time leaves the decision to the delegator', () => {
+    const lost = claimed()
+    lost.say('task_1', { type: 'review_lost', by: 'rev', why: 'signal 9' })
+    const late = claimed()
+    late.pass(1800)
+    for (const world of [lost, late]) {
+      expect(world.task('task_1')).toMatchObject({ state: 'waiting_parent', claim: null })
+      expect(world.task('task_1').evidence.at(-1)).toMatchObject({ outcome: 'unavailable' })
+    }
+  })
+
+  it('does not judge its own work: that is skipped, and the record says so', () => {
+    const world = claimed({ agent: 'ada', judge: { kind: 'agent', name: 'ada' } })
+    expect(world.task('task_1').state).toBe('completed')
+    expect(world.task('task_1').evidence.at(-1)).toMatchObject({
+      step: 'judge',
+      outcome: 'skipped',
+      text: 'ada does not judge its own work',
+    })
+  })
+
+  it('has nothing to say any more once a person has taken the task over, or ended it', () => {
+    const taken = claimed()
+    taken.say('task_1', { type: 'taken_over', by: 'operator' })
+    expect(taken.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'STALE' })
+    const ended = claimed()
+    ended.say('task_1', { type: 'cancelled', by: 'lead', reason: 'not needed' })
+    expect(ended.say('task_1', judged(1, true))).toMatchObject({ ok: false, code: 'TASK_ENDED' })
+  })
+
+  it('gets excerpts of what is too long for one message (C20)', () => {
+    const world = createWorld()
+    world.delegate({ agent: 'ada', judge: REVIEWER, text: 'x'.repeat(100_000) })
+    world.say('task_1', { type: 'started', by: 'ada' })
+    report(world, 'y'.repeat(100_000))
+    const [asked] = reviews(world) as { text: string }[]
+    expect(Buffer.byteLength(asked!.text)).toBeLessThan(100_000)
+    expect(asked!.text).toContain('characters left out')
+  })
+})

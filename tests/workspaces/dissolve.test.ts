@@ -1,0 +1,198 @@
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { extract } from 'tar'
+import { describe, expect, it } from 'vitest'
+import { writeArchive } from '../../src/workspaces/archive.ts'
+import { keepAttempt } from '../../src/workspaces/attempts.ts'
+import { dissolve } from '../../src/workspaces/dissolve.ts'
+import { prepareInbox } from '../../src/workspaces/folder.ts'
+import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { addWorktree } from '../../src/workspaces/worktree.ts'
+import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
+
+const limits = DEFAULT_LIMITS
+
+async function makeTeam() {
+  const place = makePlace()
+  const agents = []
+  for (const name of ['finder', 'writer', 'checker']) {
+    const workspace = await makeWorkspace(name, place)
+    expectOk(await prepareInbox({ workspace, task: name, instructions, limits }))
+    write(workspace, {
+      'outbox/summary.md': `What ${name} did.\n# Not a heading\n`,
+      'outbox/result.txt': `result of ${name}`,
+      'workspace/private.txt': 'PRIVATE',
+      'status.json':
+        '{"state": "completed", "started": "2024-01-15T10:30:00Z", "completed": "2024-01-15T10:30:42Z"}',
+    })
+    agents.push({ name, workspace, isRunning: false })
+  }
+  return { place, agents }
+}
+
+async function unpack(file: string): Promise<Record<string, string>> {
+  const folder = makePlace()
+  await extract({ file, cwd: folder, strict: true })
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
+  const paths = entries.map((entry) => join(entry.parentPath, entry.name))
+  return Object.fromEntries(
+    paths.sort().map((path) => [path.slice(folder.length + 1), readFileSync(path, 'utf8')]),
+  )
+}
+
+describe('dissolving', () => {
+  it('reports what each did, archives it, keeps the outputs side by side, and removes the folders', async () => {
+    const { place, agents } = await makeTeam()
+    write(agents[0]!.workspace, {
+      'outbox/error_report.md': '## Error Type\nFirst try\n## Description\nIt broke.',
+    })
+    expectOk(await keepAttempt(agents[0]!.workspace, 1))
+    write(agents[0]!.workspace, { 'outbox/summary.md': 'Found.', 'outbox/a|b.txt': 'x' })
+    symlinkSync('/etc/passwd', join(agents[1]!.workspace, 'outbox/link'))
+    const archive = join(place, 'kept/run.tar.gz')
+    const keepOutputsIn = join(place, 'outputs')
+    const { report, leftOut, branchesKept } = expectOk(
+      await dissolve({ title: 'A run', agents, limits, archive, keepOutputsIn }),
+    )
+    expect(report).toContain('# A run\n')
+    expect(report).toContain('| writer | completed | 42 s | 2 | 1 |')
+    expect(report).toContain('| finder | `a\\|b.txt` | 1 bytes |')
+    expect(report).toContain('> What writer did.\n> # Not a heading\n')
+    expect(report).toContain('- attempt 1: completed First try: It broke.')
+    expect(report).toContain('- note: outbox/link is a symbolic link')
+    expect([...report.matchAll(/^#+ .*$/gm)].map(String)).toEqual([
+      '# A run',
+      '## Outputs',
+      '## finder',
+      '## writer',
+      '## checker',
+    ])
+    expect(branchesKept).toEqual([])
+    expect(leftOut.map(({ path }) => path)).toEqual(['writer/outbox/link', 'outbox/link'])
+
+    expect(readdirSync(place).sort()).toEqual(['kept', 'outputs'])
+    expect(readdirSync(keepOutputsIn).sort()).toEqual(['checker', 'finder', 'writer'])
+    expect(readFileSync(join(keepOutputsIn, 'writer/result.txt'), 'utf8')).toBe('result of writer')
+    const archived = await unpack(archive)
+    expect(archived['report.md']).toBe(report)
+    expect(Object.keys(archived)).toEqual([
+      'checker/SKILL.md',
+      'checker/inbox/instructions.md',
+      'checker/outbox/result.txt',
+      'checker/outbox/summary.md',
+      'checker/status.json',
+      'finder/SKILL.md',
+      'finder/attempts/1/outbox/error_report.md',
+      'finder/attempts/1/outbox/result.txt',
+      'finder/attempts/1/outbox/summary.md',
+      'finder/attempts/1/status.json',
+      'finder/inbox/instructions.md',
+      'finder/outbox/a|b.txt',
+      'finder/outbox/summary.md',
+      'finder/status.json',
+      'report.md',
+      'writer/SKILL.md',
+      'writer/inbox/instructions.md',
+      'writer/outbox/result.txt',
+      'writer/outbox/summary.md',
+      'writer/status.json',
+    ])
+  })
+
+  it('is refused while one of them runs, and then changes nothing', async () => {
+    const { place, agents } = await makeTeam()
+    const running = [agents[0]!, { ...agents[1]!, isRunning: true }]
+    const refused = await dissolve({ title: 'x', agents: running, limits, archive: join(place, 'x.tar.gz') })
+    expect(problemsOf(refused).map(({ message }) => message)).toEqual([
+      'writer is still running: stop it first',
+    ])
+    expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
+  })
+
+  it('removes nothing when the archive cannot be made', async () => {
+    const { place, agents } = await makeTeam()
+    const refused = await dissolve({
+      title: 'x',
+      agents,
+      limits: { ...limits, files: 2 },
+      archive: join(place, 'x.tar.gz'),
+    })
+    expect(codesOf(refused)).toEqual(['too_many_files'])
+    expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
+  })
+
+  it('throws away no work without saying so, and no commits at all', async () => {
+    const { place, agents } = await makeTeam()
+    const repository = join(place, 'repo')
+    mkdirSync(repository)
+    const git = (cwd: string, ...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
+        cwd,
+        encoding: 'utf8',
+      })
+    git(repository, 'init', '-q', '-b', 'main')
+    git(repository, 'commit', '-q', '--allow-empty', '-m', 'first')
+    const worktree = expectOk(
+      await addWorktree({ workspace: agents[0]!.workspace, repository, branch: 'work' }),
+    )
+    write(worktree.path, { 'a.txt': 'a', 'b.txt': 'b' })
+    git(worktree.path, 'add', 'a.txt')
+    git(worktree.path, 'commit', '-q', '-m', 'second')
+    const wanted = { title: 'x', agents: [{ ...agents[0]!, worktree }], limits }
+    expect(problemsOf(await dissolve(wanted)).map(({ message }) => message)).toEqual([
+      'finder has work that would be lost: 1 files that are in no commit: b.txt',
+    ])
+    expect(existsSync(join(worktree.path, 'b.txt'))).toBe(true)
+    const { branchesKept, report } = expectOk(await dissolve({ ...wanted, allowLoss: true }))
+    expect(branchesKept).toEqual(['work'])
+    expect(report).toContain('- branch work: 1 commits that are on no other branch; the branch stays')
+    expect(git(repository, 'log', '--format=%s', 'work').trim()).toBe('second\nfirst')
+    expect(existsSync(agents[0]!.workspace)).toBe(false)
+  })
+})
+
+describe('an archive', () => {
+  it('holds long and odd names, empty and large files, as any tar reads them', async () => {
+    const folder = makePlace()
+    const long = `${'long name '.repeat(20)}/${'x'.repeat(150)}/ünï 😀.txt`
+    write(folder, { [long]: 'long', empty: '', large: '', exact: 'x'.repeat(1024) })
+    truncateSync(join(folder, 'large'), 3_000_001)
+    const file = join(makePlace(), 'a.tar.gz')
+    const { files } = expectOk(await writeArchive({ file, folders: [{ folder, prefix: 'all' }], limits }))
+    expect(files).toBe(4)
+    const content = await unpack(file)
+    expect(content[`all/${long}`]).toBe('long')
+    expect(content['all/empty']).toBe('')
+    expect(content['all/exact']).toBe('x'.repeat(1024))
+    expect(content['all/large']).toBe('\0'.repeat(3_000_001))
+    execFileSync('tar', ['-tzf', file])
+  })
+
+  it('is not there at all when a file changes while it is read', async () => {
+    const folder = makePlace()
+    writeFileSync(join(folder, 'file'), Buffer.alloc(8 * 1024 * 1024, 1))
+    const place = makePlace()
+    const making = writeArchive({
+      file: join(place, 'a.tar.gz'),
+      folders: [{ folder, prefix: 'all' }],
+      limits,
+    })
+    truncateSync(join(folder, 'file'), 0)
+    writeFileSync(join(folder, 'file'), 'x')
+    const made = await making
+    if (!made.ok) expect(codesOf(made)).toEqual(['changed'])
+    else expect((await unpack(join(place, 'a.tar.gz')))['all/file']).toBe('x')
+    expect(readdirSync(place)).toEqual(made.ok ? ['a.tar.gz'] : [])
+  })
+})

@@ -1,0 +1,165 @@
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
+import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
+import { readStatus } from '../../src/workspaces/status-file.ts'
+import { codesOf, expectOk, makePlace, makeWorkspace, write } from './place.ts'
+
+const limits = DEFAULT_LIMITS
+
+async function filled(files: Record<string, string>) {
+  const workspace = await makeWorkspace()
+  write(join(workspace, 'outbox'), files)
+  return workspace
+}
+
+const collect = async (workspace: string) => expectOk(await collectOutbox(workspace, { limits }))
+const missing = async (files: Record<string, string>, required = {}) =>
+  findShortcomings(await collect(await filled(files)), required).map(({ message }) => message)
+
+describe('collecting an outbox', () => {
+  it('tells the work from what is said about it, and ignores workspace/ (S4.7 to S4.11)', async () => {
+    const workspace = await filled({
+      'report.md': 'r',
+      'data/a.csv': '1',
+      'summary.md': '\ufeffWhat was done.',
+      'changelog.md': '',
+      'issues.md': '',
+      'metadata.json': '{}',
+      'error_report.md': '## Error Type\nX',
+      'partial/half.md': 'h',
+    })
+    write(workspace, { 'workspace/notes.txt': 'private' })
+    const outbox = await collect(workspace)
+    const paths = (outputs: readonly { path: string }[]) => outputs.map(({ path }) => path)
+    expect(paths(outbox.deliverables)).toEqual(['data/a.csv', 'report.md'])
+    expect(paths(outbox.partial)).toEqual(['partial/half.md'])
+    expect(outbox.outputs).toHaveLength(8)
+    expect(outbox.summary).toBe('What was done.')
+    expect(outbox.errorReport?.type).toBe('X')
+  })
+
+  it('hashes the content where it is asked to', async () => {
+    const workspace = await filled({ 'a/b': 'abc' })
+    const { outputs } = expectOk(await collectOutbox(workspace, { limits, content: true }))
+    expect(outputs).toEqual([
+      { path: 'a/b', size: 3, sha256: 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad' },
+    ])
+  })
+
+  it('finds nothing missing where summary.md and a deliverable are there (C22)', async () => {
+    expect(await missing({ 'summary.md': 'ok', 'a.txt': '' })).toEqual([])
+    expect(await missing({ 'summary.md': 'x'.repeat(21), 'a.txt': '' }, { summaryOver: 20 })).toEqual([])
+  })
+
+  it('says what is missing (C22)', async () => {
+    const noDeliverable = 'outbox holds no deliverable: at least one file besides the summary is required'
+    expect(await missing({})).toEqual(['outbox/summary.md is required and is not there', noDeliverable])
+    expect(await missing({ 'summary.md': ' \n', 'partial/a': '', 'issues.md': '' })).toEqual([
+      'outbox/summary.md is empty',
+      noDeliverable,
+    ])
+    expect(await missing({ 'summary.md': 'x'.repeat(20), a: '' }, { summaryOver: 20 })).toEqual([
+      'outbox/summary.md has 20 characters, and more than 20 are required',
+    ])
+    const outputs = ['outbox/report.md', 'outbox/data/*.csv', 'outbox/a', '../x']
+    expect(await missing({ 'summary.md': 'x', a: '' }, { outputs: outputs.slice(0, 3) })).toEqual([
+      'outbox has nothing that matches outbox/report.md',
+      'outbox has nothing that matches outbox/data/*.csv',
+    ])
+    expect((await missing({ 'summary.md': 'x', a: '' }, { outputs }))[0]).toMatch('The pattern ../x')
+  })
+
+  it('counts no trap as a deliverable or a summary', async () => {
+    const workspace = await filled({})
+    const outside = makePlace()
+    write(outside, { secret: 'SECRET' })
+    symlinkSync(join(outside, 'secret'), join(workspace, 'outbox/summary.md'))
+    linkSync(join(outside, 'secret'), join(workspace, 'outbox/report.md'))
+    const outbox = await collect(workspace)
+    expect(outbox.outputs).toEqual([])
+    expect(JSON.stringify(outbox)).not.toContain('SECRET')
+    expect(findShortcomings(outbox).map(({ message }) => message)[0]).toBe(
+      'outbox/summary.md is required and is not there: outbox/summary.md is a symbolic link, and links are not followed',
+    )
+  })
+
+  it('refuses an outbox over the limit or gone', async () => {
+    const workspace = await filled({ a: '', b: '', c: '' })
+    expect(codesOf(await collectOutbox(workspace, { limits: { ...limits, files: 2 } }))).toEqual([
+      'too_many_files',
+    ])
+    rmSync(join(workspace, 'outbox'), { recursive: true })
+    expect(codesOf(await collectOutbox(workspace, { limits }))).toEqual(['missing'])
+  })
+})
+
+describe('keeping an attempt (S4.12)', () => {
+  it('moves the outbox and the status away, and begins anew', async () => {
+    const workspace = await filled({
+      'error_report.md': '## Error Type\nBroken\n## Description\nAll of it.',
+      'partial/x': 'half',
+    })
+    write(workspace, { 'workspace/cache': 'kept' })
+    writeFileSync(
+      join(workspace, 'status.json'),
+      '{"state": "failed", "error": {"type": "E", "message": "m"}}',
+    )
+    symlinkSync('/etc/passwd', join(workspace, 'outbox/link'))
+    expectOk(await keepAttempt(workspace, 1))
+    expect(readdirSync(join(workspace, 'outbox'))).toEqual([])
+    expect(readFileSync(join(workspace, 'attempts/1/outbox/partial/x'), 'utf8')).toBe('half')
+    expect(readFileSync(join(workspace, 'workspace/cache'), 'utf8')).toBe('kept')
+    expect(readStatus(workspace)).toMatchObject({ ok: true, status: { state: 'pending' } })
+
+    write(join(workspace, 'outbox'), { second: '' })
+    writeFileSync(join(workspace, 'status.json'), 'torn')
+    expectOk(await keepAttempt(workspace, 2))
+    expect(expectOk(await readAttempts(workspace))).toMatchObject([
+      { number: 1, status: { state: 'failed' }, errorReport: { type: 'Broken', description: 'All of it.' } },
+      { number: 2, status: undefined, errorReport: undefined },
+    ])
+  })
+
+  it('is done once however often it is asked for, and goes on where a crash left it', async () => {
+    const workspace = await filled({ first: '' })
+    expectOk(await keepAttempt(workspace, 1))
+    expectOk(await keepAttempt(workspace, 1))
+    expect(existsSync(join(workspace, 'attempts/1/outbox/first'))).toBe(true)
+    rmSync(join(workspace, 'outbox'), { recursive: true })
+    rmSync(join(workspace, 'status.json'))
+    expectOk(await keepAttempt(workspace, 1))
+    expect(readdirSync(join(workspace, 'outbox'))).toEqual([])
+    expect(readStatus(workspace).ok).toBe(true)
+  })
+
+  it('writes through no link in the place of attempts/', async () => {
+    const workspace = await filled({ first: '' })
+    const outside = makePlace()
+    symlinkSync(outside, join(workspace, 'attempts'))
+    expect(codesOf(await keepAttempt(workspace, 1))).toEqual(['symbolic_link'])
+    expect(codesOf(await readAttempts(workspace))).toEqual(['symbolic_link'])
+    expect(readdirSync(outside)).toEqual([])
+  })
+
+  it('has none to tell of where nothing was tried before', async () => {
+    const workspace = await makeWorkspace()
+    expect(expectOk(await readAttempts(workspace))).toEqual([])
+    mkdirSync(join(workspace, 'attempts'))
+    write(workspace, { 'attempts/x': '', 'attempts/7': '' })
+    expect(expectOk(await readAttempts(workspace))).toEqual([
+      { number: 7, status: undefined, errorReport: undefined },
+    ])
+  })
+})

@@ -1,0 +1,101 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import type { PlanInstructions } from '../../src/model/plan.ts'
+import { createWorkspace } from '../../src/workspaces/folder.ts'
+import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
+import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'
+import type { Outcome, Problem } from '../../src/workspaces/problem.ts'
+
+/** A folder of its own for one test. */
+export function makePlace(): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'orchub-workspaces-')))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** The content of all files below a folder; links are not followed. */
+export function allText(folder: string): string {
+  return readdirSync(folder, { withFileTypes: true })
+    .map((entry) => {
+      if (entry.isDirectory()) return allText(join(folder, entry.name))
+      return entry.isFile() ? readFileSync(join(folder, entry.name), 'latin1') : ''
+    })
+    .filter((text) => text !== '')
+    .join('\n')
+}
+
+export function write(folder: string, files: Record<string, string | Buffer>): void {
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), content)
+  }
+}
+
+export const instructions: PlanInstructions = {
+  objective: 'Find out what it is.',
+  context: '',
+  inputsProvided: [],
+  requirements: [],
+  successCriteria: [],
+  constraints: [],
+  outputExpectations: [],
+}
+
+export async function makeWorkspace(name = 'worker', folder = makePlace()): Promise<string> {
+  const path = join(folder, name)
+  expectOk(await createWorkspace({ path, name, template: 'generic', objective: 'Find out what it is.' }))
+  return path
+}
+
+export function expectOk<T>(outcome: Outcome<T>): T {
+  if (!outcome.ok) throw new Error(outcome.problems.map(({ message }) => message).join('\n'))
+  return outcome.value
+}
+
+export function problemsOf(outcome: Outcome<unknown>): readonly Problem[] {
+  if (outcome.ok) throw new Error('it was not refused')
+  return outcome.problems
+}
+
+export const codesOf = (outcome: Outcome<unknown>) => problemsOf(outcome).map(({ code }) => code)
+
+/** Fills the inbox of a workspace from the outbox of another. */
+export async function handOver(
+  from: string,
+  to: string,
+  outputs: readonly string[] = ['outbox/**'],
+  limits: Partial<Limits> = {},
+  copyTo = 'inbox/from/',
+) {
+  return filling(to, limits, (draft) =>
+    draft.addOutputs({ workspace: from, agent: 'maker', outputs, copyTo }),
+  )
+}
+
+export async function filling<T>(
+  workspace: string,
+  limits: Partial<Limits>,
+  fill: (draft: InboxDraft) => Promise<Outcome<T>>,
+) {
+  const drafted = await draftInbox(workspace, { limits: { ...DEFAULT_LIMITS, ...limits } })
+  if (!drafted.ok) return drafted
+  const draft = drafted.value
+  try {
+    const filled = await fill(draft)
+    if (!filled.ok) return filled
+    const sealed = await draft.seal()
+    return sealed.ok ? { ok: true as const, value: { ...filled.value, manifest: sealed.value } } : sealed
+  } finally {
+    await draft.discard()
+  }
+}

@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process'
+import { appendFileSync, linkSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { numberOf, type ReceivedMessage } from '../../src/workspaces/message-file.ts'
+import type { Problem } from '../../src/workspaces/problem.ts'
+import { postMessage, readMessages } from '../../src/workspaces/queue.ts'
+import { watchQueue } from '../../src/workspaces/queue-watch.ts'
+import { codesOf, expectOk, makePlace, write } from './place.ts'
+
+const message = {
+  from: 'agent-a',
+  to: 'agent-b',
+  timestamp: '2024-01-15T10:30:00Z',
+  type: 'data_ready',
+  content: { rows: 3 },
+} as const
+
+const postModule = join(import.meta.dirname, '../../src/workspaces/queue.ts')
+
+describe('the message queue', () => {
+  it('numbers messages across all pairs, as in the seed (S4.16)', async () => {
+    const folder = makePlace()
+    expectOk(await postMessage(folder, message))
+    expectOk(await postMessage(folder, { ...message, from: 'agent-b', to: 'agent-a', type: 'answer' }))
+    expect(readdirSync(folder).sort()).toEqual(['agent-a_to_agent-b_001.json', 'agent-b_to_agent-a_002.json'])
+    expect(expectOk(readMessages(folder))).toEqual([
+      { ok: true, message: { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 } },
+      {
+        ok: true,
+        message: {
+          ...message,
+          from: 'agent-b',
+          to: 'agent-a',
+          type: 'answer',
+          file: 'agent-b_to_agent-a_002.json',
+          number: 2,
+        },
+      },
+    ])
+  })
+
+  it('gives every message a number of its own, from several processes at once (C23)', async () => {
+    const folder = makePlace()
+    const post = `
+      import { postMessage } from ${JSON.stringify(postModule)}
+      const [folder, from] = process.argv.slice(1)
+      for (let index = 0; index < 25; index++) {
+        const posted = await postMessage(folder, { from, to: 'b', timestamp: '', type: 'update', content: index })
+        if (!posted.ok) throw new Error(JSON.stringify(posted.problems))
+      }`
+    const run = (name: string) =>
+      promisify(execFile)(process.execPath, ['--input-type=module', '-e', post, folder, name])
+    await Promise.all(['one', 'two', 'three'].map(run))
+    const files = readdirSync(folder)
+    const numbers = files.map((file) => numberOf(file)!).sort((one, other) => one - other)
+    expect(numbers).toEqual(Array.from({ length: 75 }, (_, index) => index + 1))
+  })
+
+  it('goes on after a process that died with a number in its hand', async () => {
+    const folder = makePlace()
+    writeFileSync(join(folder, '.number-1'), '')
+    expect(expectOk(await postMessage(folder, message)).number).toBe(1)
+    expect(readdirSync(folder)).toEqual(['agent-a_to_agent-b_001.json'])
+  })
+
+  it('goes past 999', async () => {
+    const folder = makePlace()
+    write(folder, { 'agent-a_to_agent-b_999.json': JSON.stringify(message) })
+    expect(expectOk(await postMessage(folder, message)).file).toBe('agent-a_to_agent-b_1000.json')
+  })
+
+  it('refuses what is too large or no message (C20)', async () => {
+    const folder = makePlace()
+    const refusal = async (change: object) => codesOf(await postMessage(folder, { ...message, ...change }))
+    expect(await refusal({ content: 'x'.repeat(102_400) })).toEqual(['too_large'])
+    expect(await refusal({ from: '../x' })).toEqual(['invalid'])
+    expect(await refusal({ type: 'shout' })).toEqual(['invalid'])
+    expect(codesOf(await postMessage(join(folder, 'none'), message))).toEqual(['missing'])
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('tells what in it is no message, and reads nothing from outside', async () => {
+    const folder = makePlace()
+    const outside = makePlace()
+    write(outside, { secret: JSON.stringify({ ...message, content: 'SECRET' }) })
+    symlinkSync(join(outside, 'secret'), join(folder, 'agent-a_to_agent-b_001.json'))
+    linkSync(join(outside, 'secret'), join(folder, 'agent-a_to_agent-b_002.json'))
+    write(folder, {
+      'agent-a_to_agent-b_003.json': '{"from"',
+      'agent-x_to_agent-b_004.json': JSON.stringify(message),
+      'agent-a_to_agent-b_005.json': 'x'.repeat(200_000),
+      'agent-a_to_agent-b_006.json': '\ufeff{}',
+      'a_to_b_to_c_007.json': JSON.stringify({ ...message, from: 'a_to_b', to: 'c' }),
+      'readme.txt': 'no message',
+    })
+    const read = expectOk(readMessages(folder))
+    expect(read.map((each) => (each.ok ? each.message.from : each.problem.code))).toEqual([
+      'symbolic_link',
+      'torn',
+      'torn',
+      'invalid',
+      'too_large',
+      'invalid',
+      'a_to_b',
+    ])
+    expect(JSON.stringify(read)).not.toContain('SECRET')
+  })
+})
+
+describe('watching the queue', () => {
+  function watching(known: string[] = [], folder = makePlace()) {
+    const received: ReceivedMessage[] = []
+    const refused: Problem[] = []
+    let told: (() => void) | undefined
+    const watch = watchQueue({
+      folder,
+      isKnown: (file) => known.includes(file),
+      received(item) {
+        received.push(item)
+        told?.()
+      },
+      refused(item) {
+        refused.push(item)
+        told?.()
+      },
+      again: [5, 10, 20, 40],
+    })
+    onTestFinished(() => watch.close())
+    async function until(done: () => boolean) {
+      while (!done()) {
+        await new Promise<void>((resolve) => {
+          told = resolve
+        })
+      }
+    }
+    return { folder, received, refused, until, watch }
+  }
+
+  it('tells of each message once, in order: those that were there, and those that come', async () => {
+    const folder = makePlace()
+    for (let index = 0; index < 3; index++)
+      expectOk(await postMessage(folder, { ...message, content: index }))
+    const { received, refused, until } = watching(['agent-a_to_agent-b_001.json'], folder)
+    await until(() => received.length === 2)
+    for (let index = 3; index < 6; index++)
+      expectOk(await postMessage(folder, { ...message, content: index }))
+    await until(() => received.length === 5)
+    expect(received.map(({ content }) => content)).toEqual([1, 2, 3, 4, 5])
+    expect(refused).toEqual([])
+  })
+
+  it('waits for a message that an agent writes in pieces, and reports what never becomes one', async () => {
+    const { folder, received, refused, until } = watching()
+    const text = JSON.stringify(message)
+    const file = join(folder, 'agent-a_to_agent-b_001.json')
+    writeFileSync(file, text.slice(0, 10))
+    writeFileSync(join(folder, 'agent-a_to_agent-b_002.json'), 'nonsense')
+    await setTimeout(10)
+    appendFileSync(file, text.slice(10))
+    writeFileSync(join(folder, 'tmp'), JSON.stringify({ ...message, from: 'c' }))
+    renameSync(join(folder, 'tmp'), join(folder, 'c_to_agent-b_003.json'))
+    await until(() => received.length === 2 && refused.length === 1)
+    expect(received.map(({ file: name }) => name).sort()).toEqual([
+      'agent-a_to_agent-b_001.json',
+      'c_to_agent-b_003.json',
+    ])
+    expect(refused.map(({ path }) => path)).toEqual(['messages/agent-a_to_agent-b_002.json'])
+  })
+})

@@ -1,0 +1,181 @@
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { appendFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
+import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
+import { updateStatus } from '../../src/workspaces/status-file.ts'
+import { type StatusNews, watchStatus } from '../../src/workspaces/status-watch.ts'
+import { expectOk, makeWorkspace } from './place.ts'
+
+async function watching(options: { again?: number[]; from?: 'running' } = {}) {
+  const workspace = await makeWorkspace()
+  const news: StatusNews[] = []
+  let told: (() => void) | undefined
+  const watch = watchStatus({
+    workspace,
+    news(item) {
+      news.push(item)
+      told?.()
+    },
+    ...options,
+  })
+  onTestFinished(() => watch.close())
+  /** Waits for an event, not for a time. */
+  async function until(found: (news: readonly StatusNews[]) => boolean) {
+    while (!found(news)) {
+      await new Promise<void>((resolve) => {
+        told = resolve
+      })
+    }
+  }
+  const file = join(workspace, 'status.json')
+  if (options.from === undefined) await until((all) => all.length >= 1)
+  return { workspace, file, news, watch, until, texts: () => news.map(textOf) }
+}
+
+function textOf(news: StatusNews): string {
+  if (news.kind === 'status') return [news.status.state, ...news.passed.map((state) => `>${state}`)].join(' ')
+  if (news.kind === 'refused') return `refused ${news.from} ${news.to}`
+  return `${news.kind} ${news.problem.code}`
+}
+
+describe('watching status.json', () => {
+  it('tells of each state, written in place or renamed into place', async () => {
+    const { file, until, texts } = await watching()
+    writeFileSync(file, '{"state": "running"}')
+    await until((all) => all.length >= 2)
+    writeFileSync(`${file}.tmp`, '{"state": "running", "progress": {"steps_completed": 1}}')
+    renameSync(`${file}.tmp`, file)
+    await until((all) => all.length >= 3)
+    rmSync(file)
+    writeFileSync(file, '\ufeff{"state": "completed"}\r\n')
+    await until((all) => all.length >= 4)
+    expect(texts()).toEqual(['pending', 'running >running', 'running', 'completed >completed'])
+  })
+
+  it('knows the states between what was seen, however fast an agent is', async () => {
+    const { workspace, until, texts } = await watching()
+    expectOk(updateStatus(workspace, { state: 'running' }))
+    expectOk(updateStatus(workspace, { state: 'failed' }))
+    await until((all) => all.length >= 2)
+    expect(texts()).toEqual(['pending', 'failed >running >failed'])
+  })
+
+  it('waits for the rest of a file that is written in pieces, and says nothing of it', async () => {
+    const { file, until, texts } = await watching()
+    const text = `\ufeff${JSON.stringify({ state: 'completed', note: 'ä'.repeat(50) }, null, 2)}\r\n`
+    writeFileSync(file, '')
+    for (const byte of Buffer.from(text)) {
+      appendFileSync(file, Buffer.of(byte))
+      await setTimeout(1)
+    }
+    await until((all) => all.length >= 2)
+    expect(texts()).toEqual(['pending', 'completed >running >completed'])
+  })
+
+  it('reads a file of ten megabytes that comes in pieces', async () => {
+    const { file, until, texts } = await watching()
+    writeFileSync(file, '{"state": "running", "log": "')
+    for (let piece = 0; piece < 150; piece++) appendFileSync(file, 'x'.repeat(65_536))
+    appendFileSync(file, '"}')
+    await until((all) => all.length >= 2)
+    expect(texts()).toEqual(['pending', 'running >running'])
+  })
+
+  it('reports once what stays unreadable, and goes on when it is put right', async () => {
+    const { file, until, texts } = await watching({ again: [5, 5, 5] })
+    writeFileSync(file, '{"state": "runn')
+    await until((all) => all.length >= 2)
+    appendFileSync(file, 'x')
+    await setTimeout(50)
+    writeFileSync(file, '{"state": "dancing"}')
+    await until((all) => all.length >= 3)
+    rmSync(file)
+    await until((all) => all.length >= 4)
+    writeFileSync(file, '{"state": "running"}')
+    await until((all) => all.length >= 5)
+    expect(texts()).toEqual([
+      'pending',
+      'unreadable torn',
+      'unreadable invalid',
+      'unreadable missing',
+      'running >running',
+    ])
+  })
+
+  it('reports a file that is over the limit', async () => {
+    const { file, until, texts } = await watching({ again: [5] })
+    writeFileSync(file, `{"state": "completed", "log": "${'x'.repeat(11_000_000)}"}`)
+    await until((all) => all.length >= 2)
+    expect(texts()).toEqual(['pending', 'unreadable too_large'])
+  })
+
+  it('refuses what cannot follow, and keeps the state (S4.3)', async () => {
+    const { file, watch, until, texts } = await watching()
+    writeFileSync(file, '{"state": "completed"}')
+    await until((all) => all.length >= 2)
+    writeFileSync(file, '{"state": "running"}')
+    await until((all) => all.length >= 3)
+    expect(watch.state()).toBe('completed')
+    expect(texts()).toEqual(['pending', 'completed >running >completed', 'refused completed running'])
+  })
+
+  it('goes on from what was known before a restart', async () => {
+    const { until, texts } = await watching({ from: 'running' })
+    await until((all) => all.length >= 1)
+    expect(texts()).toEqual(['refused running pending'])
+  })
+
+  it('tells when the folder is gone, and then no more', async () => {
+    const { workspace, until, texts, watch } = await watching()
+    rmSync(workspace, { recursive: true })
+    await until((all) => all.some(({ kind }) => kind === 'lost'))
+    watch.look()
+    expect(texts().at(-1)).toBe('lost missing')
+  })
+
+  it('looks when asked to, and at nothing once it is closed', async () => {
+    const { file, watch, texts } = await watching()
+    writeFileSync(file, '{"state": "running"}')
+    watch.look()
+    expect(texts()).toEqual(['pending', 'running >running'])
+    watch.close()
+    writeFileSync(file, '{"state": "completed"}')
+    watch.look()
+    await setTimeout(20)
+    expect(texts()).toHaveLength(2)
+  })
+
+  it('needs nothing of an agent but files: a shell script is one (S4.1 to S4.7)', async () => {
+    const { workspace, until, texts } = await watching()
+    const script = `
+      set -eu
+      put() { printf '{"state": "%s"}' "$1" > status.json.tmp; mv status.json.tmp status.json; }
+      put running
+      tr a-z A-Z < SKILL.md > outbox/loud.txt
+      echo 'Wrote the skill in capitals.' > outbox/summary.md
+      put completed`
+    execFileSync('/bin/sh', ['-c', script], { cwd: workspace })
+    await until((all) => all.some((item) => item.kind === 'status' && item.status.state === 'completed'))
+    expect(texts().at(-1)).toMatch(/completed$/)
+    const outbox = expectOk(await collectOutbox(workspace, { limits: DEFAULT_LIMITS }))
+    expect(findShortcomings(outbox, { summaryOver: 20 })).toEqual([])
+  })
+
+  it('misses no end of an agent in another process that writes without rest', async () => {
+    const { workspace, until, texts } = await watching()
+    const script = `
+      const { writeFileSync } = require('node:fs')
+      for (let step = 0; step < 1000; step++) {
+        writeFileSync('status.json', JSON.stringify({ state: 'running', progress: { steps_completed: step } }))
+      }
+      writeFileSync('status.json', JSON.stringify({ state: 'completed' }))`
+    const agent = spawn(process.execPath, ['-e', script], { cwd: workspace })
+    await once(agent, 'exit')
+    await until((all) => all.some((item) => item.kind === 'status' && item.status.state === 'completed'))
+    expect(texts().filter((text) => /refused|unreadable/.test(text))).toEqual([])
+  })
+})

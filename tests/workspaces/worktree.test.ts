@@ -1,0 +1,154 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { addWorktree, findUnmerged, removeWorktree } from '../../src/workspaces/worktree.ts'
+import { summarizeBranch } from '../../src/workspaces/worktree-outbox.ts'
+import { codesOf, expectOk, makePlace, makeWorkspace, write } from './place.ts'
+
+const git = (cwd: string, ...args: string[]) =>
+  execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
+    cwd,
+    encoding: 'utf8',
+  }).trim()
+
+async function makeTree() {
+  const place = makePlace()
+  const repository = join(place, 'repo')
+  mkdirSync(repository)
+  git(repository, 'init', '-q', '-b', 'main')
+  write(repository, { 'a.txt': 'one\n', 'folder/b.txt': 'two\n' })
+  git(repository, 'add', '.')
+  git(repository, 'commit', '-q', '-m', 'first')
+  const workspace = await makeWorkspace('coder', place)
+  const worktree = expectOk(
+    await addWorktree({ workspace, repository: join(repository, 'folder'), branch: 'orc/run-1/coder' }),
+  )
+  const commit = (name: string, text: string) => {
+    write(worktree.path, { [name]: text })
+    git(worktree.path, 'add', '.')
+    git(worktree.path, 'commit', '-q', '-m', `change ${name}`)
+  }
+  return { place, repository, workspace, worktree, commit }
+}
+
+describe('a worktree', () => {
+  it('is on a branch of its own, and leaves the user’s folder and branch alone', async () => {
+    const { repository, worktree, commit, workspace } = await makeTree()
+    expect(worktree.path).toBe(join(workspace, 'worktree'))
+    expect(git(worktree.path, 'branch', '--show-current')).toBe('orc/run-1/coder')
+    commit('a.txt', 'changed\n')
+    expect(git(repository, 'branch', '--show-current')).toBe('main')
+    expect(git(repository, 'status', '--porcelain')).toBe('')
+    expect(readFileSync(join(repository, 'a.txt'), 'utf8')).toBe('one\n')
+  })
+
+  it('gives its commits, its diff and its branch to the outbox, and merges nothing', async () => {
+    const { repository, workspace, worktree, commit } = await makeTree()
+    commit('a.txt', 'changed\n')
+    commit('new file.txt', 'new\n')
+    write(worktree.path, { 'a.txt': 'changed again\n', 'untracked.txt': '' })
+    const summary = expectOk(await summarizeBranch(worktree))
+    expect(summary).toMatchObject({
+      branch: 'orc/run-1/coder',
+      base: git(repository, 'rev-parse', 'main'),
+      notes: [],
+    })
+    expect(summary.commits.map(({ subject, author }) => [subject, author])).toEqual([
+      ['change new file.txt', 'A'],
+      ['change a.txt', 'A'],
+    ])
+    expect(summary.files).toEqual([
+      { path: 'a.txt', added: 1, deleted: 1 },
+      { path: 'new file.txt', added: 1, deleted: 0 },
+    ])
+    expect(summary.uncommitted).toEqual(['a.txt', 'untracked.txt'])
+    const read = (name: string) => readFileSync(join(workspace, 'outbox/git', name), 'utf8')
+    expect(JSON.parse(read('branch.json'))).toEqual(summary)
+    expect(read('changes.diff')).toContain('+changed\n')
+    expect(read('uncommitted.diff')).toContain('+changed again\n')
+    expect(git(repository, 'log', '--format=%s', 'main')).toBe('first')
+    git(repository, 'apply', '--check', join(workspace, 'outbox/git/changes.diff'))
+  })
+
+  it('says what is on no other branch, in no branch, in no commit', async () => {
+    const { repository, worktree, commit } = await makeTree()
+    const unmerged = async () => expectOk(await findUnmerged(worktree))
+    const nothing = { branch: 'orc/run-1/coder', commits: 0, looseCommits: 0, uncommitted: [] }
+    expect(await unmerged()).toEqual(nothing)
+    commit('x', '1')
+    commit('y', '1')
+    write(worktree.path, { 'odd\nname "x"': '' })
+    git(worktree.path, 'stash', '-q', '--include-untracked')
+    expect(await unmerged()).toEqual({ ...nothing, commits: 2 })
+    git(worktree.path, 'checkout', '-q', '--detach')
+    commit('z', '1')
+    write(worktree.path, { 'odd\nname "x"': '' })
+    expect(await unmerged()).toEqual({
+      ...nothing,
+      commits: 2,
+      looseCommits: 1,
+      uncommitted: ['odd\nname "x"'],
+    })
+    git(repository, 'merge', '-q', 'orc/run-1/coder')
+    expect((await unmerged()).commits).toBe(0)
+  })
+
+  it('keeps the branch when it goes, unless all of it is on another one', async () => {
+    const { repository, worktree, commit } = await makeTree()
+    commit('x', '1')
+    expect(await removeWorktree(worktree)).toEqual({ branchKept: true })
+    expect(existsSync(worktree.path)).toBe(false)
+    expect(git(repository, 'log', '--format=%s', 'orc/run-1/coder')).toBe('change x\nfirst')
+    expect(git(repository, 'worktree', 'list').split('\n')).toHaveLength(1)
+
+    const merged = await makeTree()
+    merged.commit('x', '1')
+    git(merged.repository, 'merge', '-q', 'orc/run-1/coder')
+    expect(await removeWorktree(merged.worktree)).toEqual({ branchKept: false })
+    expect(git(merged.repository, 'branch', '--format=%(refname:short)')).toBe('main')
+  })
+
+  it('is asked about in its own place, wherever an agent points its .git, and starts nothing of the agent’s', async () => {
+    const { place, worktree, commit } = await makeTree()
+    commit('x', '1')
+    const evil = join(place, 'evil')
+    git(place, 'init', '-q', evil)
+    const trap = join(place, 'trap.sh')
+    writeFileSync(trap, `#!/bin/sh\ntouch ${join(place, 'sprung')}\n`)
+    chmodSync(trap, 0o755)
+    for (const setting of ['core.fsmonitor', 'diff.external', 'core.pager'])
+      git(evil, 'config', setting, trap)
+    for (const setting of ['core.fsmonitor', 'diff.external', 'core.pager', 'core.sshCommand']) {
+      git(worktree.path, 'config', setting, trap)
+    }
+    rmSync(join(worktree.path, '.git'))
+    writeFileSync(join(worktree.path, '.git'), `gitdir: ${join(evil, '.git')}\n`)
+    expect(expectOk(await summarizeBranch(worktree)).commits).toHaveLength(1)
+    expect(expectOk(await findUnmerged(worktree)).commits).toBe(1)
+    expect(await removeWorktree(worktree)).toEqual({ branchKept: true })
+    expect(existsSync(join(place, 'sprung'))).toBe(false)
+    expect(existsSync(evil)).toBe(true)
+  })
+
+  it('writes nothing through a link in the place of outbox/git', async () => {
+    const { place, workspace, worktree } = await makeTree()
+    mkdirSync(join(place, 'outside'))
+    symlinkSync(join(place, 'outside'), join(workspace, 'outbox/git'))
+    expect(codesOf(await summarizeBranch(worktree))).toEqual(['symbolic_link'])
+  })
+
+  it('is refused where there is no repository, no such commit, a branch of that name or a name that is none', async () => {
+    const { place, repository, workspace } = await makeTree()
+    const refusal = async (change: object) =>
+      codesOf(await addWorktree({ workspace, repository, branch: 'new', ...change }))
+    const outside = join(place, 'plain')
+    mkdirSync(outside)
+    expect(await refusal({ repository: outside })).toEqual(['invalid'])
+    expect(await refusal({ from: 'nowhere' })).toEqual(['invalid'])
+    expect(await refusal({ from: '--help' })).toEqual(['invalid'])
+    expect(await refusal({ branch: 'orc/run-1/coder' })).toEqual(['invalid'])
+    for (const branch of ['--force', 'a b', 'a..b', ''])
+      expect(await refusal({ branch })).toEqual(['invalid'])
+  })
+})
