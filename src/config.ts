@@ -16,6 +16,7 @@ import { decodeUtf8 } from './document/utf8.ts'
 import { MAX_BYTES, readYaml } from './document/yaml.ts'
 import { AppError } from './model/errors.ts'
 
+export type { GithubConfig } from './config/github.ts'
 export type { Limits } from './config/limits.ts'
 export type { ServiceConfig } from './config/listener.ts'
 export type { ModelConfig } from './config/models.ts'

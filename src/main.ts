@@ -4,11 +4,13 @@ import { join } from 'node:path'
 import { genesisHash } from './audit/chain.ts'
 import { openRedactor, type Redactor } from './audit/redact.ts'
 import { sealWith } from './audit/seal.ts'
-import type { Config, LoadedConfig } from './config.ts'
+import type { Config, GithubConfig, LoadedConfig } from './config.ts'
 import type { AddedCommand } from './engine/handler.ts'
 import { openSwitchboard, type Switchboard } from './engine/open.ts'
 import type { Clock, Log } from './engine/surroundings.ts'
 import { openTokens, type Tokens } from './engine/tokens.ts'
+import type { GitHub } from './github/github.ts'
+import { createOctokit } from './github/octokit/github.ts'
 import { ownCommand } from './main/bin.ts'
 import { type ConfigStatus, watchConfig } from './main/config-watch.ts'
 import { lastPort, rememberPort } from './main/last-port.ts'
@@ -49,6 +51,8 @@ export interface OrchubOptions {
   watch?: boolean
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
+  /** Aborts when it is no longer wanted: agents that are still starting are not waited for then. */
+  gone?: AbortSignal
 }
 
 export interface Orchub {
@@ -96,6 +100,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
         llm: { models, commands: () => toolsOf(switchboard) },
       }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
+      ...(config.github === undefined ? {} : { github: githubOf(config.github, clock) }),
     })
     ending.unshift((agents) => switchboard.close(agents))
     const { promise: stopAsked, resolve: askToStop } = Promise.withResolvers<'end' | 'leave'>()
@@ -117,11 +122,15 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       storePlace: config.store.shown,
       witness: witness.read,
       onStop: askToStop,
+      pages: PAGES,
     })
     ending.unshift(() => service.close())
     const announced = announceService(config.stateFolder, service.url)
     ending.unshift(() => announced.close())
-    await switchboard.begin(service.url)
+    const begun = switchboard.begin(service.url)
+    // Whoever wants it to end does not wait for agents that take long to start; closing it calls them off.
+    await Promise.race([begun, stopAsked, aborted(options.gone)])
+    begun.catch((error: unknown) => log.error({ err: error }, 'the team could not be started'))
     await store.write((tx) =>
       tx.audit({
         type: 'service.started',
@@ -204,6 +213,22 @@ function runtimesOn({
   ]
 }
 
+const GITHUB_TIMEOUT_MS = 15_000
+
+/** Secrets are read with each call and kept nowhere. */
+function githubOf({ app, tokenEnv = '', apiUrl }: GithubConfig, clock: Clock): GitHub {
+  return createOctokit({
+    credentials:
+      app === undefined
+        ? { kind: 'token', token: () => process.env[tokenEnv] }
+        : { kind: 'app', id: app.id, key: () => process.env[app.keyEnv] },
+    apiUrl,
+    timeoutMs: GITHUB_TIMEOUT_MS,
+    userAgent: `orchub/${VERSION}`,
+    now: clock.now,
+  })
+}
+
 /** The same commands as everywhere, as models are offered them. */
 function toolsOf({ registry }: Switchboard): ToolDefinition[] {
   return registry.all().map((definition) => ({
@@ -214,8 +239,10 @@ function toolsOf({ registry }: Switchboard): ToolDefinition[] {
 }
 
 /** The password of the store and the secrets of webhooks are the service's own. */
-function forAgents({ store, webhooks }: Config): NodeJS.ProcessEnv {
+function forAgents({ store, webhooks, github }: Config): NodeJS.ProcessEnv {
   const environment = { ...process.env }
+  // Agents hold no credentials for GitHub: they propose.
+  for (const name of [github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv]) delete environment[name ?? '']
   for (const { urlEnv = '', secretEnv = '' } of webhooks) {
     delete environment[urlEnv]
     delete environment[secretEnv]
@@ -230,7 +257,7 @@ export async function openOffline(
 ): Promise<{ store: Store; tokens: Tokens; close(): Promise<void> }> {
   const redactor = await openRedactor()
   const store = await openStore(config, SYSTEM_CLOCK, redactor, 'not listening: an offline command')
-  return { store, tokens: await openTokens(store), close: () => store.close() }
+  return { store, tokens: await openTokens(store, SYSTEM_CLOCK.now), close: () => store.close() }
 }
 
 /** The lease of a daemon on a shared database; on a file the kernel's lock decides and the lease is a formality. */
@@ -269,6 +296,11 @@ function describeListen(listen: ReturnType<typeof listenOn>): string {
   return listen.port === 0 ? '' : `http://${listen.host}:${listen.port}`
 }
 
+function aborted(signal: AbortSignal | undefined): Promise<unknown> {
+  if (signal?.aborted) return Promise.resolve()
+  return new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true }))
+}
+
 type Ending = (agents: 'end' | 'leave') => Promise<void> | void
 
 function closeOnce(ending: readonly Ending[]): (agents?: 'end' | 'leave') => Promise<void> {
@@ -281,6 +313,9 @@ function closeOnce(ending: readonly Ending[]): (agents?: 'end' | 'leave') => Pro
     return closed
   }
 }
+
+/** Beside the program in the package, in its own workspace in a clone. */
+const PAGES = join(import.meta.dirname, import.meta.url.endsWith('.ts') ? '../web/dist' : 'web')
 
 export const SYSTEM_CLOCK: Clock = {
   now: Date.now,

@@ -65,6 +65,8 @@ function portOf(name: string): SessionPort {
   return {
     said: (utterance) => listener.hear(utterance),
     changed: () => void deliverAll(name),
+    waits() {},
+    isHeld: () => false,
     arrived() {},
     asked: async () => undefined,
     used() {},

@@ -12,7 +12,10 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
       agent.status === agent.session ? agent.status : `${agent.status} (session ${agent.session})`,
       ...(unread === undefined ? [] : [`${unread.get(agent.name) ?? 0} waiting`]),
       plainLine(
-        [agent.program, contextText(agent), agent.current_task, agent.parent && `reports to ${agent.parent}`]
+        [
+          ...[agent.waits_for && `waits: ${agent.waits_for}`, agent.program, contextText(agent)],
+          ...[agent.current_task, agent.parent && `reports to ${agent.parent}`],
+        ]
           .filter(Boolean)
           .join('; '),
       ),

@@ -1,10 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
+import { createClient } from '../client/client.ts'
 import { type Config, defineConfig } from '../config.ts'
 import { type Orchub, openOffline, ownCommand, startOrchub } from '../main.ts'
 import type { AuditEntry } from '../model/audit-entry.ts'
 import { AppError } from '../model/errors.ts'
+import { startDemoPlan } from './demo/plan.ts'
 import { demoTeam, type Stage } from './demo/team.ts'
 import { trafficLine } from './demo/traffic.ts'
 import { isOnPath } from './first-team.ts'
@@ -29,11 +31,23 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
     for (const entry of entries) {
       const line = trafficLine(entry)
       if (line !== undefined) write(line)
-      if (entry.type === 'human.asked') write(answerHint(home, entry))
+      if (entry.type !== 'human.asked') continue
+      write(answerHint(home, entry))
+      // The last thing in the script of the team.
+      startPlan()
     }
   })
+  const client = createClient({ url: orchub.url, token: orchub.operatorToken })
+  const startPlan = once(async () => {
+    write(`${paint('bold', 'Now a plan:')} shell commands as agents, which hand files to each other.`)
+    const file = relative(folder, await startDemoPlan(client, stateFolder))
+    write(`           look: ORC_HOME=${home} ./orc runs | run show run_1 | run ${file} --dry-run`)
+  })
   for (const line of [
-    paint('bold', 'Orchub: three scripted agents at work, no key, no network.'),
+    paint(
+      'bold',
+      'Orchub: three scripted agents at work, then a plan of shell commands. No key, no network.',
+    ),
     '',
     `  API        ${orchub.url}   (token: ${home}/operator.token)`,
     hasTmux
@@ -47,6 +61,16 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
     write(line)
   }
   return orchub
+}
+
+/** Part of the show: what goes wrong there must not end it. */
+function once(work: () => Promise<void>): () => void {
+  let isBegun = false
+  return () => {
+    if (isBegun) return
+    isBegun = true
+    work().catch(() => {})
+  }
 }
 
 /** The agents of a demo that was killed play on in their terminals, and would be found in the middle of their scripts. */

@@ -12,7 +12,9 @@ export const EXIT_CODES = {
   rateLimited: [6, 'too many commands; the message says when to try again'],
   notFound: [7, 'no such agent, recipient, message, request or file'],
   refused: [8, 'the token is missing, invalid, or not permitted to do this'],
-  taskFailed: [9, 'the task that was waited for failed, was cancelled or skipped'],
+  taskFailed: [9, 'the run that was waited for failed; or the task failed, was cancelled or skipped'],
+  runPartial: [10, 'the run that was waited for has ended without those of its agents that were skipped'],
+  runCancelled: [11, 'the run that was waited for was cancelled'],
   interrupted: [130, 'stopped with Ctrl-C'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>
 
@@ -45,6 +47,7 @@ const BY_ERROR: Record<ErrorCode, Exit> = {
   PROGRAM_FAILED: 'error',
   NOT_EXTRACTED: 'error',
   CONFIG_INVALID: 'error',
+  PLAN_INVALID: 'error',
   STORE_LOCKED: 'error',
   STORE_NEWER: 'error',
   STORE_FULL: 'error',

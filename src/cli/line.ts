@@ -26,13 +26,19 @@ export function findPlace(named?: string, env: Env = process.env): Place {
   const configFile = given === undefined ? searchUpwards(process.cwd()) : resolve(given)
   // As stateFolder() in config.ts has it.
   if (env.ORC_HOME) return { ...(configFile && { configFile }), stateFolder: resolve(env.ORC_HOME) }
-  return configFile === undefined ? {} : { configFile, stateFolder: join(dirname(configFile), '.orc') }
+  return configFile === undefined ? {} : { configFile, stateFolder: stateBeside(configFile) }
 }
 
-function searchUpwards(folder: string): string | undefined {
+/** One that `orc run` made for a plan without a team is inside that folder. */
+function stateBeside(configFile: string): string {
+  const folder = dirname(configFile)
+  return folder.endsWith('/.orc') ? folder : join(folder, '.orc')
+}
+
+export function searchUpwards(folder: string): string | undefined {
   for (let here = folder; ; here = dirname(here)) {
-    const file = join(here, 'orc.yaml')
-    if (existsSync(file)) return file
+    const file = ['orc.yaml', '.orc/orc.yaml'].map((name) => join(here, name)).find(existsSync)
+    if (file !== undefined) return file
     if (here === dirname(here)) return undefined
   }
 }

@@ -12,23 +12,32 @@ export function canRedraw(): boolean {
 }
 
 const UP = (lines: number) => (lines === 0 ? '\r' : `\r\x1b[${lines}A`)
+const CLEAR_LINE_END = '\x1b[K'
 const CLEAR_BELOW = '\x1b[J'
 /** While it is drawn, a line that is too long is cut off instead of wrapped: each line is one row. */
 const CUT = '\x1b[?7l'
 const WRAP = '\x1b[?7h'
 
-export function openLive(): Live {
+/** Columns and rows of the terminal, which may have changed since it was last drawn. */
+export function screenSize(): { width: number; height: number } {
+  return { width: process.stdout.columns || 80, height: Math.max(2, process.stdout.rows || 24) }
+}
+
+/** Lines are written over those before and nothing is cleared first, so that nothing flickers; what is as before is not written. */
+export function openLive(tooMany = (count: number) => `… and ${count} more; orc tasks lists them`): Live {
   let drawn = 0
+  let before = ''
   return {
     draw(text) {
-      const rows = Math.max(2, process.stdout.rows || 24)
+      const { height } = screenSize()
       const all = safe(text, 'out').split('\n')
       const shown =
-        all.length < rows
-          ? all
-          : [...all.slice(0, rows - 2), `… and ${all.length - rows + 2} more; orc tasks lists them`]
-      writeSync(1, `${UP(drawn)}${CLEAR_BELOW}${CUT}${shown.join('\n')}\n${WRAP}`)
+        all.length < height ? all : [...all.slice(0, height - 2), tooMany(all.length - height + 2)]
+      const frame = shown.map((line) => `${line}${CLEAR_LINE_END}\n`).join('')
+      if (frame === before) return
+      writeSync(1, `${UP(drawn)}${CUT}${frame}${CLEAR_BELOW}${WRAP}`)
       drawn = shown.length
+      before = frame
     },
   }
 }

@@ -95,7 +95,8 @@ function write(descriptor: number, text: string): void {
       bytes = bytes.subarray(writeSync(descriptor, bytes))
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException
-      if (code === 'EPIPE') throw new OutputClosed()
+      // EIO: the terminal was closed.
+      if (code === 'EPIPE' || code === 'EIO') throw new OutputClosed()
       if (code !== 'EAGAIN') throw error
       // Someone made the pipe non-blocking, and it is full.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5)

@@ -11,7 +11,7 @@ import { watchStopSignal } from './stop-signal.ts'
 import type { Invocation } from './verb.ts'
 
 export interface Running {
-  /** What becomes of the agents when a signal ends the service. */
+  /** What becomes of the agents when a signal ends the service; with the terminal, none of them ends that can go on. */
   agents: 'end' | 'leave'
   /** The last line of the banner. */
   farewell: string
@@ -23,17 +23,18 @@ export async function runService(
   { agents, farewell }: Running,
 ): Promise<number> {
   // Before anything is started, so that what a signal finds half started is ended properly too.
-  const signal = watchStopSignal()
+  const stopping = watchStopSignal()
   const { readTeam, startOrchub } = await import('../main.ts')
   const config = await loadTeam(place, { read: readTeam, onWarnings })
   const port = portOf(option('port'))
   const host = option('host')
   const log = await openLog(option('log-level') ?? 'info')
-  if (signal.came()) return 0
+  if (stopping.signal.aborted) return 0
   const orchub = await startOrchub({
     config,
     log,
     watch: true,
+    gone: stopping.signal,
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   })
@@ -47,10 +48,12 @@ export async function runService(
   }
   const notifying = notifyOn(orchub, flag, config.notify)
   // Whoever started it may have read enough: that is no reason to end.
-  if (!signal.came()) ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
+  if (!stopping.signal.aborted)
+    ifTaken(() => (json ? printJson(facts) : print(banner(config, facts, farewell))))
   const halted = orchub.switchboard.halt.current()
   if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
-  const wanted = await Promise.race([signal.promise.then(() => agents), orchub.stopAsked])
+  const byReason = { asked: agents, hangup: 'leave' } as const
+  const wanted = await Promise.race([stopping.promise.then((reason) => byReason[reason]), orchub.stopAsked])
   notifying?.close()
   await orchub.close(wanted)
   return 0

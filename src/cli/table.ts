@@ -20,9 +20,25 @@ export function table(
 }
 
 /** Good enough for names and titles: one place for each character, two for wide ones. */
-function width(text: string): number {
+export function width(text: string): number {
   let sum = 0
-  for (const character of text.normalize('NFC'))
-    sum += /[\u1100-\u115f\u2e80-\uffdc]|\p{Emoji_Presentation}/u.test(character) ? 2 : 1
+  for (const character of text.normalize('NFC')) sum += placesOf(character)
   return sum
+}
+
+function placesOf(character: string): number {
+  return /[\u1100-\u115f\u2e80-\uffdc]|\p{Emoji_Presentation}/u.test(character) ? 2 : 1
+}
+
+/** As much of a line as fits, and a mark where something is missing. */
+export function clip(text: string, most: number): string {
+  if (width(text) <= most) return text
+  let kept = ''
+  let used = 1
+  for (const character of text.normalize('NFC')) {
+    used += placesOf(character)
+    if (used > most) break
+    kept += character
+  }
+  return most < 1 ? '' : `${kept}…`
 }

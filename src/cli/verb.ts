@@ -19,7 +19,7 @@ export interface Argument {
   choices?: readonly string[]
 }
 
-export const GROUPS = ['Run', 'Talk', 'People', 'Look', 'Rules', 'Tools', 'For programs'] as const
+export const GROUPS = ['Run', 'Plans', 'Talk', 'People', 'Look', 'Rules', 'Tools', 'For programs'] as const
 export type Group = (typeof GROUPS)[number]
 
 /** One verb of the command line that is not a command type. Its help and its completion are read off this. */

@@ -6,6 +6,7 @@ import type {
   MailAnswer,
   QueryOf,
   ReceiptAnswer,
+  RunEvent,
   TaskEvent,
 } from '../service/contract.ts'
 import { backoff, persist, wait } from './backoff.ts'
@@ -74,6 +75,13 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
   const post = <Answer>(path: string, body: unknown) =>
     ask<Answer>({ method: 'POST', path, headers: JSON_BODY, body: JSON.stringify(body) })
 
+  /** For answers that are not JSON. */
+  async function text(path: string, query?: object): Promise<string> {
+    const answer = await transport.ask({ method: 'GET', path, ...(query === undefined ? {} : { query }) })
+    if (answer.status !== 200) throw refusal(answer.status, answer.text)
+    return answer.text
+  }
+
   /** Sent again only with a key, under which it acts once however often it arrives. */
   async function say<Answer>(
     type: Record<string, string>,
@@ -137,6 +145,13 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     command({ type: 'acknowledge', ids: [...ids], ...(agent === undefined ? {} : { agent }) })
 
   return {
+    /** A link that signs a browser in, once. */
+    mintLogin: () => post<AnswerOf<'mintLogin'>>('/api/v1/logins', {}),
+    /** For the page itself: trades the code of such a link for a session. */
+    openSession: (code: string) => post<AnswerOf<'openSession'>>('/api/v1/sessions', { code }),
+    closeSession: () => ask<AnswerOf<'closeSession'>>({ method: 'DELETE', path: '/api/v1/session' }),
+    me: () => get<AnswerOf<'me'>>('/api/v1/me'),
+
     health: () => get<AnswerOf<'health'>>('/healthz'),
 
     command,
@@ -151,6 +166,26 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     /** What an agent shows in its terminal. */
     terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
       get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
+    /** What an agent's terminal shows, as it changes; over broken connections it begins again with every row. */
+    terminalEvents(agent: string, { signal }: Following = {}): AsyncGenerator<AnswerOf<'terminalEvents'>> {
+      const path = `/api/v1/agents/${encodeURIComponent(agent)}/terminal/events`
+      return persist(
+        (alive) => readStream<AnswerOf<'terminalEvents'>>(path, { last: undefined }, signal, alive),
+        signal,
+      )
+    },
+    takeTerminal: (agent: string) =>
+      post<AnswerOf<'takeTerminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/take-over`, {}),
+    releaseTerminal: (agent: string) =>
+      ask<AnswerOf<'releaseTerminal'>>({
+        method: 'DELETE',
+        path: `/api/v1/agents/${encodeURIComponent(agent)}/terminal/take-over`,
+      }),
+    typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
+      post<AnswerOf<'typeKeys'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/keys`, body),
+    figures: (query: QueryOf<'figures'> = {}) => get<AnswerOf<'figures'>>('/api/v1/figures', query),
+    rulesMatrix: (query: QueryOf<'rulesMatrix'> = {}) =>
+      get<AnswerOf<'rulesMatrix'>>('/api/v1/rules/matrix', query),
     /** Stops the service, and with it the agents unless they are left running. */
     stop: (agents: 'end' | 'leave') => post<AnswerOf<'stop'>>('/api/v1/stop', { agents }),
     /** Stops everything at once; `go` lets it go on. */
@@ -204,6 +239,49 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }
     },
 
+    /** Carries out a plan; runEvents tells how it goes. Under its key it is started once, however often it is sent. */
+    startRun: (
+      run: BodyOf<'startRun'>,
+      { idempotencyKey = newIdempotencyKey(), signal }: CommandOptions = {},
+    ) =>
+      again(signal, () =>
+        ask<AnswerOf<'startRun'>>({
+          method: 'POST',
+          path: '/api/v1/runs',
+          headers: { ...JSON_BODY, 'idempotency-key': idempotencyKey },
+          body: JSON.stringify(run),
+          signal,
+        }),
+      ),
+    runs: (query: QueryOf<'runs'> = {}) => get<AnswerOf<'runs'>>('/api/v1/runs', query),
+    run: (id: string) => get<AnswerOf<'run'>>(runPath(id)),
+    resumeRun: (id: string, body: BodyOf<'resumeRun'> = {}) =>
+      post<AnswerOf<'resumeRun'>>(`${runPath(id)}/resume`, body),
+    cancelRun: (id: string, body: BodyOf<'cancelRun'> = {}) =>
+      post<AnswerOf<'cancelRun'>>(`${runPath(id)}/cancel`, body),
+    /** What happens in a run until it ends, without a gap over broken connections. */
+    async *runEvents(
+      id: string,
+      {
+        after,
+        round = 'last',
+        signal,
+        reconnect = true,
+      }: QueryOf<'runEvents'> & Following & { reconnect?: boolean } = {},
+    ): AsyncGenerator<RunEvent> {
+      const path = `${runPath(id)}/events?round=${round}`
+      const place = { last: after === undefined ? undefined : String(after) }
+      const read = (alive: () => void) => readStream<RunEvent>(path, place, signal, alive)
+      for await (const event of reconnect ? persist(read, signal) : read(() => {})) {
+        yield event
+        if (event.type === 'end') return
+      }
+    },
+    /** What a run came to: Markdown, or one HTML page. */
+    runReport: (id: string, query: QueryOf<'runReport'> = {}) => text(`${runPath(id)}/report`, query),
+    /** A model proposes a plan; nothing is started. */
+    proposePlan: (body: BodyOf<'proposePlan'>) => post<AnswerOf<'proposePlan'>>('/api/v1/plans', body),
+
     humanRequests: (query: QueryOf<'humanRequests'> = {}) =>
       get<AnswerOf<'humanRequests'>>('/api/v1/human-requests', query),
     humanRequest: (id: string) =>
@@ -221,10 +299,23 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }
     },
     verifyAudit: () => get<AnswerOf<'auditVerify'>>('/api/v1/audit/verify'),
-    /** The audit as it grows, without a gap over broken connections. Ends with the signal. */
-    events({ after, signal }: QueryOf<'events'> & Following = {}): AsyncGenerator<AuditEntryAnswer> {
+    /** The audit as it grows, without a gap over broken connections; `onLink` is told of those. Ends with the signal. */
+    events({
+      after,
+      signal,
+      onLink,
+    }: QueryOf<'events'> & Following & { onLink?: (isUp: boolean) => void } = {}): AsyncGenerator<AuditEntryAnswer> {
       const place = { last: after === undefined ? undefined : String(after) }
-      return persist((alive) => readStream<AuditEntryAnswer>('/api/v1/events', place, signal, alive), signal)
+      return persist(async function* (alive) {
+        try {
+          yield* readStream<AuditEntryAnswer>('/api/v1/events', place, signal, () => {
+            alive()
+            onLink?.(true)
+          })
+        } finally {
+          onLink?.(false)
+        }
+      }, signal)
     },
 
     /** Gives a JSON value back: how long the way is, without anything done at its end. */
@@ -237,14 +328,12 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
         method: 'DELETE',
         path: `/api/v1/tokens/${encodeURIComponent(which)}`,
       }),
-    async metrics(): Promise<string> {
-      const { status, text } = await transport.ask({ method: 'GET', path: '/metrics' })
-      if (status !== 200) throw refusal(status, text)
-      return text
-    },
+    metrics: () => text('/metrics'),
     openapi: () => get<AnswerOf<'openapi'>>('/openapi.json'),
   }
 }
+
+const runPath = (id: string) => `/api/v1/runs/${encodeURIComponent(id)}`
 
 const JSON_BODY = { 'content-type': 'application/json' }
 const TEXT_BODY = { 'content-type': 'text/plain; charset=utf-8' }

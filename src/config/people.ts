@@ -28,9 +28,23 @@ export function resolvePeople(input: ConfigInput, report: Report): Person[] {
     } else if (other !== undefined) {
       report(['people', name], `"${name}" would be taken for ${other}`, 'Rename one of them.', 'key')
     } else taken.set(folded, `the person ${name}`)
-    people.push({ name, role: written?.role ?? 'operator' })
+    people.push({
+      name,
+      role: written?.role ?? 'operator',
+      ...(written?.github === undefined ? {} : { github: written.github }),
+    })
   }
+  checkLogins(people, report)
   return people
+}
+
+/** What somebody approves on GitHub must be one person's word. */
+function checkLogins(people: readonly Person[], report: Report) {
+  for (const [index, { name, github }] of people.entries()) {
+    const twin = people.slice(0, index).find((one) => one.github?.toLowerCase() === github?.toLowerCase())
+    if (github === undefined || twin === undefined) continue
+    report(['people', name, 'github'], `${twin.name} has the login "${github}" already`, 'One login, one person.')
+  }
 }
 
 /** Who decides where something is asked, and how many: by the path of the rule or permission that asks. */
@@ -59,7 +73,7 @@ export function resolveApprovals(
   return approvals
 }
 
-function resolveApproval(
+export function resolveApproval(
   { approvers, quorum = 1 }: WrittenApproval,
   path: Path,
   people: readonly Person[],

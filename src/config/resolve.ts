@@ -5,15 +5,17 @@ import type { Locate, Report } from '../document/problem.ts'
 import type { Person } from '../model/person.ts'
 import { PROGRAMS, type ProgramName } from '../model/program.ts'
 import type { AgentPolicy, Approval, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
+import { type GithubConfig, resolveGithub } from './github.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
 import { checkModelsOfAgents, type ModelConfig, resolveModels } from './models.ts'
-import { resolveApprovals, resolvePeople } from './people.ts'
+import { resolveApproval, resolveApprovals, resolvePeople } from './people.ts'
 import { type Prices, resolvePrices } from './prices.ts'
 import type { ConfigInput, RuntimeName } from './schema.ts'
 import { type Env, folderOf, stateFolder } from './state-folder.ts'
 import { resolveStore, type StoreConfig } from './store-url.ts'
+import { type RunsConfig, resolveRuns } from './runs.ts'
 import { resolveTasks, type TasksConfig } from './tasks.ts'
 import { checkParents, type Roster, readRoster } from './team.ts'
 import { resolveWebhooks, type WebhookConfig } from './webhooks.ts'
@@ -49,7 +51,10 @@ export interface Config extends Policy {
   /** By the name that orc.yaml gives them. */
   readonly models: Readonly<Record<string, ModelConfig>>
   readonly tasks: TasksConfig
+  readonly runs: RunsConfig
   readonly webhooks: readonly WebhookConfig[]
+  /** Undefined: no webhooks of GitHub are taken. */
+  readonly github?: GithubConfig
   /** On the terminal of `orc up`, when a person is asked. */
   readonly notify: 'off' | 'bell' | 'desktop'
   readonly tmux: TmuxConfig
@@ -90,13 +95,26 @@ export function resolveConfig(input: ConfigInput, origin: Origin): Config {
     prices: resolvePrices(input, warn),
     models,
     tasks: resolveTasks(input.tasks ?? {}, models, roster.names, report),
+    runs: resolveRuns(input.runs ?? {}, models, report),
     webhooks: resolveWebhooks(input.webhooks ?? {}, report, warn),
+    ...githubOf(input, people, report, warn),
     notify: input.notify === false ? 'off' : (input.notify ?? 'desktop'),
     tmux: resolveTmux(input.tmux ?? {}, places.stateFolder),
     service: resolveService(input.service ?? {}, places.folder, report, warn),
     store: resolveStore(input.store?.url, places, report, warn),
     lines: decidingLines(input, locate),
   }
+}
+
+function githubOf(
+  input: ConfigInput,
+  people: readonly Person[],
+  report: Report,
+  warn: Report,
+): Pick<Config, 'github'> {
+  const { approvers } = resolveApproval({ approvers: input.github?.approvers }, ['github'], people, report)
+  const github = resolveGithub(input.github, approvers, report, warn)
+  return github === undefined ? {} : { github }
 }
 
 function resolveAgents(

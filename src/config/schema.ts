@@ -4,6 +4,7 @@ import { AGENT_NAME } from '../model/agent.ts'
 import { ROLES } from '../model/person.ts'
 import { PROGRAMS } from '../model/program.ts'
 import { ACTIONS, type Action, PRESETS, VERDICTS } from '../model/rule.ts'
+import { GithubLogin, GithubSchema } from './github.ts'
 import { ModelSchema } from './models.ts'
 import { WebhookSchema } from './webhooks.ts'
 
@@ -186,6 +187,7 @@ const PersonSchema = z
       .describe(
         'operator (the default): may do everything, but give out tokens of people. viewer: may read what the operator reads, and change nothing. moderator: that, and decide on requests for moderation.',
       ),
+    github: GithubLogin,
   })
   .nullable()
   .describe('One person. Nothing in it is required.')
@@ -251,6 +253,15 @@ const PriceSchema = z
     cache_write: money.optional().describe('Per million tokens written to the cache. Default: as input.'),
   })
   .describe('What a model costs, per million tokens.')
+
+const RunsSchema = z
+  .strictObject({
+    planner: z
+      .union([off, name])
+      .optional()
+      .describe('A name from "models": it proposes plans for `orc plan GOAL`. Default: off.'),
+  })
+  .nullish()
 
 const TasksSchema = z
   .strictObject({
@@ -392,12 +403,16 @@ export const ConfigSchema = z
         'Language models that the service may call, by a name of your choice: { fast: { provider: anthropic, model: NAME } }. Keys come from the environment only.',
       ),
     tasks: TasksSchema.describe('What is delegated: how long, how often, how deep, and how it is checked.'),
+    runs: RunsSchema.describe('Plans and runs.'),
     webhooks: z
       .record(name, WebhookSchema)
       .nullish()
       .describe(
         'Where events are posted, for chat tools, by a name of your choice: { chat: { url: "https://…", events: [human.asked], secret_env: NAME } }.',
       ),
+    github: GithubSchema.describe(
+      'A team of agents for repositories on GitHub: { secret_env: NAME, token_env: NAME }. See docs/github.md.',
+    ),
     notify: z
       .union([off, z.enum(['bell', 'desktop'])])
       .optional()

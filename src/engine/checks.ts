@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { CheckResult, Findings } from '../model/task.ts'
+import type { Ran } from './check-process.ts'
 
 export interface Check {
   name: string
@@ -29,6 +30,16 @@ export function findCheck({ tasks }: Config, check: string): Check | undefined {
 /** How long all of them may take, one after the other. */
 export function longestRun(config: Config, checks: readonly string[]): number {
   return checks.reduce((sum, check) => sum + (findCheck(config, check)?.timeoutMs ?? 0), 0)
+}
+
+/** Of a check that passed, as much as shows what it did. */
+const PASSED_OUTPUT = 1000
+
+export function resultOf(name: string, { exitCode, output, stopped, ms }: Ran): CheckResult {
+  const passed = stopped === undefined && exitCode === 0
+  const why = stopped ?? `exit code ${exitCode ?? 'unknown: a signal ended it'}`
+  const shown = passed && output.length > PASSED_OUTPUT ? `…${output.slice(-PASSED_OUTPUT)}` : output
+  return { name, passed, exitCode, why, output: shown.toWellFormed(), ms }
 }
 
 /** For the worker, the judge and people. */

@@ -11,6 +11,7 @@ import type { Halt } from './halt.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
+import type { Runs } from './runs.ts'
 import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -29,6 +30,7 @@ export interface Switch {
   readonly timers: Timers
   readonly sessions: Sessions
   readonly tasks: Tasks
+  readonly runs: Runs
   /** Whether everything is halted: for whoever would act. */
   readonly standstill: Standstill
   /** Stops everything, and lets it go on. */

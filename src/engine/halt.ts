@@ -3,6 +3,7 @@ import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../s
 import type { Store, Tx } from '../store/store.ts'
 import type { Mailroom } from './mailroom.ts'
 import { post } from './post.ts'
+import type { Runs } from './runs.ts'
 import type { Halting, Interrupted, Sessions } from './sessions.ts'
 import { describeHalt, type Halted, type Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -48,6 +49,7 @@ export interface HaltOptions {
   mailroom: Mailroom
   sessions: Sessions
   tasks: Tasks
+  runs: Pick<Runs, 'halt' | 'goOn'>
   team(): Team
 }
 
@@ -55,7 +57,7 @@ export interface HaltOptions {
 const PATIENCE_MS = 5000
 
 export function createHalt(options: HaltOptions): Halt {
-  const { store, clock, log, standstill, timers, mailroom, sessions, tasks, team } = options
+  const { store, clock, log, standstill, timers, mailroom, sessions, tasks, runs, team } = options
   /** Interrupted, or refused something: they must hear when it is over. */
   let disturbed = new Set<string>()
   let stored: Promise<void> = Promise.resolve()
@@ -82,6 +84,7 @@ export function createHalt(options: HaltOptions): Halt {
     disturbed = new Set()
     isStored = false
     tasks.halt()
+    runs.halt()
   }
 
   async function keep() {
@@ -161,6 +164,7 @@ export function createHalt(options: HaltOptions): Halt {
     timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
     // Before deliveries flow: what ordered an interrupt must not hit the turn that begins now.
     tasks.goOn()
+    runs.goOn(Math.max(0, clock.now() - before.at))
     sessions.goOn()
     mailroom.goOn()
   }

@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts'
+import type { GitHub } from '../github/github.ts'
 import { asAppError } from '../model/errors.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import { createRegistry, type Registry } from '../model/registry.ts'
@@ -10,6 +11,8 @@ import { createAnswerCheck } from './answers.ts'
 import { type Asks, createAsks } from './asks.ts'
 import type { Switch } from './context.ts'
 import { createConversations } from './conversations.ts'
+import { createGithubTeam, type GithubTeam } from './github.ts'
+import { githubAction } from './github/command.ts'
 import { createHalt } from './halt.ts'
 import { createHandle, type Handle } from './handle.ts'
 import type { AddedCommand } from './handler.ts'
@@ -18,7 +21,10 @@ import { createListener } from './listener.ts'
 import { createMailroom } from './mailroom.ts'
 import { createMeter } from './meter.ts'
 import { createPermissionDesk } from './permissions.ts'
+import { createPlanner, type Planner } from './planner.ts'
 import { renderPrompt } from './prompt.ts'
+import { createRuns, type Runs } from './runs.ts'
+import { createGuests } from './runs/guests.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createStandstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -46,6 +52,8 @@ export interface SwitchboardOptions {
   environment?: Readonly<NodeJS.ProcessEnv>
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
+  /** What the team for repositories acts through, where orc.yaml has one. */
+  github?: GitHub
 }
 
 /** The whole core: one door, and what stands around it. */
@@ -56,7 +64,10 @@ export interface Switchboard extends Switch {
   readonly tokens: Tokens
   readonly verdicts: Verdicts
   readonly webhooks: Webhooks
+  /** Where orc.yaml says `github`. */
+  readonly github: GithubTeam | undefined
   readonly asks: Asks
+  readonly planner: Planner
   readonly registry: Registry
   /** Whether a command of this type changes nothing. */
   looksOnly(type: string): boolean
@@ -74,17 +85,26 @@ export type OnHandled = (type: string, receipt: Receipt, milliseconds: number) =
 
 export async function openSwitchboard(options: SwitchboardOptions): Promise<Switchboard> {
   const { store, clock, log } = options
-  const added = options.commands ?? []
+  const added = [...(options.commands ?? []), ...(options.github === undefined ? [] : [githubAction])]
   const registry = createRegistry(added.map((one) => one.definition))
   const handlers = handlerTable(added)
-  let team: Team = createTeam(options.config)
+  let configured = options.config
+  const guests = createGuests({
+    async changed() {
+      team = createTeam(guests.among(configured))
+      await sessions.follow()
+    },
+    stop: (agent) => sessions.stop(agent),
+  })
+  let team: Team = createTeam(configured)
+  let closed = false
 
   const conversations = createConversations()
   const standstill = createStandstill()
   const isHalted = () => standstill.halted() !== undefined
   const timers = createTimers(store, clock, log, isHalted)
   const mailroom = createMailroom(store, timers, conversations, clock, isHalted)
-  const tokens = await openTokens(store)
+  const tokens = await openTokens(store, clock.now)
   const permissions = createPermissionDesk({ store, timers, redact: options.redact, after: clock.after })
   const meter = createMeter({
     store,
@@ -134,8 +154,15 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     act: (agent, said, idempotencyKey) =>
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
+  const runs: Runs = createRuns({
+    ...{ store, timers, clock, log, standstill, tasks, meter, guests },
+    redact: options.redact,
+    models: options.models,
+    environment: options.environment ?? process.env,
+    team: () => team,
+  })
   const halt = createHalt({
-    ...{ store, clock, log, standstill, timers, mailroom, sessions, tasks },
+    ...{ store, clock, log, standstill, timers, mailroom, sessions, tasks, runs },
     team: () => team,
   })
   const parts: Switch = {
@@ -149,6 +176,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     timers,
     sessions,
     tasks,
+    runs,
     decide: async (tx, person, id, verdict) =>
       (await verdicts.whyNot(tx, person, id, verdict)) ?? (await verdicts.decideIn(tx, person, id, verdict)),
     whyNoAnswer: (person, id, verdict) => verdicts.whyNoAnswer(person, id, verdict),
@@ -187,7 +215,14 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     ...(options.webhookTimeoutMs === undefined ? {} : { timeoutMs: options.webhookTimeoutMs }),
   })
 
+  const github =
+    options.github === undefined
+      ? undefined
+      : createGithubTeam({ parts, verdicts, github: options.github, env: options.env ?? process.env })
+
   await halt.open()
+  await runs.open()
+  team = createTeam(guests.among(configured))
   await sessions.open()
   await meter.open()
   await timers.start()
@@ -199,7 +234,9 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     tokens,
     verdicts,
     webhooks,
+    github,
     asks,
+    planner: createPlanner({ models: options.models, meter, team: () => team }),
     looksOnly: (type) => handlers[type]?.looksOnly === true,
     prompt(agent) {
       const name = team.resolve(agent)
@@ -208,16 +245,21 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
     async begin(url) {
       await webhooks.begin()
       await sessions.begin(url)
-      await tasks.begin()
+      if (!closed) await tasks.begin()
+      if (!closed) await github?.begin()
     },
     async reload(config) {
-      team = createTeam(config)
+      configured = config
+      team = createTeam(guests.among(config))
       await sessions.follow()
       await webhooks.follow()
     },
     async close(how = 'end') {
+      closed = true
       timers.stop()
       asks.close()
+      await github?.close()
+      await runs.close(how)
       await tasks.close()
       await sessions.close(how)
       await webhooks.close()

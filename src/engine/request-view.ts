@@ -44,6 +44,7 @@ const OF_TASK: Partial<Record<QuestionKind, readonly HumanDecision[]>> = {
 export function decisionsOn(row: Pick<HumanRequestRow, 'purpose' | 'form'>): readonly HumanDecision[] {
   switch (row.purpose) {
     case 'question':
+    case 'run':
       return ['answer']
     case 'notice':
       return ['approve']

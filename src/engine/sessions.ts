@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import type { AgentConfig } from '../config.ts'
 import { ORCHESTRATOR, type SessionState } from '../model/agent.ts'
 import type { Action, SaidCommand } from '../model/command.ts'
-import { AppError, asAppError } from '../model/errors.ts'
+import { AppError, asAppError, reasonOf } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
+import { within } from '../runtimes/clock.ts'
+import { NOT_IDLE } from '../runtimes/guard.ts'
 import type {
   AgentStart,
   CommandAnswer,
@@ -25,7 +27,7 @@ import {
   setWanted,
 } from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
-import { type Attendant, createAttendant, reasonOf } from './attendant.ts'
+import { type Attendant, createAttendant } from './attendant.ts'
 import { type Answer, handedOutBy, type Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
@@ -61,6 +63,8 @@ export interface Sessions {
   session(agent: string): Session | undefined
   /** When its current turn began, or its last one. */
   turnBegan(agent: string): number | undefined
+  /** What a message that is queued for it waits for. Undefined for an agent that asks for its messages itself. */
+  waitsFor(agent: string): string | undefined
   /** Brings the team's rows up to date. */
   open(): Promise<void>
   /** Starts what starts by itself, and what ran when the service ended. The address is for the agents. */
@@ -120,6 +124,8 @@ interface Running {
   readonly started: Promise<Session | undefined>
   /** All that its start does is done. */
   readonly settled: Promise<void>
+  /** Calls its start off; of no effect on one that is there. */
+  readonly gone: AbortController
 }
 
 /** As it is stored: whose notes they are, and the notes. */
@@ -129,7 +135,7 @@ interface Kept {
 }
 
 const NONCE_BYTES = 9
-/** How long the end of the service waits for an agent that is just being started. */
+/** How long an end waits for a start that was called off, or that the service leaves behind. */
 const STARTING_MS = 10_000
 
 export function createSessions(options: SessionsOptions): Sessions {
@@ -163,7 +169,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     }
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
-    const entry: Running = { started: promise, settled }
+    const gone = new AbortController()
+    const entry: Running = { started: promise, settled, gone }
     // Before the first await, or two requests at once would start it twice.
     running.set(name, entry)
     try {
@@ -178,6 +185,8 @@ export function createSessions(options: SessionsOptions): Sessions {
         'initializing',
         row.kept === null ? 'a new conversation begins' : 'its session is taken up',
       )
+      const kept = await keptFor(runtime, row)
+      gone.signal.throwIfAborted()
       const session = await startOrFind(
         runtime,
         {
@@ -187,9 +196,13 @@ export function createSessions(options: SessionsOptions): Sessions {
           prompt: options.prompt(name, row.nonce),
           cwd: config.folder,
           folder: join(team().config.stateFolder, 'agents', name),
-          kept: await keptFor(runtime, row),
+          kept,
           nonce: row.nonce,
-          credentials: () => issueToken(name),
+          gone: gone.signal,
+          async credentials() {
+            gone.signal.throwIfAborted()
+            return await issueToken(name)
+          },
           command: (said, key) => act(name, said, key),
         },
         attendant.port,
@@ -209,6 +222,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)
       entry.attendant?.dismiss()
+      if (gone.signal.aborted) return await endHalfStarted(name)
       log.error({ agent: name, err: error }, 'the agent could not be started')
       await record(name, 'error', `could not be started: ${explained(error)}`)
       await options.watch.unreachable(name, `it could not be started: ${explained(error)}`)
@@ -229,7 +243,27 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** It was stopped while it started, or the service ends. */
   async function endUnwanted(name: string, session: Session) {
     await (leaving === 'leave' ? session.leave() : session.stop())
-    if (!running.has(name)) await record(name, 'exited', 'it was stopped while it started')
+    await recordUnwanted(name)
+  }
+
+  /** What it kept before it started anything finds all that it has started. */
+  async function endHalfStarted(name: string) {
+    // The next start clears away what it finds, and what it keeps is its own.
+    if (running.has(name)) return
+    try {
+      const row = await readSession(store, name)
+      if (row?.kept != null) await endKept(name, row.kept)
+      await recordUnwanted(name)
+    } catch (error) {
+      log.error({ agent: name, err: error }, 'a start that was called off did not end well')
+    }
+  }
+
+  async function recordUnwanted(name: string) {
+    if (running.has(name)) return
+    const why = 'it was stopped while it started'
+    await record(name, 'exited', why)
+    if (!leaving) await options.watch.exited(name, why)
   }
 
   function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
@@ -290,12 +324,18 @@ export function createSessions(options: SessionsOptions): Sessions {
   }
 
   async function discard(name: string, kept: string) {
+    if (await endKept(name, kept)) await store.write((tx) => forgetKept(tx, name))
+  }
+
+  /** Its conversation can still be taken up. Says whether nothing of it runs any more. */
+  async function endKept(name: string, kept: string): Promise<boolean> {
     const { runtime: keeper, value } = JSON.parse(kept) as Kept
     try {
       await runtimes.get(keeper)?.discard?.(value)
-      await store.write((tx) => forgetKept(tx, name))
+      return true
     } catch (error) {
       log.error({ agent: name, err: error }, 'what an earlier session left running could not be ended')
+      return false
     }
   }
 
@@ -340,7 +380,9 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** The next start waits for it, and for what is to be done before that. */
   async function end(name: string, entry: Running, then?: () => Promise<void>) {
     running.delete(name)
-    const ended = Promise.all([ending.get(name), endSession(name, entry), entry.settled]).then(then)
+    entry.gone.abort(new Error('it was stopped'))
+    const settled = within(options.clock, STARTING_MS, entry.settled)
+    const ended = Promise.all([ending.get(name), endSession(name, entry), settled]).then(then)
     const quietly = ended.catch(() => {})
     ending.set(name, quietly)
     await ended
@@ -470,6 +512,15 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
     session: (name) => running.get(name)?.attendant?.session(),
     turnBegan: (name) => running.get(name)?.attendant?.turnBegan(),
+    waitsFor(name) {
+      if (runtimeOf(name) === undefined) return undefined
+      if (options.isHalted()) return 'everything is stopped'
+      if (paused.has(name)) return NOT_IDLE.paused
+      const entry = running.get(name)
+      if (entry === undefined) return 'it is not running'
+      const state = entry.attendant?.session()?.state ?? 'initializing'
+      return state === 'idle' ? entry.attendant?.waitsFor() : NOT_IDLE[state]
+    },
     async follow() {
       await registerAll()
       for (const [name, entry] of running) if (agentConfig(name) === undefined) await end(name, entry)
@@ -499,18 +550,17 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
     async close(how) {
       leaving = how
-      const ending = [...running.values()].map(async ({ attendant, settled }) => {
+      const ending = [...running.values()].map(async ({ attendant, settled, gone }) => {
+        // One that is left behind is found again, however far it has come.
+        if (how === 'end') gone.abort(new Error('the service ends'))
         try {
           await (how === 'leave' ? attendant?.session()?.leave() : attendant?.session()?.stop())
         } catch (error) {
           log.error({ err: error }, 'a session did not end well')
         }
         attendant?.dismiss()
-        // One that is still starting ends itself when it is there; one that never gets there holds nobody up.
-        await Promise.race([
-          settled,
-          new Promise<void>((resolve) => options.clock.after(STARTING_MS, resolve)),
-        ])
+        // One that never gets there holds nobody up.
+        await within(options.clock, STARTING_MS, settled)
       })
       await Promise.all(ending)
       closing = true

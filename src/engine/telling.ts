@@ -23,7 +23,11 @@ export interface Outcome {
 /** Every verdict wakes the asker, a refusal and an expiry too (C9). */
 export function createTelling(parts: Switch) {
   /** Looked up before the verdict takes effect: afterwards the task no longer waits for it, or has ended. */
-  function about(tx: Tx, row: HumanRequestRow) {
+  async function about(tx: Tx, row: HumanRequestRow) {
+    if (row.purpose === 'run') {
+      const { run, node } = JSON.parse(row.context) as { run: string; node: string }
+      return { run_id: run, node }
+    }
     return taskOfRequest(tx, { ...row, id: formatId('req', row.id) })
   }
 

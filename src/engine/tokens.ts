@@ -15,16 +15,29 @@ import {
 /** Who may speak: a token names an agent, a person or the operator. Only its hash is kept, and a revoked one is dead at once. */
 export interface Tokens {
   authenticate(token: string): Principal | undefined
+  /** When a session in a browser ends by itself; undefined for every other token. */
+  endsAt(token: string): number | undefined
+  /** A token for a browser, with the rights of that person or the operator, which ends by itself. */
+  mintSession(holder: Principal, lastsMs: number): Promise<{ id: string; token: string; endsAt: number }>
   /** For an agent, or the operator. `by` is for the audit. */
   mint(agent: string | null, by?: string): Promise<{ id: string; token: string }>
   mintForPerson(person: string, by?: string): Promise<{ id: string; token: string }>
   /** By token id, or all of an agent or person. Gives how many there were. */
   revoke(which: string, by?: string): Promise<number>
-  list(): Promise<{ id: string; agent: string; kind: Principal['kind']; created_at: string }[]>
+  list(): Promise<TokenEntry[]>
   /** Whose token it is, valid or not. */
   holder(id: string): Promise<Principal | undefined>
   /** Makes a token that the operator already holds in a file valid, such as after the store was replaced; false if it was revoked. */
   adoptOperator(token: string): Promise<boolean>
+}
+
+export interface TokenEntry {
+  id: string
+  agent: string
+  kind: Principal['kind']
+  created_at: string
+  /** Of a session in a browser. */
+  expires_at?: string
 }
 
 /** Long enough that guessing is hopeless, so that a plain hash is enough at rest. */
@@ -35,26 +48,51 @@ export function newToken(): string {
   return `orct_${randomBytes(TOKEN_BYTES).toString('base64url')}`
 }
 
-export async function openTokens(store: Store): Promise<Tokens> {
-  const principals = new Map<string, Principal>()
-  /** Saves a hash for each request; holds valid tokens only, and is forgotten at every revocation. */
-  const seen = new Map<string, Principal>()
-  for (const row of await readTokens(store)) principals.set(row.hash, principalOf(row, row.id))
+interface Valid {
+  readonly principal: Principal
+  readonly endsAt: number
+}
 
-  async function add(token: string, holder: TokenHolder, by: string = OPERATOR): Promise<string> {
+export async function openTokens(store: Store, now: () => number): Promise<Tokens> {
+  const known = new Map<string, Valid>()
+  /** Saves a hash for each request; holds tokens that were valid, and is forgotten at every revocation. */
+  const seen = new Map<string, Valid>()
+  for (const row of await readTokens(store, now())) known.set(row.hash, validOf(row, row.id, row.expires_at))
+
+  function find(token: string): Valid | undefined {
+    const found = seen.get(token) ?? (TOKEN.test(token) ? known.get(hash('sha256', token)) : undefined)
+    if (found === undefined || found.endsAt <= now()) return undefined
+    seen.set(token, found)
+    return found
+  }
+
+  async function add(
+    token: string,
+    holder: TokenHolder,
+    by: string = OPERATOR,
+    endsAt: number | null = null,
+  ): Promise<string> {
     const tokenHash = hash('sha256', token)
     const key = await store.write(async (tx) => {
-      const id = await insertToken(tx, holder, tokenHash)
+      const id = await insertToken(tx, holder, tokenHash, endsAt)
       const name = nameOf(holder)
+      const whose = name === OPERATOR ? 'the operator' : name
       tx.audit({
         type: 'token.minted',
         class: 'private',
         actor: by,
         subject: name,
-        text: `a token for ${name === OPERATOR ? 'the operator' : name} was made`,
-        data: { token_id: formatId('tok', id), kind: principalOf(holder, id).kind },
+        text:
+          endsAt === null
+            ? `a token for ${whose} was made`
+            : `a browser was signed in to the control room as ${whose}`,
+        data: {
+          token_id: formatId('tok', id),
+          kind: principalOf(holder, id).kind,
+          ...(endsAt === null ? {} : { expires_at: new Date(endsAt).toISOString() }),
+        },
       })
-      tx.afterCommit(() => principals.set(tokenHash, principalOf(holder, id)))
+      tx.afterCommit(() => known.set(tokenHash, validOf(holder, id, endsAt)))
       return id
     })
     return formatId('tok', key)
@@ -66,12 +104,17 @@ export async function openTokens(store: Store): Promise<Tokens> {
   }
 
   return {
-    authenticate(token) {
-      const known = seen.get(token)
-      if (known !== undefined) return known
-      const principal = TOKEN.test(token) ? principals.get(hash('sha256', token)) : undefined
-      if (principal !== undefined) seen.set(token, principal)
-      return principal
+    authenticate: (token) => find(token)?.principal,
+    endsAt(token) {
+      const endsAt = find(token)?.endsAt
+      return endsAt === Number.POSITIVE_INFINITY ? undefined : endsAt
+    },
+    async mintSession(holder, lastsMs) {
+      const token = newToken()
+      const endsAt = now() + lastsMs
+      const person = holder.kind === 'person' ? holder.person : null
+      const id = await add(token, { agent: null, person }, person ?? OPERATOR, endsAt)
+      return { id, token, endsAt }
     },
     mint: (agent, by) => mint({ agent, person: null }, by),
     mintForPerson: (person, by) => mint({ agent: null, person }, by),
@@ -93,17 +136,18 @@ export async function openTokens(store: Store): Promise<Tokens> {
         }
         tx.afterCommit(() => {
           seen.clear()
-          for (const gone of hashes) principals.delete(gone)
+          for (const gone of hashes) known.delete(gone)
         })
         return hashes.length
       })
     },
     async list() {
-      return (await readTokens(store)).map((row) => ({
+      return (await readTokens(store, now())).map((row) => ({
         id: formatId('tok', row.id),
         agent: nameOf(row),
         kind: principalOf(row, row.id).kind,
         created_at: new Date(row.created_at).toISOString(),
+        ...(row.expires_at === null ? {} : { expires_at: new Date(row.expires_at).toISOString() }),
       }))
     },
     async holder(id) {
@@ -118,7 +162,7 @@ export async function openTokens(store: Store): Promise<Tokens> {
         })
       }
       const tokenHash = hash('sha256', token)
-      if (principals.has(tokenHash)) return true
+      if (known.has(tokenHash)) return true
       if (await isKnownToken(store, tokenHash)) return false
       await add(token, { agent: null, person: null })
       return true
@@ -130,6 +174,10 @@ function principalOf({ agent, person }: TokenHolder, key: number): Principal {
   const tokenId = formatId('tok', key)
   if (person !== null) return { kind: 'person', person, tokenId }
   return agent === null ? { kind: 'operator', tokenId } : { kind: 'agent', agent, tokenId }
+}
+
+function validOf(holder: TokenHolder, key: number, endsAt: number | null): Valid {
+  return { principal: principalOf(holder, key), endsAt: endsAt ?? Number.POSITIVE_INFINITY }
 }
 
 function nameOf({ agent, person }: TokenHolder): string {

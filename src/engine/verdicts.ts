@@ -111,6 +111,9 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
     if (!read.ok) throw read.error
     await close(work, 'answered', read.text)
     if (row.purpose === 'task') return await goOnWithTask(work, read.text)
+    if (row.purpose === 'run') {
+      return { status: 'ok', result: parts.runs.decided(tx, row, read.text, work.person.name) }
+    }
     await telling.answered(tx, row, read.text)
     return { status: 'ok', result: `${row.asker} is told` }
   }

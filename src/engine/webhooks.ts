@@ -1,6 +1,6 @@
 import { AppError } from '../model/errors.ts'
 import type { Store } from '../store/store.ts'
-import { countOutbox, forgetWebhook, readWebhooks } from '../store/webhooks.ts'
+import { countQueue, forgetWebhook, readWebhooks } from '../store/webhooks.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import { createEndpoint, type Endpoint } from './webhooks/endpoint.ts'
@@ -126,7 +126,7 @@ async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> 
     format: config.format,
     events: config.events,
     state: row.state === 'dead' ? 'dead' : row.failures > 0 ? 'failing' : 'active',
-    pending: await countOutbox(store, store.daemon, name),
+    pending: await countQueue(store, store.daemon, name),
     sent: row.sent,
     dropped: row.dropped,
     sentAt: row.sent_at ?? undefined,

@@ -19,6 +19,8 @@ export interface CommandDefinition<Fields extends z.ZodObject = z.ZodObject> {
   subject?: { field: string; permission: string }
   /** An invocation in the shell form, for `--help` and the docs. */
   example: string
+  /** For what is only ever held and decided on: nobody is offered it. */
+  hidden?: boolean
 }
 
 export function defineCommand<Fields extends z.ZodObject>(definition: CommandDefinition<Fields>) {

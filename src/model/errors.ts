@@ -25,6 +25,7 @@ export const ERROR_CODES = {
   PROGRAM_FAILED: 'The agent program did not do what was asked of it',
   NOT_EXTRACTED: 'The text holds something that looks like a command but cannot be carried out',
   CONFIG_INVALID: 'The configuration has mistakes',
+  PLAN_INVALID: 'The plan has mistakes',
   STORE_LOCKED: 'Another daemon holds this store',
   STORE_NEWER: 'The store was written by a newer version',
   STORE_FULL: 'The disk is full',
@@ -67,4 +68,9 @@ export function asAppError(error: unknown): AppError {
     hint: 'See the log of the service; `orc doctor` checks its parts.',
     cause: error,
   })
+}
+
+/** In words, whatever was thrown. */
+export function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -1,5 +1,5 @@
 /** Ids are short, ordered and typable: `msg_1042`. The number is the row's key, so that no second index is needed. */
-export type IdKind = 'msg' | 'req' | 'tok' | 'task'
+export type IdKind = 'msg' | 'req' | 'tok' | 'task' | 'run'
 
 export function formatId(kind: IdKind, key: number): string {
   return `${kind}_${key}`

@@ -9,4 +9,6 @@ export type Role = (typeof ROLES)[number]
 export interface Person {
   readonly name: string
   readonly role: Role
+  /** Their login on GitHub. */
+  readonly github?: string
 }

@@ -4,6 +4,7 @@ import { AppError } from './errors.ts'
 /** The table of all commands: the built-in ones and those an embedding application adds. */
 export interface Registry {
   find(type: string): CommandDefinition | undefined
+  /** All that anybody can say. */
   all(): readonly CommandDefinition[]
   decode(said: SaidCommand): Decoded
 }
@@ -25,7 +26,7 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
     }
     definitions.set(definition.type, definition)
   }
-  const ordered = [...definitions.values()]
+  const ordered = [...definitions.values()].filter(({ hidden }) => hidden !== true)
 
   return {
     find: (type) => definitions.get(type.toLowerCase()),

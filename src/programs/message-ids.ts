@@ -2,10 +2,16 @@ import type { Turn } from '../runtimes/runtime.ts'
 
 /** Nowhere but in an envelope (src/wire/envelope.ts): in a message's own content the bracket is another character (C17). */
 const MARKER = /\[ORCHUB MESSAGE (\S+?)\]/g
+const BEGINNING = '[ORCHUB MESSAGE '
 
 /** The ids of the messages whose envelopes are in the text. */
 export function messageIdsIn(text: string): string[] {
-  return [...text.matchAll(MARKER)].map((match) => match[1]!)
+  return [...new Set([...text.matchAll(MARKER)].map((match) => match[1]!))]
+}
+
+/** False for most lines of a transcript, which then need not be read. */
+export function mayHoldMessages(line: string): boolean {
+  return line.includes(BEGINNING)
 }
 
 /** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */

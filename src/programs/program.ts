@@ -42,6 +42,8 @@ export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd
   readonly kept: unknown
   /** Found again: it may be in the middle of anything. */
   readonly found: boolean
+  /** Aborts when nobody wants it any more: its process is ended, and `follow` need not wait for it. */
+  readonly gone?: AbortSignal | undefined
 }
 
 /** What the tmux runtime does itself: the pane's end, its title, its processes. */
@@ -72,8 +74,11 @@ export interface Pane {
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
   /** Whether it has read all that was written into it; until then what it shows may be out of date. */
   hasReadInput(): Promise<boolean>
-  /** Presses Enter under `unsent`, if the program is idle and still holds it, and nothing else. Says whether it did. */
-  enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox'>): Promise<boolean>
+  /**
+   * Presses Enter under `unsent`, if the program is idle and still holds it, and nothing else. Says whether it did, now
+   * or so lately that the program may not have told of it yet.
+   */
+  enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
   /** Presses keys by their tmux names, such as `Escape`; passes the guard's checks for copy mode and a dead pane only. */
   press(keys: readonly string[]): Promise<void>
 }

@@ -66,7 +66,7 @@ export type ReadNode = (name: string) => RunNode
 
 /**
  * What the world outside still owes the run, told from stored state alone: nothing is lost between the commit and the
- * deed, and no outbox has to be kept. After a restart the engine carries out all of it again.
+ * deed, and no second list has to be kept. After a restart the engine carries out all of it again.
  */
 export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   const read: ReadNode = (name) => run.nodes.get(name)!

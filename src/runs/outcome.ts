@@ -8,4 +8,4 @@ export function outcomeOf({ settled, cancelled }: Pick<RunHead, 'settled' | 'can
 }
 
 /** What `orc run` exits with. */
-export const EXIT_CODE: Record<RunOutcome, number> = { completed: 0, failed: 1, partial: 9, cancelled: 10 }
+export const EXIT_CODE: Record<RunOutcome, number> = { completed: 0, failed: 9, partial: 10, cancelled: 11 }

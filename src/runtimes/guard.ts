@@ -18,6 +18,8 @@ export interface PaneFacts {
   readonly isBracketed: boolean
   /** How long ago a person who sees this pane last touched a key; undefined when nobody sees it. */
   readonly personQuietMs: number | undefined
+  /** Who has taken it over, and types into it from elsewhere. */
+  readonly takenBy?: string | undefined
 }
 
 export type GuardDecision =
@@ -34,7 +36,8 @@ export type GuardDecision =
 /** Someone who just typed is about to type again. */
 export const PERSON_QUIET_MS = 2000
 
-const NOT_IDLE: Record<Exclude<SessionState, 'idle'>, string> = {
+/** Why nothing is given to an agent in that state. */
+export const NOT_IDLE: Record<Exclude<SessionState, 'idle'>, string> = {
   initializing: 'it is still starting',
   busy: 'it is busy',
   waiting_input: 'it asks a person something',
@@ -48,6 +51,7 @@ const NOT_IDLE: Record<Exclude<SessionState, 'idle'>, string> = {
 export function guardPaste(facts: PaneFacts): GuardDecision {
   if (facts.isDead) return { write: false, reason: 'its process has ended', isFinal: true }
   if (facts.state !== 'idle') return { write: false, reason: NOT_IDLE[facts.state] }
+  if (facts.takenBy !== undefined) return { write: false, reason: `${facts.takenBy} has taken over its terminal` }
   if (facts.isInMode) return { write: false, reason: 'its pane is in copy mode' }
   if (facts.isSynchronized) return { write: false, reason: 'its pane is synchronized with others' }
   if (facts.isInputOff) return { write: false, reason: 'the input of its pane is switched off' }

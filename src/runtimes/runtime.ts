@@ -3,6 +3,7 @@ import type { SaidCommand } from '../model/command.ts'
 import type { DeliveryState } from '../model/message.ts'
 import type { Receipt } from '../model/receipt.ts'
 import type { SettingsProblem } from '../model/settings.ts'
+import type { Keyboard, Picture } from './picture.ts'
 
 /** Where an agent runs and how text reaches it: in process, in a tmux pane, as a process that speaks ACP. */
 export interface Runtime {
@@ -41,6 +42,8 @@ export interface AgentStart extends AgentSettings {
   readonly nonce: string
   /** A way to the service in the agent's own name. The earlier token dies: ask only when a process is started. */
   credentials(): Promise<Credentials>
+  /** Aborts when the agent is no longer wanted before it is there: `start` ends what it has started, and rejects. */
+  readonly gone?: AbortSignal
   /**
    * Has a command carried out in the agent's own name, for agents that have no process to call the service from. With
    * the same key it acts once (C25). Never rejects: what goes wrong is in the receipt.
@@ -69,6 +72,13 @@ export interface SessionPort {
   said(utterance: Utterance): Promise<void>
   /** A fact about the session, with what it was learnt from. */
   changed(state: SessionState, evidence: string): void
+  /**
+   * What keeps text from an agent that is idle, such as a person's draft. Told whenever it changes, also after the
+   * delivery that met it has given up, until nothing does: `undefined`. Nothing is given to the agent before that.
+   */
+  waits(reason: string | undefined): void
+  /** Nothing may be given to the agent now: it is paused, or everything is stopped. For what a session gives again by itself. */
+  isHeld(): boolean
   /**
    * Evidence that messages came further, at any time, by their ids. `queued`: our interrupt took them out of the
    * conversation before they were answered, so that they have to be given again.
@@ -140,8 +150,11 @@ export interface Turn {
   readonly ids: readonly string[]
 }
 
-/** `absent`: surely never given to the agent. */
-export type Whereabouts = 'submitted' | 'absent' | 'unknown'
+/** Where a message of an earlier attempt is. `absent`: surely never given to the agent. */
+export interface Whereabouts {
+  readonly at: 'submitted' | 'absent' | 'unknown'
+  readonly evidence: string
+}
 
 /** One running agent. */
 export interface Session {
@@ -155,8 +168,13 @@ export interface Session {
    * anything was written, it is `queued`; what was written is finished.
    */
   deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
-  /** Where a message of an earlier attempt is, for deciding whether it may be sent again (C25). */
-  locate(id: string): Promise<{ at: Whereabouts; evidence: string }>
+  /**
+   * Where messages of earlier attempts are, in their order, for deciding whether they may be sent again (C25): one look
+   * for all of them. What of ours stands unsent is entered.
+   */
+  locate(ids: readonly string[]): Promise<readonly Whereabouts[]>
+  /** A text of ours stands unsent, by an earlier service: it may hold no message, so that nobody would look for it. */
+  readonly hasUnsent?: boolean
   /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */
   notice(text: string): Promise<void>
   /** Ends the current turn, for what cannot wait (C2). `stopped` only with evidence. */
@@ -169,6 +187,10 @@ export interface Session {
   readonly view?: readonly string[]
   /** The end of what it showed, as plain text. */
   screen?(lines: number): Promise<string>
+  /** What its terminal shows right now, where it has one. */
+  picture?(): Promise<Picture>
+  /** A person types into its terminal; deliveries wait until they let go. */
+  takeOver?(by: string): Keyboard
   /** Ends it. Nothing of it is left: no process, no pane. */
   stop(): Promise<void>
   /** The service ends; the agent goes on if it can, and is found again by what was kept. */

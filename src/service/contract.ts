@@ -3,6 +3,7 @@ import { AUDIT_CLASSES } from '../model/audit-entry.ts'
 import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
 import { HUMAN_DECISIONS, HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
 import { DELIVERY_STATES, PRIORITIES, TASK_MESSAGE_KINDS } from '../model/message.ts'
+import { ROLES } from '../model/person.ts'
 import { ACTIONS, type Action, VERDICTS } from '../model/rule.ts'
 import {
   EVIDENCE_OUTCOMES,
@@ -11,6 +12,7 @@ import {
   TASK_TIMERS,
   VALIDATION_STEPS,
 } from '../model/task.ts'
+import { ProblemSchema, RunEventSchema, RunNodeSchema, RunSchema } from './run-shape.ts'
 import { TaskEventSchema } from './task-event.ts'
 
 /**
@@ -29,7 +31,7 @@ export interface Route {
   limit?: number | 'own'
   answer: z.ZodType
   /** The media type of the answer; JSON unless it is said. In a stream of events, the schema is that of each one's data. */
-  type?: 'text/event-stream' | 'text/plain'
+  type?: 'text/event-stream' | 'text/plain' | 'text/markdown'
   /** Other forms of the answer, by media type. */
   also?: Readonly<Record<string, string>>
 }
@@ -113,6 +115,7 @@ export const AgentSchema = z.object({
   role: z.string().optional(),
   status: z.string().describe('What it says of itself, else the state of its session'),
   session: z.string(),
+  waits_for: z.string().optional().describe('What keeps messages from it though it is idle'),
   current_task: z.string().optional(),
   paused: z.boolean(),
   runtime: z.string().describe('What runs it; none for a program that only holds its token'),
@@ -308,6 +311,50 @@ export const ROUTES = {
       halted: z.literal(true).optional().describe('A person has stopped everything'),
     }),
   },
+  mintLogin: {
+    method: 'post',
+    path: '/api/v1/logins',
+    who: 'person',
+    summary: 'A link that signs a browser in to the control room as the caller, once and within 5 minutes',
+    body: z.object({}),
+    answer: z.object({
+      path: z.string().describe('What follows the address of the service'),
+      expires_at: z.string(),
+    }),
+  },
+  openSession: {
+    method: 'post',
+    path: '/api/v1/sessions',
+    who: 'anyone',
+    summary:
+      'Sign a browser in with the code of such a link. Half of its token comes as a cookie, the other half is sent as X-Orc-Session',
+    body: z.object({ code: z.string().max(100) }),
+    answer: z.object({
+      name: z.string(),
+      role: z.enum(ROLES),
+      half: z.string(),
+      expires_at: z.string(),
+    }),
+  },
+  closeSession: {
+    method: 'delete',
+    path: '/api/v1/session',
+    who: 'person',
+    summary: 'Sign this browser out',
+    answer: z.object({ status: z.literal('signed_out') }),
+  },
+  me: {
+    method: 'get',
+    path: '/api/v1/me',
+    who: 'token',
+    summary: 'Who the caller is, and what they may do',
+    answer: z.object({
+      name: z.string(),
+      kind: z.enum(['agent', 'person', 'operator']),
+      role: z.enum(ROLES).optional(),
+      expires_at: z.string().optional().describe('Of a session in a browser'),
+    }),
+  },
   command: {
     method: 'post',
     path: '/api/v1/commands',
@@ -352,6 +399,64 @@ export const ROUTES = {
       session: z.string(),
       screen: z.string(),
       view: z.array(z.string()).optional().describe('A command line for a terminal of your own'),
+    }),
+  },
+  terminalEvents: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/terminal/events',
+    who: 'operator',
+    summary: 'What an agent shows in its terminal, as it changes; the first event has every row',
+    answer: z.object({
+      session: z.string(),
+      taken_by: z.string().optional().describe('Who types into it; deliveries wait for them'),
+      can_take_over: z.boolean(),
+      columns: z.number().describe('0 for an agent without a terminal, whose words are shown as plain rows'),
+      height: z.number(),
+      cursor: z.object({ x: z.number(), y: z.number() }).optional(),
+      rows: z.array(z.tuple([z.number(), z.string()])).describe('Those that changed, with their colours (SGR)'),
+    }),
+    type: 'text/event-stream',
+  },
+  takeTerminal: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/terminal/take-over',
+    who: 'operator',
+    summary: 'Take over a terminal to type into it; deliveries to the agent wait',
+    body: z.object({}),
+    answer: z.object({ status: z.literal('taken'), by: z.string() }),
+  },
+  releaseTerminal: {
+    method: 'delete',
+    path: '/api/v1/agents/{agent}/terminal/take-over',
+    who: 'operator',
+    summary: 'Let go of a terminal; deliveries go on',
+    answer: z.object({ status: z.literal('free') }),
+  },
+  typeKeys: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/terminal/keys',
+    who: 'operator',
+    summary: 'Type into a terminal that the caller has taken over',
+    body: z.object({
+      keys: z.string().min(1).max(50_000).describe('As a terminal sends them'),
+      paste: z.boolean().optional().describe('As one piece of text, in which nothing is a key'),
+    }),
+    answer: z.object({ status: z.literal('typed') }),
+  },
+  figures: {
+    method: 'get',
+    path: '/api/v1/figures',
+    who: 'operator',
+    summary: 'What happened over time in 60 steps: entries of the audit by type, cost, and how long messages took to be read',
+    query: z.object({ span: z.enum(['15m', '1h', '6h', '24h', '7d']).default('1h') }),
+    answer: z.object({
+      from: z.string(),
+      step_ms: z.number(),
+      counts: z.record(z.string(), z.array(z.number())),
+      cost: z.array(z.number()).describe('In the currency of the prices in orc.yaml'),
+      read_ms: z
+        .object({ p50: z.array(z.number().nullable()), p95: z.array(z.number().nullable()) })
+        .describe('From its acceptance to the moment it was read, of the newest 5,000 messages'),
     }),
   },
   stop: {
@@ -430,6 +535,7 @@ export const ROUTES = {
     summary: 'One message, and every step of its delivery with the evidence',
     answer: MailSchema.extend({
       steps: z.array(z.object({ at: z.string(), state: z.string(), evidence: z.string() })),
+      waits_for: z.string().optional().describe('What it waits for right now, if it is not given yet'),
     }),
   },
   mailbox: {
@@ -551,6 +657,107 @@ export const ROUTES = {
       why: z.string(),
       by: z.enum(['model', 'keywords']),
       unknown: names.describe('What the model named that is not there'),
+    }),
+  },
+  startRun: {
+    method: 'post',
+    path: '/api/v1/runs',
+    who: 'operator',
+    summary: 'Carry out a plan; nothing starts while there is a mistake in it. The same Idempotency-Key starts once',
+    body: z.object({
+      plan: z.string().describe('The text of plan.yaml'),
+      folder: z
+        .string()
+        .describe('Absolute: what the paths of the plan are relative to; the workspaces go to runs/ID in it'),
+      name: z.string().max(200).optional().describe('What it is called, unless the plan says so'),
+      concurrency: z.int().min(1).max(10_000).optional().describe('Instead of the one of the plan'),
+    }),
+    limit: 9 * 1024 * 1024,
+    answer: z.object({ run_id: z.string() }),
+  },
+  runs: {
+    method: 'get',
+    path: '/api/v1/runs',
+    who: 'operator',
+    summary: 'The runs, oldest first',
+    query: z.object({ state: z.enum(['open', 'all']).default('all'), limit: count(1000).default(50) }),
+    answer: z.object({ runs: z.array(RunSchema) }),
+  },
+  run: {
+    method: 'get',
+    path: '/api/v1/runs/{id}',
+    who: 'operator',
+    summary: 'One run with each of its agents',
+    answer: RunSchema.extend({
+      report: z.string().optional().describe('Where the report of the last round lies'),
+      nodes: z.array(RunNodeSchema).describe('In the order of the plan'),
+    }),
+  },
+  resumeRun: {
+    method: 'post',
+    path: '/api/v1/runs/{id}/resume',
+    who: 'operator',
+    summary:
+      'Take up a run that has ended; who completed from the same inputs is not run again. One that goes on is left alone',
+    body: z.object({
+      plan: z.string().optional().describe('As it is now; else as it was'),
+      folder: z.string().optional().describe('What its paths are relative to now; the workspaces stay'),
+      concurrency: z.int().min(1).max(10_000).optional(),
+      fresh: z.boolean().optional().describe('Whoever completed is run again all the same'),
+    }),
+    limit: 9 * 1024 * 1024,
+    answer: z.object({
+      run_id: z.string(),
+      round: z.number(),
+      resumed: z.boolean().describe('False: it had not ended, and goes on by itself'),
+    }),
+  },
+  cancelRun: {
+    method: 'post',
+    path: '/api/v1/runs/{id}/cancel',
+    who: 'operator',
+    summary: 'Cancel a run: what of it lives is stopped',
+    body: z.object({ reason: z.string().trim().min(1).max(500).optional() }),
+    answer: z.object({
+      run_id: z.string(),
+      cancelled: z.boolean().describe('False: it had ended or was cancelled before'),
+    }),
+  },
+  runEvents: {
+    method: 'get',
+    path: '/api/v1/runs/{id}/events',
+    who: 'operator',
+    summary: 'What happens in a run, from its beginning to its end; Last-Event-ID resumes without a gap',
+    query: z.object({
+      after: z.coerce.number<number | string>().int().min(0).optional(),
+      round: z.enum(['last', 'all']).default('last').describe('Where to begin, without after'),
+    }),
+    answer: RunEventSchema,
+    type: 'text/event-stream',
+  },
+  runReport: {
+    method: 'get',
+    path: '/api/v1/runs/{id}/report',
+    who: 'operator',
+    summary: 'What a run came to, so far or in the end: Markdown, or one HTML page',
+    query: z.object({ format: z.enum(['markdown', 'html']).default('markdown') }),
+    answer: z.string(),
+    type: 'text/markdown',
+    also: { 'text/html': 'With format=html: one page that needs no network and no scripts' },
+  },
+  proposePlan: {
+    method: 'post',
+    path: '/api/v1/plans',
+    who: 'operator',
+    summary: 'A model proposes a plan for a goal; nothing is started',
+    body: z.object({
+      goal: z.string().trim().min(1).max(20_000),
+      model: z.string().optional().describe('A name from "models" of orc.yaml; else "runs.planner" of it'),
+    }),
+    answer: z.object({
+      plan: z.string().describe('The text of plan.yaml, to be looked through and changed'),
+      problems: z.array(ProblemSchema).describe('What would keep it from being run'),
+      model: z.string(),
     }),
   },
   humanRequests: {
@@ -677,6 +884,21 @@ export const ROUTES = {
       ),
     }),
   },
+  rulesMatrix: {
+    method: 'get',
+    path: '/api/v1/rules/matrix',
+    who: 'operator',
+    summary: 'Who may write to whom, for so many agents at once; /rules/explain tells why',
+    query: z.object({
+      offset: z.coerce.number<number | string>().int().min(0).default(0),
+      limit: count(60).default(40),
+    }),
+    answer: z.object({
+      names,
+      total: z.number().describe('How many agents there are'),
+      cells: z.array(z.array(z.enum(VERDICTS))).describe('A row for each sender, a column for each recipient'),
+    }),
+  },
   tokens: {
     method: 'get',
     path: '/api/v1/tokens',
@@ -689,6 +911,7 @@ export const ROUTES = {
           agent: z.string().describe('Whose it is: the name of an agent or a person, or operator'),
           kind: z.enum(['agent', 'person', 'operator']),
           created_at: z.string(),
+          expires_at: z.string().optional().describe('Of a session in a browser'),
         }),
       ),
     }),
@@ -725,6 +948,18 @@ export const ROUTES = {
     body: z.union([JsonRpcMessage, z.array(JsonRpcMessage)]),
     limit: 'own',
     answer: z.union([JsonRpcMessage, z.array(JsonRpcMessage)]),
+  },
+  githubWebhook: {
+    method: 'post',
+    path: '/github/webhooks',
+    who: 'anyone',
+    summary: 'A webhook of GitHub, proven by its signature; stored, answered with 202, and worked on afterwards',
+    body: z.unknown().describe("GitHub's own payload, with X-Hub-Signature-256, X-GitHub-Event and X-GitHub-Delivery"),
+    limit: 'own',
+    answer: z.object({
+      status: z.enum(['accepted', 'known']).describe('known: it came before, and is not worked on again'),
+      delivery: z.string(),
+    }),
   },
   hook: {
     method: 'post',
@@ -771,4 +1006,5 @@ export type AnswerOf<Name extends RouteName> = z.output<Table[Name]['answer']>
 export type ReceiptAnswer = z.output<typeof ReceiptSchema>
 export type MailAnswer = z.output<typeof MailSchema>
 export type AuditEntryAnswer = z.output<typeof AuditEntrySchema>
+export type { RunEvent } from './run-shape.ts'
 export type { TaskEvent } from './task-event.ts'

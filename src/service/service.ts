@@ -1,12 +1,16 @@
 import type { Switchboard } from '../engine/open.ts'
 import { createListener } from './http/app.ts'
 import type { Desk, Facts } from './http/call.ts'
+import { cookieName } from './http/browser-session.ts'
 import { createFeed } from './http/feed.ts'
 import { createGate } from './http/gate.ts'
 import { createHosts } from './http/hosts.ts'
 import { type Listen, listenOn } from './http/listen.ts'
+import { createLogins } from './http/logins.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createOpenCalls } from './http/open-calls.ts'
+import { openPages } from './http/pages.ts'
+import { createTerminals } from './http/terminals.ts'
 import type { McpEndpoint } from './mcp-endpoint.ts'
 
 export interface ServiceOptions extends Facts {
@@ -14,6 +18,8 @@ export interface ServiceOptions extends Facts {
   listen: Listen
   /** Names, besides localhost and the address itself, under which the service may be reached. */
   allowedHosts: readonly string[]
+  /** Where the built files of the control room are; without it there is none. */
+  pages?: string
 }
 
 export interface Service {
@@ -32,22 +38,28 @@ const GRACE_MS = 5000
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { switchboard, listen, allowedHosts } = options
   const { store, tokens, log } = switchboard
-  const openCalls = createOpenCalls(store, tokens)
+  const openCalls = createOpenCalls(store, tokens, switchboard.clock.now)
   const feed = createFeed(store, log)
   const metrics = createMetrics(switchboard, openCalls)
-  const desk: Desk = { ...options, metrics, feed, openCalls, mcp: mcpOnDemand(options) }
+  const terminals = createTerminals(switchboard)
+  const pages = openPages(options.pages)
+  let port: number | undefined
+  const cookie = () => cookieName(port)
+  const desk: Desk = { ...options, metrics, feed, openCalls, mcp: mcpOnDemand(options), logins: createLogins(switchboard.clock), terminals, cookie }
   // The port is known once it is taken, and no request comes before that.
   let hosts = createHosts({ allowed: [] })
   const listening = await listenOn(
     listen,
     createListener(
       desk,
-      createGate(() => hosts, tokens),
+      createGate({ hosts: () => hosts, tokens, pages, cookie }),
+      pages,
     ),
   ).catch((error: unknown) => {
     release()
     throw error
   })
+  port = listening.port
   hosts = createHosts({
     allowed: allowedHosts,
     ...('unixSocket' in listen ? {} : { host: listen.host, port: listening.port! }),
@@ -55,6 +67,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   function release() {
     openCalls.close()
+    terminals.close()
     feed.close()
     metrics.close()
   }

@@ -18,8 +18,8 @@ export interface AuditRow {
 
 /** So many entries in one statement; what is left over is written one by one, so that there are two statements in all. */
 const ROWS = 16
-const COLUMNS = 'chain, seq, at, type, class, actor, subject, text, confidence, data, hash, root'
-const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+const COLUMNS = 'chain, seq, at, type, class, actor, subject, text, confidence, data, hash, root, run'
+const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 const INSERT_ONE = `INSERT INTO audit (${COLUMNS}) VALUES ${ROW}`
 const INSERT_MANY = `INSERT INTO audit (${COLUMNS}) VALUES ${Array.from({ length: ROWS }, () => ROW).join(', ')}`
 
@@ -52,6 +52,7 @@ function columnsOf({ entry, dataJson }: SealedEntry): SqlValue[] {
     dataJson,
     entry.hash,
     rootIn(entry),
+    runIn(entry),
   ]
 }
 
@@ -59,6 +60,12 @@ function columnsOf({ entry, dataJson }: SealedEntry): SqlValue[] {
 function rootIn({ data }: AuditEntry): number | null {
   const root = data?.root
   return typeof root === 'string' ? (parseId('task', root) ?? null) : null
+}
+
+/** The same for runs. */
+function runIn({ data }: AuditEntry): number | null {
+  const run = data?.run_id
+  return typeof run === 'string' ? (parseId('run', run) ?? null) : null
 }
 
 export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {
@@ -178,6 +185,32 @@ export async function readTree(
     [root, store.daemon, after, limit],
   )
   return rows.map(toEntry)
+}
+
+/** What happened in a run, oldest first. */
+export async function readRunEntries(
+  store: Pick<Store, 'daemon' | 'all'>,
+  run: number,
+  { after, limit }: { after: number; limit: number },
+): Promise<ReadEntry[]> {
+  const rows = await store.all<AuditRow>(
+    'SELECT * FROM audit WHERE run = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?',
+    [run, store.daemon, after, limit],
+  )
+  return rows.map(toEntry)
+}
+
+/** The number of the run's newest entry of that type; 0 where there is none. */
+export async function lastOfRun(
+  store: Pick<Store, 'daemon' | 'get'>,
+  run: number,
+  type: string,
+): Promise<number> {
+  const row = await store.get<{ seq: number }>(
+    'SELECT seq FROM audit WHERE run = ? AND chain = ? AND type = ? ORDER BY seq DESC LIMIT 1',
+    [run, store.daemon, type],
+  )
+  return row?.seq ?? 0
 }
 
 /** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */

@@ -79,6 +79,29 @@ export async function wasGiven(reader: Reader, agent: string, task: number): Pro
   return row !== undefined
 }
 
+/** One message that is of no use any more, if it still waits for its reader. Gives its key then. */
+export async function withdrawMessage(
+  tx: Tx,
+  agent: string,
+  message: number,
+  evidence: string,
+): Promise<number[]> {
+  const queued = await tx.get(
+    `SELECT message FROM deliveries WHERE recipient = ? AND message = ? AND state = 'queued' ${tx.lockRow}`,
+    [agent, message],
+  )
+  if (queued === undefined) return []
+  await fail(tx, agent, message, evidence)
+  return [message]
+}
+
+async function fail(tx: Tx, agent: string, message: number, evidence: string) {
+  await tx.run(
+    `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ? WHERE recipient = ? AND message = ?`,
+    [tx.now, evidence, agent, message],
+  )
+}
+
 /** What of a task still waits for its reader and is of no use any more. Gives the keys. */
 export async function withdrawQueued(
   tx: Tx,
@@ -95,13 +118,7 @@ export async function withdrawQueued(
       WHERE m.task = ? AND m.recipient = ? AND d.state = 'queued' ${ofKind} ${tx.lockRow}`,
     [task, agent, ...(kind === undefined ? [] : [kind])],
   )
-  for (const { message } of queued) {
-    await tx.run(
-      `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ?
-        WHERE recipient = ? AND message = ?`,
-      [tx.now, evidence, agent, message],
-    )
-  }
+  for (const { message } of queued) await fail(tx, agent, message, evidence)
   return queued.map(({ message }) => message)
 }
 

@@ -4,7 +4,7 @@ import type { Reader, Tx } from './store.ts'
 export interface HumanRequestRow {
   id: number
   kind: HumanRequestKind
-  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `task` goes on with a task, `question` tells the asker, `notice` nothing. */
+  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `task` goes on with a task, `run` with an agent of a run, `question` tells the asker, `notice` nothing. */
   purpose: string
   state: HumanRequestState
   asker: string
@@ -114,6 +114,14 @@ export async function findOpenQuestion(
   return await reader.get<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'task' AND context = ?`,
     [questionContext(task, question)],
+  )
+}
+
+/** The request that a run asked in these words. */
+export async function findRequestOf(reader: Reader, context: string): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE purpose = 'run' AND context = ? ORDER BY id DESC LIMIT 1`,
+    [context],
   )
 }
 

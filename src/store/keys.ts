@@ -6,4 +6,5 @@ export const LAST_KEY: Record<IdKind, string> = {
   req: 'SELECT MAX(id) AS last FROM human_requests',
   tok: 'SELECT MAX(id) AS last FROM tokens',
   task: 'SELECT MAX(id) AS last FROM tasks',
+  run: 'SELECT MAX(id) AS last FROM runs',
 }

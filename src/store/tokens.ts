@@ -8,24 +8,32 @@ export interface TokenRow {
   hash: string
   created_at: number
   revoked_at: number | null
+  /** Of a session in a browser; null for a token, which counts until it is revoked. */
+  expires_at: number | null
 }
 
 export type TokenHolder = Pick<TokenRow, 'agent' | 'person'>
 
-export async function insertToken(tx: Tx, { agent, person }: TokenHolder, hash: string): Promise<number> {
+export async function insertToken(
+  tx: Tx,
+  { agent, person }: TokenHolder,
+  hash: string,
+  expiresAt: number | null = null,
+): Promise<number> {
   const id = await tx.nextKey('tok')
-  await tx.run('INSERT INTO tokens (id, agent, person, hash, created_at) VALUES (?, ?, ?, ?, ?)', [
-    id,
-    agent,
-    person,
-    hash,
-    tx.now,
-  ])
+  await tx.run(
+    'INSERT INTO tokens (id, agent, person, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)',
+    [id, agent, person, hash, tx.now, expiresAt],
+  )
   return id
 }
 
-export async function readTokens(reader: Reader): Promise<TokenRow[]> {
-  return await reader.all<TokenRow>('SELECT * FROM tokens WHERE revoked_at IS NULL ORDER BY id')
+/** Those that count at that time. */
+export async function readTokens(reader: Reader, now = 0): Promise<TokenRow[]> {
+  return await reader.all<TokenRow>(
+    'SELECT * FROM tokens WHERE revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?) ORDER BY id',
+    [now],
+  )
 }
 
 export async function findToken(reader: Reader, id: number): Promise<TokenRow | undefined> {

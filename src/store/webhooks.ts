@@ -2,7 +2,7 @@ import { type AuditRow, type ReadEntry, toEntry } from './audit-log.ts'
 import type { Reader, Tx } from './store.ts'
 
 /**
- * A webhook as far as it got in the audit, and how it fares. The events that it has yet to send are rows of the outbox,
+ * A webhook as far as it got in the audit, and how it fares. The events that it has yet to send are rows of the queue,
  * which hold no text: that is in the audit, and is read when it is sent.
  */
 export interface WebhookRow {
@@ -23,7 +23,7 @@ export interface WebhookRow {
   sent_at: number | null
 }
 
-export interface OutboxRow {
+export interface QueuedRow {
   seq: number
   attempts: number
 }
@@ -64,7 +64,7 @@ export async function keepWebhook(tx: Tx, chain: string, row: WebhookRow): Promi
 
 /** It is not in orc.yaml any more. */
 export async function forgetWebhook(tx: Tx, chain: string, name: string): Promise<void> {
-  await clearOutbox(tx, chain, name)
+  await clearQueue(tx, chain, name)
   await tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
 }
 
@@ -91,34 +91,34 @@ export async function readEntry(reader: Reader, chain: string, seq: number): Pro
   return row === undefined ? undefined : toEntry(row)
 }
 
-export async function addToOutbox(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
+export async function addToQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
   await tx.run(
-    'INSERT INTO webhook_outbox (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
+    'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
     [webhook, chain, seq],
   )
 }
 
-export async function firstInOutbox(
+export async function firstInQueue(
   reader: Reader,
   chain: string,
   webhook: string,
-): Promise<OutboxRow | undefined> {
-  return await reader.get<OutboxRow>(
-    'SELECT seq, attempts FROM webhook_outbox WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT 1',
+): Promise<QueuedRow | undefined> {
+  return await reader.get<QueuedRow>(
+    'SELECT seq, attempts FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT 1',
     [webhook, chain],
   )
 }
 
-export async function countOutbox(reader: Reader, chain: string, webhook: string): Promise<number> {
+export async function countQueue(reader: Reader, chain: string, webhook: string): Promise<number> {
   const row = await reader.get<{ count: number }>(
-    'SELECT COUNT(*) AS count FROM webhook_outbox WHERE webhook = ? AND chain = ?',
+    'SELECT COUNT(*) AS count FROM webhook_queue WHERE webhook = ? AND chain = ?',
     [webhook, chain],
   )
   return row?.count ?? 0
 }
 
-export async function takeFromOutbox(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
-  await tx.run('DELETE FROM webhook_outbox WHERE webhook = ? AND chain = ? AND seq = ?', [
+export async function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
+  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [
     webhook,
     chain,
     seq,
@@ -127,25 +127,25 @@ export async function takeFromOutbox(tx: Tx, chain: string, webhook: string, seq
 
 export async function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
   await tx.run(
-    'UPDATE webhook_outbox SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?',
+    'UPDATE webhook_queue SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?',
     [webhook, chain, seq],
   )
 }
 
 /** The oldest ones, so that no more than `most` are left. Gives how many went. */
-export async function shortenOutbox(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
-  const over = (await countOutbox(tx, chain, webhook)) - most
+export async function shortenQueue(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
+  const over = (await countQueue(tx, chain, webhook)) - most
   if (over <= 0) return 0
   await tx.run(
-    `DELETE FROM webhook_outbox WHERE webhook = ? AND chain = ? AND seq IN (
-       SELECT seq FROM webhook_outbox WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT ?)`,
+    `DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq IN (
+       SELECT seq FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT ?)`,
     [webhook, chain, webhook, chain, over],
   )
   return over
 }
 
-export async function clearOutbox(tx: Tx, chain: string, webhook: string): Promise<number> {
-  const count = await countOutbox(tx, chain, webhook)
-  await tx.run('DELETE FROM webhook_outbox WHERE webhook = ? AND chain = ?', [webhook, chain])
+export async function clearQueue(tx: Tx, chain: string, webhook: string): Promise<number> {
+  const count = await countQueue(tx, chain, webhook)
+  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ?', [webhook, chain])
   return count
 }

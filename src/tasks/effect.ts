@@ -69,7 +69,7 @@ export type Effect = Keyed<StoreEffect> | Keyed<OutsideEffect>
 
 /**
  * What the world outside still owes the task, told from stored state alone: so nothing is lost between the commit and
- * the deed, and no outbox has to be kept. After a restart, and after `released`, the engine carries out all of it; each
+ * the deed, and no second list has to be kept. After a restart, and after `released`, the engine carries out all of it; each
  * is safe to repeat (an agent that runs is not started again; a result counts once, by the claim's number).
  */
 export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {

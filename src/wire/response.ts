@@ -16,6 +16,11 @@ export function renderResponse(command: string, receipt: Receipt): string {
   ].join('\n')
 }
 
+/** A block that answers no single command. */
+export function renderRemark(text: string): string {
+  return [OPENING, 'Status: ok', `Result: ${escapeMarkers(text)}`, CLOSING].join('\n')
+}
+
 function explain(command: string, receipt: Receipt): { result: string; details: Record<string, unknown> } {
   const ignored = receipt.ignored === undefined ? {} : { ignored: receipt.ignored }
   switch (receipt.status) {

@@ -27,6 +27,8 @@ export interface Copier {
   write(segments: readonly string[], text: string): Promise<Input>
   takeFile(directory: Directory, name: string, real: string, to: readonly string[]): Promise<Input>
   takeFiles(root: Directory, files: readonly Found[], real: string, to: readonly string[]): Promise<Input[]>
+  /** What was taken so far stays, whatever comes later for its place. */
+  prefer(): void
   seal(): Promise<Manifest>
   discard(): Promise<void>
 }
@@ -37,6 +39,7 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
   const draft = await beginDraft(root, draftName, pace)
   const inputs: Input[] = []
   const taken = new Set([REFERENCES])
+  const preferred = new Map<string, Input>()
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
@@ -63,6 +66,8 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
   /** Closes the file. */
   async function take(file: OpenFile, shown: string, real: string, to: readonly string[]): Promise<Input> {
     try {
+      const better = preferred.get(to.join('/'))
+      if (better !== undefined) return better
       const path = claim(to)
       const size = Number(file.stat.size)
       if (size > limits.inlineBytes) {
@@ -125,6 +130,9 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
         found.push(await take(openFound(from, file), file.shown, join(real, file.path), place))
       }
       return found
+    },
+    prefer() {
+      for (const input of inputs) preferred.set(input.path, input)
     },
     async seal() {
       const references = inputs.filter(({ reference }) => reference !== undefined)

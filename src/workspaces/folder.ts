@@ -63,6 +63,8 @@ export interface InboxWanted {
   readonly limits: Limits
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
+  /** A folder of inputs that were put right, by their places in the inbox: they stand instead of those that come. */
+  readonly corrections?: string
   /** Deliverables that are asked for, for the instructions. */
   readonly outputs?: readonly string[]
   /** inbox/dependencies.json (S4.13), already written out. */
@@ -89,6 +91,12 @@ export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<Prepare
     if (dependenciesFile !== undefined) {
       const kept = await draft.write('dependencies.json', dependenciesFile)
       if (!kept.ok) return kept
+    }
+    if (wanted.corrections !== undefined) {
+      const corrected = await draft.addInput({ path: wanted.corrections, to: 'inbox' })
+      if (!corrected.ok) return corrected
+      draft.prefer()
+      leftOut.push(...corrected.value.leftOut)
     }
     for (const input of inputs) {
       const added = await draft.addInput(input)

@@ -40,6 +40,8 @@ export interface InboxDraft {
   write(path: string, text: string): Promise<Outcome<Input>>
   addInput(wanted: InputWanted): Promise<Outcome<Added>>
   addOutputs(wanted: OutputsWanted): Promise<Outcome<Added>>
+  /** What was added so far stays, whatever comes later for its place. */
+  prefer(): void
   /** Makes it read-only and puts it in place. */
   seal(): Promise<Outcome<Manifest>>
   discard(): Promise<void>
@@ -95,6 +97,7 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
         }
       })
     },
+    prefer: () => copier.prefer(),
     seal: () => attempt('inbox', () => copier.seal()),
     discard: () => copier.discard(),
   }

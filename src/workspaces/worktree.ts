@@ -52,7 +52,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
   return { ok: true, value: { gitDir, ownDir: own.out.trim(), path, branch, base } }
 }
 
-async function findGitDir(folder: string): Promise<string | undefined> {
+export async function findGitDir(folder: string): Promise<string | undefined> {
   // Here git may look for itself: the folder is the user's, and no agent has been in it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
   return found.ok ? realpathSync(resolve(folder, found.out.trim())) : undefined

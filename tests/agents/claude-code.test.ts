@@ -104,7 +104,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('says that the agent got nothing before its first turn (C25)', async () => {
     await quiet()
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('wakes an idle agent by a paste, and hears its command once (S1.2, C4, C25)', async () => {
@@ -158,7 +158,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await read(id)
     const call = await callWith(`${id}]`)
     expect(call.request!.userText).toContain(envelope(id, content))
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
   it.each([
@@ -206,7 +206,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     question.answer({ allow: true })
     await stage.model.waitFor((one) => one.body.includes('ORCHUB NOTICE'))
     await idle()
-    expect(await session.locate('msg_x')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_x'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('tells how full the context is, over the window of the model (C26)', async () => {
@@ -253,11 +253,11 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await stage.shows(port, /half-typed thought/)
     const { id, arrival } = await send('hello there')
     expect(arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
-    expect(await session.locate(id)).toMatchObject({ at: 'unknown' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'unknown' }])
     await stage.press(port, 'Enter')
     await callWith('a half-typed thought')
     await quiet()
-    expect(await session.locate(id)).toMatchObject({ at: 'absent' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'absent' }])
   })
 
   it('reaches an agent past a draft at the end of its turn, and leaves the draft alone (ask 4)', async () => {
@@ -285,7 +285,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
     await stage.press(port, 'Escape')
     await quiet()
-    expect(await session.locate('msg_z')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('goes on after a turn that failed, and says why it is idle', async () => {
@@ -412,7 +412,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     const call = await callWith('which word was it?')
     expect(call.body).toContain('xylophone')
     expect(call.request!.system).toContain(ROLE)
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
     await idle()
   })
 

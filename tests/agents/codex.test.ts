@@ -105,7 +105,7 @@ describe('codex', () => {
   }
 
   it('says that the agent got nothing before its first turn (C25)', async () => {
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('puts a message before the agent, and hears its command once (S1.2, C4, C25)', async () => {
@@ -174,7 +174,7 @@ describe('codex', () => {
     await read(id)
     const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
     expect(call.request!.userText).toContain(envelope(id, content))
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
   it.each([
@@ -190,7 +190,7 @@ describe('codex', () => {
 
   it('says that a message it never got is absent', async () => {
     await idle()
-    expect(await session.locate('msg_999999')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('leaves a draft in the input box untouched (field notes 4)', async () => {
@@ -356,7 +356,7 @@ describe('codex', () => {
     expect(call.body).toContain('a new beginning')
     expect(call.body).not.toContain('half-typed')
     expect(call.request!.system).toContain(ROLE)
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     await idle()
   })
 
@@ -394,7 +394,7 @@ describe('codex', () => {
       await stage.restartService()
       ;({ session, port } = await stage.start(port.kept))
       await idle()
-      const { at } = await session.locate(id)
+      const at = (await session.locate([id]))[0]?.at
       expect(at).not.toBe('unknown')
       if (at === 'absent') await session.deliver(turn)
       await idle()
@@ -448,7 +448,7 @@ describe('codex', () => {
     const call = stage.model.calls('dev').at(-1)!
     expect(call.body).toContain('xylophone')
     expect(call.request!.system).toContain(ROLE)
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
     await idle()
   })
 

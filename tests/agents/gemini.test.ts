@@ -153,7 +153,7 @@ describe('gemini', () => {
     await read(id)
     const call = await asks(id)
     expect(call.request!.userText).toContain(envelope(id, content))
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('takes the end of a bracketed paste out of a text, so that nothing of it is typed', async () => {
@@ -164,7 +164,7 @@ describe('gemini', () => {
 
   it('says that a message it never got is absent', async () => {
     await idle()
-    expect(await session.locate('msg_999999')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('waits for a person’s draft to be gone (field notes 4)', async () => {
@@ -314,7 +314,7 @@ describe('gemini', () => {
     const call = await asks(next)
     expect(call.body).toContain('xylophone')
     expect(call.body).toContain('of the crew of the Argo')
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
     expect(spoken().filter((text) => text.includes(COMMAND))).toEqual([])
     await idle()
   })

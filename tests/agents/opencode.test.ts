@@ -175,11 +175,11 @@ describe('opencode', () => {
     await read(id)
     const call = await asks(id)
     expect(call.request!.userText).toContain(envelope(id, content))
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('says that a message it never got is absent', async () => {
-    expect(await session.locate('msg_999999')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('leaves a draft in the input box untouched (field notes 4)', async () => {
@@ -292,7 +292,7 @@ describe('opencode', () => {
     const call = stage.model.calls('dev').at(-1)!
     expect(call.body).toContain('a new beginning')
     expect(call.body).not.toContain('half-typed')
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
@@ -343,7 +343,7 @@ describe('opencode', () => {
     const call = stage.model.calls('dev').at(-1)!
     expect(call.body).toContain('xylophone')
     expect(call.request!.system).toContain('You are dev, of the crew of the Argo.')
-    expect(await session.locate(id)).toMatchObject({ at: 'submitted' })
+    expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
     await idle()
   })
 

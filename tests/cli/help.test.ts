@@ -137,6 +137,13 @@ describe('completion', () => {
       [['token', 'revoke', 'W'], ['Worker']],
       [['rules', 'explain', '--config', 'orc.yaml', 'Master', 'Spy', 'b'], ['broadcast']],
       [['update-status', '--cur'], ['--current-task']],
+      [
+        ['workspace', 'c'],
+        ['create', 'collect'],
+      ],
+      [['workspace', 'create', 'x', '--template', 'a'], ['analysis']],
+      [['run', 'orc.y'], ['orc.yaml']],
+      [['run', 'ca'], ['cancel']],
     ]
     const tries = cases.map(([typed]) => {
       const words = ['orc', ...typed].map((word) => `'${word}'`).join(' ')

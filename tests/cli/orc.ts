@@ -6,7 +6,7 @@ import { readConfig } from '../../src/config.ts'
 import { type Orchub, type OrchubOptions, startOrchub } from '../../src/main.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
-const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
+export const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
 
 export interface Ran {
   code: number | null

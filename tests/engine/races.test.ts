@@ -178,8 +178,9 @@ describe('starting and stopping one agent', () => {
     await open(
       { agents: { Master: {}, Worker: { program: 'any', autostart: false } } },
       slowToEnd(Promise.resolve(), async (agent) => {
-        await gate.promise
         token = (await agent.credentials()).token
+        // A runtime that does not heed the call.
+        await gate.promise
       }),
     )
     await order('spawn_agent')
@@ -222,6 +223,102 @@ describe('starting and stopping one agent', () => {
     await settle()
     expect(puppets.started('Worker')).toBe(1)
     expect(await session()).toBe('exited')
+  })
+})
+
+describe('a start that hangs', () => {
+  const STOPPED = ['exited', 'it was stopped while it started']
+
+  /** Keeps its mark, as every runtime does before it starts a process, and then never gets there. */
+  async function openHanging() {
+    const discarded: unknown[] = []
+    const calledOff: string[] = []
+    let starts = 0
+    await open(TEAM_ASLEEP, (runtime) => ({
+      ...runtime,
+      async start(agent, port) {
+        starts += 1
+        if (starts > 1) return await runtime.start(agent, port)
+        await agent.credentials()
+        await port.keep({ mark: 'm1' })
+        return await new Promise((_, reject) =>
+          agent.gone!.addEventListener('abort', () => {
+            calledOff.push((agent.gone!.reason as Error).message)
+            reject(agent.gone!.reason)
+          }),
+        )
+      },
+      async discard(kept) {
+        discarded.push(kept)
+      },
+    }))
+    await order('spawn_agent')
+    await settle()
+    expect(await session()).toBe('initializing')
+    return { discarded, calledOff }
+  }
+
+  const TEAM_ASLEEP = {
+    agents: { Master: {}, Worker: { program: 'any', autostart: false } },
+  } satisfies ConfigInput
+  const lastChange = () => {
+    const { data } = board.entries.findLast(({ type }) => type === 'session.changed')!
+    const { session: state, evidence } = data as { session: string; evidence: string }
+    return [state, evidence]
+  }
+
+  it('is called off by a stop, and nothing that it has started is left (C15)', async () => {
+    const { discarded, calledOff } = await openHanging()
+    expect(await order('terminate_agent')).toMatchObject({ status: 'ok' })
+    await settle()
+    expect(calledOff).toEqual(['it was stopped'])
+    expect(discarded).toEqual([{ mark: 'm1' }])
+    expect(lastChange()).toEqual(STOPPED)
+    expect(board.sessions.session('Worker')).toBeUndefined()
+  })
+
+  it('leaves the conversation to be taken up by the next start', async () => {
+    await openHanging()
+    await order('terminate_agent')
+    await settle()
+    await order('spawn_agent')
+    await settle()
+    expect(worker().start.kept).toEqual({ mark: 'm1' })
+    expect(await session()).toBe('initializing')
+  })
+
+  it('does not hold up the end of the service, which ends what was started', async () => {
+    const { discarded } = await openHanging()
+    const closed = board.board.close('end')
+    await settle()
+    await closed
+    expect(discarded).toEqual([{ mark: 'm1' }])
+  })
+
+  it('that does not heed the call holds nobody up for long, and gets no token any more', async () => {
+    const late = Promise.withResolvers<void>()
+    let token: unknown
+    await open(TEAM_ASLEEP, (runtime) => ({
+      ...runtime,
+      async start(agent, port) {
+        await late.promise
+        token = await agent.credentials().catch((error: Error) => error.message)
+        return await runtime.start(agent, port)
+      },
+    }))
+    await order('spawn_agent')
+    await settle()
+    let isOver = false
+    void board.sessions.stop('Worker').then(() => (isOver = true))
+    await board.clock.advance(9000)
+    expect(isOver).toBe(false)
+    await board.clock.advance(2000)
+    expect(isOver).toBe(true)
+    late.resolve()
+    await settle()
+    expect(token).toBe('it was stopped')
+    expect(worker().ended).toBe('stop')
+    expect(lastChange()).toEqual(STOPPED)
   })
 })
 

@@ -285,7 +285,7 @@ describe('across restarts', () => {
     expect(new Set(ids).size).toBe(2)
   })
 
-  it('finds what was committed and not yet put into the outbox', async () => {
+  it('finds what was committed and not yet put into the queue', async () => {
     await open(chat())
     await send('one')
     await until(async () => (await state()).sent === 1)

@@ -10,10 +10,15 @@ export interface Puppet {
   /** Why deliveries that had not ended were no longer wanted. */
   readonly withdrawn: string[]
   readonly interrupts: number
+  /** The ids of each look for messages of earlier attempts. */
+  readonly searches: string[][]
   readonly ended: 'stop' | 'leave' | undefined
   /** What the next deliveries come to. */
   arrival: Arrival | Promise<Arrival> | Error
   whereabouts: 'submitted' | 'absent' | 'unknown'
+  /** A text of an earlier service stands unsent; `onLocate` is when it is entered. */
+  hasUnsent: boolean
+  onLocate: (() => void) | undefined
   /** A stop takes until then. */
   stopped: Promise<void>
   become(state: SessionState, evidence?: string): void
@@ -48,12 +53,13 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
       if (failure !== undefined) throw failure
       const { puppet, session } = makePuppet(start, port, runtime)
       const { locate } = session
-      session.locate = async (id) => {
-        const wasGiven = puppets
-          .get(start.name)!
-          .some(({ turns }) => turns.some(({ ids }) => ids.includes(id)))
-        if (runtime.remembers !== true) return await locate(id)
-        return { at: wasGiven ? 'submitted' : 'absent', evidence: 'the puppet remembers' }
+      session.locate = async (ids) => {
+        if (runtime.remembers !== true) return await locate(ids)
+        const given = new Set(runtime.given(start.name))
+        return ids.map((id) => ({
+          at: given.has(id) ? 'submitted' : 'absent',
+          evidence: 'the puppet remembers',
+        }))
       }
       puppets.set(start.name, [...(puppets.get(start.name) ?? []), puppet])
       return session
@@ -62,11 +68,7 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
   return runtime
 }
 
-function makePuppet(
-  start: AgentStart,
-  port: SessionPort,
-  { heardLate = false, isResumed = false }: Puppets,
-) {
+function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false, isResumed = false }: Puppets) {
   let state: SessionState = 'initializing'
   const puppet = {
     start,
@@ -75,6 +77,9 @@ function makePuppet(
     notices: [] as string[],
     withdrawn: [] as string[],
     interrupts: 0,
+    searches: [] as string[][],
+    hasUnsent: false,
+    onLocate: undefined as Puppet['onLocate'],
     ended: undefined as 'stop' | 'leave' | undefined,
     arrival: { state: 'submitted', evidence: 'the puppet nodded' } as Puppet['arrival'],
     whereabouts: 'absent' as Puppet['whereabouts'],
@@ -98,8 +103,13 @@ function makePuppet(
       if (arrival.state === 'submitted') puppet.become('busy')
       return arrival
     },
-    async locate() {
-      return { at: puppet.whereabouts, evidence: `it is ${puppet.whereabouts}` }
+    async locate(ids) {
+      puppet.searches.push([...ids])
+      if (puppet.onLocate !== undefined) puppet.onLocate()
+      return ids.map(() => ({ at: puppet.whereabouts, evidence: `it is ${puppet.whereabouts}` }))
+    },
+    get hasUnsent() {
+      return puppet.hasUnsent
     },
     async notice(text) {
       puppet.notices.push(text)

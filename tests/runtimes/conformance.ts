@@ -87,8 +87,9 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
     it('knows that a message was never given to the agent, or does not claim to know (C25)', async () => {
       const session = await start()
       await port.untilState('idle')
-      const { at } = await session.locate('msg_404')
-      expect(['absent', 'unknown']).toContain(at)
+      const places = await session.locate(['msg_404', 'msg_405'])
+      expect(places).toHaveLength(2)
+      for (const { at } of places) expect(['absent', 'unknown']).toContain(at)
     })
 
     it('takes a notice without ending the turn or failing (C2)', async () => {
@@ -116,6 +117,22 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       expect(session.state).toBe('exited')
       expect(port.states.at(-1)?.state).toBe('exited')
       expect((await place.leftovers?.()) ?? []).toEqual([])
+    })
+
+    it('leaves nothing of an agent whose start is called off, however far it has come (C15)', async () => {
+      const reason = new Error('called off')
+      await expect(start({ gone: AbortSignal.abort(reason) })).rejects.toThrow('called off')
+      for (const ms of [1, 30, 120]) {
+        const gone = new AbortController()
+        const starting = start({ gone: gone.signal })
+        setTimeout(() => gone.abort(reason), ms)
+        // A quick one is there before; then it is ended as any other.
+        await starting.then(
+          (session) => session.stop(),
+          (error: unknown) => expect(error).toBe(reason),
+        )
+        expect((await place.leftovers?.()) ?? []).toEqual([])
+      }
     })
 
     it('does not give a turn to an agent that was stopped (C27)', async () => {

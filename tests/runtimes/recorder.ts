@@ -5,6 +5,8 @@ export interface Recorder extends SessionPort {
   readonly utterances: Utterance[]
   readonly states: { state: SessionState; evidence: string }[]
   readonly arrivals: { ids: readonly string[]; state: string; evidence: string }[]
+  /** What was in the way, whenever that changed. */
+  readonly obstacles: (string | undefined)[]
   readonly usages: Usage[]
   /** What was kept last. */
   kept: unknown
@@ -26,6 +28,7 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
     utterances: [],
     states: [],
     arrivals: [],
+    obstacles: [],
     usages: [],
     kept: undefined,
     async said(utterance) {
@@ -34,6 +37,11 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
     },
     changed(state, evidence) {
       recorder.states.push({ state, evidence })
+      tell()
+    },
+    isHeld: () => false,
+    waits(reason) {
+      recorder.obstacles.push(reason)
       tell()
     },
     arrived(ids, state, evidence) {

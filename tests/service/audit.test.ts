@@ -108,7 +108,8 @@ describe('GET /api/v1/audit/verify (C12)', () => {
     ['an empty log', 'DELETE FROM audit', 1, 'cut_off'],
     [
       'an entry slipped in at the end',
-      `INSERT INTO audit SELECT seq + 1, chain, at, type, class, actor, subject, text, confidence, data, hash
+      `INSERT INTO audit (seq, chain, at, type, class, actor, subject, text, confidence, data, hash)
+       SELECT seq + 1, chain, at, type, class, actor, subject, text, confidence, data, hash
          FROM audit ORDER BY seq DESC LIMIT 1`,
       8,
       'unrecorded',

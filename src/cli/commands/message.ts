@@ -7,7 +7,7 @@ import type { Verb } from '../verb.ts'
 export const verb: Verb = {
   name: 'message',
   group: 'Look',
-  summary: 'one message, and every step of its delivery with the evidence',
+  summary: 'one message, every step of its delivery with the evidence, and what it waits for',
   arguments: [{ name: 'ID' }],
   examples: ['orc message msg_12'],
   async run({ place, words, json }) {
@@ -23,6 +23,7 @@ export const verb: Verb = {
           '  ',
         ),
       )
+      if (message.waits_for !== undefined) print(`  waits: ${plainLine(message.waits_for)}`)
     }
     return 0
   },

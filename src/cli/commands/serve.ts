@@ -20,7 +20,7 @@ export const verb: Verb = {
   summary: 'run the service for the team in orc.yaml, until Ctrl-C; agents in terminals outlive it',
   details:
     'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.\n' +
-    'Ctrl-C and SIGTERM end it properly, with exit code 0. Agents in terminals go on, and are found again at\n' +
+    'Ctrl-C, SIGTERM and SIGHUP end it properly, with exit code 0. Agents in terminals go on, and are found again at\n' +
     'the next start; `orc down` stops them too.',
   options: SERVICE_OPTIONS,
   examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],

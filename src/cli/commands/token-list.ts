@@ -19,10 +19,11 @@ export const verb: Verb = {
     else
       print(
         table(
-          tokens.map(({ id, agent, kind, created_at }) => [
+          tokens.map(({ id, agent, kind, created_at, expires_at }) => [
             id,
             kind === 'person' ? `${agent} (a person)` : agent,
             shortTime(created_at),
+            expires_at === undefined ? '' : `a browser, until ${shortTime(expires_at)}`,
           ]),
         ),
       )

@@ -14,8 +14,9 @@ export const verb: Verb = {
   group: 'Run',
   summary: 'start the service and the team; agents take up their last conversations',
   details:
-    'In the foreground until Ctrl-C, which stops the team as well. With --detach it returns when the agents are up,\n' +
-    'after 20 seconds at the latest; with --json as soon as the service answers.\n' +
+    'In the foreground until Ctrl-C, which stops the team as well; when its terminal is closed, agents in panes go on.\n' +
+    'With --detach it returns when the agents are up, after 20 seconds at the latest; with --json as soon as the\n' +
+    'service answers.\n' +
     'When a person is asked, the terminal rings and shows a notification where it can, unless --quiet or notify: off.',
   options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
   examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],

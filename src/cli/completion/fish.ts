@@ -33,7 +33,7 @@ function optionWords({ name, short, summary, value }: CompletedOption): string {
 }
 
 function action({ words = [], find }: Offer): string {
-  if (find === 'files') return '-F'
+  if (find === 'files') return words.length === 0 ? '-F' : `-F -a '${words.join(' ')}'`
   const agents = find === 'agents' ? ['(orc completion agents 2>/dev/null)'] : []
   const all = [...words, ...agents]
   return all.length === 0 ? '' : `-f -a '${all.join(' ')}'`

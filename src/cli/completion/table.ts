@@ -69,8 +69,10 @@ function completed({ name, short, summary, value, choices }: Option): CompletedO
 
 const AGENTS = /^(AGENT|NAME|FROM|TO|TARGET|(ID\|)?AGENT\|PERSON)$/
 
+const FILES = /^(FILE|FOLDER|PLAN|WORKSPACE)/
+
 function offerOf(name: string, choices: readonly string[] | undefined): Offer {
   if (choices !== undefined) return { words: choices }
-  if (name.startsWith('FILE')) return { find: 'files' }
+  if (FILES.test(name)) return { find: 'files' }
   return AGENTS.test(name) ? { find: 'agents' } : {}
 }

@@ -17,15 +17,23 @@ const MARKS: Record<string, { mark: string; style: Style }> = {
   'conversation.parked': { mark: '⏸', style: 'yellow' },
   'agent.status': { mark: '·', style: 'grey' },
   'action.terminate_agent': { mark: '■', style: 'yellow' },
+  'run.begun': { mark: '▶', style: 'cyan' },
+  'run.node': { mark: '▸', style: 'cyan' },
+  'run.ended': { mark: '■', style: 'green' },
   'config.loaded': { mark: '↻', style: 'green' },
   'config.rejected': { mark: '↻', style: 'red' },
+}
+
+/** Of each agent of a run its beginnings and its ends. */
+function isPassing({ type, data }: AuditEntry): boolean {
+  return type === 'run.node' && data?.state === 'validating'
 }
 
 /** One readable line for an entry, or undefined for what would only be noise here. */
 export function trafficLine(entry: AuditEntry): string | undefined {
   const shown =
     MARKS[entry.type] ?? (entry.type.startsWith('action.') ? { mark: '■', style: 'yellow' } : undefined)
-  if (shown === undefined) return undefined
+  if (shown === undefined || isPassing(entry)) return undefined
   const time = entry.at.slice(11, 19)
   const who = entry.subject === undefined ? entry.actor : `${entry.actor} → ${entry.subject}`
   const excerpt = typeof entry.data?.excerpt === 'string' ? ` — ${entry.data.excerpt}` : ''

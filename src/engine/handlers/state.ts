@@ -80,7 +80,7 @@ function counted(count: number, noun: string): string {
 }
 
 async function selected({ tx, team, parts }: HandlerContext, fields: Fields) {
-  const roster = await rosterOf(tx, team, parts.meter)
+  const roster = await rosterOf(tx, team, parts)
   if (fields.filter === 'specific_agent') {
     const name = team.resolve(fields.agent!)
     return roster.filter((agent) => agent.name === name)
@@ -94,7 +94,7 @@ async function selected({ tx, team, parts }: HandlerContext, fields: Fields) {
 export const listAgentsHandler: Handler<FieldsOf<'list_agents'>> = {
   looksOnly: true,
   async handle({ tx, team, parts }) {
-    const agents = await rosterOf(tx, team, parts.meter)
+    const agents = await rosterOf(tx, team, parts)
     return { status: 'ok', result: counted(agents.length, 'agent'), details: { agents } }
   },
 }

@@ -6,11 +6,11 @@ import { endProcesses } from '../../runtimes/processes.ts'
 import type { Store } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import type { Happening } from '../../tasks/happening.ts'
-import { type Check, findCheck, findingsText } from '../checks.ts'
+import { runProcess } from '../check-process.ts'
+import { type Check, findCheck, findingsText, resultOf } from '../checks.ts'
+import { createLanes } from '../lanes.ts'
 import type { Clock, Log } from '../surroundings.ts'
 import type { Team } from '../team.ts'
-import { runProcess } from './check-process.ts'
-import { createLanes } from './lanes.ts'
 
 export interface CheckingOptions {
   store: Store
@@ -20,8 +20,6 @@ export interface CheckingOptions {
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-/** Of a check that passed, as much as shows what it did. */
-const PASSED_OUTPUT = 1000
 const GIT_MS = 10_000
 
 /** Runs the checks of claims in the folders of their workers. */
@@ -65,21 +63,13 @@ export function createChecking({ store, clock, log, team, environment }: Checkin
         if (known === undefined) {
           return { type: 'validation_gave_up', claim, why: `orc.yaml has no check "${name}" any more` }
         }
-        checks.push(await resultOf(known, folder, signal))
+        checks.push(resultOf(known.name, await run(known, folder, signal)))
         if (!checks.at(-1)!.passed) break
       }
       const findings: Findings = { checks, ...place }
       const type = checks.every(({ passed }) => passed) ? 'checks_passed' : 'checks_failed'
       return { type, claim, evidence: findingsText(findings), findings }
     })
-  }
-
-  async function resultOf(known: Check, folder: string, signal: AbortSignal): Promise<CheckResult> {
-    const { exitCode, output, stopped, ms } = await run(known, folder, signal)
-    const passed = stopped === undefined && exitCode === 0
-    const why = stopped ?? `exit code ${exitCode ?? 'unknown: a signal ended it'}`
-    const shown = passed && output.length > PASSED_OUTPUT ? `…${output.slice(-PASSED_OUTPUT)}` : output
-    return { name: known.name, passed, exitCode, why, output: shown.toWellFormed(), ms }
   }
 
   /** What the checks look at, where that is a git repository. */

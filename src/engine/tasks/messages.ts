@@ -2,14 +2,14 @@ import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { TaskMessageKind } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
-import { moveDeliveries, wasGiven, withdrawQueued } from '../../store/deliveries.ts'
+import { moveDeliveries, wasGiven, withdrawMessage, withdrawQueued } from '../../store/deliveries.ts'
 import { firstOfTask, insertMessage } from '../../store/messages.ts'
 import type { Tx } from '../../store/store.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
+import { type Excerpt, LOOKED_AT } from '../excerpts.ts'
 import type { Mailroom } from '../mailroom.ts'
 import { aboutTask } from './about.ts'
-import { type Excerpt, LOOKED_AT } from './excerpt.ts'
 
 type Send = Extract<StoreEffect, { type: 'send' }>
 type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
@@ -40,7 +40,7 @@ const WORDS: Partial<Record<TaskMessageKind, string>> = {
 
 /** What tasks have to say becomes messages, in the transaction of the step that says it. */
 export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
-  /** The first message of trees that began of late; it never changes. */
+  /** The messages by which tasks were given of late; they never change. */
   const begun = createRecent<string, number>(RECENT)
 
   async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
@@ -79,14 +79,13 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
 
   async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: Post) {
     const title = titleOf(task, kind, text)
-    // Of a new tree this is the first.
-    const isFirst = kind === 'delegate' && task.parent === null && task.attempt === 1
-    const correlation = isFirst ? undefined : (begun.get(task.root) ?? (await firstOfTask(tx, rootKey(task))))
+    const isFirst = kind === 'delegate' && task.attempt === 1
+    const correlation = isFirst && task.parent === null ? undefined : await beginningOf(tx, task)
     const priority = quiet ? 'low' : 'normal'
     const stored = await insertMessage(tx, {
       from,
       to,
-      title,
+      title: shortened(title),
       content: text,
       priority,
       hop: 0,
@@ -95,14 +94,14 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       ...(inReplyTo === undefined ? {} : { inReplyTo }),
       ...(correlation === undefined ? {} : { correlation }),
     })
-    if (isFirst) tx.afterCommit(() => begun.set(task.root, stored.key))
+    if (isFirst) tx.afterCommit(() => begun.set(task.id, stored.key))
     const id = formatId('msg', stored.key)
     tx.audit({
       type: 'message.accepted',
       class: 'internal',
       actor: from,
       subject: to,
-      text: cut(titleOf(task, kind, text, LOOKED_AT), TITLE),
+      text: cut(title, TITLE),
       data: {
         message_id: id,
         ...aboutTask(task),
@@ -122,9 +121,19 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
     tx.afterCommit(() => wake(to))
   }
 
+  /** The first message of a tree: all of its messages are one conversation. */
+  async function beginningOf(tx: Tx, { root }: Task): Promise<number | undefined> {
+    return begun.get(root) ?? (await firstOfTask(tx, parseId('task', root)!))
+  }
+
   /** What the worker has not been given yet, it need not be given any more. */
   async function withdraw(tx: Tx, task: Task, evidence: string) {
-    const keys = await withdrawQueued(tx, task.agent, keyOf(task), evidence)
+    // Mostly it was sent the task and nothing else.
+    const only = task.sent === 1 ? begun.get(task.id) : undefined
+    const keys =
+      only === undefined
+        ? await withdrawQueued(tx, task.agent, keyOf(task), evidence)
+        : await withdrawMessage(tx, task.agent, only, evidence)
     noteWithdrawn(tx, task.agent, keys, evidence)
   }
 
@@ -168,10 +177,6 @@ function createRecent<Key, Value>(most: number) {
       }
     },
   }
-}
-
-function rootKey({ root }: Task): number {
-  return parseId('task', root)!
 }
 
 function keyOf(task: Task): number {
@@ -224,14 +229,21 @@ function saidBy(event: Happening): string | undefined {
   return DECISIONS.has(event.type) ? byOf(event) : undefined
 }
 
-function titleOf(task: Task, kind: TaskMessageKind, text: string, length = TITLE): string {
+/** No longer than is looked at when it is cut. */
+function titleOf(task: Task, kind: TaskMessageKind, text: string): string {
   const words = WORDS[kind]
   const title = words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
-  return title.length <= length ? title : [...title.slice(0, length * 2)].slice(0, length).join('')
+  return title.length <= LOOKED_AT ? title : title.slice(0, LOOKED_AT)
+}
+
+function shortened(title: string): string {
+  return title.length <= TITLE ? title : [...title.slice(0, TITLE * 2)].slice(0, TITLE).join('')
 }
 
 function firstLine(text: string): string {
-  return text.trimStart().split(/\r?\n/, 1)[0]!.trim()
+  const start = text.trimStart()
+  const end = start.indexOf('\n')
+  return (end === -1 ? start : start.slice(0, end)).trimEnd()
 }
 
 function withContext(text: string, { context }: Task): string {

@@ -1,5 +1,4 @@
 import { isEnd, reviewerOf, type Task } from '../../model/task.ts'
-import { findBreaker, keepBreaker } from '../../store/breakers.ts'
 import type { Tx } from '../../store/store.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from '../../store/tasks.ts'
 import { CLOSED, recordOutcome } from '../../tasks/breaker.ts'
@@ -9,6 +8,7 @@ import type { TaskSettings } from '../../tasks/settings.ts'
 import { step } from '../../tasks/step.ts'
 import type { Accepted, Refusal, Stepped, View } from '../../tasks/view.ts'
 import type { Timers } from '../timers.ts'
+import { createBreakers } from './breakers.ts'
 import type { TaskMessages } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import { type Asked, askPerson, withdrawRequest } from './requests.ts'
@@ -29,6 +29,7 @@ export interface ProgressOptions {
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
   const { messages, record, clocks, timers, now, settings, perform } = options
+  const breakers = createBreakers()
 
   /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
   async function tell(tx: Tx, told: string | Task, event: Happening, words?: string): Promise<Stepped> {
@@ -36,7 +37,7 @@ export function createProgress(options: ProgressOptions) {
     const isCertain = typeof told !== 'string' && tx.lockRow === ''
     const task = isCertain ? told : await lockTask(tx, typeof told === 'string' ? told : told.id)
     if (task === undefined) throw new Error(`there is no ${told}`)
-    const stepped = step(await viewOf(tx, now(tx), task, event), event, settings(task))
+    const stepped = step(await viewOf(tx, task, event), event, settings(task))
     if (stepped.ok) await keep(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
     return stepped
   }
@@ -44,7 +45,7 @@ export function createProgress(options: ProgressOptions) {
   /** Both the new task and its parent's consent, or neither. */
   async function begin(tx: Tx, task: Task): Promise<{ ok: true; task: Task } | Refusal> {
     const event: Happening = { type: 'delegated' }
-    const admitted = step(await viewOf(tx, now(tx), task, event), event, settings(task))
+    const admitted = step(await viewOf(tx, task, event), event, settings(task))
     if (!admitted.ok) return admitted
     if (task.parent !== null) {
       const { id: child, requiresResponse, delegator: by } = task
@@ -89,9 +90,9 @@ export function createProgress(options: ProgressOptions) {
       case 'clear_timer':
         return await clocks.disarm(tx, task.id, effect.kind)
       case 'record_outcome': {
-        const known = (await findBreaker(tx, effect.agent)) ?? CLOSED
+        const known = await breakers.find(tx, effect.agent)
         const after = recordOutcome(known, effect.outcome, tx.now, settings(task).breaker)
-        return after === known ? undefined : await keepBreaker(tx, effect.agent, after)
+        return after === known ? undefined : await breakers.keep(tx, effect.agent, after)
       }
       case 'tell':
         // Refused where it is late news to the relative.
@@ -123,22 +124,22 @@ export function createProgress(options: ProgressOptions) {
     })
   }
 
+  async function viewOf(tx: Tx, task: Task, event: Happening): Promise<View> {
+    const isSent = event.type === 'delegated' || event.type === 'retry_due'
+    return {
+      now: now(tx),
+      task,
+      parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
+      children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
+      ancestors: event.type === 'delegated' ? await ancestorsOf(tx, task) : [],
+      breaker: isSent ? await breakers.find(tx, task.agent) : CLOSED,
+    }
+  }
+
   return { tell, begin }
 }
 
 export type Progress = ReturnType<typeof createProgress>
-
-async function viewOf(tx: Tx, now: number, task: Task, event: Happening): Promise<View> {
-  const isSent = event.type === 'delegated' || event.type === 'retry_due'
-  return {
-    now,
-    task,
-    parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
-    children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
-    ancestors: event.type === 'delegated' ? await ancestorsOf(tx, task) : [],
-    breaker: isSent ? ((await findBreaker(tx, task.agent)) ?? CLOSED) : CLOSED,
-  }
-}
 
 async function ancestorsOf(tx: Tx, task: Task): Promise<Task[]> {
   const found: Task[] = []

@@ -31,7 +31,9 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   const said = new Map<string, Set<string>>()
   let closed = false
 
+  /** An agent that only holds a token has no turns, whose end would clear this. */
   function add(to: Map<string, Set<string>>, agent: string, task: string) {
+    if (sessions().session(agent) === undefined) return
     to.set(agent, (to.get(agent) ?? new Set()).add(task))
   }
 

@@ -3,18 +3,18 @@ import { ORCHESTRATOR } from '../../model/agent.ts'
 import type { AuditEntry } from '../../model/audit-entry.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import {
-  addToOutbox,
-  clearOutbox,
+  addToQueue,
+  clearQueue,
   countAttempt,
   findWebhook,
-  firstInOutbox,
+  firstInQueue,
   keepWebhook,
   lastSeq,
   nextEntries,
-  type OutboxRow,
+  type QueuedRow,
   readEntry,
-  shortenOutbox,
-  takeFromOutbox,
+  shortenQueue,
+  takeFromQueue,
   type WebhookRow,
 } from '../../store/webhooks.ts'
 import type { Log } from '../surroundings.ts'
@@ -46,7 +46,7 @@ const TRY_AGAIN_MS = 5000
 
 /**
  * One address that events are posted to, in their order and one at a time; others do not wait for it. An event is in
- * the outbox before it is sent and until it was, so that a crash loses none: at worst it is sent again, with its id.
+ * the queue before it is sent and until it was, so that a crash loses none: at worst it is sent again, with its id.
  */
 export function createEndpoint(options: EndpointOptions) {
   const { config, store, clock, log, random } = options
@@ -55,7 +55,7 @@ export function createEndpoint(options: EndpointOptions) {
   const closing = new AbortController()
   const sender = createSender(options, closing.signal)
   let row = options.row
-  /** Up to here nothing is wanted that is not in the outbox; what is stored may lag behind. */
+  /** Up to here nothing is wanted that is not in the queue; what is stored may lag behind. */
   let seen = row?.seen ?? 0
   let running: Promise<void> | undefined
   let wanted = false
@@ -83,7 +83,7 @@ export function createEndpoint(options: EndpointOptions) {
     await change(async () => ({}))
   }
 
-  /** Puts what is wanted into the outbox, as far as the audit goes. */
+  /** Puts what is wanted into the queue, as far as the audit goes. */
   async function catchUp() {
     for (let page = PAGE; page === PAGE; ) {
       const entries = await nextEntries(store, chain, seen, PAGE)
@@ -96,8 +96,8 @@ export function createEndpoint(options: EndpointOptions) {
         continue
       }
       await change(async (tx, before) => {
-        for (const { seq } of news) await addToOutbox(tx, chain, name, seq)
-        const over = await shortenOutbox(tx, chain, name, MOST_PENDING)
+        for (const { seq } of news) await addToQueue(tx, chain, name, seq)
+        const over = await shortenQueue(tx, chain, name, MOST_PENDING)
         if (over > 0 && before.dropped === 0) noteDropped(tx, name, `more than ${MOST_PENDING} events wait`)
         return { seen: last, dropped: before.dropped + over }
       })
@@ -136,7 +136,7 @@ export function createEndpoint(options: EndpointOptions) {
     while (!closing.signal.aborted && row!.state === 'active') {
       const wait = (row!.not_before ?? 0) - clock.now()
       if (wait > 0) return workLater(wait)
-      const first = await firstInOutbox(store, chain, name)
+      const first = await firstInQueue(store, chain, name)
       if (first === undefined) return
       const found = await readEntry(store, chain, first.seq)
       const posted: Posted =
@@ -148,10 +148,10 @@ export function createEndpoint(options: EndpointOptions) {
     }
   }
 
-  async function settle({ seq, attempts }: OutboxRow, posted: Posted) {
+  async function settle({ seq, attempts }: QueuedRow, posted: Posted) {
     if (posted.outcome === 'sent') {
       await change(async (tx, before) => {
-        await takeFromOutbox(tx, chain, name, seq)
+        await takeFromQueue(tx, chain, name, seq)
         return { ...WELL, sent: before.sent + 1, sent_at: tx.now }
       })
       return
@@ -166,7 +166,7 @@ export function createEndpoint(options: EndpointOptions) {
       }
       const isUnwanted = outcome === 'rejected' && attempts + 1 >= REJECTIONS
       if (isUnwanted) {
-        await takeFromOutbox(tx, chain, name, seq)
+        await takeFromQueue(tx, chain, name, seq)
         noteDropped(tx, name, `entry ${seq} was refused ${REJECTIONS} times: ${error}`)
       } else await countAttempt(tx, chain, name, seq)
       const delay = Math.max(retryAfterMs, retryDelay(failures, random))
@@ -179,7 +179,7 @@ export function createEndpoint(options: EndpointOptions) {
 
   /** Nobody is left to read: it ends here, and a person is told. */
   async function die(tx: Tx, before: WebhookRow, error: string): Promise<Partial<WebhookRow>> {
-    const lost = await clearOutbox(tx, chain, name)
+    const lost = await clearQueue(tx, chain, name)
     await noteDeath(tx, name, error, lost)
     return { state: 'dead', last_error: error, not_before: null, dropped: before.dropped + lost }
   }

@@ -1,11 +1,13 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SessionState } from '../../model/agent.ts'
-import type { SessionPort, Turn } from '../../runtimes/runtime.ts'
+import { reasonOf } from '../../model/errors.ts'
+import type { SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
 import { type EvidenceWatch, watchEvidence } from './evidence.ts'
 import { openLogReader } from './log-reader.ts'
-import { isInLog } from './log-search.ts'
+import { findInLog } from './log-search.ts'
 import { compilePatterns } from './patterns.ts'
 import { readPlace } from './place.ts'
 import { createPlainText } from './plain-text.ts'
@@ -193,21 +195,31 @@ export async function followAny(
     },
   }
 
-  async function locate(id: string): ReturnType<ProgramSession['locate']> {
-    const pattern = patterns.submitted(id)
-    try {
-      if (pattern !== undefined && (await isInLog(path, speech.released, pattern)))
-        return { at: 'submitted', evidence: 'the pane has shown that it took it' }
-      if (!(await pane.hasReadInput()))
-        return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
-      if (await pane.enterUnsent({ state: stateForPaste, inputBox: patterns.inputBox }))
-        return { at: 'unknown', evidence: 'something of ours stood unsent at its prompt, and was entered' }
-      if (pattern === undefined) return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
-      if (state !== 'idle' || patterns.inputBox(await pane.screen()) !== 'empty')
-        return { at: 'unknown', evidence: 'the pane has not shown it yet' }
-    } catch (error) {
-      return { at: 'unknown', evidence: `its log or its pane cannot be read: ${(error as Error).message}` }
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    const found = new Map<string, string>()
+    const elsewhere = await lookFor(ids, found).catch(
+      (error: unknown): Whereabouts => ({
+        at: 'unknown',
+        evidence: `its log or its pane cannot be read: ${reasonOf(error)}`,
+      }),
+    )
+    return whereaboutsOf(ids, found, elsewhere)
+  }
+
+  /** What is known of those that are not found. */
+  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<Whereabouts> {
+    // First the pane: what has left its prompt by now is in the log when that is read.
+    const seen = await lookInPane(pane, { state: stateForPaste, inputBox: patterns.inputBox })
+    const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
+    const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
+    if (isByPattern && ids.length > 0) {
+      const shown = await findInLog(path, speech.released, expected as Map<string, RegExp>)
+      for (const id of shown) found.set(id, 'the pane has shown that it took it')
     }
+    if (!isByPattern && seen.at === 'absent')
+      return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
+    if (seen.at !== 'absent') return seen
+    if (state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
     if (speech.released > 0)
       return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
     return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pane } from '../program.ts'
 import type { Activity } from './activity.ts'
 import { inputBoxText, readInputBox } from './input-box.ts'
@@ -46,8 +47,4 @@ async function clearBox(pane: Pane) {
     await pane.press(Array.from({ length: lines * 2 }, () => 'C-u'))
     await sleep(LOOK_EVERY_MS * 4)
   }
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

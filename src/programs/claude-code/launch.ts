@@ -3,15 +3,16 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { AppError } from '../../model/errors.ts'
-import { findExecutable } from '../executable.ts'
 import type { Launch, LaunchOrder } from '../program.ts'
+import { conversationGone, executableOf } from '../settings.ts'
 import { Kept } from './kept.ts'
 import { ClaudeCodeSettings } from './settings.ts'
 
 const ROLE_FILE = 'claude-role.md'
 const SETTINGS_FILE = 'claude-settings.json'
 const MCP_FILE = 'claude-mcp.json'
+
+const INSTALLED = { program: 'Claude Code', install: 'npm install --global @anthropic-ai/claude-code' }
 
 /** An approval may take days (C9); the program would go on without us after its own limit of ten minutes. */
 const DIALOG_SECONDS = 14 * 24 * 3600
@@ -31,13 +32,7 @@ const HTTP_HOOKS: Readonly<Record<string, number>> = {
 /** Writes what the program needs into the agent's folder. The user's own settings, hooks and servers stay in force. */
 export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const settings = ClaudeCodeSettings.parse(order.settings ?? {})
-  const executable = await findExecutable({
-    command: settings.command,
-    cwd: order.cwd,
-    path: settings.env.PATH ?? process.env.PATH,
-    program: 'Claude Code',
-    install: 'npm install --global @anthropic-ai/claude-code',
-  })
+  const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
   const kept: Kept = resumed ?? {
     sessionId: randomUUID(),
@@ -79,10 +74,7 @@ function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
   if (kept?.transcript === undefined) return undefined
   if (existsSync(kept.transcript)) return { ...kept, statusFile: undefined }
   if (kept.position === undefined) return undefined
-  throw new AppError('RUNTIME_FAILED', `${name}'s conversation ${kept.sessionId} cannot be taken up again`, {
-    hint: `Its transcript ${kept.transcript} is gone. Start a new conversation with reset_session.`,
-    data: { session: kept.sessionId, transcript: kept.transcript },
-  })
+  throw conversationGone(name, kept.sessionId, kept.transcript)
 }
 
 function configFolderOf({ env }: ClaudeCodeSettings): string {

@@ -1,20 +1,23 @@
 import { join } from 'node:path'
-import type { SessionPort } from '../../runtimes/runtime.ts'
+import type { SessionPort, Whereabouts } from '../../runtimes/runtime.ts'
+import { createExpectations } from '../expectation.ts'
+import { createKeeping } from '../keeping.ts'
 import type { FollowerLog } from '../line-follower.ts'
+import { messageIdsIn } from '../message-ids.ts'
+import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
 import { followActivity } from './activity.ts'
 import { createDialogs } from './dialogs.ts'
-import { createExpectations } from './expectation.ts'
 import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { interruptTurn } from './interrupt.ts'
 import { Kept } from './kept.ts'
-import { messageIdsIn } from './message-ids.ts'
 import type { TranscriptRecord } from './record.ts'
 import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
 import { followTranscript, searchTranscript, type Transcript } from './transcript.ts'
 import { holdTurnEnd, type TurnEnd } from './turn-end.ts'
-import { openWayIn } from './way-in.ts'
+import { EVIDENCE_MS, openWayIn } from './way-in.ts'
 import { createWithdrawals } from './withdrawals.ts'
 
 /** How long the end of a turn waits for messages; the person sees it as that much longer a turn. */
@@ -25,6 +28,7 @@ const TRANSCRIPT_LAG_MS = 1000
 const MAX_HOOK_TURNS = 7
 const PROMPT_WITHIN_MS = 2000
 const EARLIER_TRANSCRIPTS = 20
+const TAKEN_BACK: Whereabouts = { at: 'absent', evidence: 'it was taken back before the model saw it' }
 
 /** One Claude Code in a pane: its hooks, its transcript and its status file brought together. */
 export async function followSession(
@@ -37,15 +41,20 @@ export async function followSession(
   let turnEnd: TurnEnd | undefined
   /** Turns begun by answers of Stop hooks, in a row. */
   let hookTurns = 0
-  let notices: string[] = []
   let transcript: Transcript | undefined
   let statusFile: StatusFile | undefined
-  let isKeeping = false
   let closed = false
 
+  const keeping = createKeeping(port, log, () => {
+    const position = transcript?.position() ?? kept.position
+    const withdrawn = withdrawals.turns.map(({ text, ids }) => ({ text, ids: [...ids] }))
+    kept = { ...kept, ...(position && { position }), withdrawn }
+    return kept
+  })
+  const notices = createNotices()
   const dialogs = createDialogs(port)
   const expectations = createExpectations()
-  const withdrawals = createWithdrawals(kept.withdrawn, keepSoon)
+  const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon)
   const activity = followActivity({
     found: order.found,
     dialogs,
@@ -58,29 +67,13 @@ export async function followSession(
       if (transcript !== undefined) await withdrawals.look(transcript, pane)
     },
     atPrompt: () =>
-      withdrawals.schedule(
-        () => activity.state === 'idle',
-        () => give(undefined),
-      ),
+      withdrawals.schedule({
+        isIdle: () => activity.state === 'idle',
+        isHeld: port.isHeld,
+        give: () => give(undefined),
+      }),
   })
   const give = openWayIn({ activity, expectations, withdrawals, pane, turnEnd: () => turnEnd })
-
-  /** Soon, and once for many changes: the position of a line counts when the line was dealt with. */
-  function keepSoon() {
-    if (isKeeping) return
-    isKeeping = true
-    setImmediate(() => {
-      isKeeping = false
-      if (!closed) void keep()
-    })
-  }
-
-  async function keep() {
-    const position = transcript?.position() ?? kept.position
-    const withdrawn = withdrawals.turns.map(({ text, ids }) => ({ text, ids: [...ids] }))
-    kept = { ...kept, ...(position && { position }), withdrawn }
-    await port.keep(kept).catch((error: unknown) => log.warn({ err: error }, 'a place could not be kept'))
-  }
 
   async function openTranscript(file: string) {
     if (transcript?.file === file || closed) return
@@ -96,11 +89,11 @@ export async function followSession(
       port,
       log,
       model: () => kept.model,
-      onProgress: keepSoon,
+      onProgress: keeping.soon,
       onRecord: heedRecord,
       onTakenBack: (prompt) => withdrawals.add(prompt.text),
     })
-    keepSoon()
+    keeping.soon()
     await before?.close()
   }
 
@@ -145,7 +138,7 @@ export async function followSession(
       case 'PostToolUse':
       case 'PostToolUseFailure':
         dialogs.settle(event.tool_use_id)
-        return event.agent_id === undefined ? passNotices(event.hook_event_name) : {}
+        return event.agent_id === undefined ? notices.answerTo(event.hook_event_name) : {}
       case 'Stop':
         return await endTurn(event, gone)
       case 'StopFailure':
@@ -175,19 +168,12 @@ export async function followSession(
     return answer
   }
 
-  function passNotices(hookEventName: string) {
-    if (notices.length === 0) return {}
-    const additionalContext = notices.join('\n')
-    notices = []
-    return { hookSpecificOutput: { hookEventName, additionalContext } }
-  }
-
   async function endTurn(event: EventOf<'Stop'>, gone: AbortSignal) {
     dialogs.settleAll()
     hookTurns = event.stop_hook_active ? hookTurns + 1 : 0
     await transcript?.reaches(event.last_assistant_message, TRANSCRIPT_LAG_MS)
     // What they announced is put before the agent now, or waits for it at its prompt.
-    notices = []
+    notices.clear()
     activity.noteEnd('its turn ended')
     if (gone.aborted || closed || hookTurns >= MAX_HOOK_TURNS) return {}
     const hold = holdTurnEnd(HOLD_MS, gone)
@@ -199,31 +185,28 @@ export async function followSession(
     return answer ?? {}
   }
 
-  async function locate(id: string): ReturnType<ProgramSession['locate']> {
-    if (withdrawals.ids.has(id)) {
-      return { at: 'absent', evidence: 'it was taken back before the model saw it' }
-    }
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    // First the pane: what has left its input box by now is in the transcript when that is read.
+    const elsewhere = await lookElsewhere()
+    const withdrawn = withdrawals.ids
+    const missing = new Set(ids.filter((id) => !withdrawn.has(id)))
+    const found = new Map<string, string>()
     for (const file of [...kept.earlier, kept.transcript]) {
-      const found = file === undefined ? undefined : await searchTranscript(file, id)
-      if (found !== undefined)
-        return { at: 'submitted', evidence: `record ${found} of the transcript holds it` }
+      if (file === undefined || missing.size === 0) continue
+      for (const [id, record] of await searchTranscript(file, missing)) {
+        missing.delete(id)
+        found.set(id, `record ${record} of the transcript holds it`)
+      }
     }
-    if (!(await activity.comesToPrompt(PROMPT_WITHIN_MS))) {
+    return whereaboutsOf(ids, found, elsewhere).map((place, index) =>
+      withdrawn.has(ids[index]!) ? TAKEN_BACK : place,
+    )
+  }
+
+  async function lookElsewhere(): Promise<Whereabouts> {
+    if (!(await activity.comesToPrompt(PROMPT_WITHIN_MS)))
       return { at: 'unknown', evidence: `the program is ${activity.state}` }
-    }
-    if (!(await pane.hasReadInput())) {
-      return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
-    }
-    if (await pane.enterUnsent({ state: () => activity.state, inputBox: readInputBox })) {
-      return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
-    }
-    if (readInputBox(await pane.screen()) !== 'empty') {
-      return { at: 'unknown', evidence: 'its input box is not empty' }
-    }
-    return {
-      at: 'absent',
-      evidence: 'it is at its prompt, and neither its transcript nor its input box holds it',
-    }
+    return await lookInPane(pane, { state: () => activity.state, inputBox: readInputBox, lagMs: EVIDENCE_MS })
   }
 
   if (kept.transcript !== undefined) await openTranscript(kept.transcript)
@@ -238,7 +221,7 @@ export async function followSession(
     deliver: give,
     locate,
     async notice(text) {
-      if (activity.state === 'busy' || activity.state === 'waiting_input') notices.push(text)
+      if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)
     },
     interrupt: () => interruptTurn({ pane, activity, withdrawals }),
     hook,
@@ -256,7 +239,7 @@ export async function followSession(
       dialogs.settleAll()
       statusFile?.close()
       await transcript?.close()
-      if (!closed) await keep()
+      await keeping.close()
       closed = true
     },
   }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { sharedSettings } from '../settings.ts'
 
 const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions'] as const
 
@@ -21,9 +22,7 @@ const OURS = [
 ]
 
 export const ClaudeCodeSettings = z.strictObject({
-  command: z.string().min(1).default('claude').describe('The executable: a name on PATH, or a path.'),
-  args: z.array(z.string()).default([]).describe('More arguments for it.'),
-  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  ...sharedSettings('claude'),
   model: z.string().min(1).optional().describe('The model, such as opus or claude-sonnet-5.'),
   permission_mode: z
     .enum(PERMISSION_MODES)
@@ -34,13 +33,8 @@ export type ClaudeCodeSettings = z.output<typeof ClaudeCodeSettings>
 
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = ClaudeCodeSettings.safeParse(settings ?? {})
-  if (!parsed.success) {
-    return parsed.error.issues.map((issue) => ({
-      path: issue.path as (string | number)[],
-      message: issue.message,
-      hint: 'claude-code takes command, args, env, model and permission_mode.',
-    }))
-  }
+  if (!parsed.success)
+    return problemsIn(parsed.error, 'claude-code takes command, args, env, model and permission_mode.')
   return parsed.data.args.flatMap((arg, index) =>
     OURS.includes(arg.split('=', 1)[0]!)
       ? [{ path: ['args', index], message: `${arg} is set by Orchub`, hint: 'Leave it out.' }]

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { z } from 'zod'
 import { watchFile } from '../file-watch.ts'
 import type { FollowerLog } from '../line-follower.ts'
+import { isRunning } from '../running-process.ts'
 
 /** What Claude Code says of itself in `sessions/PID.json`. */
 export const Status = z.looseObject({
@@ -78,7 +79,7 @@ export async function findStatusFile(folder: string, sessionId: string): Promise
   let newest: { file: string; startedAt: number } | undefined
   for (const name of names) {
     const pid = /^(\d+)\.json$/.exec(name)?.[1]
-    if (pid === undefined || !isAlive(Number(pid))) continue
+    if (pid === undefined || !isRunning(Number(pid))) continue
     const file = join(folder, name)
     const status = await readStatus(file)
     if (status?.sessionId !== sessionId) continue
@@ -99,13 +100,4 @@ async function readStatus(file: string): Promise<Status | undefined> {
     await new Promise((resolve) => setTimeout(resolve, TORN_READ_MS))
   }
   return undefined
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
 }

@@ -1,15 +1,15 @@
-import { createReadStream, existsSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
+import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
+import { createOpenUtterances } from '../open-utterances.ts'
+import { linesOf } from '../record-lines.ts'
 import { contextWindowOf } from './context-window.ts'
-import { holdsText, messageIdsIn } from './message-ids.ts'
 import { readRecord, type TranscriptRecord } from './record.ts'
 
 export interface Transcript {
   readonly file: string
   position(): FilePosition | undefined
-  /** Everything written up to now was heard, and what it asks for carried out. */
+  /** Everything written up to now was heard. */
   settled(): Promise<void>
   /** Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a hook. */
   reaches(lastAnswer: string | undefined, limitMs: number): Promise<void>
@@ -51,9 +51,9 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   let bytes = 0
   const watchers = new Set<() => void>()
 
-  async function hear(record: TranscriptRecord) {
+  function hear(record: TranscriptRecord) {
     if (record.kind === 'prompt') hearPrompt(record)
-    if (record.kind === 'answer') await hearAnswer(record)
+    if (record.kind === 'answer') hearAnswer(record)
     if (record.kind === 'failure' || record.kind === 'interrupted') openPrompt = undefined
     options.onRecord(record)
   }
@@ -76,7 +76,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     openPrompt = undefined
   }
 
-  async function hearAnswer(record: Answer) {
+  function hearAnswer(record: Answer) {
     openPrompt = undefined
     heldPosition = undefined
     if (unread.length > 0) port.arrived(unread, 'read', `record ${record.uuid} of the transcript answers it`)
@@ -85,7 +85,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     if (record.at < options.since) return
     for (const [index, text] of record.texts.entries()) {
       const key = index === 0 ? record.uuid : `${record.uuid}#${index}`
-      await port.said({ text, channel: 'transcript', key })
+      utterances.say({ text, channel: 'transcript', key })
     }
     tellUsage(record)
   }
@@ -114,12 +114,12 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     file,
     from: options.from,
     log: options.log,
-    async onLine(line, { end }) {
+    onLine(line, { end }) {
       lines += 1
       bytes = end
       const record = readRecord(line)
       if (record === undefined) return
-      await hear(record)
+      hear(record)
       for (const look of [...watchers]) look()
       options.onProgress()
     },
@@ -128,10 +128,16 @@ export function followTranscript(options: TranscriptOptions): Transcript {
       lines = 0
     },
   })
+  const utterances = createOpenUtterances({
+    said: port.said,
+    log: options.log,
+    place: () => follower.position(),
+    onAnswered: options.onProgress,
+  })
 
   return {
     file,
-    position: () => heldPosition ?? follower.position(),
+    position: () => utterances.position() ?? heldPosition ?? follower.position(),
     settled: follower.settled,
     async reaches(wanted, limitMs) {
       await follower.settled()
@@ -158,22 +164,17 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   }
 }
 
-/** Whether a message was ever put before the model in this transcript. */
-export async function searchTranscript(file: string, id: string): Promise<string | undefined> {
-  // Written with the first prompt.
-  if (!existsSync(file)) return undefined
-  const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
-  for await (const line of lines) {
-    if (!line.includes(id)) continue
-    const record = readRecord(line)
-    if (record?.kind === 'prompt' && messageIdsIn(record.text).includes(id)) return record.uuid
+/** The record by which each of these messages was put before the model, where it ever was: one pass for all of them. */
+export async function searchTranscript(
+  file: string,
+  ids: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>()
+  for await (const line of linesOf(file)) {
+    const record = mayHoldMessages(line) ? readRecord(line) : undefined
+    if (record?.kind !== 'prompt') continue
+    for (const id of messageIdsIn(record.text)) if (ids.has(id) && !found.has(id)) found.set(id, record.uuid)
+    if (found.size === ids.size) break
   }
-  return undefined
-}
-
-/** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */
-export function isTurn(prompt: string, turn: { text: string; ids: readonly string[] }): boolean {
-  if (turn.ids.length === 0) return holdsText(prompt, turn.text)
-  const found = new Set(messageIdsIn(prompt))
-  return turn.ids.every((id) => found.has(id))
+  return found
 }

@@ -1,8 +1,8 @@
 import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import type { Expectations } from '../expectation.ts'
 import type { Pane } from '../program.ts'
 import type { Activity } from './activity.ts'
 import { enterDelayOf } from './enter-delay.ts'
-import type { Expectations } from './expectation.ts'
 import { readInputBox } from './input-box.ts'
 import type { TurnEnd } from './turn-end.ts'
 import type { Withdrawals } from './withdrawals.ts'
@@ -16,7 +16,7 @@ export interface WayInOptions {
   turnEnd(): TurnEnd | undefined
 }
 
-const EVIDENCE_MS = 4000
+export const EVIDENCE_MS = 4000
 const PATIENCE_MS = 5000
 const PROMPT_WITHIN_MS = 2000
 

@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Turn } from '../../runtimes/runtime.ts'
+import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
 import { inputBoxText } from './input-box.ts'
-import { messageIdsIn } from './message-ids.ts'
-import { isTurn, type Transcript } from './transcript.ts'
+import type { Transcript } from './transcript.ts'
 
 /**
  * Escape before the model's first word takes a prompt back: Claude Code puts it into the input box and forgets that
@@ -19,9 +20,15 @@ export interface Withdrawals {
   prompted(prompt: string): void
   /** What is to be given: the turn, with what was taken back after it. */
   joinedWith(turn: Turn | undefined): Turn | undefined
-  /** Has it given again when nothing else is for a while. */
-  schedule(isIdle: () => boolean, give: () => Promise<unknown>): void
+  /** Has it given again when nothing else is for a while, and nothing forbids it. */
+  schedule(again: Again): void
   close(): void
+}
+
+export interface Again {
+  isIdle(): boolean
+  isHeld(): boolean
+  give(): Promise<unknown>
 }
 
 /** A short pane shows the end of it only. */
@@ -40,7 +47,7 @@ export function createWithdrawals(kept: readonly Turn[], changed: () => void): W
 
   function add(prompt: string) {
     // What a person typed and took back is theirs.
-    if (!OUR_TEXT.test(prompt) || turns.some((turn) => isTurn(prompt, turn))) return
+    if (!OUR_TEXT.test(prompt) || turns.some((turn) => holdsTurn(prompt, turn))) return
     turns = [...turns, { text: prompt, ids: messageIdsIn(prompt) }]
     changed()
   }
@@ -65,7 +72,7 @@ export function createWithdrawals(kept: readonly Turn[], changed: () => void): W
     },
     add,
     prompted(prompt) {
-      const left = turns.filter((turn) => !isTurn(prompt, turn))
+      const left = turns.filter((turn) => !holdsTurn(prompt, turn))
       if (left.length === turns.length) return
       turns = left
       changed()
@@ -77,11 +84,13 @@ export function createWithdrawals(kept: readonly Turn[], changed: () => void): W
       if (all.length === 0) return undefined
       return { text: all.map(({ text }) => text).join('\n\n'), ids: all.flatMap(({ ids }) => ids) }
     },
-    schedule(isIdle, give) {
+    schedule(again) {
       clearTimeout(timer)
       if (turns.length === 0) return
       timer = setTimeout(() => {
-        if (isIdle() && turns.length > 0) void give().finally(() => this.schedule(isIdle, give))
+        if (!again.isIdle() || turns.length === 0) return
+        if (again.isHeld()) this.schedule(again)
+        else void again.give().finally(() => this.schedule(again))
       }, GIVE_AGAIN_MS)
     },
     close: () => clearTimeout(timer),
@@ -95,8 +104,4 @@ async function isPutBack(pane: Pane): Promise<boolean> {
     await sleep(LOOK_EVERY_MS)
   }
   return false
-}
-
-function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms))
 }

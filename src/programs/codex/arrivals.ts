@@ -1,7 +1,6 @@
 import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
+import { messageIdsIn } from '../message-ids.ts'
 import { CommandExecution, type Item, type TurnRecord, UserMessage } from './records.ts'
-
-const MARKER = /\[ORCHUB MESSAGE (msg_\d{1,16})\]/g
 
 /** What only the model brings about. Compactions, hooks and a person's own commands are no answers. */
 const OF_THE_MODEL = new Set([
@@ -41,7 +40,7 @@ export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
 
   function taken(turnId: string, item: Item) {
     const { clientId, content } = UserMessage.parse(item)
-    const ids = idsIn(textOf(content))
+    const ids = messageIdsIn(textOf(content))
     const evidence = `Codex has it as user message ${item.id} of turn ${turnId}`
     if (ids.length > 0) {
       unanswered.set(turnId, [...(unanswered.get(turnId) ?? []), ...ids])
@@ -75,8 +74,4 @@ function isOfTheModel(item: Item): boolean {
 
 export function textOf(content: readonly { text?: string | undefined }[]): string {
   return content.map(({ text }) => text ?? '').join('\n')
-}
-
-export function idsIn(text: string): string[] {
-  return [...new Set([...text.matchAll(MARKER)].map(([, id]) => id!))]
 }

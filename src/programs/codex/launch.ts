@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { AppError } from '../../model/errors.ts'
-import { findExecutable } from '../executable.ts'
 import type { Launch, LaunchOrder } from '../program.ts'
+import { executableOf } from '../settings.ts'
 import { Kept, type KeptThread } from './kept.ts'
 import { CodexSettings } from './settings.ts'
 
@@ -11,6 +11,8 @@ const SCRIPT = 'codex.sh'
 const SOCKET = 'codex.sock'
 /** What both of its processes complain about. */
 export const LOG = 'codex.log'
+
+const INSTALLED = { program: 'Codex', install: 'npm install --global @openai/codex' }
 
 export interface LaunchSurroundings {
   /** Milliseconds. */
@@ -23,13 +25,7 @@ export interface LaunchSurroundings {
 export async function prepareLaunch(order: LaunchOrder, surroundings: LaunchSurroundings): Promise<Launch> {
   const { now, environment } = surroundings
   const settings = CodexSettings.parse(order.settings ?? {})
-  const executable = await findExecutable({
-    command: settings.command,
-    cwd: order.cwd,
-    path: settings.env.PATH ?? environment.PATH,
-    program: 'Codex',
-    install: 'npm install --global @openai/codex',
-  })
+  const executable = await executableOf(settings, order, INSTALLED, environment.PATH)
   const resumed = Kept.safeParse(order.resume).data
   const thread = resumed?.threads.at(-1)
   if (thread !== undefined) assertStillThere(thread, order.name)

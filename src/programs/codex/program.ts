@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { AppError } from '../../model/errors.ts'
 import type { FollowOrder, Pane, Program } from '../program.ts'
+import { isRunning } from '../running-process.ts'
 import { Kept } from './kept.ts'
 import { type LaunchSurroundings, LOG, prepareLaunch } from './launch.ts'
 import { openSession } from './session.ts'
@@ -31,10 +32,13 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
       const { session, ready } = openSession({ kept, port, now, warn })
       // One that was found may be stopped or hang: nobody waits for it.
       if (order.found) return session
-      const began = await Promise.race([ready.then(() => 'ready' as const), watchStart(pane, ready)])
-      if (began === 'ended') {
+      const began = await Promise.race([
+        ready.then(() => 'ready' as const),
+        watchStart(pane, ready, order.gone),
+      ])
+      if (began === 'called off' || began === 'ended') {
         await session.close('leave')
-        throw await failure(order, kept)
+        throw began === 'ended' ? await failure(order, kept) : order.gone!.reason
       }
       if (began === 'late')
         port.changed('initializing', 'Codex has opened no conversation yet: see what it asks in its pane')
@@ -43,14 +47,19 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
   }
 }
 
-async function watchStart(pane: Pane, ready: Promise<void>): Promise<'ended' | 'late'> {
+async function watchStart(
+  pane: Pane,
+  ready: Promise<void>,
+  gone: AbortSignal | undefined,
+): Promise<'ended' | 'late' | 'called off'> {
   let isReady = false
   void ready.then(() => {
     isReady = true
   })
   for (let waited = 0; waited < START_MS && !isReady; waited += LOOK_MS) {
     await sleep(LOOK_MS)
-    if (!isAlive(pane.pid)) return 'ended'
+    if (gone?.aborted) return 'called off'
+    if (!isRunning(pane.pid)) return 'ended'
   }
   return 'late'
 }
@@ -81,13 +90,4 @@ async function lastWords(log: string): Promise<string[]> {
     .map((line) => line.trim())
     .filter((line) => line !== '' && !/^(?:Stack backtrace:|\d+: |at |WARNING: )/.test(line))
     .slice(-20)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }

@@ -3,8 +3,9 @@ import { realpath, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
-import { type Arrival, noLongerWanted, type SessionPort } from '../../runtimes/runtime.ts'
+import { type Arrival, noLongerWanted, type SessionPort, type Whereabouts } from '../../runtimes/runtime.ts'
 import type { ProgramSession } from '../program.ts'
+import { whereaboutsOf } from '../whereabouts.ts'
 import { type AppServer, openAppServer, Refused } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
 import { createArrivals } from './arrivals.ts'
@@ -12,7 +13,7 @@ import type { Kept } from './kept.ts'
 import { NOTICES, type Notices, TurnStarted } from './records.ts'
 import { createSpeech } from './speech.ts'
 import { followThreads } from './thread-follower.ts'
-import { findMessage } from './thread-history.ts'
+import { findMessages } from './thread-history.ts'
 import { createTurns } from './turns.ts'
 
 /** For a broken connection to a server that is there, and one that is just starting. */
@@ -188,12 +189,18 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
     return { stopped: true, evidence: `turn ${turnId} ended as ${turn.status}${rest}` }
   }
 
-  async function locate(id: string): ReturnType<ProgramSession['locate']> {
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    const found = new Map<string, string>()
+    return whereaboutsOf(ids, found, await lookFor(ids, found))
+  }
+
+  /** What is known of those that are not found. */
+  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<Whereabouts> {
     const on = server
     if (on === undefined) return { at: 'unknown', evidence: `Codex is ${state}` }
     try {
-      const place = (await find(on, id)) ?? (await settled.then(() => find(on, id)))
-      if (place !== undefined) return { at: 'submitted', evidence: `it stands in ${place}` }
+      await find(on, ids, found)
+      if (found.size < ids.length) await settled.then(() => find(on, ids, found))
     } catch (error) {
       return { at: 'unknown', evidence: `Codex: ${(error as Error).message}` }
     }
@@ -206,12 +213,13 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
     }
   }
 
-  async function find(on: AppServer, id: string): Promise<string | undefined> {
+  async function find(on: AppServer, ids: readonly string[], found: Map<string, string>): Promise<void> {
     for (const thread of kept.threads.toReversed()) {
-      const item = await findMessage(on, thread.id, id)
-      if (item !== undefined) return `user message ${item} of thread ${thread.id}`
+      const missing = new Set(ids.filter((id) => !found.has(id)))
+      if (missing.size === 0) return
+      for (const [id, item] of await findMessages(on, thread.id, missing))
+        found.set(id, `it stands in user message ${item} of thread ${thread.id}`)
     }
-    return undefined
   }
 
   async function close(how: 'leave' | 'end') {

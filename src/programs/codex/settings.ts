@@ -1,13 +1,13 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { sharedSettings } from '../settings.ts'
 
 export const CodexSettings = z.strictObject({
-  command: z.string().min(1).default('codex').describe('The executable: a name on PATH, or a path.'),
+  ...sharedSettings('codex'),
   args: z
     .array(z.string())
     .default([])
     .describe('More arguments for it, such as --search, or -c and KEY=VALUE of its config.toml.'),
-  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
   model: z.string().min(1).optional().describe('Instead of the one in its own config.toml.'),
   sandbox: z
     .enum(['read-only', 'workspace-write', 'danger-full-access'])
@@ -36,11 +36,8 @@ const OURS: Readonly<Record<string, string>> = {
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = CodexSettings.safeParse(settings ?? {})
   if (!parsed.success) {
-    return parsed.error.issues.map((issue) => ({
-      path: issue.path as (string | number)[],
-      message: issue.message,
-      hint: 'Codex takes command, args, env, model, sandbox, approval_policy and trust_folder.',
-    }))
+    const hint = 'Codex takes command, args, env, model, sandbox, approval_policy and trust_folder.'
+    return problemsIn(parsed.error, hint)
   }
   return parsed.data.args.flatMap((argument, index) => {
     const hint = OURS[argument.split('=')[0]!]

@@ -1,5 +1,6 @@
+import { messageIdsIn } from '../message-ids.ts'
 import type { AppServer } from './app-server.ts'
-import { idsIn, textOf } from './arrivals.ts'
+import { textOf } from './arrivals.ts'
 import { type ItemEntry, ItemPage, UserMessage } from './records.ts'
 
 const PAGE = 100
@@ -37,15 +38,18 @@ export async function readSince(server: AppServer, threadId: string, since: Sinc
   return entries.reverse()
 }
 
-/** The user's message in which that message of ours stands. */
-export async function findMessage(
+/** The user's messages in which these messages of ours stand, by their ids. */
+export async function findMessages(
   server: AppServer,
   threadId: string,
-  id: string,
-): Promise<string | undefined> {
+  ids: ReadonlySet<string>,
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>()
   for await (const { item } of backwards(server, threadId)) {
     if (item.type !== 'userMessage') continue
-    if (idsIn(textOf(UserMessage.parse(item).content)).includes(id)) return item.id
+    const met = messageIdsIn(textOf(UserMessage.parse(item).content)).filter((id) => ids.has(id))
+    for (const id of met) found.set(id, item.id)
+    if (found.size === ids.size) break
   }
-  return undefined
+  return found
 }

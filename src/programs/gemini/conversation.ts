@@ -1,4 +1,5 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
+import { createKeeping } from '../keeping.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import type { HookEvent } from './hook-event.ts'
 import type { Kept } from './kept.ts'
@@ -20,8 +21,13 @@ export function followConversation(options: ConversationOptions) {
   const { port, log, onRecord, onForgotten } = options
   let kept = options.kept
   let transcript: Transcript | undefined
-  let isKeeping = false
   let closed = false
+  const keeping = createKeeping(port, log, () => {
+    const position = transcript?.position() ?? kept.position
+    const unread = [...(transcript?.unread ?? kept.unread)]
+    kept = { ...kept, ...(position && { position }), unread }
+    return kept
+  })
 
   function open(file: string) {
     if (transcript?.file === file || closed) return
@@ -38,26 +44,9 @@ export function followConversation(options: ConversationOptions) {
     const { since, position: from, unread } = kept
     transcript = followTranscript({
       ...{ file, from, unread, since, port, log },
-      ...{ onRecord, onForgotten, onProgress: keepSoon },
+      ...{ onRecord, onForgotten, onProgress: keeping.soon },
     })
-    keepSoon()
-  }
-
-  /** Soon, and once for many changes: the position of a line counts when the line was dealt with. */
-  function keepSoon() {
-    if (isKeeping || closed) return
-    isKeeping = true
-    setImmediate(() => {
-      isKeeping = false
-      if (!closed) void keep()
-    })
-  }
-
-  async function keep() {
-    const position = transcript?.position() ?? kept.position
-    const unread = [...(transcript?.unread ?? kept.unread)]
-    kept = { ...kept, ...(position && { position }), unread }
-    await port.keep(kept).catch((error: unknown) => log.warn({ err: error }, 'a place could not be kept'))
+    keeping.soon()
   }
 
   if (kept.transcript !== undefined) open(kept.transcript)
@@ -76,18 +65,18 @@ export function followConversation(options: ConversationOptions) {
     prompted() {
       if (kept.isPrompted) return
       kept = { ...kept, isPrompted: true }
-      keepSoon()
+      keeping.soon()
     },
     settled: async () => transcript?.settled(),
-    /** The record by which a message was put before the model, in this conversation or one before it. */
-    async search(id: string): Promise<string | undefined> {
+    /** The records by which messages were put before the model, in this conversation or one before it. */
+    async search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       await transcript?.settled()
       const files = [...kept.earlier, kept.transcript].filter((file) => file !== undefined)
-      return await searchTranscripts(files, id)
+      return await searchTranscripts(files, ids)
     },
     async close() {
       await transcript?.close()
-      if (!closed) await keep()
+      await keeping.close()
       closed = true
     },
   }

@@ -2,24 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { AppError } from '../../model/errors.ts'
-import { findExecutable } from '../executable.ts'
 import type { Launch, LaunchOrder } from '../program.ts'
+import { conversationGone, executableOf } from '../settings.ts'
 import { writeExtension } from './extension.ts'
 import { mirrorHome } from './home.ts'
 import { Kept } from './kept.ts'
 import { GeminiSettings } from './settings.ts'
 
+const INSTALLED = { program: 'Gemini CLI', install: 'npm install --global @google/gemini-cli' }
+
 /** Writes what the program needs into the agent's folder. The user's own files are linked there, not touched. */
 export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const settings = GeminiSettings.parse(order.settings ?? {})
-  const executable = await findExecutable({
-    command: settings.command,
-    cwd: order.cwd,
-    path: settings.env.PATH ?? process.env.PATH,
-    program: 'Gemini CLI',
-    install: 'npm install --global @google/gemini-cli',
-  })
+  const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
   const kept: Kept = resumed ?? {
     sessionId: randomUUID(),
@@ -48,10 +43,7 @@ function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
   const kept = Kept.safeParse(resume).data
   if (kept?.transcript === undefined || !kept.isPrompted) return undefined
   if (existsSync(kept.transcript)) return kept
-  throw new AppError('NOT_FOUND', `${name}'s conversation ${kept.sessionId} cannot be taken up again`, {
-    hint: `Its transcript ${kept.transcript} is gone. Reset the agent to begin a new conversation.`,
-    data: { session: kept.sessionId, transcript: kept.transcript },
-  })
+  throw conversationGone(name, kept.sessionId, kept.transcript)
 }
 
 function homeOf({ env }: GeminiSettings): string {

@@ -1,7 +1,10 @@
-import type { Arrival, SessionPort, Turn } from '../../runtimes/runtime.ts'
+import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import { createExpectations } from '../expectation.ts'
 import type { FollowerLog } from '../line-follower.ts'
-import { holdsTurn, messageIdsIn } from '../message-ids.ts'
+import { messageIdsIn } from '../message-ids.ts'
+import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
+import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
 import { watchBeginning } from './beginning.ts'
 import { followConversation } from './conversation.ts'
 import { createDialogs } from './dialogs.ts'
@@ -29,12 +32,12 @@ export function openSession(
     port.changed(next, evidence),
   )
   const kept = Kept.parse(order.kept)
-  const expected = new Map<Turn, (arrival: Arrival) => void>()
-  let notices: string[] = []
+  const expectations = createExpectations()
+  const notices = createNotices()
   const dialogs = createDialogs({
     port,
     pane,
-    refused: (what) => void notices.push(what),
+    refused: notices.add,
     warn: (text) => log.warn({ agent: order.name }, text),
   })
   /** It broke off its own answer: the turn does not end with its prompt, but with a dialog. */
@@ -63,7 +66,7 @@ export function openSession(
       case 'AfterTool':
         dialogs.used(event)
         if (!dialogs.isOpen) state.become('busy', `it uses ${event.tool_name}`)
-        return event.hook_event_name === 'AfterTool' ? passNotices('AfterTool') : {}
+        return event.hook_event_name === 'AfterTool' ? notices.answerTo('AfterTool') : {}
       case 'Notification':
         dialogs.ask(event)
         state.become('waiting_input', `it asks for leave: ${event.message}`)
@@ -116,14 +119,12 @@ export function openSession(
     const ids = messageIdsIn(prompt)
     if (ids.length > 0) port.arrived(ids, 'submitted', evidence)
     prompted(prompt, evidence)
-    return passNotices('BeforeAgent')
+    return notices.answerTo('BeforeAgent')
   }
 
   function prompted(prompt: string, evidence: string) {
     conversation.prompted()
-    for (const [turn, resolve] of expected) {
-      if (holdsTurn(prompt, turn)) resolve({ state: 'submitted', evidence })
-    }
+    expectations.prompted(prompt, evidence)
   }
 
   function endTurn(evidence: string) {
@@ -132,48 +133,40 @@ export function openSession(
     state.become('idle', evidence)
   }
 
-  function passNotices(hookEventName: string) {
-    if (notices.length === 0) return {}
-    const additionalContext = notices.join('\n')
-    notices = []
-    return { hookSpecificOutput: { hookEventName, additionalContext } }
-  }
-
   // ── ways in ────────────────────────────────────────────────────────────────────────────────────
 
   async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
     if (state.now !== 'idle') return { state: 'queued', evidence: `Gemini is ${state.now}` }
-    const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
-    expected.set(turn, resolve)
+    const { arrival, cancel } = expectations.expect(turn)
     try {
       return await pane.paste(turn, {
         state: () => state.now,
         inputBox: readInputBox,
         enterAfterMs: enterAfterMs(turn.text),
-        evidence,
+        evidence: arrival,
         evidenceMs: EVIDENCE_MS,
         lagMs: EVIDENCE_MS,
         patienceMs: PATIENCE_MS,
         gone,
       })
     } finally {
-      expected.delete(turn)
+      cancel()
     }
   }
 
-  async function locate(id: string): ReturnType<ProgramSession['locate']> {
-    const found = await conversation.search(id)
-    if (found !== undefined)
-      return { at: 'submitted', evidence: `it is in record ${found} of its transcript` }
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    // First the pane: what has left its input box by now is in the transcript when that is read.
+    const elsewhere = await lookElsewhere()
+    const records = await conversation.search(ids)
+    const found = new Map(
+      [...records].map(([id, record]) => [id, `it is in record ${record} of its transcript`]),
+    )
+    return whereaboutsOf(ids, found, elsewhere)
+  }
+
+  async function lookElsewhere(): Promise<Whereabouts> {
     if (state.now !== 'idle') return { at: 'unknown', evidence: `Gemini is ${state.now}` }
-    if (!(await pane.hasReadInput()))
-      return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
-    if (await pane.enterUnsent({ state: () => state.now, inputBox: readInputBox }))
-      return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
-    const box = readInputBox(await pane.screen())
-    return box === 'empty'
-      ? { at: 'absent', evidence: 'it is idle, and neither its transcript nor its input box holds it' }
-      : { at: 'unknown', evidence: 'something stands in its input box' }
+    return await lookInPane(pane, { state: () => state.now, inputBox: readInputBox, lagMs: EVIDENCE_MS })
   }
 
   /** Escape stops a request, and answers a dialog with a no, which ends the turn as well. */
@@ -198,7 +191,7 @@ export function openSession(
     interrupt,
     hook,
     async notice(text) {
-      if (state.now === 'busy' || state.now === 'waiting_input') notices.push(text)
+      if (state.now === 'busy' || state.now === 'waiting_input') notices.add(text)
     },
     exited(evidence) {
       dialogs.settleAll()

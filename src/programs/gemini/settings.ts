@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { sharedSettings } from '../settings.ts'
 
 export const GeminiSettings = z.strictObject({
-  command: z.string().min(1).default('gemini').describe('The executable: a name on PATH, or a path.'),
-  args: z.array(z.string()).default([]).describe('More arguments for it.'),
-  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  ...sharedSettings('gemini'),
   model: z.string().min(1).optional().describe('The model, instead of the one in its own settings.'),
 })
 export type GeminiSettings = z.output<typeof GeminiSettings>
@@ -14,13 +13,7 @@ const NAMES_EXTENSIONS = /^(?:-e|--extensions)(?:=|$)/
 
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = GeminiSettings.safeParse(settings ?? {})
-  if (!parsed.success) {
-    return parsed.error.issues.map((issue) => ({
-      path: issue.path as (string | number)[],
-      message: issue.message,
-      hint: 'Gemini takes command, args, env and model.',
-    }))
-  }
+  if (!parsed.success) return problemsIn(parsed.error, 'Gemini takes command, args, env and model.')
   return parsed.data.args.flatMap((argument, index) =>
     NAMES_EXTENSIONS.test(argument)
       ? [

@@ -1,8 +1,8 @@
-import { createReadStream, existsSync } from 'node:fs'
-import { createInterface } from 'node:readline'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
-import { messageIdsIn } from '../message-ids.ts'
+import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
+import { createOpenUtterances } from '../open-utterances.ts'
+import { linesOf } from '../record-lines.ts'
 import { readRecord, type TranscriptRecord } from './record.ts'
 
 /** Of every model that the program offers. */
@@ -15,7 +15,7 @@ export interface Transcript {
   /** Messages that stand in it without an answer to them yet. */
   readonly unread: readonly string[]
   position(): FilePosition | undefined
-  /** Everything written up to now was heard, and what it asks for carried out. */
+  /** Everything written up to now was heard. */
   settled(): Promise<void>
   close(): Promise<void>
 }
@@ -49,7 +49,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     return true
   }
 
-  async function hear(record: TranscriptRecord) {
+  function hear(record: TranscriptRecord) {
     if (record.kind !== 'resumed' && !isNews(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
@@ -57,7 +57,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
       if (ids.length > 0)
         port.arrived(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
     }
-    if (record.kind === 'answer') await hearAnswer(record)
+    if (record.kind === 'answer') hearAnswer(record)
     if (record.kind === 'cancelled' && unread.length > 0) {
       options.onForgotten(unread)
       unread = []
@@ -65,11 +65,11 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     options.onRecord(record)
   }
 
-  async function hearAnswer({ id, at, text, tokens, model }: Extract<TranscriptRecord, { kind: 'answer' }>) {
+  function hearAnswer({ id, at, text, tokens, model }: Extract<TranscriptRecord, { kind: 'answer' }>) {
     if (unread.length > 0) port.arrived(unread, 'read', `record ${id} of the transcript answers it`)
     unread = []
     if (at < options.since) return
-    if (text.trim() !== '') await port.said({ text, channel: 'transcript', key: id })
+    if (text.trim() !== '') utterances.say({ text, channel: 'transcript', key: id })
     if (tokens === undefined) return
     const { input, output, cached, thoughts } = tokens
     port.used({
@@ -84,12 +84,16 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     file,
     from: options.from,
     log,
-    async onLine(line) {
+    onLine(line) {
       const record = readRecord(line)
-      if (record !== undefined) await hear(record)
+      if (record !== undefined) hear(record)
       options.onProgress()
     },
     onReset: (reason) => log.warn({ file, reason }, 'the transcript is read from its beginning again'),
+  })
+  const utterances = createOpenUtterances({
+    ...{ said: port.said, log, onAnswered: options.onProgress },
+    place: () => follower.position(),
   })
 
   return {
@@ -97,29 +101,43 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     get unread() {
       return unread
     },
-    position: follower.position,
+    position: () => utterances.position() ?? follower.position(),
     settled: follower.settled,
     close: follower.close,
   }
 }
 
-/** The record by which a message was put before the model in one of these transcripts. */
-export async function searchTranscripts(files: readonly string[], id: string): Promise<string | undefined> {
+/** The records by which messages were put before the model in these transcripts: one pass for all of them. */
+export async function searchTranscripts(
+  files: readonly string[],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const missing = new Set(ids)
+  const found = new Map<string, string>()
   for (const file of files) {
-    // Written with the first prompt.
-    if (!existsSync(file)) continue
-    const lines = createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })
-    let found: string | undefined
-    let isAnswered = false
-    for await (const line of lines) {
-      if (found === undefined && !line.includes(id)) continue
-      const record = readRecord(line)
-      if (record?.kind === 'prompt' && messageIdsIn(record.text).includes(id)) found ??= record.id
-      if (record?.kind === 'answer') isAnswered = found !== undefined
-      // With the turn it forgets the prompt.
-      if (record?.kind === 'cancelled' && !isAnswered) found = undefined
+    if (missing.size === 0) break
+    for (const [id, record] of await searchTranscript(file, missing)) {
+      missing.delete(id)
+      found.set(id, record)
     }
-    if (found !== undefined) return found
   }
-  return undefined
+  return found
+}
+
+async function searchTranscript(file: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
+  const found = new Map<string, string>()
+  /** With a turn that is cancelled before its answer, the program forgets its prompt. */
+  let unanswered: string[] = []
+  for await (const line of linesOf(file)) {
+    if (found.size === 0 && !mayHoldMessages(line)) continue
+    const record = readRecord(line)
+    if (record?.kind === 'prompt') {
+      const met = messageIdsIn(record.text).filter((id) => ids.has(id) && !found.has(id))
+      for (const id of met) found.set(id, record.id)
+      unanswered.push(...met)
+    }
+    if (record?.kind === 'cancelled') for (const id of unanswered) found.delete(id)
+    if (record?.kind === 'cancelled' || record?.kind === 'answer') unanswered = []
+  }
+  return found
 }

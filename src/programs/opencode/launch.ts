@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import { findExecutable } from '../executable.ts'
 import type { Launch, LaunchOrder } from '../program.ts'
+import { executableOf } from '../settings.ts'
 import { Kept } from './kept.ts'
 import { OpencodeSettings } from './settings.ts'
 
@@ -12,17 +12,12 @@ const ROLE_FILE = 'opencode-role.md'
 /** Not in the store and not in argv: whoever has it can answer the agent's permission dialogs. */
 const PASSWORD_FILE = 'opencode-password'
 export const USERNAME = 'orchub'
+const INSTALLED = { program: 'opencode', install: 'npm install --global opencode-ai' }
 
 /** Writes the role and the server's password into the agent's folder; the user's own files stay as they are. */
 export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const settings = OpencodeSettings.parse(order.settings ?? {})
-  const executable = await findExecutable({
-    command: settings.command,
-    cwd: order.cwd,
-    path: settings.env.PATH ?? process.env.PATH,
-    program: 'opencode',
-    install: 'npm install --global opencode-ai',
-  })
+  const executable = await executableOf(settings, order, INSTALLED)
   const resumed = Kept.safeParse(order.resume).data
   const conversation = resumed?.conversations.at(-1)?.id
   const port = await findFreePort()

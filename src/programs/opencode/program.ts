@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../model/errors.ts'
 import type { FollowOrder, Pane, Program } from '../program.ts'
+import { isRunning } from '../running-process.ts'
 import { Kept } from './kept.ts'
 import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
 import { connectServer, type Server, ServerError } from './server.ts'
@@ -45,7 +46,8 @@ async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: 
   const wanted = kept.conversations.at(-1)?.id
   const until = Date.now() + START_MS
   let last: unknown
-  while (isAlive(pane.pid) && Date.now() < until) {
+  while (isRunning(pane.pid) && Date.now() < until) {
+    order.gone?.throwIfAborted()
     try {
       await server.ready()
       if (wanted !== undefined) await server.conversation(wanted)
@@ -56,6 +58,7 @@ async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: 
       await sleep(LOOK_MS)
     }
   }
+  order.gone?.throwIfAborted()
   if (wanted !== undefined && last instanceof ServerError && last.status === 404) {
     throw new AppError('NOT_FOUND', `opencode has no conversation ${wanted} for ${order.name}`, {
       hint: LOST_CONVERSATION,
@@ -63,7 +66,7 @@ async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: 
     })
   }
   // Most often its server is gone before it could say so: an unknown conversation ends it, without a word on the screen.
-  if (wanted !== undefined && !isAlive(pane.pid)) {
+  if (wanted !== undefined && !isRunning(pane.pid)) {
     throw new AppError('RUNTIME_FAILED', `opencode ended when it was to take up the conversation ${wanted}`, {
       hint: `\`opencode --session ${wanted}\` in ${order.cwd} says why. ${LOST_CONVERSATION}`,
       data: { conversation: wanted },
@@ -72,16 +75,7 @@ async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: 
   }
   throw new AppError('RUNTIME_FAILED', `opencode did not start for ${order.name}`, {
     hint: `\`opencode --port ${kept.port}\` in ${order.cwd} says why.`,
-    data: { port: kept.port, alive: isAlive(pane.pid) },
+    data: { port: kept.port, alive: isRunning(pane.pid) },
     cause: last,
   })
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
-  }
 }

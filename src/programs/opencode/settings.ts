@@ -1,5 +1,6 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { sharedSettings } from '../settings.ts'
 
 /** What Orchub itself gives the program, and a team must not give it otherwise. */
 const OURS: Readonly<Record<string, string>> = {
@@ -9,9 +10,7 @@ const OURS: Readonly<Record<string, string>> = {
 }
 
 export const OpencodeSettings = z.strictObject({
-  command: z.string().min(1).default('opencode').describe('The executable: a name on PATH, or a path.'),
-  args: z.array(z.string()).default([]).describe('More arguments for it.'),
-  env: z.record(z.string(), z.string()).default({}).describe('More environment variables for it.'),
+  ...sharedSettings('opencode'),
   model: z
     .string()
     .regex(/^[^/\s]+\/\S+$/, 'is a provider and a model, such as anthropic/claude-sonnet-5')
@@ -27,13 +26,7 @@ export type OpencodeSettings = z.output<typeof OpencodeSettings>
 
 export function checkSettings(settings: unknown): SettingsProblem[] {
   const parsed = OpencodeSettings.safeParse(settings ?? {})
-  if (!parsed.success) {
-    return parsed.error.issues.map((issue) => ({
-      path: issue.path as (string | number)[],
-      message: issue.message,
-      hint: 'opencode takes command, args, env, model and agent.',
-    }))
-  }
+  if (!parsed.success) return problemsIn(parsed.error, 'opencode takes command, args, env, model and agent.')
   return Object.entries(OURS)
     .filter(([name]) => name in parsed.data.env)
     .map(([name, hint]) => ({ path: ['env', name], message: 'is set by Orchub', hint }))

@@ -3,6 +3,7 @@ import type { SessionState } from '../../model/agent.ts'
 import { type Arrival, noLongerWanted, type Turn, type Whereabouts } from '../../runtimes/runtime.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { ProgramSession } from '../program.ts'
+import { whereaboutsOf } from '../whereabouts.ts'
 import type { Activity } from './activity.ts'
 import type { Conversations } from './conversations.ts'
 import type { Prompts } from './prompts.ts'
@@ -46,8 +47,7 @@ export function createWayIn(
       if (failure instanceof ServerError && failure.kind !== 'lost')
         return { state: 'queued', evidence: `opencode did not take it: ${failure.message}` }
       const messageId =
-        (await within(EVIDENCE_MS, expectation.found)) ??
-        (await search((text) => holdsTurn(text, turn)).catch(() => undefined))
+        (await within(EVIDENCE_MS, expectation.found)) ?? (await findTurn(turn).catch(() => undefined))
       if (messageId !== undefined) return { state: 'submitted', evidence: placeOf(messageId) }
       const why = failure instanceof Error ? `: ${failure.message}` : ''
       return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
@@ -57,23 +57,43 @@ export function createWayIn(
     }
   }
 
-  /** The id of the newest user's message that fits, in any conversation of this agent. */
-  async function search(fits: (text: string) => boolean): Promise<string | undefined> {
+  /** The users' messages in every conversation of this agent, newest first. */
+  async function* userMessages() {
     for (const { id } of conversations.all.toReversed()) {
       for await (const page of server.pages(id)) {
-        const found = page.findLast((message) => message.info.role === 'user' && fits(userText(message)))
-        if (found !== undefined) return found.info.id
+        for (const message of page.toReversed()) if (message.info.role === 'user') yield message
       }
+    }
+  }
+
+  async function findTurn(turn: Turn): Promise<string | undefined> {
+    for await (const message of userMessages()) {
+      if (holdsTurn(userText(message), turn)) return message.info.id
     }
     return undefined
   }
 
-  async function locate(id: string): Promise<{ at: Whereabouts; evidence: string }> {
-    const find = () => search((text) => messageIdsIn(text).includes(id))
+  async function find(ids: readonly string[], found: Map<string, string>): Promise<void> {
+    const missing = new Set(ids.filter((id) => !found.has(id)))
+    if (missing.size === 0) return
+    for await (const message of userMessages()) {
+      for (const id of messageIdsIn(userText(message)).filter((id) => missing.delete(id)))
+        found.set(id, placeOf(message.info.id))
+      if (missing.size === 0) return
+    }
+  }
+
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    const found = new Map<string, string>()
+    return whereaboutsOf(ids, found, await lookFor(ids, found))
+  }
+
+  /** What is known of those that are not found. */
+  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<Whereabouts> {
     const settled = options.settled()
     try {
-      const messageId = (await find()) ?? (await settled.then(find))
-      if (messageId !== undefined) return { at: 'submitted', evidence: placeOf(messageId) }
+      await find(ids, found)
+      if (found.size < ids.length) await settled.then(() => find(ids, found))
     } catch (error) {
       return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
     }

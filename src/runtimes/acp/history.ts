@@ -16,7 +16,7 @@ export interface History {
   replay(text: string): void
   /** The replay is over, and it was the whole conversation. */
   replayed(): void
-  locate(id: string): { at: Whereabouts; evidence: string }
+  locate(id: string): Whereabouts
 }
 
 /** `before`: what may have been said to the agent before this process. */

@@ -5,11 +5,12 @@ import { AppError } from '../../model/errors.ts'
 import { findExecutable } from '../../programs/executable.ts'
 import type { Clock } from '../clock.ts'
 import { environmentOf } from '../environment.ts'
+import type { Log } from '../log.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { builtIn } from './programs.ts'
 import { AcpSettings, checkSettings } from './settings.ts'
-import { LIMITS, type Limits, type Log } from './surroundings.ts'
+import { LIMITS, type Limits } from './surroundings.ts'
 
 export interface AcpOptions {
   readonly clock: Clock
@@ -74,6 +75,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   // The protocol library is loaded with the first agent that needs it.
   const { startProcess } = await import('./agent-process.ts')
   const { startSession } = await import('./session.ts')
+  agent.gone?.throwIfAborted()
   return startSession({
     agent,
     port,

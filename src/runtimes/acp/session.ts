@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
 import { escapeMarkers } from '../../wire/response.ts'
 import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
 import type { AgentStart, Credentials, Session, SessionPort } from '../runtime.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { brokenBy, connect } from './connection.ts'
@@ -17,7 +18,7 @@ import type { AcpSettings } from './settings.ts'
 import { createSpeech } from './speech.ts'
 import { spentBy } from './spending.ts'
 import { steer } from './steering.ts'
-import { answered, FAILURE_MS_MAX, type Limits, type Log, minuteIsOver } from './surroundings.ts'
+import { answered, FAILURE_MS_MAX, type Limits, minuteIsOver } from './surroundings.ts'
 import { createTail } from './tail.ts'
 import { type OpenTurn, openTurn } from './turn.ts'
 import { readUpdate, type Update } from './update.ts'
@@ -282,9 +283,9 @@ export function startSession(order: SessionOrder): Session {
       return arrival
     },
     isResumed: order.kept !== undefined,
-    async locate(id) {
+    async locate(ids) {
       await begun
-      return history.locate(id)
+      return ids.map(history.locate)
     },
     async notice(text) {
       if (canSteer && turn !== undefined && (await steer(connection.agent, sessionId!, text))) return

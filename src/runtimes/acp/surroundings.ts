@@ -1,11 +1,5 @@
 import { type Clock, sleep } from '../clock.ts'
 
-/** The engine's fits. */
-export interface Log {
-  debug(fields: Record<string, unknown>, text: string): void
-  warn(fields: Record<string, unknown>, text: string): void
-}
-
 export interface Limits {
   /** For each answer that opening a session takes. */
   readonly answerMs: number

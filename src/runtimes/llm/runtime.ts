@@ -3,12 +3,14 @@ import { existsSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { z } from 'zod'
 import type { Models, ToolDefinition } from '../../models/model.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { createConversation } from './conversation.ts'
 import { openJournal } from './journal.ts'
+import { LIMITS, type Limits } from './limits.ts'
 import { startSession } from './session.ts'
 import { checkSettings, historyBudget, LlmSettings } from './settings.ts'
-import { type Clock, LIMITS, type Limits, type Log } from './surroundings.ts'
 
 export interface LlmOptions {
   readonly models: Models
@@ -46,6 +48,10 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
     log.warn({ agent: agent.name, file, line }, 'a line of the conversation cannot be read'),
   )
   await port.keep(kept)
+  if (agent.gone?.aborted) {
+    await journal.close()
+    throw agent.gone.reason
+  }
   return startSession({
     agent,
     port,

@@ -1,8 +1,10 @@
 import type { SessionState } from '../../model/agent.ts'
-import type { Session } from '../runtime.ts'
+import { reasonOf } from '../../model/errors.ts'
+import { within } from '../clock.ts'
+import type { Session, Whereabouts } from '../runtime.ts'
 import { readRecords } from './journal.ts'
+import type { Limits } from './limits.ts'
 import { createScreen } from './screen.ts'
-import type { Clock, Limits } from './surroundings.ts'
 import { createWork, type Rest, type WorkOrder } from './work.ts'
 
 export interface SessionOrder extends WorkOrder {
@@ -116,15 +118,18 @@ export function startSession(order: SessionOrder): Session {
       if (!isLeft) run('the turn is in the conversation')
       return { state: 'submitted', evidence: `it is in the conversation, ${order.file}` }
     },
-    async locate(id) {
-      let isThere = false
+    async locate(ids) {
+      const found = new Set<string>()
       await readRecords(order.file, (record) => {
-        const ids = record.type === 'user' ? record.ids : record.type === 'result' ? record.handedOut : []
-        if (ids.includes(id)) isThere = true
+        const had = record.type === 'user' ? record.ids : record.type === 'result' ? record.handedOut : []
+        for (const id of had) if (ids.includes(id)) found.add(id)
       })
-      if (isThere) return { at: 'submitted', evidence: 'it is in the conversation' }
-      if (order.isMemoryLost) return { at: 'unknown', evidence: 'the earlier conversation is gone' }
-      return { at: 'absent', evidence: 'it is not in the conversation' }
+      const elsewhere: Whereabouts = order.isMemoryLost
+        ? { at: 'unknown', evidence: 'the earlier conversation is gone' }
+        : { at: 'absent', evidence: 'it is not in the conversation' }
+      return ids.map((id) =>
+        found.has(id) ? { at: 'submitted', evidence: 'it is in the conversation' } : elsewhere,
+      )
     },
     async notice(text) {
       work.notice(text)
@@ -136,8 +141,8 @@ export function startSession(order: SessionOrder): Session {
       abort.abort()
       // While it waits for its model nothing runs that could notice.
       if (running === undefined) run('it is interrupted')
-      const isOver = await within(clock, limits.interruptMs, running!)
-      return isOver && conversation.open === undefined
+      const over = running!.then(() => true)
+      return (await within(clock, limits.interruptMs, over)) === true && conversation.open === undefined
         ? { stopped: true, evidence: 'the turn was ended in the conversation' }
         : { stopped: false, evidence: 'a command of the turn is still being carried out' }
     },
@@ -145,19 +150,4 @@ export function startSession(order: SessionOrder): Session {
     stop: () => end('was stopped'),
     leave: () => end('ended with the service; its conversation will be taken up again'),
   }
-}
-
-function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
-/** Whether it is done by then. */
-function within(clock: Clock, ms: number, done: Promise<void>): Promise<boolean> {
-  return new Promise((resolve) => {
-    const cancel = clock.after(ms, () => resolve(false))
-    done.then(() => {
-      cancel()
-      resolve(true)
-    })
-  })
 }

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ModelFailure, Models, Spending, Streamed, ToolDefinition } from '../../models/model.ts'
+import type { Clock } from '../clock.ts'
+import type { Log } from '../log.ts'
 import type { AgentStart, SessionPort, Turn } from '../runtime.ts'
 import { carryOut } from './commands.ts'
 import { type Conversation, nextMove } from './conversation.ts'
@@ -7,7 +9,6 @@ import type { Journal } from './journal.ts'
 import { NOT_CARRIED_OUT } from './notes.ts'
 import type { LogRecord, RecordOf, TurnEnd } from './record.ts'
 import type { LlmSettings } from './settings.ts'
-import type { Clock, Log } from './surroundings.ts'
 
 export interface WorkOrder {
   readonly agent: AgentStart

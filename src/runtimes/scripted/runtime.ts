@@ -15,7 +15,10 @@ export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   return {
     name: 'scripted',
     check: ({ settings }) => checkScript(settings),
-    start: async (agent, port) => startScript(ScriptSettings.parse(agent.settings), port, options),
+    async start({ settings, gone }, port) {
+      gone?.throwIfAborted()
+      return startScript(ScriptSettings.parse(settings), port, options)
+    },
   }
 }
 
@@ -72,8 +75,8 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
       if (line !== undefined) say(line.say)
     },
     // Its memory is this process: whatever a process before this one was given, this one never heard.
-    async locate() {
-      return { at: 'absent', evidence: 'the script began anew' }
+    async locate(ids) {
+      return ids.map(() => ({ at: 'absent', evidence: 'the script began anew' }))
     },
     async interrupt() {
       if (cancelThought === undefined) return { stopped: true, evidence: 'no turn was running' }

@@ -71,6 +71,8 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     })
     const before: KeptLaunch = { mark, programName: program.name, program: resume }
     await keep(before)
+    // From here on it is followed, and ended by whoever follows it.
+    agent.gone?.throwIfAborted()
     const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
     try {
       const { pane, pid } = await run(path, agent, launched, mark)

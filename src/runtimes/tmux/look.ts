@@ -21,7 +21,7 @@ const CLIENT = '#{client_control_mode} #{window_id} #{client_activity}'
 const ACTIVITY_RESOLUTION_MS = 1000
 
 export async function lookAt(
-  { server, clock, pane }: { server: Server; clock: Clock; pane: string },
+  { server, clock, pane, takenBy }: { server: Server; clock: Clock; pane: string; takenBy: string | undefined },
   manner: Pick<PasteManner, 'state' | 'inputBox' | 'isBracketed'>,
 ): Promise<Look> {
   const [status, clients, joined, rows] = await server.run(
@@ -47,6 +47,7 @@ export async function lookAt(
       isSynchronized: synchronized === '1',
       isInputOff: inputOff === '1',
       isBracketed: manner.isBracketed?.() ?? true,
+      takenBy,
       personQuietMs: quiet.length === 0 ? undefined : Math.max(0, Math.min(...quiet)),
     },
   }

@@ -3,9 +3,13 @@ import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
+import type { Keyboard, Picture } from '../picture.ts'
 import { hasReadInput } from './input-queue.ts'
+import type { Log } from './log.ts'
+import { openKeyboard } from './keyboard.ts'
 import { paste } from './paste.ts'
 import type { PasteSite, Sent, Spooled } from './paste-site.ts'
+import { takePicture } from './picture.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
@@ -19,16 +23,23 @@ export interface TmuxPane extends Pane {
   show(label: string): void
   /** The end of what it showed, further back than the screen if need be. */
   tail(lines: number): Promise<string>
+  /** What it shows right now, with its colours. */
+  picture(): Promise<Picture>
+  /** A person takes it over: nothing is written into it until they let go. */
+  takeOver(by: string): Keyboard
   /** What a dead pane shows, without tmux's own remark and the blank lines. */
   lastWords(): Promise<string>
   /** Lets a paste that waits look again. */
   stir(): void
+  /** Nothing is looked for any more. */
+  close(): void
   kill(): Promise<void>
 }
 
 export interface PaneOptions {
   server: Server
   clock: Clock
+  log: Pick<Log, 'warn'>
   id: string
   pid: number
   folder: string
@@ -36,6 +47,8 @@ export interface PaneOptions {
   isFound: boolean
   /** Found with it: a text of ours that was not entered. */
   unsent?: Sent | undefined
+  /** What keeps a paste from being written, whenever that changes. */
+  onWaits?(reason: string | undefined): void
 }
 
 export const LOG_FILE = 'pane.log'
@@ -46,19 +59,27 @@ const LAST_WORDS_FROM = 100
 const LAST_WORDS = 12
 
 export function createPane(options: PaneOptions): TmuxPane {
-  const { server, clock, id, pid, folder, isFound } = options
+  const { server, clock, log, id, pid, folder, isFound } = options
   const waiting = new Set<() => void>()
   let label: string | undefined
   let spooled = 0
+  let waitsFor: string | undefined
 
   const site: PasteSite = {
     server,
     clock,
+    log,
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
     unsent: options.unsent,
     enteredAt: undefined,
-    waitsFor: undefined,
+    takenBy: undefined,
+    watching: undefined,
+    waits(reason) {
+      if (reason === waitsFor) return
+      waitsFor = reason
+      options.onWaits?.(reason)
+    },
     stirred: (ms, gone) =>
       new Promise((resolve) => {
         const wake = () => {
@@ -93,7 +114,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       return site.unsent?.lastLine
     },
     get waitsFor() {
-      return site.waitsFor
+      return waitsFor
     },
     async log() {
       const path = join(folder, LOG_FILE)
@@ -131,6 +152,8 @@ export function createPane(options: PaneOptions): TmuxPane {
       })
     },
     tail: async (lines) => (await tail(lines)).join('\n'),
+    picture: () => takePicture(server, id),
+    takeOver: (by) => openKeyboard(site, by),
     async lastWords() {
       const lines = await tail(LAST_WORDS_FROM)
       const isWords = (line: string) => line !== '' && !line.startsWith('Pane is dead')
@@ -139,6 +162,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     stir() {
       for (const wake of [...waiting]) wake()
     },
+    close: () => site.watching?.abort(),
     async kill() {
       await server.run(['kill-pane', '-t', id])
     },

@@ -1,10 +1,12 @@
 import type { Clock } from '../clock.ts'
+import type { Log } from './log.ts'
 import type { Server } from './server.ts'
 
 /** One pane, as far as writing into it goes. */
 export interface PasteSite {
   readonly server: Server
   readonly clock: Clock
+  readonly log: Pick<Log, 'warn'>
   readonly pane: string
   /** Resolves when something happened that may matter, or after that long. */
   stirred(ms: number, gone?: AbortSignal): Promise<void>
@@ -16,8 +18,12 @@ export interface PasteSite {
   unsent: Sent | undefined
   /** When that was entered after all, until the program was seen to take it: its word for its state lags behind. */
   enteredAt: number | undefined
-  /** Why what is to be written is not written yet. */
-  waitsFor: string | undefined
+  /** What is to be written is not written yet, for that reason; undefined when nothing is in the way. */
+  waits(reason: string | undefined): void
+  /** The look-out for an obstacle that outlasted a paste. */
+  watching: AbortController | undefined
+  /** Who types into it from the control room. */
+  takenBy: string | undefined
 }
 
 /** What was pasted. */

@@ -10,15 +10,14 @@ import { write } from './write.ts'
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
   const text = withoutControls(turn.text)
   const spooled = site.spool(text)
+  site.watching?.abort()
   try {
     const written = await write(site, spooled, manner)
     if (typeof written === 'object') return written
-    site.waitsFor = undefined
     const sent = { lastLine: lastLineOf(text), writtenAt: site.clock.now() }
     const problem = written === 'pasted' ? await enter(site, manner, sent) : undefined
     return problem ?? (await proveEntered(site, manner, sent))
   } finally {
-    site.waitsFor = undefined
     spooled.remove()
   }
 }

@@ -3,7 +3,7 @@ import { mkdir } from 'node:fs/promises'
 import { z } from 'zod'
 import { AppError } from '../../model/errors.ts'
 import type { Program } from '../../programs/program.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, unlessGone, within } from '../clock.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { IN_SESSION, isSameServer } from './connection.ts'
@@ -34,6 +34,7 @@ export interface TmuxOptions {
 }
 
 const PANES_PER_WINDOW = 4
+const CALLED_OFF_MS = 3000
 
 interface Following {
   agent: AgentStart
@@ -58,9 +59,13 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
 
   async function start(agent: AgentStart, port: SessionPort): Promise<Session> {
     const program = programOf(agent)
+    const starting = findOrLaunch(agent, program, port)
     try {
-      return await findOrLaunch(agent, program, port)
+      return await unlessGone(starting, agent.gone)
     } catch (error) {
+      // Called off, it ends what it has started; only a tmux that hangs is not waited for.
+      const ended = starting.then((session) => session.stop()).catch(() => {})
+      await within(clock, CALLED_OFF_MS, ended)
       throw asReadable(error, program)
     }
   }
@@ -74,19 +79,20 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function findOrLaunch(agent: AgentStart, program: Program, port: SessionPort): Promise<Session> {
-    const { name, folder } = agent
+    const { name, folder, gone } = agent
     const identity = await server.connect()
     await mkdir(folder, { recursive: true, mode: 0o700 })
     const earlier = readKept(agent.kept)
     const isSameProgram = earlier?.programName === program.name
     const found = isSameProgram ? await findAgain(server, identity, earlier) : undefined
+    gone?.throwIfAborted()
     await clearAway(server, { name, folder, earlier, found })
     if (found !== undefined) {
       try {
         return await follow({ agent, program, port, kept: found, isFound: true })
       } catch (error) {
         // It is tmux that does not answer: the agent is as well as it was.
-        if (error instanceof ControlLost) throw error
+        if (error instanceof ControlLost || gone?.aborted) throw error
         const reason = asReadable(error, program).message
         log.warn({ agent: name, reason }, 'it was found again, but cannot be followed: it is started anew')
         await clearAway(server, { name, folder, earlier, found: undefined })
@@ -94,7 +100,14 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     }
     const resume = isSameProgram ? earlier.program : undefined
     const kept = await launch({ agent, program, identity, resume, keep: port.keep })
-    return follow({ agent, program, port, kept, isFound: false, isResumed: program.resumes && resume !== undefined })
+    return follow({
+      agent,
+      program,
+      port,
+      kept,
+      isFound: false,
+      isResumed: program.resumes && resume !== undefined,
+    })
   }
 
   async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
@@ -108,24 +121,26 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 
   async function follow({ agent, program, port, kept, isFound, isResumed }: Following): Promise<Session> {
-    const { name, settings, cwd, folder, nonce } = agent
+    const { name, settings, cwd, folder, nonce, gone } = agent
     const unsent = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
     const pane = createPane({
-      ...{ server, clock, id: kept.pane, pid: kept.process.pid, folder, isFound, unsent },
+      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, unsent },
+      onWaits: port.waits,
     })
-    const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound }
+    const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound, gone }
     const processes = { mark: kept.mark, leader: kept.process }
-    const session = startSession({
-      ...{ server, clock, log, name, pane, processes, port, isResumed: isResumed === true },
-      view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
-      follow: () =>
-        program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
-    })
-    return session.catch(async (error: unknown) => {
+    try {
+      return await startSession({
+        ...{ server, clock, log, name, pane, processes, port, gone, isResumed: isResumed === true },
+        view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
+        follow: () =>
+          program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
+      })
+    } catch (error) {
       // One that was found is ended by who asked for it, if it is to be ended.
-      if (!isFound) await endAgent(pane, processes)
+      if (!isFound || gone?.aborted) await endAgent(pane, processes)
       throw error
-    })
+    }
   }
 
   function programOf({ program }: AgentSettings): Program {

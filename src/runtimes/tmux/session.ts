@@ -1,7 +1,7 @@
 /** One agent in its pane: the program's session, with the pane's end and the processes' end added. */
 import { AppError } from '../../model/errors.ts'
 import type { ProgramSession } from '../../programs/program.ts'
-import { type Clock, within } from '../clock.ts'
+import { type Clock, unlessGone, within } from '../clock.ts'
 import { type AgentProcesses, endProcesses } from '../processes.ts'
 import type { Session, SessionPort } from '../runtime.ts'
 import type { Log } from './log.ts'
@@ -20,6 +20,7 @@ export interface SessionOptions {
   isResumed: boolean
   /** Has the program follow its pane. */
   follow(): Promise<ProgramSession>
+  gone?: AbortSignal | undefined
 }
 
 /** A program that waits for a sign of life from a process that has ended will not get it. */
@@ -41,6 +42,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
 
   async function finish(how: string, isPaneThere: boolean) {
     stopListening()
+    pane.close()
     const shown = isPaneThere ? await pane.lastWords().catch(() => '') : ''
     end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
     tellEnd?.(end)
@@ -57,9 +59,12 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   const following = options.follow()
   following.catch(() => {})
   try {
-    program = await Promise.race([following, ended.then((why) => settleFollow(clock, following, why))])
+    const followed = Promise.race([following, ended.then((why) => settleFollow(clock, following, why))])
+    program = await unlessGone(followed, options.gone)
   } catch (error) {
     stopListening()
+    // Should it get there after all, nobody is left to attend it.
+    following.then((late) => late.close('end')).catch(() => {})
     throw error
   } finally {
     tellEnd = undefined
@@ -78,12 +83,12 @@ export async function startSession(options: SessionOptions): Promise<Session> {
       end === undefined
         ? session.deliver(turn, gone)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
-    get waitsFor() {
-      return pane.waitsFor
+    locate: (ids) => session.locate(ids),
+    get hasUnsent() {
+      return pane.unsent !== undefined
     },
     isResumed: options.isResumed,
     ...(session.heardLate === undefined ? {} : { heardLate: session.heardLate }),
-    locate: (id) => session.locate(id),
     notice: async (text) => {
       if (end === undefined) await session.notice(text)
     },
@@ -95,8 +100,11 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     show: pane.show,
     view: options.view,
     screen: (lines) => pane.tail(lines),
+    picture: pane.picture,
+    takeOver: pane.takeOver,
     async stop() {
       stopListening()
+      pane.close()
       await session.close('end')
       await endAgent(pane, processes)
       if (end !== undefined) return
@@ -106,6 +114,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     },
     async leave() {
       stopListening()
+      pane.close()
       await session.close('leave')
     },
   }

@@ -1,4 +1,5 @@
 /** A text of ours that was pasted and not entered: whether it is still ours alone, and its Enter. */
+import type { SessionState } from '../../model/agent.ts'
 import type { PasteManner } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import type { Command } from './control.ts'
@@ -40,9 +41,18 @@ export async function takeUpInput(server: Server, clock: Clock, pane: string): P
 /** Presses Enter once under what was left. Whatever else stands there is not ours to send. */
 export async function enterUnsent(
   site: PasteSite,
-  manner: Pick<PasteManner, 'state' | 'inputBox'>,
+  manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>,
 ): Promise<boolean> {
+  if (isTakingEarlier(site, manner.state(), manner.lagMs ?? 0)) return true
   return site.unsent !== undefined && enterIfUnsent(site, await lookAt(site, manner))
+}
+
+/** After an Enter, an empty box and a state of `idle` may be older than the turn that it began. */
+export function isTakingEarlier(site: PasteSite, state: SessionState, lagMs: number): boolean {
+  if (site.enteredAt === undefined) return false
+  if (state === 'idle' && site.clock.now() - site.enteredAt < lagMs) return true
+  site.enteredAt = undefined
+  return false
 }
 
 /** The same, after a look. */

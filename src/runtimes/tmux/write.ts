@@ -9,12 +9,11 @@ import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
+import { LOOK_AGAIN_MS, watchObstacle } from './obstacle.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
 import { commandLine, withoutFormats } from './quote.ts'
-import { enterIfUnsent, markUnsent, releaseInput } from './unsent.ts'
+import { enterIfUnsent, isTakingEarlier, markUnsent, releaseInput } from './unsent.ts'
 
-/** While something waits and nothing stirs. */
-const LOOK_AGAIN_MS = 500
 /** A program that is read off its screen has shown by then that it took what was entered. */
 const SHOWN_MS = 500
 /** What a person typed last is on the screen by then. */
@@ -33,14 +32,22 @@ export async function write(
   manner: PasteManner,
 ): Promise<Written | Arrival> {
   const deadline = site.clock.now() + manner.patienceMs
-  while (true) {
-    if (manner.gone?.aborted) return noLongerWanted(manner.gone)
-    const attempt = await attemptWrite(site, spooled, manner)
-    if (typeof attempt === 'string') return attempt
-    const left = deadline - site.clock.now()
-    if (attempt.isFinal || left <= 0) return { state: 'queued', evidence: `not written: ${attempt.reason}` }
-    site.waitsFor = attempt.reason
-    await site.stirred(Math.min(LOOK_AGAIN_MS, attempt.againMs ?? LOOK_AGAIN_MS, left), manner.gone)
+  let isInTheWay = false
+  try {
+    while (true) {
+      if (manner.gone?.aborted) return noLongerWanted(manner.gone)
+      const attempt = await attemptWrite(site, spooled, manner)
+      if (typeof attempt === 'string') return attempt
+      const left = deadline - site.clock.now()
+      isInTheWay = left <= 0 && !attempt.isFinal
+      if (attempt.isFinal || isInTheWay)
+        return { state: 'queued', evidence: `not written: ${attempt.reason}` }
+      site.waits(attempt.reason)
+      await site.stirred(Math.min(LOOK_AGAIN_MS, attempt.againMs ?? LOOK_AGAIN_MS, left), manner.gone)
+    }
+  } finally {
+    if (isInTheWay) void watchObstacle(site, manner)
+    else site.waits(undefined)
   }
 }
 
@@ -56,7 +63,7 @@ async function attemptWrite(
     spooled.lay()
     const look = await looking
     const refusal = refusalOf(look, manner)
-    const isTaking = isTakingEarlier(site, look, manner)
+    const isTaking = isTakingEarlier(site, look.facts.state, manner.lagMs ?? SHOWN_MS)
     if (isTaking || (await enterIfUnsent(site, look))) return { reason: 'it takes what was pasted before' }
     if (refusal !== undefined) return refusal
     const isDraftPossible = look.persons > 0 || (site.boxEmptyAt ?? -1) <= site.server.personSeenAt
@@ -69,14 +76,6 @@ async function attemptWrite(
     if (error instanceof TmuxRefused) return { reason: error.message, isFinal: true }
     throw error
   }
-}
-
-/** After an Enter, an empty box and a state of `idle` may be older than the turn that it began. */
-function isTakingEarlier(site: PasteSite, { facts }: Look, { lagMs = SHOWN_MS }: PasteManner): boolean {
-  if (site.enteredAt === undefined) return false
-  if (facts.state === 'idle' && site.clock.now() - site.enteredAt < lagMs) return true
-  site.enteredAt = undefined
-  return false
 }
 
 /** A key that was pressed before we looked may not be on the screen yet: keep further ones out, wait, look again. */

@@ -8,21 +8,36 @@ import { refuse } from './answer.ts'
 import type { Desk, RouteHandler } from './call.ts'
 import { dispatch } from './dispatch.ts'
 import type { Caller, Gate } from './gate.ts'
+import type { Pages } from './pages.ts'
 import { takeAsk } from './routes/asks.ts'
 import { checkAudit, readAudit } from './routes/audit.ts'
+import { closeSession, mintLogin, openSession, showMe } from './routes/browser.ts'
 import { listCommandTypes } from './routes/command-types.ts'
 import { takeCommands } from './routes/commands.ts'
 import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
+import { takeGithubWebhook } from './routes/github.ts'
 import { haltTeam, letGoOn } from './routes/halt.ts'
 import { takeHook } from './routes/hooks.ts'
 import { decideHumanRequest, listHumanRequests, showHumanRequest } from './routes/human-requests.ts'
 import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
 import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
+import { showFigures } from './routes/figures.ts'
+import { releaseTerminal, streamTerminal, takeTerminal, typeKeys } from './routes/terminal.ts'
+import { streamRun } from './routes/run-events.ts'
+import {
+  cancelRun,
+  listRuns,
+  proposePlan,
+  reportRun,
+  resumeRun,
+  showRun,
+  startRun,
+} from './routes/runs.ts'
 import { streamTask } from './routes/task-events.ts'
 import { listTasks, showTask } from './routes/tasks.ts'
-import { explainRules, listAgents, showPrompt, showTerminal } from './routes/team.ts'
+import { explainRules, listAgents, showMatrix, showPrompt, showTerminal } from './routes/team.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
 import { traceTask } from './routes/trace.ts'
 import { listWebhooks, testWebhook } from './routes/webhooks.ts'
@@ -30,10 +45,20 @@ import { listWebhooks, testWebhook } from './routes/webhooks.ts'
 /** One handler for every route of the contract: the compiler finds a missing one. */
 const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   health: showHealth,
+  mintLogin,
+  openSession,
+  closeSession,
+  me: showMe,
   command: takeCommands,
   commandTypes: listCommandTypes,
   agents: listAgents,
   terminal: showTerminal,
+  terminalEvents: streamTerminal,
+  takeTerminal,
+  releaseTerminal,
+  typeKeys,
+  figures: showFigures,
+  rulesMatrix: showMatrix,
   stop: stopService,
   halt: haltTeam,
   go: letGoOn,
@@ -49,6 +74,14 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   taskEvents: streamTask,
   trace: traceTask,
   ask: takeAsk,
+  startRun,
+  runs: listRuns,
+  run: showRun,
+  resumeRun,
+  cancelRun,
+  runEvents: streamRun,
+  runReport: reportRun,
+  proposePlan,
   humanRequests: listHumanRequests,
   humanRequest: showHumanRequest,
   decide: decideHumanRequest,
@@ -63,6 +96,7 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   revokeTokens,
   echo,
   mcp: answerMcp,
+  githubWebhook: takeGithubWebhook,
   hook: takeHook,
   metrics: showMetrics,
   openapi: showOpenApi,
@@ -76,7 +110,7 @@ interface Bindings {
 type Env = { Bindings: Bindings }
 
 /** The gate, then the routes. Bodies are read from and answers written to node's own objects: Hono routes, no more. */
-export function createListener(desk: Desk, gate: Gate): RequestListener {
+export function createListener(desk: Desk, gate: Gate, pages: Pages): RequestListener {
   const app = new Hono<Env>()
   for (const name of Object.keys(ROUTES) as RouteName[]) addRoute(app, desk, name)
   app.notFound((c) => {
@@ -103,6 +137,11 @@ export function createListener(desk: Desk, gate: Gate): RequestListener {
     // The one route that must be fast is found without the router.
     if (incoming.url === ROUTES.command.path && incoming.method === 'POST') {
       void dispatch(desk, 'command', takeCommands, { incoming, outgoing, caller: passed, params: NO_PARAMS })
+      return
+    }
+    const path = incoming.url!.split('?', 1)[0]!
+    if (pages.has(path) && incoming.method === 'GET') {
+      pages.serve(path, incoming, outgoing)
       return
     }
     callers.set(incoming, passed)

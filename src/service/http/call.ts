@@ -4,8 +4,10 @@ import type { AnswerOf, BodyOf, ParsedQueryOf, RouteName } from '../contract.ts'
 import type { McpEndpoint } from '../mcp-endpoint.ts'
 import type { Feed } from './feed.ts'
 import type { Caller } from './gate.ts'
+import type { Logins } from './logins.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpenCalls } from './open-calls.ts'
+import type { Terminals } from './terminals.ts'
 
 /** The head of the audit chain as a file outside the store knows it. */
 export interface Mark {
@@ -31,6 +33,10 @@ export interface Desk extends Facts {
   readonly feed: Feed
   readonly openCalls: OpenCalls
   readonly mcp: McpEndpoint
+  readonly logins: Logins
+  readonly terminals: Terminals
+  /** What the cookie of a browser's session is called. */
+  cookie(): string
 }
 
 /** One request, past the gate and with its input checked. */

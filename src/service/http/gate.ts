@@ -3,12 +3,16 @@ import type { Tokens } from '../../engine/tokens.ts'
 import type { Principal } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import { ROUTES } from '../contract.ts'
+import { joinToken } from './browser-session.ts'
 import type { Hosts } from './hosts.ts'
+import type { Pages } from './pages.ts'
 
 /** Who calls, by the token that came with the call. */
 export interface Caller {
   readonly principal: Principal
   readonly token: string
+  /** Signed in to the control room, rather than a program with a token. */
+  readonly isBrowser?: true
 }
 
 /** For the routes that need no token. */
@@ -27,7 +31,15 @@ const OPEN_PATHS: ReadonlySet<string> = new Set(
 )
 const BEARER = /^Bearer +(\S+) *$/i
 
-export function createGate(hosts: () => Hosts, tokens: Tokens): Gate {
+export interface GateOptions {
+  hosts: () => Hosts
+  tokens: Tokens
+  pages: Pages
+  /** What the cookie of a browser's session is called. */
+  cookie: () => string
+}
+
+export function createGate({ hosts, tokens, pages, cookie }: GateOptions): Gate {
   return (incoming) => {
     const { rawHeaders } = incoming
     let host: string | undefined
@@ -55,7 +67,12 @@ export function createGate(hosts: () => Hosts, tokens: Tokens): Gate {
     if (!url.startsWith('/') || url.includes('\\')) return malformed('The request target is not a path')
     if (!METHODS.has(incoming.method ?? '')) return methodNotAllowed(incoming.method)
     const query = url.indexOf('?')
-    if (OPEN_PATHS.has(query < 0 ? url : url.slice(0, query))) return NOBODY
+    const path = query < 0 ? url : url.slice(0, query)
+    if (OPEN_PATHS.has(path) || pages.has(path)) return NOBODY
+    if (authorization === undefined) {
+      const token = joinToken(incoming, cookie())
+      if (token !== undefined) return identifyBrowser(tokens, token)
+    }
     return identify(tokens, authorization)
   }
 }
@@ -69,6 +86,17 @@ function identify(tokens: Tokens, authorization: string | undefined): Caller | A
   const principal = token === undefined ? undefined : tokens.authenticate(token)
   if (principal === undefined) return unauthenticated('The token is not valid, or no longer')
   return { principal, token: token! }
+}
+
+/** Half a token proves nothing, and is refused like none. */
+function identifyBrowser(tokens: Tokens, token: string): Caller | AppError {
+  const principal = tokens.endsAt(token) === undefined ? undefined : tokens.authenticate(token)
+  if (principal === undefined) {
+    return new AppError('UNAUTHENTICATED', 'The session of this browser has ended', {
+      hint: 'Sign in again: orc open.',
+    })
+  }
+  return { principal, token, isBrowser: true }
 }
 
 function is(name: string, lower: string): boolean {

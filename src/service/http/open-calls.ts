@@ -40,7 +40,9 @@ function tooManyOpen(): AppError {
   )
 }
 
-export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+
+export function createOpenCalls(store: Store, tokens: Tokens, now: () => number): OpenCalls {
   const kept = new Set<Kept>()
   let stopping: AppError | undefined
 
@@ -66,11 +68,17 @@ export function createOpenCalls(store: Store, tokens: Tokens): OpenCalls {
       const gone = () => controller.abort()
       outgoing.once('close', gone)
       kept.add(call)
+      const endsAt = tokens.endsAt(caller.token)
+      const left = endsAt === undefined ? undefined : Math.min(endsAt - now(), LONGEST_TIMER_MS)
+      const timer =
+        left === undefined ? undefined : setTimeout(() => call.end(unauthenticated('The session ended')), left)
+      timer?.unref()
       if (stopping !== undefined) call.end(stopping)
       else if (outgoing.destroyed) gone()
       return {
         signal: controller.signal,
         done() {
+          clearTimeout(timer)
           outgoing.off('close', gone)
           kept.delete(call)
         },

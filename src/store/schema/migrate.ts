@@ -3,7 +3,10 @@ import type { Connection } from '../store.ts'
 import { MIGRATIONS } from './migrations.ts'
 
 /** An engine's words for what SQL dialects spell differently. */
-export type Dialect = Record<'key' | 'int' | 'text' | 'clustered' | 'audit_key', string>
+export type Dialect = Record<
+  'key' | 'int' | 'text' | 'clustered' | 'audit_key' | 'serial' | 'github_search',
+  string
+>
 
 /** Brings the store to this version's schema, or refuses one that a newer version wrote. */
 export async function migrate(

@@ -1,7 +1,7 @@
 /**
  * Forward only; an entry never changes once released. One text for every engine, with these words replaced:
  * {key} the table's integer primary key · {int} a 64-bit integer · {text} text that sorts by its bytes ·
- * {clustered} rows stored in key order.
+ * {clustered} rows stored in key order · {serial} a key that the engine counts up · {github_search} full-text search.
  */
 export const MIGRATIONS: readonly string[] = [
   `
@@ -265,5 +265,114 @@ export const MIGRATIONS: readonly string[] = [
 
   ALTER TABLE spending ADD COLUMN task {int};
   CREATE INDEX spending_of_task ON spending (task) WHERE task IS NOT NULL;
+  `,
+  `
+  ALTER TABLE webhook_outbox RENAME TO webhook_queue;
+
+  CREATE TABLE runs (
+    id {key},
+    daemon {text} NOT NULL,
+    name {text} NOT NULL,
+    state {text} NOT NULL,
+    folder {text} NOT NULL,
+    place {text} NOT NULL,
+    started_by {text} NOT NULL,
+    head {text} NOT NULL,
+    plan {text} NOT NULL,
+    created_at {int} NOT NULL,
+    is_open {int} NOT NULL
+  );
+  CREATE INDEX runs_open ON runs (daemon, id) WHERE is_open = 1;
+
+  CREATE TABLE run_nodes (
+    run {int} NOT NULL,
+    name {text} NOT NULL,
+    document {text} NOT NULL,
+    inbox {text},
+    worktree {text},
+    task {int},
+    PRIMARY KEY (run, name)
+  ) {clustered};
+
+  ALTER TABLE audit ADD COLUMN run {int};
+  CREATE INDEX audit_of_run ON audit (run, seq) WHERE run IS NOT NULL;
+
+  CREATE INDEX human_requests_of_run ON human_requests (context) WHERE purpose = 'run';
+  `,
+  `
+  ALTER TABLE tokens ADD COLUMN expires_at {int};
+  `,
+  `
+  CREATE TABLE github_deliveries (
+    id {text} PRIMARY KEY,
+    event {text} NOT NULL,
+    payload {text} NOT NULL,
+    state {text} NOT NULL,
+    attempts {int} NOT NULL DEFAULT 0,
+    not_before {int} NOT NULL,
+    received_at {int} NOT NULL,
+    note {text}
+  );
+  CREATE INDEX github_deliveries_open ON github_deliveries (not_before, received_at) WHERE state = 'waiting';
+
+  CREATE TABLE github_work (
+    id {text} PRIMARY KEY,
+    delivery {text} NOT NULL,
+    role {text} NOT NULL,
+    agent {text} NOT NULL,
+    repository {text} NOT NULL,
+    number {int},
+    state {text} NOT NULL,
+    task {int},
+    after {text},
+    needs {text} NOT NULL,
+    delegation {text} NOT NULL,
+    created_at {int} NOT NULL,
+    ended_at {int}
+  );
+  CREATE INDEX github_work_open ON github_work (task) WHERE ended_at IS NULL;
+  CREATE INDEX github_work_of_delivery ON github_work (delivery);
+
+  CREATE TABLE github_actions (
+    key {text} PRIMARY KEY,
+    work {text} NOT NULL,
+    agent {text} NOT NULL,
+    repository {text} NOT NULL,
+    number {int},
+    action {text} NOT NULL,
+    confidence DOUBLE PRECISION,
+    rationale {text} NOT NULL,
+    state {text} NOT NULL,
+    request {int},
+    attempts {int} NOT NULL DEFAULT 0,
+    not_before {int} NOT NULL,
+    url {text},
+    note {text},
+    created_at {int} NOT NULL,
+    updated_at {int} NOT NULL
+  );
+  CREATE INDEX github_actions_open ON github_actions (not_before) WHERE state IN ('ready', 'acting');
+  CREATE INDEX github_actions_of_thread ON github_actions (repository, number);
+
+  CREATE TABLE github_standing (
+    agent {text} PRIMARY KEY,
+    failures {int} NOT NULL,
+    halted_at {int}
+  );
+
+  CREATE TABLE github_documents (
+    id {serial},
+    repository {text} NOT NULL,
+    kind {text} NOT NULL,
+    number {int} NOT NULL,
+    part {text} NOT NULL,
+    title {text} NOT NULL,
+    body {text} NOT NULL,
+    author {text} NOT NULL,
+    state {text} NOT NULL,
+    updated_at {int} NOT NULL,
+    UNIQUE (repository, number, part)
+  );
+  {github_search};
   `,
 ]

@@ -15,6 +15,21 @@ const DIALECT: Dialect = {
   clustered: 'WITHOUT ROWID',
   // A file has one daemon, hence one chain, hence the sequence number alone is the key.
   audit_key: 'seq INTEGER PRIMARY KEY, chain TEXT NOT NULL',
+  serial: 'INTEGER PRIMARY KEY',
+  // The words only: the texts are in the table, and triggers keep the two together.
+  github_search: `
+    CREATE VIRTUAL TABLE github_search USING fts5(
+      title, body, content='github_documents', content_rowid='id', tokenize='porter unicode61');
+    CREATE TRIGGER github_documents_added AFTER INSERT ON github_documents BEGIN
+      INSERT INTO github_search (rowid, title, body) VALUES (new.id, new.title, new.body);
+    END;
+    CREATE TRIGGER github_documents_changed AFTER UPDATE OF title, body ON github_documents BEGIN
+      INSERT INTO github_search (github_search, rowid, title, body) VALUES ('delete', old.id, old.title, old.body);
+      INSERT INTO github_search (rowid, title, body) VALUES (new.id, new.title, new.body);
+    END;
+    CREATE TRIGGER github_documents_removed AFTER DELETE ON github_documents BEGIN
+      INSERT INTO github_search (github_search, rowid, title, body) VALUES ('delete', old.id, old.title, old.body);
+    END`,
 }
 
 /** FULL: a commit is on disk before it returns. The large WAL keeps checkpoints off most commits. */

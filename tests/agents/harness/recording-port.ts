@@ -40,6 +40,8 @@ export function createRecordingPort() {
       states.push({ state, evidence })
       notify()
     },
+    waits() {},
+    isHeld: () => false,
     arrived(ids, state, evidence) {
       arrived.push({ ids, state, evidence })
       notify()

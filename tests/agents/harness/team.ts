@@ -15,7 +15,13 @@ import { openTerminal, type Terminal } from './terminal.ts'
 
 export interface TeamOptions extends Pick<CastOptions, 'cast' | 'runtime'> {
   readonly play: Play
-  readonly config?: Partial<ConfigInput>
+  /** What else orc.yaml says, or what it says instead, knowing what it would say of the cast. */
+  readonly config?: Partial<ConfigInput> | ((set: Scene) => Partial<ConfigInput>)
+}
+
+export interface Scene {
+  readonly agents: ConfigInput['agents']
+  readonly modelUrl: string
 }
 
 export interface Mail {
@@ -36,7 +42,8 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-team-')))
   const model: ModelServer = await startModelServer({ play })
   const crew = await prepareCast({ cast, folder, runtime, modelUrl: model.url })
-  const input: ConfigInput = { ...crew.config, service: { port: 0 }, ...config }
+  const more = typeof config === 'function' ? config({ agents: crew.agents, modelUrl: model.url }) : config
+  const input: ConfigInput = { ...crew.config, service: { port: 0 }, ...more }
   const entries: AuditEntry[] = []
   const terminals: Terminal[] = []
   let orchub: Orchub = await start()

@@ -239,17 +239,17 @@ describe('a message that is looked up', () => {
 
   it('is believed to have come by the word of the program, not by that of another message (C25)', async () => {
     const { session } = await follow()
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
+    const places = await session.locate(['msg_2', 'msg_1'])
+    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted'])
     await session.close('leave')
   })
 
   it('may be anywhere when the log is not there any more, or only in part (C25)', async () => {
     const { session, path } = await follow(LOG, { offset: LOG.length - 2, isBracketed: true, released: 9 })
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_2')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+    expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'unknown' }])
     rmSync(path)
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'unknown' }])
     await session.close('leave')
   })
 

@@ -70,7 +70,7 @@ describe('launching Claude Code', () => {
     const position = { inode: '1', offset: 5, mark: '' }
     const resume = { ...(kept as Kept), transcript: join(root, 'gone.jsonl'), position }
     await expect(program.launch(order({ resume }))).rejects.toMatchObject({
-      code: 'RUNTIME_FAILED',
+      code: 'NOT_FOUND',
       hint: expect.stringContaining('gone.jsonl is gone'),
     })
   })

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { messageIdsIn } from '../../../src/programs/claude-code/message-ids.ts'
 import { readRecord, type TranscriptRecord } from '../../../src/programs/claude-code/record.ts'
+import { messageIdsIn } from '../../../src/programs/message-ids.ts'
 
 function recordsOf(version: string): TranscriptRecord[] {
   const file = join(import.meta.dirname, 'fixtures', `transcript-${version}.jsonl`)

@@ -36,6 +36,8 @@ export async function openRig(kept: object = {}, found = false) {
       states.push(state)
       evidence.push(why)
     },
+    waits: vi.fn(),
+    isHeld: vi.fn(() => false),
     arrived: (ids, state) => void arrived.push(...ids.map((id) => `${id} ${state}`)),
     asked: (question, gone) =>
       new Promise((resolve) => {

@@ -137,6 +137,21 @@ describe('following Claude Code', () => {
     await stopped
   })
 
+  it('ends a turn whose command waits for an answer, which only the next turn can bring, and keeps its place (C4)', async () => {
+    await ready()
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    vi.mocked(rig.port.said).mockReturnValueOnce(answered)
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    rig.prompt('hi')
+    rig.answer('<orc-command name="mailbox_check"/>')
+    const before = () => (rig.kept.position as { offset: number } | undefined)?.offset
+    await rig.hook('Stop', { last_assistant_message: '<orc-command name="mailbox_check"/>' })
+    expect(rig.session.state).toBe('idle')
+    const place = before()
+    answer()
+    await vi.waitFor(() => expect(before()).toBeGreaterThan(place ?? 0))
+  })
+
   it('is busy when another hook keeps the program at work after its turn', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -212,7 +227,7 @@ describe('following Claude Code', () => {
     rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
     rig.status('idle')
     await rig.state('idle')
-    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'absent' })
+    expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
     expect(rig.kept.withdrawn).toEqual([turn('msg_1')])
     rig.show(boxWith(''))
     const delivery = rig.session.deliver(turn('msg_2'))
@@ -241,6 +256,18 @@ describe('following Claude Code', () => {
     })
   })
 
+  it('gives nothing again while everything is stopped, and gives it when that is over (issue 4, §4)', async () => {
+    await ready(true, { withdrawn: [turn('msg_1')] })
+    vi.mocked(rig.port.isHeld).mockReturnValue(true)
+    await new Promise((resolve) => setTimeout(resolve, 2500))
+    expect(rig.port.isHeld).toHaveBeenCalled()
+    expect(rig.pasted).toEqual([])
+    vi.mocked(rig.port.isHeld).mockReturnValue(false)
+    await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), {
+      timeout: 4000,
+    })
+  })
+
   it('does not double a message that is sent again after it was taken back', async () => {
     await ready(true, { withdrawn: [turn('msg_1')] })
     void rig.session.deliver(turn('msg_1'))
@@ -256,21 +283,32 @@ describe('following Claude Code', () => {
     setTimeout(() => rig.prompt('[Request interrupted by user]'), 80)
     await rig.state('idle')
     expect(rig.kept.withdrawn).toEqual([])
-    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+  })
+
+  it('tells of several messages at once, in the order it is asked for them (C25)', async () => {
+    await ready(true, { withdrawn: [turn('msg_3')] })
+    await rig.hook('SessionStart')
+    rig.prompt(message('msg_1'))
+    rig.prompt(message('msg_2'))
+    const places = await rig.session.locate(['msg_9', 'msg_2', 'msg_3', 'msg_1'])
+    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent', 'submitted'])
+    expect(places[2]!.evidence).toContain('taken back')
+    expect(await rig.session.locate([])).toEqual([])
   })
 
   it('is sure that a message is absent only at an empty prompt (C25)', async () => {
     await ready()
-    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'absent' })
+    expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'absent' }])
     rig.show(boxWith('a draft'))
-    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'unknown' }])
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
-    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'unknown' }])
     // Quoted, but never a prompt.
     rig.answer(message('msg_9'))
-    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'unknown' })
+    expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'unknown' }])
     rig.prompt(message('msg_9'))
-    expect(await rig.session.locate('msg_9')).toMatchObject({ at: 'submitted' })
+    expect(await rig.session.locate(['msg_9'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('takes up the transcript where it was, and hears a prompt without an answer again (C25)', async () => {
@@ -309,7 +347,7 @@ describe('following Claude Code', () => {
     appendFileSync(next, `${JSON.stringify(record)}\n`)
     await vi.waitFor(() => expect(rig.said.map(({ text }) => text)).toEqual(['one', 'two']))
     await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', transcript: next }))
-    expect(await rig.session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('says what the model used and how much it may hold (C26)', async () => {

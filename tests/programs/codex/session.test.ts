@@ -240,8 +240,12 @@ describe('a session of codex', () => {
         }),
       },
     })
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
-    expect(await session.locate('msg_11')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+    const asked = () => server.called('thread/items/list').length
+    const before = asked()
+    const places = await session.locate(['msg_2', 'msg_1', 'msg_11'])
+    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
+    // Each thread once, and once more for what may have been on its way.
+    expect(asked() - before).toBeLessThanOrEqual(4)
   })
 })

@@ -250,10 +250,10 @@ describe('a session of Gemini', () => {
     )
     await port.until(() => (port.kept as { sessionId?: string } | undefined)?.sessionId === 'ses-2')
     expect(port.kept).toMatchObject({ transcript: other, earlier: [transcript] })
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_2')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+    expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'absent' }])
     screen = screens.draft
-    expect(await session.locate('msg_2')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'unknown' }])
   })
 
   it.each([

@@ -56,6 +56,17 @@ describe('the transcript of Gemini', () => {
     expect(kinds).toEqual(['prompt', 'answer', 'answer'])
   })
 
+  it('is read on while a command in it waits for an answer, but its place is kept before that (C4)', async () => {
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>()
+    port.port.said = () => answered
+    const transcript = await follow(fixture('turn'))
+    expect(kinds).toEqual(['prompt', 'answer', 'answer'])
+    const before = transcript.position()!.offset
+    answer()
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(transcript.position()!.offset).toBeGreaterThan(before)
+  })
+
   it('does not hold a message any more whose turn was cancelled before an answer (C27)', async () => {
     const timestamp = '2026-11-15T08:27:59.558Z'
     const line = (id: string, type: string, content: unknown) =>
@@ -75,8 +86,7 @@ describe('the transcript of Gemini', () => {
     await follow(file)
     expect(forgotten).toEqual(['msg_1'])
     expect(port.arrived.filter(({ state }) => state === 'read')).toMatchObject([{ ids: ['msg_2'] }])
-    expect(await searchTranscripts([file], 'msg_1')).toBeUndefined()
-    expect(await searchTranscripts([file], 'msg_2')).toBe('c')
+    expect(await searchTranscripts([file], ['msg_1', 'msg_2'])).toEqual(new Map([['msg_2', 'c']]))
   })
 
   it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {
@@ -127,8 +137,8 @@ describe('the transcript of Gemini', () => {
     const file = join(folder, 'earlier.jsonl')
     await copyFile(fixture('refused'), file)
     const files = [join(folder, 'gone.jsonl'), file, fixture('turn')]
-    expect(await searchTranscripts(files, 'msg_1')).toBe('c1ab20fe-e5e5-4764-af3f-9f5f933e997b')
-    expect(await searchTranscripts(files, 'msg_2')).toBeUndefined()
+    const found = await searchTranscripts(files, ['msg_1', 'msg_2'])
+    expect([...found]).toEqual([['msg_1', 'c1ab20fe-e5e5-4764-af3f-9f5f933e997b']])
   })
 
   it('tells that a conversation was taken up again', () => {

@@ -277,22 +277,22 @@ describe('a session of opencode', () => {
       ...['msg_a2', 'msg_a3', 'msg_a4'].map((id) => answer(id, 'msg_a1', '[ORCHUB MESSAGE msg_8]')),
     ])
     await follow()
-    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
     // The agent's own text is no evidence.
-    expect(await session.locate('msg_8')).toMatchObject({ at: 'absent' })
-    expect(await session.locate('msg_70')).toMatchObject({ at: 'absent' })
+    const places = await session.locate(['msg_8', 'msg_7', 'msg_70'])
+    expect(places.map(({ at }) => at)).toEqual(['absent', 'submitted', 'absent'])
     await server.close()
-    expect(await session.locate('msg_7')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
     server = await startFakeServer()
   })
 
   it('does not call a message absent that an earlier service sent just before it ended (C25)', async () => {
     await follow()
-    const located = session.locate('msg_7')
+    const located = session.locate(['msg_7'])
     setTimeout(() => {
       server.setMessages([userMessage('msg_a1', '[ORCHUB MESSAGE msg_7]\nx\n[END ORCHUB MESSAGE msg_7]')])
     }, 500)
-    expect(await located).toMatchObject({ at: 'submitted' })
+    expect(await located).toMatchObject([{ at: 'submitted' }])
   })
 
   it('does not call a message absent while its own request for it is not answered (C25)', async () => {
@@ -301,7 +301,7 @@ describe('a session of opencode', () => {
       text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]',
       ids: ['msg_1'],
     })
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'unknown' }])
     server.emit(...recorded('turn').slice(0, 2))
     expect(await delivery).toMatchObject({ state: 'submitted' })
   })

@@ -55,7 +55,7 @@ describe('the end of an ACP agent', () => {
       evidence: 'the agent ended without a sign of it',
     })
     expect(await reaches('exited')).toBe('exited with code 7: dying as told, with 7')
-    expect((await session.locate('msg_1')).at).toBe('unknown')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
     expect(await session.deliver(turn('SAY x', 'msg_2'))).toMatchObject({ state: 'queued' })
   })
 

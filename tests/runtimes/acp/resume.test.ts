@@ -34,29 +34,26 @@ describe('an ACP conversation after a restart', () => {
     await again.session.deliver(turn('SAY new', 'msg_2'))
     await again.reaches('idle')
     expect(again.said).toEqual(['new'])
-    expect((await again.session.locate('msg_1')).at).toBe('submitted')
+    expect((await again.session.locate(['msg_1']))[0]?.at).toBe('submitted')
   })
 
   it('shows by its replay what it was given, and what not (C25)', async () => {
     const { session } = await startIdle(await earlier())
-    expect(await session.locate('msg_1')).toEqual({
-      at: 'submitted',
-      evidence: 'it is in the history the agent replayed',
-    })
-    expect((await session.locate('msg_2')).at).toBe('absent')
-    expect((await session.locate('msg_11')).at).toBe('absent')
+    const [given, ...others] = await session.locate(['msg_1', 'msg_2', 'msg_11'])
+    expect(given).toEqual({ at: 'submitted', evidence: 'it is in the history the agent replayed' })
+    expect(others.map(({ at }) => at)).toEqual(['absent', 'absent'])
   })
 
   it('shows nothing where the agent resumes without a replay', async () => {
     const { session, place } = await startIdle(await earlier(['--no-load', '--resume']))
     expect(place.record('resume')).toHaveLength(1)
-    expect((await session.locate('msg_1')).at).toBe('unknown')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
   it('answers where a message is only once it is open', async () => {
     const { session } = await start(await earlier())
     expect(session.state).toBe('initializing')
-    expect((await session.locate('msg_1')).at).toBe('submitted')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('submitted')
   })
 
   it('gets its role again (ask 15)', async () => {
@@ -71,7 +68,7 @@ describe('an ACP conversation after a restart', () => {
     expect(await wrong.reaches('idle')).toMatch(
       /^fake 1\.0: conversation gone could not be taken up again \(.*\): conversation-2 began$/,
     )
-    expect((await wrong.session.locate('msg_1')).at).toBe('unknown')
+    expect((await wrong.session.locate(['msg_1']))[0]?.at).toBe('unknown')
     const unable = await start({ place, kept, flags: ['--no-load'] })
     expect(await unable.reaches('idle')).toContain('could not be taken up again (the agent cannot do that)')
   })

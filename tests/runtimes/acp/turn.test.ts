@@ -44,7 +44,7 @@ describe('a turn of an ACP agent', () => {
       state: 'uncertain',
       evidence: 'no sign of it within 0.3 s',
     })
-    expect((await session.locate('msg_1')).at).toBe('unknown')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
   it('that was uncertain still arrives when the sign comes late (C25)', async () => {
@@ -52,7 +52,7 @@ describe('a turn of an ACP agent', () => {
     expect((await session.deliver(turn('SLEEP 200\nSAY late', 'msg_1', 'msg_2'))).state).toBe('uncertain')
     await until(() => arrived.length > 0, 'read')
     expect(arrived[0]).toMatchObject({ ids: ['msg_1', 'msg_2'], state: 'read' })
-    expect((await session.locate('msg_2')).at).toBe('submitted')
+    expect((await session.locate(['msg_2']))[0]?.at).toBe('submitted')
   })
 
   it('is not begun while another one runs', async () => {
@@ -75,7 +75,7 @@ describe('a turn of an ACP agent', () => {
     const { session, reaches, states } = await startIdle({ limits: { failureMs: 200 } })
     const arrival = await session.deliver(turn('FAIL -32000', 'msg_1'))
     expect(arrival.state).toBe('queued')
-    expect((await session.locate('msg_1')).at).toBe('absent')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('absent')
     expect(await reaches('error')).toMatch(/^turn 1 failed: failed as told \(-32000: the model is away\)/)
     expect((await session.deliver(turn('SAY x', 'msg_1'))).state).toBe('queued')
     await reaches('idle')
@@ -85,7 +85,7 @@ describe('a turn of an ACP agent', () => {
   it('is uncertain when the agent fails on it, since it may have it', async () => {
     const { session } = await startIdle()
     expect(await session.deliver(turn('FAIL -32603', 'msg_1'))).toMatchObject({ state: 'uncertain' })
-    expect((await session.locate('msg_1')).at).toBe('unknown')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('unknown')
   })
 
   it('stays read when the agent fails after it began to answer', async () => {
@@ -93,7 +93,7 @@ describe('a turn of an ACP agent', () => {
     expect((await session.deliver(turn('SAY begun\nFAIL -32603', 'msg_1'))).state).toBe('read')
     await reaches('error')
     expect(said.join('')).toBe('begun')
-    expect((await session.locate('msg_1')).at).toBe('submitted')
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('submitted')
   })
 
   it('tells what it cost and how full the context is (C26)', async () => {

@@ -96,8 +96,8 @@ describe('a conversation that is taken up again', () => {
     const { body } = place.server.calls().at(-1)!
     expect(body).toContain('Write to all.')
     expect(body).toContain('Now Dave.')
-    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_9')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
+    expect(await session.locate(['msg_9'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('is ended by the service in the middle of a turn, and the turn is gone on with', async () => {
@@ -139,7 +139,7 @@ describe('a conversation that is taken up again', () => {
     const session = await place.start({ kept: JSON.parse(String(line)), folder })
     await place.port.untilState('idle')
     expect(place.port.text()).toBe('All of it.')
-    expect(await session.locate('msg_7')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
     expect(
       place.server
         .calls()
@@ -155,7 +155,7 @@ describe('a conversation that is taken up again', () => {
     const session = await place.start({ kept: place.port.kept }, port)
     await port.untilState('idle')
     expect(port.states.at(-1)!.evidence).toContain('a new conversation began')
-    expect(await session.locate('msg_7')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
   })
 
   it('passes over a line that somebody spoilt', async () => {

@@ -117,7 +117,7 @@ describe('a command as a tool', () => {
       [['msg_9'], 'submitted'],
       [['msg_9'], 'read'],
     ])
-    expect(await session.locate('msg_9')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_9'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('is used no more often than a turn may, and the model is told the next time', async () => {
@@ -342,7 +342,7 @@ describe('a long conversation', () => {
     expect(body).not.toContain('Turn-1 ')
     expect(body).toMatch(/\d earlier turns of this conversation left out/)
     expect(lines().filter(({ type }) => type === 'user')).toHaveLength(6)
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
   })
 
   it('is cut in half when the model says that it is too long, until it fits', async () => {

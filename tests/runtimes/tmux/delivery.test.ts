@@ -100,6 +100,38 @@ describe('a message in a pane', () => {
     expect(place.received()).toEqual([])
   })
 
+  it('tells what is in its way, and when nothing is any more, also after it gave up', async () => {
+    const session = await start({ patience_ms: 300 })
+    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    await until('the draft is there', () =>
+      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+    )
+    const turn = turnOf('msg_1', 'hello')
+    expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
+    expect(port.obstacles).toEqual([expect.stringContaining('draft')])
+    place.tmux('copy-mode', '-t', pane())
+    await port.until('copy mode is told', () => port.obstacles.at(-1)?.includes('copy mode') === true)
+    place.tmux('send-keys', '-t', pane(), '-X', 'cancel')
+    await port.until('the draft is told again', () => port.obstacles.at(-1)?.includes('draft') === true)
+    place.tmux('send-keys', '-t', pane(), 'Enter')
+    await port.until('the way is free', () => port.obstacles.at(-1) === undefined)
+    expect(await session.deliver(turn)).toMatchObject({ state: expect.stringMatching(/submitted|read/) })
+    expect(place.received().map(({ text }) => text)).toEqual(['half a thought', turn.text])
+  })
+
+  it('tells nothing more of what is in its way once its session is left', async () => {
+    const session = await start({ patience_ms: 100 })
+    place.tmux('send-keys', '-t', pane(), 'half a thought')
+    await until('the draft is there', () =>
+      place.tmux('capture-pane', '-p', '-t', pane()).includes('thought'),
+    )
+    await session.deliver(turnOf('msg_1', 'hello'))
+    await session.leave()
+    place.tmux('send-keys', '-t', pane(), 'Enter')
+    await pause(1200)
+    expect(port.obstacles).toEqual([expect.stringContaining('draft')])
+  })
+
   it('waits while the pane is in copy mode, and comes when it is left', async () => {
     const session = await start()
     place.tmux('copy-mode', '-t', pane())
@@ -146,7 +178,7 @@ describe('a message in a pane', () => {
     const session = await start({ patterns: { idle: '^> $' }, evidence_ms: 300 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
     expect(arrival).toMatchObject({ state: 'uncertain' })
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'unknown' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'unknown' }])
   })
 
   it('counts as taken when its echo is followed by the busy pattern', async () => {
@@ -169,8 +201,8 @@ describe('a message in a pane', () => {
     const session = await start()
     await session.deliver(turnOf('msg_1', 'hello'))
     await port.until('it is idle again', () => session.state === 'idle')
-    expect(await session.locate('msg_1')).toMatchObject({ at: 'submitted' })
-    expect(await session.locate('msg_11')).toMatchObject({ at: 'absent' })
+    expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
+    expect(await session.locate(['msg_11'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('leaves no text of its own behind, in files or in tmux', async () => {

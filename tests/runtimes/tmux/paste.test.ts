@@ -14,13 +14,15 @@ import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
 let place: TmuxPlace
 let server: Server
 let pane: TmuxPane
+let obstacles: (string | undefined)[]
+const QUIET = { warn() {}, error() {} }
 const turn = turnOf('msg_1', 'hello')
 
 beforeEach(async () => {
   place = await openTmuxPlace()
   server = createServer({
     ...{ socket: place.socket, command: 'tmux', env: serverEnvironment(process.env) },
-    ...{ clock: realClock, log: { warn() {}, error() {} } },
+    ...{ clock: realClock, log: QUIET },
   })
   await server.connect()
   const { pane: id } = await placePane(server, 4)
@@ -29,11 +31,14 @@ beforeEach(async () => {
   pane = createPane({
     server,
     clock: realClock,
+    log: QUIET,
     id,
     pid: 0,
     folder: place.folder,
     isFound: false,
+    onWaits: (reason) => void obstacles.push(reason),
   })
+  obstacles = []
   await expect.poll(async () => (await pane.screen()).lines[0]).toBe('>')
 })
 afterEach(async () => {
@@ -190,7 +195,7 @@ describe('a service that is killed between the paste and Enter', () => {
 
   const foundBy = async (clock = realClock) =>
     createPane({
-      ...{ server, clock, id: pane.id, pid: 0, folder: place.folder, isFound: true },
+      ...{ server, clock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: true },
       unsent: await takeUpInput(server, realClock, pane.id),
     })
 
@@ -247,6 +252,17 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(found.unsent).toBe(unsent())
     expect(await found.enterUnsent(draft)).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+  })
+
+  it('does not call it settled before the program may have told of the turn that it began (C25)', async () => {
+    const found = await foundAgain()
+    const slow = { ...draft, lagMs: 60_000 }
+    expect(await found.enterUnsent(slow)).toBe(true)
+    await expect.poll(() => place.received()).toHaveLength(1)
+    expect(await found.enterUnsent({ ...slow, inputBox: () => 'empty' })).toBe(true)
+    expect(await found.enterUnsent({ ...slow, state: () => 'busy' })).toBe(false)
+    expect(await found.enterUnsent({ ...slow, inputBox: () => 'empty' })).toBe(false)
+    expect(place.received()).toHaveLength(1)
   })
 
   it('leaves nothing to enter when Enter came with the paste', async () => {

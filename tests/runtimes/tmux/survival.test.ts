@@ -3,8 +3,9 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
+import type { Program } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
-import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
+import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime.ts'
 import { Kept } from '../../../src/runtimes/tmux/kept.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { turnOf } from '../conformance.ts'
@@ -154,6 +155,68 @@ describe('an agent in a pane', () => {
     expect(Date.now() - before).toBeLessThan(5000)
     process.kill(kept().process.pid, 'SIGCONT')
     expect(await stuck).toMatchObject(isTaken)
+  })
+})
+
+describe('a start that is called off', () => {
+  const STARTING = new Error('it was stopped while it started')
+
+  /** Agents of this program are launched, and then nobody ever gets to follow them. */
+  async function openHanging() {
+    const program: Program = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
+    const options = { socket: place.socket, programs: [program], clock: realClock, bin: 'orc' }
+    const runtime = createTmuxRuntime({ ...options, log: { warn() {}, error() {} } })
+    runtimes.push(runtime)
+    return runtime
+  }
+  const runtimes: Runtime[] = []
+  afterEach(() => Promise.all(runtimes.splice(0).map((runtime) => runtime.close!())))
+
+  it('ends an agent that was launched and not followed yet (C15)', async () => {
+    const gone = new AbortController()
+    const starting = (await openHanging()).start(place.agent({ gone: gone.signal }), port)
+    await port.until('it is launched', () => Kept.safeParse(port.kept).success)
+    await expect.poll(() => place.leftovers!()).not.toEqual([])
+    gone.abort(STARTING)
+    await expect(starting).rejects.toBe(STARTING)
+    expect(await place.leftovers!()).toEqual([])
+    expect(place.panes()).toHaveLength(1)
+  })
+
+  it('ends an agent that was found again and not followed yet', async () => {
+    const session = await start()
+    await session.leave()
+    const gone = new AbortController()
+    const found = place.agent({ kept: port.kept, gone: gone.signal })
+    const starting = (await openHanging()).start(found, createRecorder())
+    setTimeout(() => gone.abort(STARTING), 500)
+    await expect(starting).rejects.toBe(STARTING)
+    expect(await place.leftovers!()).toEqual([])
+  })
+
+  it('is over soon though tmux hangs, and what runs can be ended without it', async () => {
+    const session = await start()
+    await session.leave()
+    const server = Number(place.tmux('display-message', '-p', '#{pid}'))
+    process.kill(server, 'SIGSTOP')
+    try {
+      const gone = new AbortController()
+      const starting = place.runtime.start(
+        place.agent({ kept: port.kept, gone: gone.signal }),
+        createRecorder(),
+      )
+      setTimeout(() => gone.abort(STARTING), 200)
+      await expect(starting).rejects.toBe(STARTING)
+      const discarded = place.runtime.discard!(port.kept)
+      // Its pid stays until tmux, its parent, goes on.
+      const alive = async () => (await findProcesses(processesOf(kept()))).length
+      await expect.poll(alive, { timeout: 8000 }).toBe(0)
+      process.kill(server, 'SIGCONT')
+      await discarded
+      expect(place.panes()).toHaveLength(1)
+    } finally {
+      process.kill(server, 'SIGCONT')
+    }
   })
 })
 

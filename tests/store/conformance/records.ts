@@ -17,16 +17,16 @@ import type { Store } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { insertToken, readTokens, revokeTokens } from '../../../src/store/tokens.ts'
 import {
-  addToOutbox,
+  addToQueue,
   countAttempt,
-  countOutbox,
+  countQueue,
   findWebhook,
-  firstInOutbox,
+  firstInQueue,
   forgetWebhook,
   keepWebhook,
   readWebhooks,
-  shortenOutbox,
-  takeFromOutbox,
+  shortenQueue,
+  takeFromQueue,
   type WebhookRow,
 } from '../../../src/store/webhooks.ts'
 import { type Here, START } from '../place.ts'
@@ -66,7 +66,7 @@ export function recordCases(here: Here) {
     expect((await findHumanRequest(store, 1))!.expires_at).toBe(REQUEST.expires_at + 1000)
   })
 
-  it('keeps webhooks and their outboxes, the oldest event first', async () => {
+  it('keeps webhooks and their queues, the oldest event first', async () => {
     const store = await here().open()
     const row: WebhookRow = {
       ...{ name: 'chat', target: 't', state: 'active', seen: 1, failing_since: null, failures: 0 },
@@ -75,19 +75,19 @@ export function recordCases(here: Here) {
     await store.write(async (tx) => {
       await keepWebhook(tx, 'main', row)
       await keepWebhook(tx, 'main', { ...row, failures: 2, last_error: '500' })
-      for (const seq of [5, 3, 4, 3]) await addToOutbox(tx, 'main', 'chat', seq)
-      await addToOutbox(tx, 'main', 'other', 1)
+      for (const seq of [5, 3, 4, 3]) await addToQueue(tx, 'main', 'chat', seq)
+      await addToQueue(tx, 'main', 'other', 1)
       await countAttempt(tx, 'main', 'chat', 3)
     })
     expect(await readWebhooks(store, 'main')).toEqual([{ ...row, failures: 2, last_error: '500' }])
     expect(await readWebhooks(store, 'another')).toEqual([])
-    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 3, attempts: 1 })
-    await store.write((tx) => takeFromOutbox(tx, 'main', 'chat', 3))
-    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 4, attempts: 0 })
-    expect(await store.write((tx) => shortenOutbox(tx, 'main', 'chat', 1))).toBe(1)
-    expect(await firstInOutbox(store, 'main', 'chat')).toEqual({ seq: 5, attempts: 0 })
+    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 3, attempts: 1 })
+    await store.write((tx) => takeFromQueue(tx, 'main', 'chat', 3))
+    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 4, attempts: 0 })
+    expect(await store.write((tx) => shortenQueue(tx, 'main', 'chat', 1))).toBe(1)
+    expect(await firstInQueue(store, 'main', 'chat')).toEqual({ seq: 5, attempts: 0 })
     await store.write((tx) => forgetWebhook(tx, 'main', 'chat'))
-    expect([await countOutbox(store, 'main', 'chat'), await countOutbox(store, 'main', 'other')]).toEqual([
+    expect([await countQueue(store, 'main', 'chat'), await countQueue(store, 'main', 'other')]).toEqual([
       0, 1,
     ])
     expect(await findWebhook(store, 'main', 'chat')).toBeUndefined()

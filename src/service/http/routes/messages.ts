@@ -56,8 +56,16 @@ export const showMessage: RouteHandler<'message'> = async ({ switchboard }, call
   ) {
     throw new AppError('NOT_FOUND', `There is no message ${call.params.id!.slice(0, 100)} for you`)
   }
-  return { ...mailAnswer(mail), steps: await stepsOf(store, mail) }
+  const waitsFor = WAITING.has(mail.delivery) ? switchboard.sessions.waitsFor(mail.to) : undefined
+  return {
+    ...mailAnswer(mail),
+    steps: await stepsOf(store, mail),
+    ...(waitsFor === undefined ? {} : { waits_for: waitsFor }),
+  }
 }
+
+/** While something is in the way, a runtime holds what was given to it, unwritten. */
+const WAITING: ReadonlySet<string> = new Set(['queued', 'written'])
 
 const ENDED: ReadonlySet<string> = new Set(['read', 'failed'])
 

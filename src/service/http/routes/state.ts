@@ -34,7 +34,7 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
       ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
     ...(halted === undefined ? {} : { halt: wireHalt(halted) }),
-    agents: await rosterOf(store, team, switchboard.meter),
+    agents: await rosterOf(store, team, switchboard),
     deliveries: await countOpen(store),
     open_requests: await countOpenRequests(store),
   }

@@ -2,12 +2,13 @@ import { rosterOf } from '../../../engine/roster.ts'
 import { isOperatorName } from '../../../engine/team.ts'
 import { OPERATOR } from '../../../model/agent.ts'
 import { AppError } from '../../../model/errors.ts'
+import { decideSend } from '../../../rules/decide.ts'
 import { explain } from '../../../rules/explain.ts'
 import type { RouteHandler } from '../call.ts'
 import { namedAgent } from '../permission.ts'
 
 export const listAgents: RouteHandler<'agents'> = async ({ switchboard }) => ({
-  agents: await rosterOf(switchboard.store, switchboard.team(), switchboard.meter),
+  agents: await rosterOf(switchboard.store, switchboard.team(), switchboard),
 })
 
 export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, { params, query }) => {
@@ -51,5 +52,15 @@ export const explainRules: RouteHandler<'explain'> = ({ switchboard }, { query }
         : { approval: { quorum, ...(approvers === undefined ? {} : { approvers: [...approvers] }) } }),
     },
     steps: steps.map(({ approval: _, ...step }) => step),
+  }
+}
+
+export const showMatrix: RouteHandler<'rulesMatrix'> = ({ switchboard }, { query }) => {
+  const { rules, names: all } = switchboard.team()
+  const names = all.slice(query.offset, query.offset + query.limit)
+  return {
+    names,
+    total: all.length,
+    cells: names.map((from) => names.map((to) => decideSend(rules, from, to).verdict)),
   }
 }

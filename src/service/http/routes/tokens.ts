@@ -3,12 +3,14 @@ import { OPERATOR } from '../../../model/agent.ts'
 import { AppError } from '../../../model/errors.ts'
 import type { Call, RouteHandler } from '../call.ts'
 import { namedAgent } from '../permission.ts'
+import { refuseBrowser } from './browser.ts'
 
 export const listTokens: RouteHandler<'tokens'> = async ({ switchboard }) => ({
   tokens: await switchboard.tokens.list(),
 })
 
 export const mintToken: RouteHandler<'mintToken'> = async ({ switchboard }, call) => {
+  refuseBrowser(call)
   const { tokens } = switchboard
   const team = switchboard.team()
   const { agent: name } = call.body

@@ -1,15 +1,3 @@
-/** What the runtime needs of the service around it. */
-export interface Clock {
-  now(): number
-  /** Calls back after that long; the returned function cancels. */
-  after(ms: number, callback: () => void): () => void
-}
-
-export interface Log {
-  debug(fields: Record<string, unknown>, text: string): void
-  warn(fields: Record<string, unknown>, text: string): void
-}
-
 export interface Limits {
   /** After a call that failed nothing is tried for that long, doubled with each failure in a row. */
   readonly failureMs: number

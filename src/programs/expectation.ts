@@ -1,5 +1,5 @@
-import type { Arrival, Turn } from '../../runtimes/runtime.ts'
-import { isTurn } from './transcript.ts'
+import type { Arrival, Turn } from '../runtimes/runtime.ts'
+import { holdsTurn } from './message-ids.ts'
 
 export interface Expectations {
   /** Resolves when the program shows the turn as a prompt. Never rejects. */
@@ -8,7 +8,7 @@ export interface Expectations {
   prompted(prompt: string, evidence: string): void
 }
 
-/** Turns that were given to the program, until it shows them. */
+/** Turns that were given to a program, until it shows them. */
 export function createExpectations(): Expectations {
   const waiting = new Map<Turn, (arrival: Arrival) => void>()
   return {
@@ -19,7 +19,7 @@ export function createExpectations(): Expectations {
     },
     prompted(prompt, evidence) {
       for (const [turn, resolve] of waiting) {
-        if (!isTurn(prompt, turn)) continue
+        if (!holdsTurn(prompt, turn)) continue
         waiting.delete(turn)
         resolve({ state: 'submitted', evidence })
       }

@@ -1,9 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { passedOn } from '../../runtimes/environment.ts'
-import { SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
-import { endProcesses } from '../../runtimes/processes.ts'
-import type { Clock } from '../surroundings.ts'
+import { passedOn } from '../runtimes/environment.ts'
+import { SESSION_MARK, startOf } from '../runtimes/process-table.ts'
+import { endProcesses } from '../runtimes/processes.ts'
+import type { Clock } from './surroundings.ts'
 import { createBoundedOutput } from './check-output.ts'
 
 export interface CheckOrder {

@@ -1,0 +1,57 @@
+/**
+ * Builds the control room into web/dist, unless it is there already, made from the same sources. Fast when there is
+ * nothing to do: `npm start` waits for it.
+ */
+import { createHash } from 'node:crypto'
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'web/dist')
+const stamp = join(dist, '.sources')
+
+/** All that goes into the files: the client and the errors it knows are the only parts of src/ that do. */
+const SOURCES = ['web/src', 'web/public', 'web/index.html', 'web/vite.config.ts', 'web/package.json', 'src/client', 'src/model/errors.ts', 'package-lock.json']
+
+function hashOfSources(): string {
+  const hash = createHash('sha256')
+  for (const source of SOURCES.flatMap((path) => filesIn(join(root, path)))) {
+    hash.update(relative(root, source)).update('\0').update(readFileSync(source)).update('\0')
+  }
+  return hash.digest('hex')
+}
+
+function filesIn(path: string): string[] {
+  try {
+    return readdirSync(path, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name))
+      .sort()
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOTDIR') return [path]
+    throw error
+  }
+}
+
+function builtFrom(): string | undefined {
+  try {
+    return readFileSync(stamp, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+const sources = hashOfSources()
+if (builtFrom() !== sources) {
+  const startedAt = performance.now()
+  // Beside, then in one step: whoever serves the files meanwhile never has half of them.
+  const made = join(root, `web/.dist-${process.pid}`)
+  const { build } = await import('vite')
+  await build({ configFile: join(root, 'web/vite.config.ts'), logLevel: 'warn', build: { outDir: made } })
+  writeFileSync(join(made, '.sources'), sources)
+  mkdirSync(dist, { recursive: true })
+  rmSync(dist, { recursive: true, force: true })
+  renameSync(made, dist)
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(1)
+  process.stderr.write(`orchub: the control room was built (${seconds} s)\n`)
+}

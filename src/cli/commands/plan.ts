@@ -1,0 +1,68 @@
+import { writeFileSync } from 'node:fs'
+import { formatProblems } from '../../document/problem.ts'
+import { AppError } from '../../model/errors.ts'
+import { openClient } from '../connect.ts'
+import { exitCode } from '../exit-code.ts'
+import { usage } from '../faults.ts'
+import { isInputGiven, readInput } from '../input.ts'
+import { complain, paint, plain, print, printJson } from '../output.ts'
+import { showWorking } from '../progress.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'plan',
+  group: 'Plans',
+  summary:
+    'let a model propose a plan.yaml for a goal, to be looked through; nothing runs; - reads standard input',
+  details:
+    'The plan goes to standard output, or to the file named with --out. It is checked like any plan: what would keep it\n' +
+    'from being run is told, and the exit code is then 1. The model is runs.planner of orc.yaml, unless --model says.',
+  arguments: [{ name: 'GOAL', optional: true, rest: true }],
+  options: [
+    { name: 'out', short: 'o', value: 'FILE', summary: 'write it to this file' },
+    { name: 'force', summary: 'replace a file that is there' },
+    { name: 'model', value: 'MODEL', summary: 'a name from "models" of orc.yaml' },
+  ],
+  examples: ['orc plan "Compare the three fastest JSON parsers" -o plan.yaml', 'orc plan - < goal.txt'],
+  async run({ words, option, flag, json, place }) {
+    const goal = await readGoal(words)
+    const model = option('model')
+    const working = json ? undefined : showWorking('Planning')
+    const client = await openClient(place)
+    const proposed = await client
+      .proposePlan({ goal, ...(model === undefined ? {} : { model }) })
+      .finally(() => working?.end())
+    const file = option('out')
+    if (file !== undefined) write(file, proposed.plan, flag('force'))
+    const { problems } = proposed
+    if (json) printJson({ ...proposed, ...(file === undefined ? {} : { file }) })
+    else {
+      if (file === undefined) print(plain(proposed.plan.trimEnd()))
+      if (problems.length > 0) complain(plain(formatProblems(problems, file ?? 'plan.yaml')))
+      complain(paint('dim', nextStep(file, problems.length), 'err'))
+    }
+    return exitCode(problems.length > 0 ? 'error' : 'ok')
+  },
+}
+
+async function readGoal(words: readonly string[]): Promise<string> {
+  if (words.length > 0 && !(words.length === 1 && words[0] === '-')) return words.join(' ')
+  if (words.length === 0 && !isInputGiven()) throw usage('GOAL is missing', 'Usage: orc plan GOAL…')
+  return await readInput()
+}
+
+function nextStep(file: string | undefined, problems: number): string {
+  if (file === undefined) return 'Nothing runs yet. With --out FILE it is written down.'
+  return problems > 0
+    ? `Wrote ${file}. Mend it, then: orc run ${file} --dry-run`
+    : `Wrote ${file}. Look it through, then: orc run ${file} --dry-run`
+}
+
+function write(file: string, text: string, force: boolean): void {
+  try {
+    writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    throw new AppError('CONFLICT', `${file}: this is there already`, { hint: '--force replaces it.' })
+  }
+}

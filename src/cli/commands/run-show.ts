@@ -1,0 +1,18 @@
+import { openClient } from '../connect.ts'
+import { print, printJson } from '../output.ts'
+import { runSummary } from '../run-text.ts'
+import type { Verb } from '../verb.ts'
+
+export const verb: Verb = {
+  name: 'run show',
+  group: 'Plans',
+  summary: 'one run: each of its agents, how far it is and what it waits for',
+  arguments: [{ name: 'RUN' }],
+  examples: ['orc run show run_1', 'orc run show run_1 --json'],
+  async run({ place, words, json }) {
+    const run = await (await openClient(place)).run(words[0]!)
+    if (json) printJson(run)
+    else print(runSummary(run))
+    return 0
+  },
+}

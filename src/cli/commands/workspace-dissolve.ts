@@ -1,0 +1,116 @@
+import { existsSync, rmdirSync, writeFileSync } from 'node:fs'
+import { basename } from 'node:path'
+import { AppError } from '../../model/errors.ts'
+import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../workspaces/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import type { Problem } from '../../workspaces/problem.ts'
+import { openClientIfRunning } from '../connect.ts'
+import { counted } from '../counted.ts'
+import { complain, paint, plain, plainLine, print, printJson } from '../output.ts'
+import type { Place } from '../place.ts'
+import type { Verb } from '../verb.ts'
+import { type FoundFolder, findWorkspaces, inspect, refused } from '../workspace-folder.ts'
+
+export const verb: Verb = {
+  name: 'workspace dissolve',
+  group: 'Plans',
+  summary: 'report what the agents did, then remove their folders; needs no service',
+  details:
+    'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, and while a worktree holds\n' +
+    'work that is in no commit or on no branch. Branches with commits of their own stay.',
+  arguments: [{ name: 'FOLDER' }],
+  options: [
+    {
+      name: 'archive',
+      summary: 'keep all of record in FOLDER.tar.gz: the report, inboxes, outboxes, attempts',
+    },
+    { name: 'keep-outputs', summary: 'keep the outputs side by side in FOLDER.outputs/' },
+    { name: 'force', summary: 'although a status.json says running, and although unmerged work is lost' },
+  ],
+  examples: [
+    'orc workspace dissolve researcher --archive',
+    'orc workspace dissolve runs/run_1 --archive --keep-outputs',
+  ],
+  async run({ words, flag, json, place }) {
+    const found = findWorkspaces(words[0]!)
+    await refuseWhileRunning(place, found)
+    const inspected = await inspect(found)
+    if (!inspected.ok) throw refused(inspected.problems, 'Remove the worktree with git first.')
+    const wanted = whatIsWanted(found, inspected.value, flag)
+    for (const file of [wanted.report, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
+    const dissolved = await dissolve(wanted)
+    if (!dissolved.ok) {
+      throw refused(dissolved.problems, 'Stop it or bring the work in safety; --force goes on all the same.')
+    }
+    const { report, leftOut, branchesKept } = dissolved.value
+    writeFileSync(wanted.report, report)
+    removeIfEmpty(found)
+    const kept = { archive: wanted.archive, outputs: wanted.keepOutputsIn }
+    if (json) {
+      const agents = found.agents.map(({ name }) => name)
+      printJson({ report: wanted.report, ...kept, agents, left_out: leftOut, branches_kept: branchesKept })
+      return 0
+    }
+    print(plain(report.trimEnd()))
+    for (const message of toldOnce(leftOut))
+      complain(`${paint('yellow', 'left out:', 'err')} ${plainLine(message)}`)
+    for (const branch of branchesKept)
+      complain(`The branch ${plainLine(branch)} stays: it has commits of its own.`)
+    const files = [wanted.report, ...Object.values(kept)].filter((file) => file !== undefined)
+    complain(
+      paint('dim', `Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`, 'err'),
+    )
+    return 0
+  },
+}
+
+/** The archive and the kept outputs leave out the same things; of the two the one is told that names the agent. */
+function toldOnce(leftOut: readonly Problem[]): string[] {
+  const messages = leftOut.map(({ message }) => message)
+  return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
+}
+
+type Wanted = DissolveWanted & { report: string }
+
+function whatIsWanted(
+  found: FoundFolder,
+  agents: readonly DissolvedAgent[],
+  flag: (name: string) => boolean,
+): Wanted {
+  const force = flag('force')
+  return {
+    title: basename(found.path),
+    agents: force ? agents.map((agent) => ({ ...agent, isRunning: false })) : agents,
+    limits: DEFAULT_LIMITS,
+    allowLoss: force,
+    report: `${found.path}.report.md`,
+    ...(flag('archive') ? { archive: `${found.path}.tar.gz` } : {}),
+    ...(flag('keep-outputs') ? { keepOutputsIn: `${found.path}.outputs` } : {}),
+  }
+}
+
+/** What the service knows counts more than what the files say, and no --force goes over it. */
+async function refuseWhileRunning(place: Place, { path }: FoundFolder): Promise<void> {
+  const client = await openClientIfRunning(place).catch(() => undefined)
+  const { runs } = (await client?.runs({ state: 'open' }).catch(() => undefined)) ?? { runs: [] }
+  const run = runs.find((one) => path === one.place || path.startsWith(`${one.place}/`))
+  if (run === undefined) return
+  throw new AppError('CONFLICT', `${run.id} is still running`, {
+    hint: `Wait for its end, or cancel it: orc run cancel ${run.id}`,
+  })
+}
+
+function refuseIfThere(file: string | undefined): void {
+  if (file === undefined || !existsSync(file)) return
+  throw new AppError('CONFLICT', `${file}: this is there already`, { hint: 'Move it away first.' })
+}
+
+/** The folder of a run holds its report and outputs as well, which stay. */
+function removeIfEmpty({ path, isOne }: FoundFolder): void {
+  if (isOne) return
+  try {
+    rmdirSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+  }
+}

@@ -1,0 +1,100 @@
+import { relative } from 'node:path'
+import { durationText, spentText } from '../runs/wording.ts'
+import type { RunEvent } from '../service/contract.ts'
+import { counted } from './counted.ts'
+import { paint, plainLine } from './output.ts'
+import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown } from './run-state.ts'
+import { detailOf } from './run-view.ts'
+import { clip, table } from './table.ts'
+
+const LONGEST = 200
+
+/** One thing that happened, in one line for a pipe. Undefined for what tells nothing new. */
+export function eventLine(event: RunEvent): string | undefined {
+  const at = event.at.slice(11, 19)
+  const about = 'node' in event && event.node !== undefined ? `${event.node} ` : ''
+  switch (event.type) {
+    case 'node': {
+      const { state, attempt, cached, reason } = event
+      const again = attempt > 1 && state === 'running' ? `, attempt ${attempt}` : ''
+      const why = reason === undefined || reason === '' ? '' : `: ${brief(reason)}`
+      return `${at} ${about}${cached ? 'completed as before' : state}${again}${why}`
+    }
+    case 'progress': {
+      const share = event.total > 0 ? ` ${event.done}/${event.total}` : ''
+      return `${at} ${about}progress${share}${event.step === '' ? '' : `: ${brief(event.step)}`}`
+    }
+    case 'asked':
+      return `${at} ${about}asks a person (${event.request_id}): ${brief(event.text)}`
+    case 'begun':
+    case 'note':
+      return `${at} ${brief(event.text)}`
+    case 'end':
+      return undefined
+  }
+}
+
+function brief(text: string): string {
+  return clip(plainLine(text), LONGEST)
+}
+
+/** All there is to know of a run at a glance. */
+export function runSummary(run: RunShown): string {
+  const rows = run.nodes.map((node) => [
+    `${LOOKS[node.state].mark} ${node.name}`,
+    node.cached ? 'as before' : node.state,
+    node.elapsed_ms === undefined || node.cached ? '' : durationText(node.elapsed_ms),
+    [madeText(node), costText(node)].filter(Boolean).join(', '),
+    clip(node.state === 'completed' ? '' : detailOf(node), LONGEST),
+  ])
+  const agents = table(rows, '  ', (cell, column) => (column === 4 ? paint('dim', cell) : cell))
+  return `${runTitle(run)}\n${agents}`
+}
+
+export function runTitle({ id, name, state, nodes, elapsed_ms }: RunShown): string {
+  const done = nodes.filter((node) => node.state === 'completed').length
+  const how = paint(OUTCOME_STYLE[state], `(${id}) ${state === 'running' ? 'is running' : state}`)
+  const far = `${done} of ${counted(nodes.length, 'agent')} done, ${durationText(elapsed_ms)}`
+  return `${paint('bold', plainLine(name))} ${how}: ${far}`
+}
+
+/** Where everything of a run is. */
+export function placeLines(run: RunShown, files: { outputs?: string; reports: readonly string[] }): string {
+  const rows = [
+    ['workspaces', shown(run.place)],
+    ...(files.outputs === undefined ? [] : [['outputs', shown(files.outputs)]]),
+    ...(files.reports.length === 0 ? [] : [['report', files.reports.map(shown).join(', ')]]),
+  ]
+  return table(rows, '  ')
+}
+
+/** Short where it is near. */
+function shown(path: string): string {
+  const near = relative(process.cwd(), path)
+  return plainLine(near === '' ? '.' : near.startsWith('../../') ? path : near)
+}
+
+function madeText({ outputs }: NodeShown): string {
+  return outputs.length === 0 ? '' : counted(outputs.length, 'output')
+}
+
+function costText({ spent }: NodeShown): string {
+  if (spent === undefined) return ''
+  const { input_tokens, output_tokens, cost } = spent
+  return spentText({ inputTokens: input_tokens, outputTokens: output_tokens, cost: cost ?? null })
+}
+
+export function runsText(runs: readonly RunLine[]): string {
+  return table(
+    runs.map((run) => [
+      run.id,
+      run.state,
+      `${run.counts.completed ?? 0} of ${run.agents}`,
+      durationText(run.elapsed_ms),
+      run.created_at.slice(0, 19).replace('T', ' '),
+      clip(plainLine(run.name), 60),
+    ]),
+    '',
+    (cell, column) => (column === 1 ? paint(OUTCOME_STYLE[cell as RunLine['state']], cell) : cell),
+  )
+}

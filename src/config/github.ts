@@ -1,0 +1,247 @@
+import { Cron } from 'croner'
+import { z } from 'zod'
+import type { Report } from '../document/problem.ts'
+import {
+  ACTION_KINDS,
+  ACTION_MODES,
+  type ActionKind,
+  type ActionPolicy,
+  CONDITION,
+  type Routes,
+  type RouteStep,
+  type Trigger,
+} from '../model/github.ts'
+
+/** The GitHub team. No secret stands in here: only the names of variables. */
+export interface GithubConfig {
+  readonly secretEnv: string
+  readonly tokenEnv?: string
+  readonly app?: { readonly id: number; readonly keyEnv: string }
+  readonly apiUrl: string
+  /** Whose webhooks are worked on; undefined: of every repository that knows the secret. */
+  readonly repositories?: readonly string[]
+  readonly dryRun: boolean
+  /** Roles by the agent that fills them. */
+  readonly team: Readonly<Record<string, string>>
+  readonly confidence: number
+  readonly actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>
+  /** Names of people whose approval counts; undefined: of everyone who may decide. */
+  readonly approvers?: readonly string[]
+  /** Logins that are told on GitHub when an agent fails. */
+  readonly maintainers: readonly string[]
+  readonly routes: Routes
+  readonly schedule: readonly Trigger[]
+}
+
+export const GITHUB_API = 'https://api.github.com'
+const CONFIDENCE = 0.95
+
+const variable = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+const login = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a login of GitHub' })
+const repository = z.string().regex(/^[\w.-]{1,100}\/[\w.-]{1,100}$/, { error: 'is not OWNER/NAME' })
+const role = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, { error: 'is not a role or an agent' })
+const confidence = z.number().min(0).max(1)
+const condition = z.string().regex(CONDITION, { error: 'is no condition' })
+
+/** For `people`. */
+export const GithubLogin = login.optional().describe('Their login on GitHub: what they approve there counts as theirs.')
+
+const StepSchema = z.union([
+  role,
+  z.strictObject({
+    to: role.describe('A role, such as triage, or an agent.'),
+    if: z
+      .union([condition, z.array(condition).min(1).max(10)])
+      .optional()
+      .describe(
+        'Only then: first_timer, touches_docs, draft, bot, label:NAME, association:NAME, command:NAME; with ! in front, not so. Several: all of them.',
+      ),
+    after: role.optional().describe('Begins when that one has ended. Default: at once, beside the others.'),
+    on: z
+      .enum(['success', 'failure', 'any'])
+      .optional()
+      .describe('Which end of "after" will do. Default: success.'),
+  }),
+])
+
+const PolicySchema = z.union([
+  z.enum(ACTION_MODES),
+  z.strictObject({
+    mode: z.enum(ACTION_MODES).describe('autonomous, notice, approval or prohibited.'),
+    confidence: confidence.optional().describe('From here on it is done without asking. Default: that of the team.'),
+    quorum: z.int().min(1).max(100).optional().describe('How many people must approve. Default: 1.'),
+  }),
+])
+
+export const GithubSchema = z
+  .strictObject({
+    secret_env: variable.describe('The environment variable that holds the secret of the webhook.'),
+    token_env: variable.optional().describe('The environment variable that holds a token; or say "app".'),
+    app: z
+      .strictObject({
+        id: z.int().min(1).describe('The id of the App.'),
+        key_env: variable.describe('The environment variable that holds its private key (PEM).'),
+      })
+      .optional()
+      .describe('A GitHub App: { id: 12345, key_env: NAME }.'),
+    api_url: z
+      .string()
+      .max(500)
+      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .optional()
+      .describe(`The address of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`),
+    repositories: z
+      .array(repository)
+      .min(1)
+      .max(1000)
+      .optional()
+      .describe('Only these, as OWNER/NAME. Default: every repository that knows the secret.'),
+    dry_run: z
+      .boolean()
+      .optional()
+      .describe('true: nothing is done on GitHub; the audit says what would have been. Default: false.'),
+    team: z
+      .record(role, role)
+      .nullish()
+      .describe('Which agent fills a role: { triage: Sorter }. Default: the agent of that name, whatever its case.'),
+    confidence: confidence
+      .optional()
+      .describe('How sure an agent must be for what is done without asking. Default: 0.95.'),
+    actions: z
+      .partialRecord(z.enum(ACTION_KINDS), PolicySchema)
+      .nullish()
+      .describe(
+        'What may become of proposals: { label: autonomous, comment: { mode: notice, confidence: 0.9 }, close: { mode: approval, quorum: 2 } }.',
+      ),
+    approvers: z
+      .array(z.string().min(1).max(64))
+      .min(1)
+      .max(100)
+      .optional()
+      .describe('Names of "people" whose approval counts. Default: everyone who may decide.'),
+    maintainers: z
+      .array(login)
+      .max(100)
+      .nullish()
+      .describe('Logins that are told on GitHub when an agent fails or asks.'),
+    routes: z
+      .record(z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is no event of GitHub' }), z.array(StepSchema).max(20))
+      .nullish()
+      .describe(
+        'Who works on which event, over the defaults: { issues.opened: [triage, { to: concierge, if: first_timer }] }. An empty list: nobody.',
+      ),
+    schedule: z
+      .record(
+        role,
+        z.strictObject({
+          cron: z.string().min(1).max(100).describe('When: "0 6 * * 1" is every Monday at 6.'),
+          timezone: z.string().max(64).optional().describe('Of the times in "cron". Default: UTC.'),
+          to: role.describe('A role, or an agent.'),
+          task: z.string().min(1).max(2000).describe('What is to be done.'),
+          repository: repository.describe('OWNER/NAME.'),
+        }),
+      )
+      .nullish()
+      .describe('What begins by the clock, by a name of your choice.'),
+  })
+  .nullish()
+
+export type GithubInput = z.input<typeof GithubSchema>
+
+export function resolveGithub(
+  written: GithubInput,
+  approvers: readonly string[] | undefined,
+  report: Report,
+  warn: Report,
+): GithubConfig | undefined {
+  if (written === undefined || written === null) return undefined
+  if ((written.token_env === undefined) === (written.app === undefined)) {
+    report(['github'], 'The service needs one way to prove who it is', 'Say "token_env: NAME", or "app: { id, key_env }".')
+  }
+  if (written.api_url?.startsWith('http://') === true && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(written.api_url)) {
+    warn(['github', 'api_url'], 'The token goes to this address unencrypted', 'Use https.')
+  }
+  return {
+    secretEnv: written.secret_env,
+    ...(written.token_env === undefined ? {} : { tokenEnv: written.token_env }),
+    ...(written.app === undefined ? {} : { app: { id: written.app.id, keyEnv: written.app.key_env } }),
+    apiUrl: written.api_url ?? GITHUB_API,
+    ...(written.repositories === undefined ? {} : { repositories: written.repositories }),
+    dryRun: written.dry_run ?? false,
+    team: written.team ?? {},
+    confidence: written.confidence ?? CONFIDENCE,
+    actions: policiesOf(written.actions ?? {}),
+    ...(approvers === undefined ? {} : { approvers }),
+    maintainers: written.maintainers ?? [],
+    routes: routesOf(written.routes ?? {}, report),
+    schedule: triggersOf(written.schedule ?? {}, report),
+  }
+}
+
+type Written = NonNullable<GithubInput>
+
+function policiesOf(written: NonNullable<Written['actions']>): GithubConfig['actions'] {
+  const entries = Object.entries(written).map(([kind, said]) => {
+    if (typeof said === 'string') return [kind, { mode: said, quorum: 1 }]
+    const { mode, confidence: least, quorum = 1 } = said!
+    return [kind, { mode, quorum, ...(least === undefined ? {} : { confidence: least }) }]
+  })
+  return Object.fromEntries(entries) as GithubConfig['actions']
+}
+
+function routesOf(written: NonNullable<Written['routes']>, report: Report): Routes {
+  const routes: Record<string, RouteStep[]> = {}
+  for (const [event, said] of Object.entries(written)) {
+    const steps = said.map(stepOf)
+    routes[event] = steps
+    const circle = findCircle(steps)
+    if (circle !== undefined) {
+      report(['github', 'routes', event], `These wait for each other: ${circle.join(' → ')}`, 'Remove one "after".')
+    }
+    for (const [index, { after }] of steps.entries()) {
+      if (after !== undefined && !steps.some(({ to }) => to === after)) {
+        report(['github', 'routes', event, index], `"${after}" is no step of this event`, 'Add it, or remove "after".')
+      }
+    }
+  }
+  return routes
+}
+
+function stepOf(said: z.input<typeof StepSchema>): RouteStep {
+  if (typeof said === 'string') return { to: said, when: [], on: 'success' }
+  const when = said.if === undefined ? [] : [said.if].flat()
+  return { to: said.to, when, on: said.on ?? 'success', ...(said.after === undefined ? {} : { after: said.after }) }
+}
+
+/** Steps that wait for each other could never begin. */
+function findCircle(steps: readonly RouteStep[]): string[] | undefined {
+  const afterOf = new Map(steps.map(({ to, after }) => [to, after]))
+  for (const { to } of steps) {
+    const path: string[] = [to]
+    for (let next = afterOf.get(to); next !== undefined; next = afterOf.get(next)) {
+      if (path.includes(next)) return [...path.slice(path.indexOf(next)), next]
+      path.push(next)
+    }
+  }
+  return undefined
+}
+
+function triggersOf(written: NonNullable<Written['schedule']>, report: Report): Trigger[] {
+  return Object.entries(written).map(([name, { timezone = 'UTC', ...said }]) => {
+    const problem = cronProblem(said.cron, timezone)
+    if (problem !== undefined) {
+      report(['github', 'schedule', name, 'cron'], `"cron" ${problem}`, 'For example "0 6 * * 1": every Monday at 6.')
+    }
+    return { name, timezone, ...said }
+  })
+}
+
+function cronProblem(cron: string, timezone: string): string | undefined {
+  try {
+    return new Cron(cron, { timezone, paused: true }).nextRun() === null ? 'never comes' : undefined
+  } catch (error) {
+    return `is not understood: ${error instanceof Error ? error.message : String(error)}`
+  }
+}

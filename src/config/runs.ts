@@ -1,0 +1,21 @@
+import type { Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
+import type { ConfigInput } from './schema.ts'
+
+export interface RunsConfig {
+  /** A name from `models`: which one proposes plans. */
+  readonly planner: string | undefined
+}
+
+export function resolveRuns(
+  { planner }: NonNullable<ConfigInput['runs']>,
+  models: Readonly<Record<string, unknown>>,
+  report: Report,
+): RunsConfig {
+  if (planner === undefined || planner === false || planner === 'off') return { planner: undefined }
+  if (!Object.hasOwn(models, planner)) {
+    const otherwise = 'Name one of "models", or say off.'
+    report(['runs', 'planner'], `There is no model "${planner}"`, didYouMean(planner, Object.keys(models), otherwise))
+  }
+  return { planner }
+}

@@ -1,0 +1,171 @@
+import { type Action, actionKey, describeAction } from '../../github/action.ts'
+import { type GitHubFailure, isRecoverable } from '../../github/failure.ts'
+import { markOf, signed } from '../../github/notice.ts'
+import { isPaused } from '../../github/pause.ts'
+import { ORCHESTRATOR } from '../../model/agent.ts'
+import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
+import { formatId } from '../../model/identifier.ts'
+import { changeAction, type GithubAction, insertAction, nextAction, nextActionDue } from '../../store/github.ts'
+import type { Tx } from '../../store/store.ts'
+import type { Proposals } from './ending.ts'
+import { AUDIT, type GithubParts } from './settings.ts'
+
+/** What limits cost time and no attempts; but not for ever. */
+const LONGEST_WAIT_MS = 6 * 3600_000
+export const ERROR_LABEL = 'agent-error'
+
+/** Does what was decided, once, after another look at how things stand. */
+export function createActing(parts: GithubParts, proposals: Proposals) {
+  const { store, clock, github, settings, ownLogin, redact, log } = parts
+
+  async function act(row: GithubAction): Promise<void> {
+    const action = JSON.parse(row.action) as Action
+    if (settings().dryRun) return await end(row, action, 'dry', 'dry_run: it was not done')
+    const standing = await lookAgain(row, action)
+    if (standing.verdict === 'later') return await later(row, action, standing.failure)
+    if (standing.verdict === 'end') return await end(row, action, standing.state, standing.why)
+    // A call went out before, and what became of it is not known: our own words are looked for.
+    if (row.state === 'acting' && (action.kind === 'comment' || action.kind === 'review')) {
+      const found = await findOwn(row, action.kind, action.number)
+      if (!found.ok) return await later(row, action, found.failure)
+      if (found.value !== undefined) return await end(row, action, 'done', 'it was done before', found.value)
+    }
+    const attempts = row.attempts + 1
+    await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts }))
+    const answer = await github.perform(row.repository, written(row, action, standing.author))
+    if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
+    await later({ ...row, attempts, state: 'acting' }, action, answer.failure)
+  }
+
+  type Standing =
+    | { verdict: 'go'; author: string | undefined }
+    | { verdict: 'end'; state: 'stale' | 'done'; why: string }
+    | { verdict: 'later'; failure: GitHubFailure }
+
+  /** Between a proposal and its approval lie up to three days. */
+  async function lookAgain(row: GithubAction, action: Action): Promise<Standing> {
+    if (row.number === null) return { verdict: 'go', author: undefined }
+    const now = await github.look(row.repository, row.number)
+    if (!now.ok) {
+      if (now.failure.kind !== 'gone') return { verdict: 'later', failure: now.failure }
+      return { verdict: 'end', state: 'stale', why: `#${row.number} is not there any more` }
+    }
+    const { labels, state, author } = now.value
+    const isOwn = row.agent === ORCHESTRATOR
+    if (!isOwn && isPaused(labels, [])) return { verdict: 'end', state: 'stale', why: 'people paused the team there' }
+    if (action.kind === 'label' && labels.some((label) => label.toLowerCase() === action.label.toLowerCase())) {
+      return { verdict: 'end', state: 'done', why: 'the label is there already' }
+    }
+    if (action.kind === 'close' && state === 'closed') return { verdict: 'end', state: 'stale', why: 'it is closed already' }
+    if (!isOwn && state === 'closed' && (action.kind === 'comment' || action.kind === 'review')) {
+      return { verdict: 'end', state: 'stale', why: 'it was closed meanwhile' }
+    }
+    return { verdict: 'go', author }
+  }
+
+  async function findOwn(row: GithubAction, kind: 'comment' | 'review', number: number) {
+    const login = await ownLogin()
+    if (login === undefined) {
+      return { ok: false as const, failure: { kind: 'unavailable' as const, message: 'GitHub does not say who we are' } }
+    }
+    // Clocks differ; a minute is more than theirs and ours may.
+    const place = { repository: row.repository, number, kind, since: row.created_at - 60_000 }
+    return await github.findWritten(place, markOf(row.key), login)
+  }
+
+  function written(row: GithubAction, action: Action, author: string | undefined): Action {
+    if (!('body' in action)) return action
+    const isOwn = row.agent === ORCHESTRATOR
+    const mayMention = [
+      ...(author === undefined ? [] : [author]),
+      ...(isOwn ? proposals.approverLogins() : []),
+    ]
+    const body = signed(redact(action.body), {
+      key: row.key,
+      agent: row.agent,
+      mayMention,
+      ...(row.request === null ? {} : { approvedAs: formatId('req', row.request) }),
+    })
+    return { ...action, body }
+  }
+
+  async function end(
+    row: GithubAction,
+    action: Action,
+    state: 'done' | 'stale' | 'dry' | 'failed',
+    why: string,
+    url?: string,
+  ) {
+    await store.write(async (tx) => {
+      await changeAction(tx, row.key, { state, note: why, url })
+      tx.audit({
+        type: state === 'failed' ? AUDIT.failure : state === 'done' ? AUDIT.success : AUDIT.logged,
+        class: 'public',
+        actor: row.agent,
+        ...(row.agent === ORCHESTRATOR ? {} : { subject: ORCHESTRATOR }),
+        text: `${WORDS[state]}: ${describeAction(action)} in ${row.repository}${state === 'done' ? '' : ` (${why})`}`,
+        ...(row.confidence === null ? {} : { confidence: row.confidence }),
+        data: {
+          key: row.key,
+          work: row.work,
+          repository: row.repository,
+          ...(row.request === null ? {} : { request_id: formatId('req', row.request) }),
+          ...(url === undefined ? {} : { url }),
+        },
+      })
+      if (state === 'failed') await escalate(tx, row, action, why)
+    })
+  }
+
+  /** S3.20: after 1, 2 and 4 s; then people are told (S3.12). */
+  async function later(row: GithubAction, action: Action, failure: GitHubFailure) {
+    if (failure.kind === 'gone') return await end(row, action, 'stale', failure.message)
+    const isLimit = failure.kind === 'limited'
+    const waited = clock.now() - row.created_at
+    const isOver = isLimit ? waited > LONGEST_WAIT_MS : row.attempts > DEFAULT_RETRIES
+    if (!isRecoverable(failure) || isOver) return await end(row, action, 'failed', failure.message)
+    // A look that failed costs an attempt too, or it would be tried for ever.
+    const attempts = isLimit ? row.attempts : Math.max(1, row.state === 'acting' ? row.attempts : row.attempts + 1)
+    const wait = Math.max(failure.retryAfterMs ?? 0, pauseAfter(Math.max(1, attempts)))
+    log.warn({ action: row.key, failure }, 'GitHub did not take an action; it is tried again')
+    await store.write((tx) =>
+      changeAction(tx, row.key, { state: row.state, attempts, notBefore: tx.now + wait, note: failure.message }),
+    )
+  }
+
+  /** What the service says about a failure never leads to more of the same. */
+  async function escalate(tx: Tx, row: GithubAction, action: Action, why: string) {
+    if (row.number === null || row.agent === ORCHESTRATOR) return
+    const label: Action = { kind: 'label', number: row.number, label: ERROR_LABEL }
+    const source = `${row.work}/error`
+    await insertAction(tx, {
+      key: actionKey(source, label),
+      work: source,
+      agent: ORCHESTRATOR,
+      repository: row.repository,
+      number: row.number,
+      action: JSON.stringify(label),
+      confidence: null,
+      rationale: '',
+      state: 'ready',
+      request: null,
+      note: null,
+    })
+    const tagged = settings().maintainers.map((login) => `@${login}`).join(' ')
+    const text = `**${row.agent}** could not ${describeAction(action)}: ${redact(why)} ${tagged}`.trimEnd()
+    await proposals.say(tx, source, row.repository, row.number, text)
+  }
+
+  return {
+    /** One that is due; says whether there was one. */
+    async next(): Promise<boolean> {
+      const row = await nextAction(store, clock.now())
+      if (row === undefined) return false
+      await act(row)
+      return true
+    },
+    due: () => nextActionDue(store),
+  }
+}
+
+const WORDS = { done: 'Done', stale: 'Not done any more', dry: 'Would be done', failed: 'Failed' } as const

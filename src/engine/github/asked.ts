@@ -1,0 +1,25 @@
+import type { Asked } from '../../github/report.ts'
+import type { Task } from '../../model/task.ts'
+import type { GithubWork } from '../../store/github.ts'
+
+/** What a task of the GitHub team says of itself; agents see it with the task. */
+export interface WorkContext {
+  github_work: string
+  role: string
+  number?: number
+}
+
+/** What the report of such a task is compared with. */
+export function askedOf(
+  { id, agent, role, number }: Pick<GithubWork, 'id' | 'agent' | 'role' | 'number'>,
+  task: Pick<Task, 'id' | 'createdAt'>,
+): Asked {
+  return {
+    delegation: id,
+    task: task.id,
+    agent,
+    role,
+    at: new Date(task.createdAt).toISOString(),
+    ...(number === null ? {} : { number }),
+  }
+}

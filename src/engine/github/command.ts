@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { checkAction } from '../../github/action.ts'
+import { defineCommand } from '../../model/command.ts'
+import { AppError } from '../../model/errors.ts'
+import { ACTION_KINDS } from '../../model/github.ts'
+import { changeAction, findAction } from '../../store/github.ts'
+import type { AddedCommand, Handler } from '../handler.ts'
+
+export const GITHUB_ACTION = 'github_action'
+
+const number = z.coerce.number<number | string>().int().min(1).optional()
+const text = z.string().optional()
+
+/** What people approve, reject or change: so that approvers, quorum, hash and expiry are those of every held command. */
+const definition = defineCommand({
+  type: GITHUB_ACTION,
+  summary: 'Do on GitHub what was proposed',
+  hidden: true,
+  fields: z.object({
+    key: z.string().describe('Which proposal'),
+    action: z.enum(ACTION_KINDS).describe(ACTION_KINDS.join(', ')),
+    repository: z.string().describe('OWNER/NAME'),
+    number,
+    label: text,
+    body: text,
+    branch: text,
+    head: text,
+    base: text,
+    title: text,
+    duplicate_of: number,
+    reason: text,
+  }),
+  example: '',
+})
+
+type Fields = z.output<typeof definition.fields>
+
+const handler: Handler<Fields> = {
+  /** Nobody says it: it is held from the beginning, and carried out by a verdict. */
+  async before() {
+    return new AppError('FORBIDDEN', 'An agent does nothing on GitHub by itself', {
+      hint: 'Propose it in the report of your task.',
+    })
+  },
+  decide: () => ({ verdict: 'ask', rule: 'built-in: github', reason: 'people decide on this proposal' }),
+  async handle({ tx }, { key, action: kind, repository, ...fields }) {
+    const row = await findAction(tx, key)
+    if (row === undefined) return new AppError('NOT_FOUND', 'There is no such proposal')
+    if (row.state !== 'asked') return new AppError('CONFLICT', `The proposal is ${row.state} already`)
+    if (row.repository !== repository) return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
+    const read = checkAction(kind, fields)
+    if (!read.ok) return new AppError('INVALID_COMMAND', read.problem)
+    await changeAction(tx, key, { state: 'ready', action: JSON.stringify(read.action), notBefore: tx.now })
+    return { status: 'ok', result: 'it is being done on GitHub', details: { key } }
+  },
+}
+
+export const githubAction: AddedCommand = { definition, handler: handler as unknown as Handler }

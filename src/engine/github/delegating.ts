@@ -1,0 +1,154 @@
+import { briefing } from '../../github/briefing.ts'
+import type { GitHubEvent } from '../../github/event.ts'
+import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import type { RouteStep } from '../../model/github.ts'
+import { parseId } from '../../model/identifier.ts'
+import { FENCE_RULE, fence } from '../../models/fence.ts'
+import { beginWork, endWork, type GithubWork, insertWork, readStanding } from '../../store/github.ts'
+import type { Tx } from '../../store/store.ts'
+import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from '../../wire/github-team.ts'
+import type { WorkContext } from './asked.ts'
+import type { Gathered } from './gather.ts'
+import { AUDIT, agentFor, type GithubParts } from './settings.ts'
+
+const FENCING = { rule: FENCE_RULE, fence }
+const LONGEST = { title: 1000, body: 40_000 }
+
+const WHAT: Readonly<Record<string, string>> = {
+  triage: 'Triage',
+  concierge: 'Welcome the author of',
+  lifecycle: 'Look after',
+  scribe: 'Look at the documentation for',
+  community: 'Look at what was said in',
+}
+
+/** Turns steps into tasks of agents, each step of each event once. */
+export function createDelegating({ tasks, team, settings, redact }: GithubParts) {
+  function delegationOf(work: string, role: string, event: GitHubEvent, gathered: Gathered, tx: Tx, description: string) {
+    const at = new Date(tx.now).toISOString()
+    const { subject, comment, repository = 'unknown/unknown' } = event
+    const clean = (text: string, most: number) => redact(text.slice(0, most).toWellFormed())
+    const body = comment?.body ?? subject?.body ?? ''
+    const delegation: TaskDelegation = {
+      type: 'task_delegation',
+      id: work,
+      at,
+      from: ORCHESTRATOR,
+      to: role,
+      eventContext: { eventType: event.type, eventId: event.id, repository, triggerTimestamp: at },
+      task: {
+        description,
+        priority: 'medium',
+        timeoutSeconds: 300,
+        requiresHitl: false,
+        confidenceThreshold: settings().confidence,
+      },
+      context: {
+        ...(subject?.kind === 'issue' ? { issueNumber: subject.number } : {}),
+        ...(subject?.kind === 'pull_request' ? { prNumber: subject.number } : {}),
+        ...(comment === undefined ? {} : { commentId: comment.id }),
+        ...(gathered.user === undefined ? {} : { user: gathered.user }),
+        ...(subject === undefined
+          ? {}
+          : {
+              content: {
+                title: clean(subject.title, LONGEST.title),
+                body: clean(body, LONGEST.body),
+                labels: subject.labels.slice(0, 100),
+                state: subject.state,
+                commentsCount: subject.comments,
+              },
+            }),
+        additionalContext: gathered.additional,
+      },
+      repositoryContext: gathered.repository,
+    }
+    return delegation
+  }
+
+  async function begin(tx: Tx, work: GithubWork): Promise<void> {
+    const { agent, role, number } = work
+    const read = readTeamMessage(JSON.parse(work.delegation))
+    if (!read.ok || read.message.type !== 'task_delegation') throw new Error(`${work.id} holds no delegation`)
+    const delegation = read.message
+    const context: WorkContext = { github_work: work.id, role, ...(number === null ? {} : { number }) }
+    // Room for what the service adds around it.
+    const most = team().config.limits.messageBytes - 2000
+    const begun = await tasks.delegate(tx, {
+      delegator: OPERATOR,
+      agent,
+      text: briefing(role, delegation, FENCING, most),
+      context: { ...context },
+      requiresResponse: true,
+      checks: [],
+      judge: null,
+    })
+    const about = { work: work.id, role, repository: work.repository, ...(number === null ? {} : { number }) }
+    if (!begun.ok) {
+      await endWork(tx, work.id, 'failed')
+      tx.audit({
+        type: AUDIT.failure,
+        class: 'public',
+        actor: ORCHESTRATOR,
+        subject: agent,
+        text: `${delegation.task.description} could not be given to ${agent}: ${begun.message}`,
+        data: about,
+      })
+      return
+    }
+    await beginWork(tx, work.id, parseId('task', begun.task.id)!)
+    tx.audit({
+      type: AUDIT.task,
+      class: 'public',
+      actor: ORCHESTRATOR,
+      subject: agent,
+      text: delegation.task.description,
+      data: { ...about, task_id: begun.task.id },
+    })
+  }
+
+  return {
+    begin,
+    /** Steps that wait for another are stored, and begin when that one has ended. */
+    async give(tx: Tx, event: GitHubEvent, gathered: Gathered, steps: readonly (RouteStep & { task?: string })[]) {
+      for (const { to: role, after, on, task } of steps) {
+        const agent = agentFor(team(), settings(), role)
+        if (agent === undefined) continue
+        if ((await readStanding(tx, agent)).halted) {
+          tx.audit({
+            type: AUDIT.logged,
+            class: 'public',
+            actor: ORCHESTRATOR,
+            subject: agent,
+            text: `${agent} is halted after too many failures; ${thread(event)} is left to people`,
+            data: { delivery: event.id },
+          })
+          continue
+        }
+        const id = `${event.id}/${role}`
+        const description = task ?? `${WHAT[role] ?? 'Work on'} ${thread(event)}`
+        const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
+        const work: GithubWork = {
+          id,
+          delivery: event.id,
+          role,
+          agent,
+          repository: event.repository ?? 'unknown/unknown',
+          number: event.subject?.number ?? null,
+          state: 'waiting',
+          task: null,
+          after: isBound ? after : null,
+          needs: on,
+          delegation: encodeTeamMessage(delegationOf(id, role, event, gathered, tx, description)),
+        }
+        await insertWork(tx, work)
+        if (!isBound) await begin(tx, work)
+      }
+    },
+  }
+}
+
+export function thread({ subject, repository, type }: GitHubEvent): string {
+  if (subject === undefined) return `${type} in ${repository ?? 'a repository'}`
+  return `${subject.kind === 'issue' ? 'issue' : 'pull request'} #${subject.number}`
+}

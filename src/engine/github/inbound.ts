@@ -1,0 +1,57 @@
+import { isSigned } from '../../github/signature.ts'
+import { AppError } from '../../model/errors.ts'
+import { keepDelivery } from '../../store/github.ts'
+import type { Store } from '../../store/store.ts'
+
+/** A request as it came: nothing in it is believed before its signature is. */
+export interface Incoming {
+  readonly body: string
+  readonly delivery: string | undefined
+  readonly event: string | undefined
+  readonly signature: string | undefined
+}
+
+export interface Received {
+  readonly status: 'accepted' | 'known'
+  readonly delivery: string
+}
+
+const DELIVERY = /^[A-Za-z0-9-]{1,64}$/
+const EVENT = /^[a-z_]{1,64}$/
+
+/** Proven, stored, and answered; what becomes of it is seen to afterwards (C25). */
+export async function receive(
+  store: Store,
+  secret: string | undefined,
+  { body, delivery, event, signature }: Incoming,
+): Promise<Received> {
+  if (secret === undefined || secret === '') {
+    throw new AppError('CONFIG_INVALID', 'The secret of the webhook is not in the environment', {
+      hint: 'Set the variable that github.secret_env in orc.yaml names, and start the service again.',
+    })
+  }
+  if (!(await isSigned(secret, body, signature))) {
+    throw new AppError('UNAUTHENTICATED', 'The signature of the webhook is missing or wrong', {
+      hint: 'The secret in the settings of the webhook and the one that the service has must be the same.',
+    })
+  }
+  if (delivery === undefined || !DELIVERY.test(delivery) || event === undefined || !EVENT.test(event)) {
+    throw new AppError('INVALID_REQUEST', 'X-GitHub-Delivery or X-GitHub-Event is missing or malformed')
+  }
+  if (!isObject(body)) {
+    throw new AppError('INVALID_REQUEST', 'The body is no JSON object', {
+      hint: 'Choose application/json as the content type of the webhook.',
+    })
+  }
+  const isNew = await store.write((tx) => keepDelivery(tx, { id: delivery, event, payload: body }))
+  return { status: isNew ? 'accepted' : 'known', delivery }
+}
+
+function isObject(body: string): boolean {
+  try {
+    const value: unknown = JSON.parse(body)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
+  }
+}

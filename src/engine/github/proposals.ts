@@ -1,0 +1,176 @@
+import { actionKey, describeAction, numberOf, type Proposal } from '../../github/action.ts'
+import { DEFAULT_POLICIES, type Judged, judge } from '../../github/policy.ts'
+import { ORCHESTRATOR } from '../../model/agent.ts'
+import { formatId } from '../../model/identifier.ts'
+import { type GithubWork, insertAction } from '../../store/github.ts'
+import { insertHumanRequest } from '../../store/human-requests.ts'
+import type { Tx } from '../../store/store.ts'
+import { setTimer } from '../../store/timers.ts'
+import type { HeldBy } from '../people.ts'
+import { hashOf } from '../request-view.ts'
+import { GITHUB_ACTION } from './command.ts'
+import { AUDIT, type GithubParts } from './settings.ts'
+
+/** S3.13: then it is not done, and escalated. */
+const APPROVAL_MS = 72 * 3600_000
+
+export interface Proposed {
+  readonly work: GithubWork
+  readonly proposal: Proposal
+  readonly rationale: string
+  readonly requiresHitl: boolean
+  readonly wantsReview: boolean
+}
+
+/** What becomes of what agents propose: it is done, asked about, or refused. */
+export function createProposals({ settings, timers, redact, team }: GithubParts) {
+  async function propose(tx: Tx, proposed: Proposed): Promise<void> {
+    const { work, proposal, rationale } = proposed
+    const { action, confidence } = proposal
+    const policy = settings().actions[action.kind] ?? DEFAULT_POLICIES[action.kind]
+    const judged = judge(proposal, policy, {
+      threshold: settings().confidence,
+      requiresHitl: proposed.requiresHitl,
+      wantsReview: proposed.wantsReview,
+    })
+    const key = actionKey(work.id, action)
+    const isNew = await insertAction(tx, {
+      key,
+      work: work.id,
+      agent: work.agent,
+      repository: work.repository,
+      number: numberOf(action) ?? work.number,
+      action: JSON.stringify(action),
+      confidence: confidence ?? null,
+      rationale: redact(rationale),
+      state: STATES[judged.verdict],
+      request: null,
+      note: judged.reason,
+    })
+    if (!isNew) return
+    const what = describeAction(action)
+    if (judged.verdict === 'ask') await ask(tx, proposed, key, judged)
+    else if (judged.verdict === 'refuse') note(tx, proposed, `Refused to ${what}: ${judged.reason}`)
+    else if (judged.notice) await tell(tx, proposed, what)
+  }
+
+  async function ask(tx: Tx, { work, proposal, rationale }: Proposed, key: string, judged: Extract<Judged, { verdict: 'ask' }>) {
+    const { kind, ...fields } = proposal.action
+    const command = { type: GITHUB_ACTION, fields: { key, action: kind, repository: work.repository, ...fields } }
+    const action = JSON.stringify(command)
+    const held: HeldBy = { speaker: work.agent, principal: { kind: 'agent', agent: work.agent }, onBehalf: false }
+    const what = describeAction(proposal.action)
+    const { approvers } = settings()
+    const expiresAt = tx.now + APPROVAL_MS
+    const request = await insertHumanRequest(tx, {
+      kind: 'approval',
+      purpose: 'command',
+      asker: work.agent,
+      question: `May ${work.agent} ${what} in ${work.repository}?`,
+      reason: `${judged.reason}. ${redact(rationale)}`,
+      action,
+      action_hash: hashOf(action),
+      context: JSON.stringify({ ...held, github: key }),
+      expires_at: expiresAt,
+      approvers: approvers === undefined ? null : JSON.stringify(approvers),
+      quorum: judged.quorum,
+    })
+    const id = formatId('req', request)
+    await tx.run('UPDATE github_actions SET request = ? WHERE key = ?', [request, key])
+    await setTimer(tx, 'expire_request', id, expiresAt)
+    tx.afterCommit(() => timers.setFor(expiresAt))
+    tx.audit({
+      type: 'human.asked',
+      class: 'internal',
+      actor: work.agent,
+      text: `${id}: May ${work.agent} ${what}? (${judged.reason})`,
+      data: { request_id: id, kind: 'approval', command: GITHUB_ACTION, action_hash: hashOf(action), quorum: judged.quorum },
+    })
+    note(tx, { work, proposal }, `Asked people (${id}) whether to ${what}: ${judged.reason}`, AUDIT.asked)
+    if (work.number !== null) await postQuestion(tx, work, { id, what, rationale, judged, confidence: proposal.confidence })
+  }
+
+  /** Where people who watch the thread can see it, and answer. */
+  async function postQuestion(
+    tx: Tx,
+    work: GithubWork,
+    asked: { id: string; what: string; rationale: string; judged: Extract<Judged, { verdict: 'ask' }>; confidence: number | undefined },
+  ) {
+    const tagged = approverLogins().map((login) => `@${login}`)
+    const sure = asked.confidence === undefined ? '' : ` (confidence ${asked.confidence})`
+    const body = [
+      `**${work.agent}** would like to ${asked.what}${sure}.`,
+      '',
+      `> ${redact(asked.rationale).replaceAll('\n', '\n> ')}`,
+      '',
+      `A person decides, because ${asked.judged.reason}.${asked.judged.quorum > 1 ? ` It takes ${asked.judged.quorum} people.` : ''} ${tagged.join(' ')}`.trimEnd(),
+      '',
+      `Comment \`/agent approve ${asked.id}\` or \`/agent reject ${asked.id}\`. Without an answer within 72 hours, it is not done.`,
+    ].join('\n')
+    await say(tx, `${work.id}/ask/${asked.id}`, work.repository, work.number!, body)
+  }
+
+  function approverLogins(): string[] {
+    const { people } = team().config
+    const { approvers, maintainers } = settings()
+    const named = people.filter(({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true))
+    return [...new Set([...named.flatMap(({ github }) => (github === undefined ? [] : [github])), ...maintainers])]
+  }
+
+  /** A comment of the service itself: once, whatever happens. */
+  async function say(tx: Tx, source: string, repository: string, number: number, body: string): Promise<void> {
+    const action = { kind: 'comment' as const, number, body }
+    await insertAction(tx, {
+      key: actionKey(source, action),
+      work: source,
+      agent: ORCHESTRATOR,
+      repository,
+      number,
+      action: JSON.stringify(action),
+      confidence: null,
+      rationale: '',
+      state: 'ready',
+      request: null,
+      note: null,
+    })
+  }
+
+  async function tell(tx: Tx, { work }: Proposed, what: string) {
+    const request = await insertHumanRequest(tx, {
+      kind: 'escalation',
+      purpose: 'notice',
+      asker: work.agent,
+      question: `${work.agent} goes on to ${what} in ${work.repository}`,
+      reason: 'the policy wants people to know',
+      action: null,
+      action_hash: null,
+      context: '{}',
+      expires_at: tx.now + APPROVAL_MS,
+    })
+    const id = formatId('req', request)
+    tx.audit({
+      type: 'human.told',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: work.agent,
+      text: `${id}: ${work.agent} goes on to ${what}`,
+      data: { request_id: id },
+    })
+  }
+
+  function note(tx: Tx, { work, proposal }: Pick<Proposed, 'work' | 'proposal'>, text: string, type: string = AUDIT.logged) {
+    tx.audit({
+      type,
+      class: 'public',
+      actor: ORCHESTRATOR,
+      subject: work.agent,
+      text,
+      ...(proposal.confidence === undefined ? {} : { confidence: proposal.confidence }),
+      data: { work: work.id, repository: work.repository },
+    })
+  }
+
+  return { propose, say, approverLogins }
+}
+
+const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const

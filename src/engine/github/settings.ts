@@ -1,0 +1,38 @@
+import type { GithubConfig } from '../../config.ts'
+import type { GitHub } from '../../github/github.ts'
+import type { DEFAULT_POLICIES } from '../../github/policy.ts'
+import type { Person } from '../../model/person.ts'
+import type { Switch } from '../context.ts'
+import type { Team } from '../team.ts'
+import type { Verdicts } from '../verdicts.ts'
+
+/** What the parts of the GitHub team share. */
+export interface GithubParts extends Pick<Switch, 'store' | 'timers' | 'tasks' | 'clock' | 'log' | 'redact' | 'team'> {
+  readonly github: GitHub
+  readonly verdicts: Pick<Verdicts, 'decide'>
+  /** As orc.yaml has it now. */
+  settings(): GithubConfig
+  /** The login that everything is written under; undefined while GitHub does not say. */
+  ownLogin(): Promise<string | undefined>
+}
+
+export type Policies = typeof DEFAULT_POLICIES
+
+/** Who fills a role: whom orc.yaml says, else the agent of that name. */
+export function agentFor(team: Team, settings: GithubConfig, role: string): string | undefined {
+  return team.resolve(settings.team[role] ?? role)
+}
+
+/** Whose word a login on GitHub is. */
+export function personOf(team: Team, login: string): Person | undefined {
+  return team.config.people.find(({ github }) => github?.toLowerCase() === login.toLowerCase())
+}
+
+/** `[orchestrator→triage] TASK: …` (S3.22). */
+export const AUDIT = {
+  task: 'github.task',
+  success: 'github.success',
+  failure: 'github.failure',
+  logged: 'github.logged',
+  asked: 'github.asked',
+} as const

@@ -1,0 +1,123 @@
+import { type GitHubEvent, readEvent } from '../../github/event.ts'
+import { isPaused } from '../../github/pause.ts'
+import { DEFAULT_ROUTES, routeEvent } from '../../github/routing.ts'
+import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
+import {
+  endDelivery,
+  forgetDocuments,
+  type GithubDelivery,
+  keepDocument,
+  nextDelivery,
+  nextDeliveryDue,
+  putOffDelivery,
+} from '../../store/github.ts'
+import type { Tx } from '../../store/store.ts'
+import type { createDelegating } from './delegating.ts'
+import type { Proposals } from './ending.ts'
+import { createGathering, TryLater } from './gather.ts'
+import type { GithubParts } from './settings.ts'
+import { createSlash } from './slash.ts'
+
+/** Works on what GitHub sent: what it shows is kept, commands are heard, agents get their part. */
+export function createWorking(
+  parts: GithubParts,
+  proposals: Proposals,
+  delegating: ReturnType<typeof createDelegating>,
+) {
+  const { store, clock, log, settings, ownLogin } = parts
+  const gather = createGathering(parts)
+  const hear = createSlash(parts)
+
+  async function work(delivery: GithubDelivery): Promise<void> {
+    const event = readEvent(delivery.id, delivery.event, parse(delivery.payload))
+    const ignored = event === undefined ? 'it is no event' : await whyIgnored(event)
+    if (event === undefined || ignored !== undefined) {
+      await store.write(async (tx) => {
+        if (event !== undefined) await keepShown(tx, event)
+        await endDelivery(tx, delivery.id, 'ignored', ignored!)
+      })
+      return
+    }
+    const heard = await hear(event)
+    const routes = { ...DEFAULT_ROUTES, ...settings().routes }
+    const isRouted = Object.hasOwn(routes, event.type) || heard.steps.length > 0
+    const paused = isPaused(event.subject?.labels ?? [], event.topics)
+    // People are heard wherever the team is paused; agents are not.
+    const gathered = isRouted && !paused ? await gather(event) : undefined
+    await store.write(async (tx) => {
+      if (!(await endDelivery(tx, delivery.id, 'routed', paused ? 'the team is paused there' : null))) return
+      await keepShown(tx, event)
+      for (const [index, reply] of heard.replies.entries()) {
+        if (event.repository === undefined || event.subject === undefined) continue
+        await proposals.say(tx, `${event.id}/reply/${index}`, event.repository, event.subject.number, reply)
+      }
+      if (gathered === undefined) return
+      const routed = routeEvent(routes, event, gathered)
+      const asked = heard.steps
+      await delegating.give(tx, event, gathered, [
+        ...asked,
+        ...routed.filter(({ to }) => !asked.some((one) => one.to === to)),
+      ])
+    })
+  }
+
+  async function whyIgnored({ type, repository, sender, comment }: GitHubEvent): Promise<string | undefined> {
+    const { repositories } = settings()
+    if (repository === undefined) return `${type} is about no repository`
+    const isOurs = repositories?.some((one) => one.toLowerCase() === repository.toLowerCase()) ?? true
+    if (!isOurs) return `${repository} is not among github.repositories`
+    if (sender === undefined) return undefined
+    if (sender.isBot && comment !== undefined) return 'machines are not answered'
+    const own = await ownLogin()
+    if (own === undefined) throw new TryLater('GitHub does not say who we are', undefined)
+    return sender.login.toLowerCase() === own.toLowerCase() ? 'it is our own doing' : undefined
+  }
+
+  /** What the repository shows is kept for looking up what is related. */
+  async function keepShown(tx: Tx, { type, repository, subject, comment }: GitHubEvent) {
+    if (repository === undefined || subject === undefined) return
+    if (/^issues\.(?:deleted|transferred)$/.test(type)) return await forgetDocuments(tx, repository, subject.number)
+    const { kind, number, title, body, author, state } = subject
+    await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state })
+    if (comment === undefined) return
+    const part = String(comment.id)
+    if (type.endsWith('.deleted')) return await forgetDocuments(tx, repository, number, part)
+    await keepDocument(tx, { repository, kind, number, part, title, body: comment.body, author: comment.author, state })
+  }
+
+  async function putOff(delivery: GithubDelivery, error: unknown) {
+    const attempts = delivery.attempts + 1
+    const isWait = error instanceof TryLater
+    const why = error instanceof Error ? error.message : String(error)
+    if (!isWait) log.error({ err: error, delivery: delivery.id }, 'an event of GitHub could not be worked on')
+    const wait = Math.max(isWait ? (error.waitMs ?? 0) : 0, pauseAfter(attempts))
+    const isOver = attempts > DEFAULT_RETRIES && !(isWait && error.waitMs !== undefined)
+    await store.write(async (tx) => {
+      if (isOver) await endDelivery(tx, delivery.id, 'failed', why.slice(0, 500))
+      else await putOffDelivery(tx, delivery.id, tx.now + wait, why.slice(0, 500))
+    })
+  }
+
+  return {
+    /** The oldest that is due; says whether there was one. */
+    async next(): Promise<boolean> {
+      const delivery = await nextDelivery(store, clock.now())
+      if (delivery === undefined) return false
+      try {
+        await work(delivery)
+      } catch (error) {
+        await putOff(delivery, error)
+      }
+      return true
+    },
+    due: () => nextDeliveryDue(store),
+  }
+}
+
+function parse(payload: string): unknown {
+  try {
+    return JSON.parse(payload)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,136 @@
+import { formatId, parseId } from '../model/identifier.ts'
+import type { Arrival, Session } from '../runtimes/runtime.ts'
+import { doubtfulDeliveries, unansweredDeliveries } from '../store/deliveries.ts'
+import type { Store } from '../store/store.ts'
+import type { Mailroom } from './mailroom.ts'
+import type { GivenAnswers } from './waiting-answers.ts'
+
+/** How far the messages to one agent came, and those of which nobody knows (C27). */
+export interface Ladder {
+  /** What an earlier session left in doubt is in doubt for this one. */
+  begin(session: Session): Promise<void>
+  /** `takenBack`: by our own interrupt, out of the conversation: the only way down the ladder. */
+  move(ids: readonly string[], state: Arrival['state'], evidence: string, takenBack?: boolean): Promise<void>
+  /** Answers share the fate of the messages that they were given with. */
+  bind(ids: readonly string[], given: GivenAnswers): void
+  readonly doubts: number
+  /** Looks for what was given before and never confirmed, by its id. What surely did not arrive is queued again. */
+  settleDoubts(session: Session): Promise<void>
+  /** Nothing is written any more: the next session looks for what this one left. */
+  dismiss(): void
+}
+
+export interface LadderOptions {
+  name: string
+  store: Store
+  mailroom: Mailroom
+  /** A delivery moved. */
+  moved(): void
+}
+
+type Keys = readonly number[]
+
+interface Doubt {
+  /** That nobody knows was written down. */
+  readonly isNoted: boolean
+  /** By a process that ended before it wrote down what it had been given. */
+  readonly wasTaken?: boolean
+}
+
+/** What was found of several messages alike. */
+interface Step {
+  readonly keys: number[]
+  readonly state: Arrival['state']
+  readonly evidence: string
+  readonly takenBack: boolean
+}
+
+export function createLadder({ name, store, mailroom, moved: tell }: LadderOptions): Ladder {
+  /** Messages of which nobody knows whether they are in the conversation. */
+  const doubtful = new Map<number, Doubt>()
+  const unproven: { keys: Keys; given: GivenAnswers }[] = []
+  let dismissed = false
+
+  async function move(keys: Keys, state: Arrival['state'], evidence: string, takenBack = false) {
+    if (keys.length === 0 || dismissed) return
+    const moved = await store
+      .write((tx) => mailroom.moved(tx, name, keys, state, evidence, takenBack))
+      .catch((error: unknown) => {
+        // On record it is where it was, which is wrong by now: so it is looked for.
+        for (const key of keys) if (!doubtful.has(key)) doubtful.set(key, { isNoted: false })
+        throw error
+      })
+    if (state === 'uncertain') {
+      for (const key of moved) doubtful.set(key, { isNoted: true })
+      // Of the others there was evidence before there was doubt.
+      const proven = keys.filter((key) => !doubtful.has(key))
+      settle(proven, 'submitted')
+    } else settle(keys, state)
+    tell()
+  }
+
+  function settle(keys: Keys, state: Exclude<Arrival['state'], 'uncertain'>) {
+    for (const key of keys) {
+      doubtful.delete(key)
+      const index = unproven.findIndex((turn) => turn.keys.includes(key))
+      const [turn] = index < 0 ? [] : unproven.splice(index, 1)
+      if (state === 'queued') turn?.given.doubt()
+      else turn?.given.arrived()
+    }
+  }
+
+  /** What the agent itself acknowledged is in doubt no more. */
+  async function dropAcknowledged() {
+    if (doubtful.size === 0) return
+    const left = new Set(await doubtfulDeliveries(store, name))
+    const settled = [...doubtful].filter(([key, { wasTaken }]) => wasTaken !== true && !left.has(key))
+    settle(
+      settled.map(([key]) => key),
+      'read',
+    )
+  }
+
+  return {
+    async begin({ isResumed }) {
+      for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
+      if (isResumed !== true) return
+      for (const key of await unansweredDeliveries(store, name))
+        doubtful.set(key, { isNoted: true, wasTaken: true })
+    },
+    move: (ids, state, evidence, takenBack) => move(keysOf(ids), state, evidence, takenBack),
+    bind: (ids, given) => void unproven.push({ keys: keysOf(ids), given }),
+    get doubts() {
+      return doubtful.size
+    },
+    async settleDoubts(session) {
+      await dropAcknowledged()
+      const keys = [...doubtful.keys()]
+      const places = await session.locate(keys.map((key) => formatId('msg', key)))
+      const steps = new Map<string, Step>()
+      for (const [index, { at, evidence }] of places.entries()) {
+        const key = keys[index]!
+        const doubt = doubtful.get(key)
+        // Settled meanwhile; or written down, and that it goes on is no news.
+        if (doubt === undefined || (at === 'unknown' && doubt.isNoted)) continue
+        if (at === 'unknown') doubtful.set(key, { ...doubt, isNoted: true })
+        const takenBack = doubt.wasTaken === true
+        const step = steps.get(`${takenBack} ${at} ${evidence}`) ?? {
+          ...{ keys: [], state: WHERE[at], evidence, takenBack },
+        }
+        steps.set(`${takenBack} ${at} ${evidence}`, step)
+        step.keys.push(key)
+      }
+      for (const { keys, state, evidence, takenBack } of steps.values())
+        await move(keys, state, evidence, takenBack)
+    },
+    dismiss() {
+      dismissed = true
+    },
+  }
+}
+
+const WHERE = { submitted: 'submitted', absent: 'queued', unknown: 'uncertain' } as const
+
+function keysOf(ids: readonly string[]): number[] {
+  return ids.map((id) => parseId('msg', id)).filter((key) => key !== undefined)
+}

@@ -1,0 +1,439 @@
+import { hash } from 'node:crypto'
+import { isAbsolute } from 'node:path'
+import { existsSync, statSync } from 'node:fs'
+import { formatProblems } from '../config.ts'
+import { AppError } from '../model/errors.ts'
+import type { Plan } from '../model/plan.ts'
+import type { Models } from '../models/model.ts'
+import { pendingEffects } from '../runs/effect.ts'
+import { readPlan } from '../runs/plan.ts'
+import { resumeRun } from '../runs/resume.ts'
+import { createRun, loadRun, type Run } from '../runs/run.ts'
+import { endProcesses } from '../runtimes/processes.ts'
+import type { ProcessFacts } from '../runtimes/process-table.ts'
+import type { HumanRequestRow } from '../store/human-requests.ts'
+import { findReceipt, keepReceipt } from '../store/idempotency.ts'
+import {
+  findRun,
+  insertRun,
+  type NodeRecord,
+  openRunIds,
+  readNodes,
+  replaceRun,
+  type RunFacts,
+  runIds,
+} from '../store/runs.ts'
+import type { Store, Tx } from '../store/store.ts'
+import { createExcerpts } from './excerpts.ts'
+import type { Meter } from './meter.ts'
+import { createAttempts, orderOf } from './runs/attempts.ts'
+import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
+import { deliverReport } from './runs/delivered.ts'
+import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
+import { createFixing } from './runs/fixing.ts'
+import { createRunMarks } from './runs/mark.ts'
+import type { GuestBook } from './runs/guests.ts'
+import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
+import { createModelWorkshop } from './runs/model-workshop.ts'
+import { createOutside } from './runs/outside.ts'
+import { placeOfRun } from './run-place.ts'
+import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
+import { createValidating } from './runs/validating.ts'
+import type { Workshops } from './runs/worker.ts'
+import type { Standstill } from './standstill.ts'
+import type { Clock, Log } from './surroundings.ts'
+import type { Team } from './team.ts'
+import type { Timers } from './timers.ts'
+
+/** One run as it is now, for those who look. */
+export interface SeenRun extends RunFacts {
+  readonly run: Run
+  record(node: string): NodeRecord
+}
+
+export interface RunOrder {
+  /** The text of plan.yaml. */
+  readonly plan: string
+  readonly folder: string
+  readonly name?: string
+  readonly concurrency?: number
+}
+
+export interface ResumeOrder {
+  readonly plan?: string
+  readonly folder?: string
+  readonly concurrency?: number
+  readonly fresh?: boolean
+}
+
+/** Plans being carried out: `src/runs` decides, and what it says is stored and done. */
+export interface Runs {
+  start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }>
+  resume(
+    id: string,
+    order: ResumeOrder,
+    by: string,
+  ): Promise<{ run_id: string; round: number; resumed: boolean }>
+  cancel(id: string, by: string, reason: string): Promise<{ run_id: string; cancelled: boolean }>
+  /** Undefined: there is none of that name. */
+  see(id: string): Promise<SeenRun | undefined>
+  list(which: 'open' | 'all', limit: number): Promise<SeenRun[]>
+  /** The request that asks people about an agent. */
+  requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
+  /** A person's word on a request of a run. Throws what cannot be done. */
+  decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
+  halt(): void
+  goOn(haltedMs: number): void
+  /** Reads what was going on: before the team's agents are looked at. */
+  open(): Promise<void>
+  /** The service can be reached: what was going on goes on. */
+  begin(): Promise<void>
+  /** `leave`: processes that can outlive the service go on, and are found again. */
+  close(how: 'leave' | 'end'): Promise<void>
+}
+
+export interface RunsOptions {
+  store: Store
+  timers: Timers
+  clock: Clock
+  log: Log
+  standstill: Standstill
+  redact(text: string): string
+  team(): Team
+  models: Models | undefined
+  meter: Meter
+  /** What commands and checks find around them. */
+  environment: Readonly<NodeJS.ProcessEnv>
+  tasks: MemberTasks
+  guests: GuestBook
+}
+
+export function createRuns(options: RunsOptions): Runs {
+  const { store, timers, clock, log, standstill, team } = options
+  const drivers = new Map<string, Driver>()
+  const cut = createExcerpts(options.redact)
+  const requests = createRunRequests(cut)
+  const marks = createRunMarks(team().config.stateFolder)
+  let leftovers: Promise<ReadonlyMap<string, readonly ProcessFacts[]>> = Promise.resolve(new Map())
+  let begun = false
+  let closed = false
+
+  const now = () => standstill.halted()?.at ?? clock.now()
+  const isHalted = () => standstill.halted() !== undefined
+
+  const member = createMemberWorkshop({ store, log, team, tasks: options.tasks, guests: options.guests })
+  const workshops: Workshops = {
+    command: createCommandWorkshop({
+      ...{ clock, log, marks, environment: options.environment },
+      leftovers: () => leftovers,
+    }),
+    files: createFilesWorkshop(),
+    agent: member,
+    model: createModelWorkshop({ log, team, models: options.models, meter: options.meter }),
+    program: member,
+  }
+  const deliver = deliverReport
+  const attempts = createAttempts({ clock, log, workshops, deliver })
+  const fixing = createFixing({ clock, workshops, deliver })
+  const validate = createValidating({
+    ...{ clock, team, models: options.models, meter: options.meter, marks },
+    environment: options.environment,
+  })
+  const outside = createOutside({ log, attempts, fixing, validate, now })
+
+  const driverOptions: DriverOptions = {
+    ...{ store, timers, clock, log, cut, requests, now },
+    perform(driver, effect) {
+      // Before that, `begin` sees to all of it; in a halt, the end of it does.
+      if (begun && !closed && !isHalted()) outside.perform(driver, effect, true)
+    },
+    ended(driver) {
+      if (drivers.get(driver.id) !== driver) return
+      drivers.delete(driver.id)
+      void driver.close()
+      void sweep(driver.id)
+    },
+  }
+
+  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
+    const driver = createDriver(facts, run, records, driverOptions)
+    drivers.set(facts.id, driver)
+    return driver
+  }
+
+  /** Whatever of a run left its group and its parents still bears its mark. */
+  async function sweep(run: string) {
+    try {
+      for (const mark of (await marks.find()).keys()) {
+        if (mark.includes(`/${run}/`)) await endProcesses({ mark })
+      }
+    } catch (error) {
+      log.error({ err: error, run }, 'what a run left behind could not be ended')
+    }
+  }
+
+  function planOf(text: string, folder: string, order: { name?: string; concurrency?: number }): Plan {
+    checkFolder(folder)
+    const { config } = team()
+    const read = readPlan(text, {
+      ...(order.name === undefined ? {} : { name: order.name }),
+      team: { agents: config.agents.map(({ name }) => name), models: Object.keys(config.models) },
+    })
+    if (!read.ok) {
+      throw new AppError('PLAN_INVALID', formatProblems(read.problems, 'plan.yaml'), {
+        hint: read.problems[0]!.hint,
+        data: { problems: read.problems },
+      })
+    }
+    const { plan } = read
+    const { concurrency = plan.concurrency } = order
+    return { ...plan, concurrency }
+  }
+
+  async function load(id: string): Promise<(SeenRun & { records: Map<string, NodeRecord> }) | undefined> {
+    const kept = await findRun(store, id)
+    if (kept === undefined) return undefined
+    const nodes = await readNodes(store, id)
+    const records = new Map(nodes.map(({ node, record }) => [node.name, record]))
+    const { plan, head, ...facts } = kept
+    const run = loadRun({ plan, head, nodes: nodes.map(({ node }) => node) })
+    return { ...facts, run, records, record: (node) => records.get(node) ?? {} }
+  }
+
+  async function see(id: string): Promise<SeenRun | undefined> {
+    const driver = drivers.get(id)
+    if (driver === undefined) return await load(id)
+    await driver.settled()
+    return driver
+  }
+
+  async function mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
+    const seen = await see(id)
+    if (seen !== undefined) return seen
+    throw new AppError('NOT_FOUND', `There is no run ${id.slice(0, 100)}`, { hint: '`orc runs` lists them.' })
+  }
+
+  /** An answer that came in while the run was not told of it: the service was killed in between. */
+  async function heedAnswers(driver: Driver) {
+    for (const { name, state, asks } of driver.run.nodes.values()) {
+      if (state !== 'asking') continue
+      const row = await requests.find(store, { run: driver.id, node: name, ask: asks })
+      if (row?.state === 'answered') tellDecision(driver, row, row.comment ?? '', row.decided_by ?? '')
+    }
+  }
+
+  function tellDecision(driver: Driver, row: HumanRequestRow, answer: string, by: string) {
+    const { node, ask } = askedByRun(row)
+    driver.tell({ type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' })
+  }
+
+  timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.ring()))
+
+  return {
+    async start(order, by, idempotencyKey) {
+      mayBegin()
+      const { folder } = order
+      const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
+      const plan = planOf(order.plan, folder, order)
+      let started: { facts: RunFacts; run: Run } | undefined
+      const answer = await store.write(async (tx) => {
+        started = undefined
+        const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
+        if (earlier !== undefined) {
+          return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
+        }
+        const id = `run_${await tx.nextKey('run')}`
+        const facts: RunFacts = { id, folder, place: placeOfRun(folder, id), by }
+        const run = createRun({ id, plan, now: now() })
+        await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
+        tx.audit({
+          type: 'run.ordered',
+          class: 'internal',
+          actor: by,
+          text: `${id}: ${by} starts ${plan.name} (${plan.agents.length} agents) in ${folder}`,
+          data: { run_id: id, name: plan.name, folder },
+        })
+        const receipt = { run_id: id }
+        if (idempotencyKey !== undefined) {
+          await keepReceipt(tx, by, idempotencyKey, { digest, receipt: JSON.stringify(receipt) })
+        }
+        started = { facts, run }
+        return receipt
+      })
+      if (answer instanceof AppError) throw answer
+      if (started !== undefined) {
+        const driver = drive(started.facts, started.run, new Map())
+        driver.tell({ type: 'begun' })
+        await driver.settled()
+      }
+      return answer
+    },
+
+    async resume(id, order, by) {
+      mayBegin()
+      const seen = await mustSee(id)
+      const { run, folder: before } = seen
+      if (run.head.outcome === null || run.head.reportOwed) {
+        return { run_id: id, round: run.head.round, resumed: false }
+      }
+      const folder = order.folder ?? before
+      const { concurrency = run.graph.plan.concurrency } = order
+      const plan =
+        order.plan === undefined
+          ? { ...run.graph.plan, concurrency }
+          : planOf(order.plan, folder, { ...order, name: run.graph.plan.name })
+      const resumed = resumeRun(run, { plan, now: now() })
+      if (!resumed.ok) throw new AppError('CONFLICT', resumed.message, { hint: `orc run show ${id}` })
+      const next = resumed.run
+      if (order.fresh === true) {
+        for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
+      }
+      // Of two at once, the second finds it going on.
+      if (drivers.has(id)) return { run_id: id, round: run.head.round + 1, resumed: false }
+      const records = seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
+      const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
+      try {
+        await store.write(async (tx) => {
+          await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
+          tx.audit({
+            type: 'run.resumed',
+            class: 'internal',
+            actor: by,
+            text: `${id}: ${by} takes it up again, round ${next.head.round}`,
+            data: { run_id: id, round: next.head.round },
+          })
+        })
+      } catch (error) {
+        drivers.delete(id)
+        throw error
+      }
+      driver.tell({ type: 'begun' })
+      await driver.settled()
+      return { run_id: id, round: next.head.round, resumed: true }
+    },
+
+    async cancel(id, by, reason) {
+      const { run } = await mustSee(id)
+      const driver = drivers.get(id)
+      if (driver === undefined || run.head.outcome !== null || run.head.cancelled !== null) {
+        return { run_id: id, cancelled: false }
+      }
+      driver.tell({ type: 'cancelled', by, reason })
+      await driver.settled()
+      return { run_id: id, cancelled: true }
+    },
+
+    see,
+    async list(which, limit) {
+      const seen = await Promise.all((await runIds(store, which, limit)).map(see))
+      return seen.filter((one) => one !== undefined)
+    },
+    requestOf: (run, node, ask) => requests.find(store, { run, node, ask }),
+
+    decided(tx, row, answer, by) {
+      const { run, node, ask } = askedByRun(row)
+      const driver = drivers.get(run)
+      const known = driver?.run.nodes.get(node)
+      if (driver === undefined || known?.state !== 'asking' || known.asks !== ask) {
+        throw new AppError('CONFLICT', `${run} does not wait for this any more`, { hint: `orc run show ${run}` })
+      }
+      decisionIn(answer)
+      tx.afterCommit(() => tellDecision(driver, row, answer, by))
+      return `${run} goes on: ${node}, ${answer}`
+    },
+
+    halt() {
+      outside.halt()
+      attempts.freeze(true)
+      fixing.freeze(true)
+    },
+    goOn(haltedMs) {
+      for (const driver of drivers.values()) driver.postpone(haltedMs)
+      void outside.afterHalt().then(async () => {
+        if (isHalted() || closed) return
+        attempts.freeze(false)
+        fixing.freeze(false)
+        for (const driver of drivers.values()) {
+          // What is done already is told by then, so that it is not owed any more.
+          await driver.settled()
+          if (isHalted() || closed) return
+          for (const effect of pendingEffects(driver.run)) outside.perform(driver, effect, false)
+        }
+      })
+    },
+
+    async open() {
+      for (const id of await openRunIds(store, store.daemon)) {
+        const kept = await load(id)
+        if (kept === undefined) continue
+        const { folder, place, by, run, records } = kept
+        const driver = drive({ id, folder, place, by }, run, records)
+        for (const { name, attempt, alive } of run.nodes.values()) {
+          const order = orderOf(driver, name, attempt)
+          if (alive && order.runner.kind === 'program') options.guests.expect(order)
+        }
+      }
+    },
+
+    async begin() {
+      const found = await marks.find()
+      leftovers = Promise.resolve(found)
+      await endUnwanted(found.keys())
+      begun = true
+      for (const driver of drivers.values()) {
+        const { head } = driver.run
+        // Of what is stored, before anything new is ordered; what comes of it is told after the return.
+        const owed = isHalted() ? [] : pendingEffects(driver.run)
+        if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
+        for (const effect of owed) outside.perform(driver, effect, false)
+        driver.ring()
+        await heedAnswers(driver)
+      }
+    },
+
+    async close(how) {
+      closed = true
+      await attempts.close(how)
+      await fixing.close(how)
+      await outside.close()
+      await Promise.all([...drivers.values()].map((driver) => driver.close()))
+      member.close()
+    },
+  }
+
+  /** Checks of an earlier service, and what ended runs left. */
+  async function endUnwanted(found: Iterable<string>) {
+    const wanted = new Set<string>()
+    for (const { id, run } of drivers.values()) {
+      for (const { name, attempt, fixes, alive, fixerAlive } of run.nodes.values()) {
+        if (alive) wanted.add(marks.of(id, name, `attempt ${attempt}`))
+        if (fixerAlive) wanted.add(marks.of(id, name, `fix ${fixes}`))
+      }
+    }
+    const unwanted = [...found].filter((mark) => !wanted.has(mark))
+    await Promise.all(
+      unwanted.map((mark) =>
+        endProcesses({ mark }).catch((error: unknown) => log.error({ err: error, mark }, 'it cannot be ended')),
+      ),
+    )
+  }
+
+  function mayBegin() {
+    const refusal = standstill.halted() === undefined ? undefined : standstill.refusal()
+    if (refusal !== undefined) throw refusal
+  }
+}
+
+function checkFolder(folder: string) {
+  const isFolder = isAbsolute(folder) && existsSync(folder) && statSync(folder).isDirectory()
+  if (isFolder) return
+  throw new AppError('INVALID_REQUEST', `${folder.slice(0, 200)} is not a folder`, {
+    hint: 'Give the whole path of a folder on the machine of the service: that of the plan.',
+  })
+}
+
+function conflict(): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
+    hint: 'Use a new key for each run, and the same key only to repeat the same request.',
+  })
+}

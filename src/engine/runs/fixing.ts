@@ -1,0 +1,269 @@
+import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
+import { DEFAULTS } from '../../runs/schema.ts'
+import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
+import type { Happening } from '../../runs/happening.ts'
+import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
+import { copyOutbox } from '../../workspaces/keep-outputs.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import { collectOutbox } from '../../workspaces/outbox.ts'
+import type { Problem } from '../../workspaces/problem.ts'
+import { watchStatus } from '../../workspaces/status-watch.ts'
+import type { Clock } from '../surroundings.ts'
+import type { Driver } from './driver.ts'
+import { correctionsOf, exitFileOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
+import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
+
+type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
+
+export interface FixingOptions {
+  clock: Clock
+  workshops: Workshops
+  deliver(workspace: string, report: string): Promise<void>
+}
+
+type Done = { ok: true } | { ok: false; why: string }
+
+/** The files of the protocol itself are written anew each time; a fixer cannot put others in their place. */
+const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+/** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
+export function createFixing({ clock, workshops, deliver }: FixingOptions) {
+  const live = new Map<string, Worker>()
+
+  async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<Happening> {
+    const { node, fix: number } = effect
+    const done = (fixed: boolean, why: string): Happening => ({ type: 'fixer_done', node, fix: number, fixed, why })
+    const fixer = fixerOf(driver, effect.fixer)
+    const workspace = fixOf(driver.place, node, number)
+    const order = orderOf(driver, fixer, node, number)
+    const found = existsSync(workspace) ? await find(order, signal) : undefined
+    if (found === undefined) {
+      const made = await prepare(driver, fixer, effect, workspace, signal)
+      if (!made.ok) return done(false, textOf(made.problems))
+    }
+    const worked = await (found ?? work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
+    if (!worked.ok) return done(false, worked.why)
+    const taken = await takeCorrections(driver, node, workspace, signal)
+    return taken.ok ? done(true, '') : done(false, taken.why)
+  }
+
+  async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<Done> | undefined> {
+    let port: WorkPort | undefined
+    const early: (() => void)[] = []
+    const tell = (say: (port: WorkPort) => void) => {
+      if (port === undefined) early.push(() => say(port!))
+      else say(port)
+    }
+    const worker = await workshops[order.runner.kind].find(order, {
+      started() {},
+      active() {},
+      metered() {},
+      delegated() {},
+      reported: (how, why) => tell((one) => one.reported(how, why)),
+      ended: (ended) => tell((one) => one.ended(ended)),
+    })
+    if (worker === undefined) return undefined
+    return work(order, signal, (real) => {
+      port = real
+      for (const say of early) say()
+      return worker
+    })
+  }
+
+  function work(order: WorkOrder, signal: AbortSignal, begin: (port: WorkPort) => Worker): Promise<Done> {
+    return new Promise((done) => {
+      let last: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
+      let said = ''
+      let stopped: string | undefined
+      let worker: Worker | undefined
+      const key = `${order.run}/${order.node}/${order.what}`
+      const watch = watchStatus({
+        workspace: order.workspace,
+        news(news) {
+          if (news.kind !== 'status') return
+          last = news.status.state
+          said = news.status.error?.message ?? ''
+          if (last === 'completed' || last === 'failed') worker?.stop(true)
+        },
+      })
+      const stop = (why: string) => {
+        stopped ??= why
+        worker?.stop(false)
+      }
+      const cancel = clock.after(order.timeoutMs, () => stop('the fixer was not done in time'))
+      // The service ends: what the fixer does is found again, or begun again. Nothing of it is told.
+      const aborted = () => {
+        finish()
+        done({ ok: false, why: 'the service ended' })
+      }
+      signal.addEventListener('abort', aborted, { once: true })
+      function finish() {
+        cancel()
+        signal.removeEventListener('abort', aborted)
+        watch.close()
+        live.delete(key)
+      }
+      worker = begin({
+        started() {},
+        active() {},
+        metered() {},
+        delegated() {},
+        reported(how, why) {
+          last = how
+          said = why
+          if (how === 'completed') void deliver(order.workspace, why)
+          worker?.stop(true)
+        },
+        ended({ code, why }) {
+          watch.look()
+          finish()
+          if (signal.aborted) return
+          if (stopped !== undefined) done({ ok: false, why: stopped })
+          else if (last === 'completed' || (last === 'pending' && code === 0)) done({ ok: true })
+          else done({ ok: false, why: said || why || 'the fixer ended without saying that it was done' })
+        },
+      })
+      live.set(key, worker)
+    })
+  }
+
+  return {
+    fix,
+    stop(driver: Driver, node: string, number: number): boolean {
+      const worker = live.get(`${driver.id}/${node}/fix ${number}`)
+      worker?.stop(false)
+      return worker !== undefined
+    },
+    freeze(frozen: boolean) {
+      for (const worker of live.values()) worker.freeze(frozen)
+    },
+    async close(how: 'leave' | 'end') {
+      await Promise.all([...live.values()].map((worker) => worker.close(how)))
+    },
+  }
+}
+
+export type Fixing = ReturnType<typeof createFixing>
+
+/** One of the plan's, or a member of the team. */
+function fixerOf({ run }: Driver, name: string): Fixer {
+  const known = run.graph.plan.fixers.find((one) => one.name === name)
+  if (known !== undefined) return known
+  return { name, runner: { kind: 'agent', agent: name }, instructions: NOTHING, timeoutMs: DEFAULTS.timeoutMs }
+}
+
+const NOTHING: PlanInstructions = {
+  objective: '',
+  context: '',
+  inputsProvided: [],
+  requirements: [],
+  successCriteria: [],
+  constraints: [],
+  outputExpectations: [],
+}
+
+function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): WorkOrder {
+  return {
+    run: driver.id,
+    node,
+    what: `fix ${number}`,
+    runner: fixer.runner,
+    workspace: fixOf(driver.place, node, number),
+    objective: objectiveOf(fixer, node),
+    timeoutMs: fixer.timeoutMs,
+    logFile: logOf(driver.place, `${node}.fix`, number),
+    exitFile: exitFileOf(driver.place, `${node}.fix`, number),
+    task: undefined,
+  }
+}
+
+function objectiveOf({ instructions }: Fixer, node: string): string {
+  return instructions.objective || `Put the inputs of ${node} right, so that it can do its work.`
+}
+
+async function prepare(driver: Driver, fixer: Fixer, { node, before }: Fix, workspace: string, signal: AbortSignal) {
+  const { run, place, folder } = driver
+  const agent: PlanAgent = run.graph.agents.get(node)!
+  await removeFolder(workspace, signal)
+  const objective = objectiveOf(fixer, node)
+  const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
+  if (!made.ok) return made
+  const failed = await collectOutbox(workspaceOf(place, node), { limits: DEFAULT_LIMITS, signal })
+  const hasReport = failed.ok && failed.value.errorReport !== undefined
+  const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
+    const { state, result } = run.nodes.get(from)!
+    return state === 'completed' && result !== null && outputs.length > 0
+  })
+  const corrections = correctionsOf(place, node)
+  const below = (to: string) => to.replace(/^inbox\/?/, 'inbox/inputs/')
+  const { context, requirements, outputExpectations } = fixer.instructions
+  return await prepareInbox({
+    workspace,
+    task: objective.split('\n')[0]!,
+    instructions: {
+      ...fixer.instructions,
+      objective,
+      context: [context, `${node} failed: ${before.why}`, `Its task: ${agent.instructions.objective}`]
+        .filter((text) => text !== '')
+        .join('\n\n'),
+      requirements: [
+        ...requirements,
+        'inbox/inputs/ holds what it had in its inbox. Put each file that has to be otherwise into outbox/inputs/, at the same place.',
+      ],
+      outputExpectations:
+        outputExpectations.length > 0 ? outputExpectations : ['Place the corrected files in `outbox/inputs/`'],
+    },
+    limits: DEFAULT_LIMITS,
+    // The corrections of earlier fixes stand in place of what they corrected.
+    inputs: [
+      ...(existsSync(corrections) ? [{ path: corrections, to: 'inbox/corrected_before' }] : []),
+      ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
+    ],
+    dependencies: [
+      ...sources.map(({ agent: from, outputs, copyTo }) => ({
+        workspace: workspaceOf(place, from),
+        agent: from,
+        outputs,
+        copyTo: below(copyTo),
+      })),
+      ...(hasReport
+        ? [{ workspace: workspaceOf(place, node), agent: node, outputs: ['outbox/error_report.md'], copyTo: 'inbox' }]
+        : []),
+    ],
+    signal,
+  })
+}
+
+/** What the fixer made stands in place of what comes, from the next preparation on. */
+async function takeCorrections(driver: Driver, node: string, workspace: string, signal: AbortSignal): Promise<Done> {
+  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, signal })
+  if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
+  const files = collected.value.deliverables
+    .map(({ path }) => ({ path, to: path.replace(/^inputs\//, '') }))
+    .filter(({ to }) => !OWN.has(to))
+  if (files.length === 0) return { ok: false, why: 'the fixer put nothing into outbox/inputs/' }
+  const corrections = correctionsOf(driver.place, node)
+  const draft = `${corrections}.draft`
+  const copied = `${corrections}.copy`
+  await removeFolder(draft, signal)
+  await removeFolder(copied, signal)
+  const taken = await copyOutbox(workspace, copied, { limits: DEFAULT_LIMITS, signal })
+  if (!taken.ok) return { ok: false, why: textOf(taken.problems) }
+  // These are copies of ours: nobody else changes them.
+  if (existsSync(corrections)) cpSync(corrections, draft, { recursive: true })
+  for (const { path, to } of files) {
+    mkdirSync(dirname(join(draft, to)), { recursive: true })
+    renameSync(join(copied, path), join(draft, to))
+  }
+  await removeFolder(copied, signal)
+  await removeFolder(corrections, signal)
+  renameSync(draft, corrections)
+  driver.note(node, `its inputs were put right: ${files.map(({ to }) => to).slice(0, 10).join(', ')}`)
+  return { ok: true }
+}
+
+function textOf(problems: readonly Problem[]): string {
+  return problems.map(({ message }) => message).slice(0, 5).join('; ')
+}

@@ -1,0 +1,169 @@
+import { join } from 'node:path'
+import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import type { AuditEntry } from '../../model/audit-entry.ts'
+import { parseId } from '../../model/identifier.ts'
+import type { Task } from '../../model/task.ts'
+import { isEnd } from '../../model/task.ts'
+import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
+import type { Store } from '../../store/store.ts'
+import { findTask } from '../../store/tasks.ts'
+import { spentOnTask } from '../../store/usage.ts'
+import type { Happening } from '../../tasks/happening.ts'
+import type { Log } from '../surroundings.ts'
+import type { Tasks } from '../tasks.ts'
+import type { Team } from '../team.ts'
+import type { Guests } from './guests.ts'
+import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
+
+/** The part of the tasks that is needed to give one. */
+export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
+
+export interface MemberWorkshopOptions {
+  store: Store
+  log: Log
+  team(): Team
+  tasks: MemberTasks
+  /** For programs that are started for the run. */
+  guests: Guests
+}
+
+/** Members of the team, and programs started for the run: each gets a task, and speaks by REPORT or by its files. */
+export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop & { close(): void } {
+  const { store, log, team, tasks, guests } = options
+  const followed = new Map<string, () => void>()
+
+  const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
+    if (followed.size === 0) return
+    for (const { data, type } of entries) {
+      if (type.startsWith('task.') && typeof data?.task_id === 'string') followed.get(data.task_id)?.()
+    }
+  })
+
+  /** Of several services, or after a crash, the same work is given once. */
+  const keyOf = ({ run, node, what }: WorkOrder) => `${run}/${node}/${what}`
+
+  async function give(order: WorkOrder): Promise<string | { why: string }> {
+    const agent = order.runner.kind === 'program' ? await guests.invite(order) : memberOf(order)
+    if (agent === undefined) return { why: 'there is no such member of the team any more' }
+    return await store.write(async (tx) => {
+      const earlier = await findReceipt(tx, ORCHESTRATOR, keyOf(order))
+      if (earlier !== undefined) return earlier.receipt
+      const given = await tasks.delegate(tx, {
+        delegator: OPERATOR,
+        agent,
+        text: taskText(order),
+        context: { run: order.run, agent: order.node, workspace: order.workspace },
+        requiresResponse: true,
+        checks: [],
+        judge: null,
+        timeoutMs: order.timeoutMs,
+      })
+      if (!given.ok) return { why: given.message }
+      await keepReceipt(tx, ORCHESTRATOR, keyOf(order), { digest: 'run', receipt: given.task.id })
+      return given.task.id
+    })
+  }
+
+  function memberOf({ runner }: WorkOrder): string | undefined {
+    return runner.kind === 'agent' ? team().resolve(runner.agent) : undefined
+  }
+
+  function workerOf(order: WorkOrder, port: WorkPort, giving: Promise<string | { why: string }>): Worker {
+    let task: string | undefined
+    let isStarted = false
+    let isOver = false
+    let isClosed = false
+    let stopWith: Happening | undefined
+
+    const over = (code: number | null, why: string) => {
+      if (isOver || isClosed) return
+      isOver = true
+      if (task !== undefined) followed.delete(task)
+      port.ended({ code, signal: null, lost: false, why })
+      if (order.runner.kind === 'program') void guests.dismiss(order)
+    }
+    const guard = (work: Promise<unknown>) =>
+      void work.catch((error: unknown) => {
+        log.error({ err: error, run: order.run, node: order.node }, 'the task of a run failed')
+        over(null, error instanceof Error ? error.message : String(error))
+      })
+
+    async function look() {
+      const found = task === undefined || isOver ? undefined : await findTask(store, task)
+      if (found === undefined || isOver) return
+      if (!isStarted && found.state !== 'pending') {
+        isStarted = true
+        port.started()
+      } else port.active()
+      if (!isEnd(found.state)) return
+      await meter(found)
+      const why = found.reason ?? found.result ?? ''
+      const isDone = found.state === 'completed'
+      // What we ended ourselves says nothing about its work.
+      if (stopWith === undefined) port.reported(isDone ? 'completed' : 'failed', isDone ? (found.result ?? why) : why)
+      over(isDone ? 0 : 1, isDone ? '' : `${found.id} ${found.state}: ${why}`)
+    }
+
+    async function meter({ id }: Task) {
+      const spent = await spentOnTask(store, parseId('task', id)!)
+      if (spent.length === 0) return
+      const sum = (of: (one: (typeof spent)[number]) => number) => spent.reduce((total, one) => total + of(one), 0)
+      port.metered({
+        inputTokens: sum(({ input, cache_read, cache_write }) => input + cache_read + cache_write),
+        outputTokens: sum(({ output }) => output),
+        cost: spent.every(({ answers, unpriced }) => answers === unpriced) ? null : sum(({ cost }) => cost),
+      })
+    }
+
+    async function endTask(event: Happening) {
+      if (task !== undefined) await store.write((tx) => tasks.tell(tx, task!, event))
+      await look()
+    }
+
+    guard(
+      giving.then(async (given) => {
+        if (typeof given !== 'string') return over(null, given.why)
+        task = given
+        port.delegated(given)
+        followed.set(given, () => guard(look()))
+        if (stopWith !== undefined) await endTask(stopWith)
+        else await look()
+      }),
+    )
+    return {
+      stop(finished) {
+        if (isOver || stopWith !== undefined) return
+        stopWith = finished
+          ? { type: 'settled', by: OPERATOR, as: 'completed', reason: 'its status.json says that it is done' }
+          : { type: 'cancelled', by: OPERATOR, reason: `${order.run} does not need it any more` }
+        if (task !== undefined) guard(endTask(stopWith))
+      },
+      // Its session is halted like all others.
+      freeze() {},
+      async close() {
+        isClosed = true
+        if (task !== undefined) followed.delete(task)
+      },
+    }
+  }
+
+  return {
+    start: (order, port) => workerOf(order, port, give(order)),
+    async find(order, port) {
+      const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
+      return earlier === undefined ? undefined : workerOf(order, port, Promise.resolve(earlier.receipt))
+    },
+    close: stopListening,
+  }
+}
+
+function taskText({ workspace, objective, node, run }: WorkOrder): string {
+  return [
+    objective || `Do the work of ${node} in ${run}.`,
+    '',
+    `Your folder for this is ${workspace}. SKILL.md in it says how to work there, and ${join('inbox', 'instructions.md')} what is to be`,
+    'done. Put your results into its outbox/, and a summary.md with them.',
+    'When all is in place, set "state" in its status.json to "completed", or report this task as completed; either will do.',
+    'If you cannot go on, set it to "failed" with the reason, or report the task as failed.',
+  ].join('\n')
+}

@@ -1,0 +1,145 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { PlanAgent } from '../../model/plan.ts'
+import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
+import type { Happening } from '../../runs/happening.ts'
+import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
+import { manifestText } from '../../runs/manifest.ts'
+import { createWorkspace, prepareInbox } from '../../workspaces/folder.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import type { Manifest } from '../../workspaces/manifest.ts'
+import { collectOutbox } from '../../workspaces/outbox.ts'
+import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
+import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
+import type { NodeRecord } from '../../store/runs.ts'
+import type { Driver } from './driver.ts'
+import { madeOutputs } from './made.ts'
+import { correctionsOf, workspaceOf } from '../run-place.ts'
+
+type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
+
+export interface Prepared {
+  readonly event: Happening
+  readonly record?: NodeRecord
+}
+
+/** Written from the plan, so that what the plan says of them counts and not their text. */
+const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+/** What another look, or another try, may find otherwise. */
+const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'torn'])
+
+/** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
+export async function prepareNode(driver: Driver, effect: Prepare, signal: AbortSignal): Promise<Prepared> {
+  const { node, preparation, sources, missing, checkKept } = effect
+  const agent = driver.run.graph.agents.get(node)!
+  const workspace = workspaceOf(driver.place, node)
+  const failed = (problems: readonly Problem[]): Prepared => {
+    const why = problems.map(({ message }) => message).join('; ')
+    const recoverable = problems.every(({ code }) => PASSING.has(code))
+    return { event: { type: 'copy_failed', node, preparation, why, recoverable } }
+  }
+  const made = await makeWorkspace(driver, agent, workspace)
+  if (!made.ok) return failed(made.problems)
+  const corrections = correctionsOf(driver.place, node)
+  const prepared = await prepareInbox({
+    workspace,
+    task: titleOf(agent),
+    instructions: agent.instructions,
+    limits: DEFAULT_LIMITS,
+    inputs: agent.inputs.map(({ path, to, description }) => ({ path: resolve(driver.folder, path), to, description })),
+    dependencies: sources.map(({ agent: from, outputs, copyTo }) => ({
+      workspace: workspaceOf(driver.place, from),
+      agent: from,
+      outputs,
+      copyTo,
+    })),
+    outputs: agent.outputs,
+    ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
+    ...(existsSync(corrections) ? { corrections } : {}),
+    signal,
+  })
+  if (!prepared.ok) return failed(prepared.problems)
+  const { manifest, leftOut } = prepared.value
+  const other = existsSync(corrections) ? undefined : changedSince(driver, agent, sources, manifest)
+  if (other !== undefined) {
+    return { event: { type: 'copy_failed', node, preparation, why: other, recoverable: false } }
+  }
+  for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
+  const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
+  const inputsHash = hashInputs({ agent, files, missing })
+  const outputsHash = checkKept ? await keptHash(workspace, signal) : null
+  return {
+    event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
+    record: { inbox: JSON.stringify(manifest), ...made.record },
+  }
+}
+
+/** For the instructions: what it is to do, in one line. */
+function titleOf({ name, instructions: { objective } }: PlanAgent): string {
+  const line = objective.split('\n')[0]!.trim()
+  return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
+}
+
+type Made = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
+
+async function makeWorkspace(driver: Driver, agent: PlanAgent, workspace: string): Promise<Made> {
+  const { name, template, worktree, instructions } = agent
+  if (!existsSync(workspace)) {
+    const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
+    const made = await createWorkspace({ path: workspace, name, template, objective, hasWorktree: worktree })
+    if (!made.ok) return made
+  }
+  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, record: {} }
+  const added = await addWorktree({
+    workspace,
+    repository: driver.folder,
+    branch: `orc/${driver.id}/${name}`,
+  })
+  return added.ok ? { ok: true, record: { worktree: JSON.stringify(added.value) } } : added
+}
+
+export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {
+  return worktree === undefined ? undefined : (JSON.parse(worktree) as Worktree)
+}
+
+export function manifestIn({ inbox }: NodeRecord): Manifest | undefined {
+  return inbox === undefined ? undefined : (JSON.parse(inbox) as Manifest)
+}
+
+/** What was validated is what is handed on: an outbox may have been changed since. */
+function changedSince(
+  { run }: Driver,
+  agent: PlanAgent,
+  sources: readonly Source[],
+  { inputs }: Manifest,
+): string | undefined {
+  if (sources.length === 0) return undefined
+  const validated = new Map<string, { from: string; path: string; sha256: string }>()
+  const folders = new Map<string, string>()
+  for (const { agent: from, copyTo } of sources) {
+    const folder = copyTo.replace(/^inbox\/?/, '')
+    folders.set(folder === '' ? '' : `${folder}/`, from)
+    for (const { path, sha256 } of run.nodes.get(from)!.result!.outputs) {
+      validated.set([...folders.keys()].at(-1)! + path.slice('outbox/'.length), { from, path, sha256 })
+    }
+  }
+  const given = agent.inputs.map(({ to }) => to.replace(/^inbox\/?/, ''))
+  for (const { path, sha256 } of inputs) {
+    const known = validated.get(path)
+    if (known !== undefined) {
+      if (known.sha256 !== sha256) return `${known.from}/${known.path} was changed after it was validated`
+      continue
+    }
+    if (OWN.has(path) || given.some((to) => path === to || path.startsWith(`${to}/`))) continue
+    for (const [folder, from] of folders) {
+      if (path.startsWith(folder)) return `inbox/${path} was not there when the work of ${from} was validated`
+    }
+  }
+  return undefined
+}
+
+async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {
+  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content: true, signal })
+  return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
+}

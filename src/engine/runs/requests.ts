@@ -1,0 +1,106 @@
+import { ORCHESTRATOR } from '../../model/agent.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatId } from '../../model/identifier.ts'
+import { DECISIONS, type PersonDecision } from '../../model/run.ts'
+import type { StoreEffect } from '../../runs/effect.ts'
+import {
+  decideHumanRequest,
+  findRequestOf,
+  type HumanRequestRow,
+  insertHumanRequest,
+} from '../../store/human-requests.ts'
+import type { Reader, Tx } from '../../store/store.ts'
+import type { RequestForm } from '../request-view.ts'
+import type { Excerpt } from '../excerpts.ts'
+
+/** Which question of which agent of which run a request to people carries. */
+export interface AskedByRun {
+  run: string
+  node: string
+  ask: number
+}
+
+/** For a request without a clock; the date is for the reader. */
+const NO_EXPIRY_MS = 365 * 24 * 3600_000
+/** A run in which everything fails has one story to tell, not a thousand: the rest is in its report. */
+const NOTICES = 10
+
+type Ask = Extract<StoreEffect, { type: 'ask_person' }>
+type Withdraw = Extract<StoreEffect, { type: 'withdraw' }>
+
+/** What runs ask people (S4.12, C9). */
+export function createRunRequests(cut: Excerpt) {
+  const notices = new Map<string, number>()
+
+  /** Whether it is one of the first few of its run. */
+  function isHeard(run: string): boolean {
+    const count = (notices.get(run) ?? 0) + 1
+    notices.set(run, count)
+    return count <= NOTICES
+  }
+
+  return {
+    async ask(tx: Tx, run: string, effect: Ask): Promise<void> {
+      const { node, ask, text, awaits, expiresAt } = effect
+      if (!awaits && !isHeard(run)) return
+      const form: RequestForm = awaits ? { choices: DECISIONS } : {}
+      const key = await insertHumanRequest(tx, {
+        kind: 'escalation',
+        purpose: awaits ? 'run' : 'notice',
+        asker: ORCHESTRATOR,
+        question: `${run}: ${text}`,
+        reason: awaits ? HOW : `${run} goes on without it where its plan allows that`,
+        action: null,
+        action_hash: null,
+        context: contextOf({ run, node, ask }),
+        expires_at: expiresAt ?? tx.now + NO_EXPIRY_MS,
+        form: JSON.stringify(form),
+      })
+      const id = formatId('req', key)
+      tx.audit({
+        type: awaits ? 'human.asked' : 'human.told',
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        text: `${id}: ${cut(`${run}: ${text}`, 1000)}`,
+        data: { request_id: id, kind: 'escalation', awaits, run_id: run, node },
+      })
+    },
+
+    async withdraw(tx: Tx, run: string, { node, ask }: Withdraw): Promise<void> {
+      const row = await findRequestOf(tx, contextOf({ run, node, ask }))
+      if (row === undefined || row.state !== 'open') return
+      await decideHumanRequest(tx, row.id, { state: 'withdrawn', by: ORCHESTRATOR, comment: null })
+      const id = formatId('req', row.id)
+      tx.audit({
+        type: 'human.withdrawn',
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        text: `${id} needs no answer any more: ${cut(row.question, 1000)}`,
+        data: { request_id: id, kind: row.kind, run_id: run, node },
+      })
+    },
+
+    /** The request that a question of a node became. */
+    find: (reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> =>
+      findRequestOf(reader, contextOf(asked)),
+  }
+}
+
+export type RunRequests = ReturnType<typeof createRunRequests>
+
+const HOW =
+  'retry: try it again. fixed: its inputs were put right; try again with them. skip: go on without it. fail: it has failed'
+
+export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {
+  return JSON.parse(context) as AskedByRun
+}
+
+function contextOf({ run, node, ask }: AskedByRun): string {
+  return JSON.stringify({ run, node, ask })
+}
+
+export function decisionIn(answer: string): PersonDecision {
+  const decision = DECISIONS.find((one) => one === answer)
+  if (decision !== undefined) return decision
+  throw new AppError('INVALID_COMMAND', 'This is none of the choices', { hint: HOW })
+}

@@ -1,0 +1,207 @@
+import { availableParallelism } from 'node:os'
+import { randomBytes } from 'node:crypto'
+import type { PlanAgent } from '../../model/plan.ts'
+import type { RunEvidence } from '../../model/run.ts'
+import type { CheckResult } from '../../model/task.ts'
+import { judgeReport } from '../../models/judge.ts'
+import type { Models } from '../../models/model.ts'
+import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
+import type { Happening, HappeningOf } from '../../runs/happening.ts'
+import { hashOutputs } from '../../runs/inputs-hash.ts'
+import { formatInstructions } from '../../workspaces/instructions.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import { checkInbox } from '../../workspaces/manifest.ts'
+import { collectOutbox, findShortcomings, type Outbox } from '../../workspaces/outbox.ts'
+import type { Problem } from '../../workspaces/problem.ts'
+import { readStatus } from '../../workspaces/status-file.ts'
+import { summarizeBranch } from '../../workspaces/worktree-outbox.ts'
+import { runProcess } from '../check-process.ts'
+import { findingsText, resultOf } from '../checks.ts'
+import { createLanes } from '../lanes.ts'
+import type { Meter } from '../meter.ts'
+import type { Clock } from '../surroundings.ts'
+import type { Team } from '../team.ts'
+import type { Driver } from './driver.ts'
+import { madeOutputs } from './made.ts'
+import type { RunMarks } from './mark.ts'
+import { workspaceOf } from '../run-place.ts'
+import { manifestIn, worktreeOf } from './preparing.ts'
+
+type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
+
+export interface ValidatingOptions {
+  clock: Clock
+  team(): Team
+  models: Models | undefined
+  meter: Pick<Meter, 'ownCall'>
+  marks: RunMarks
+  environment: Readonly<NodeJS.ProcessEnv>
+}
+
+const SUMMARY_CHARACTERS = 8000
+const PROBLEMS_SHOWN = 5
+const JUDGE_MS = 5 * 60_000
+
+/** C22: schema, required outputs, checks, judge; what one finds wrong, the next need not look at. */
+export function createValidating(options: ValidatingOptions) {
+  // Several suites at once on one machine only make each other late.
+  const lanes = createLanes(Math.max(1, Math.floor(availableParallelism() / 2)))
+
+  return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<Happening> {
+    const { node, attempt } = effect
+    const agent = driver.run.graph.agents.get(node)!
+    const workspace = workspaceOf(driver.place, node)
+    const evidence: RunEvidence[] = []
+    const refused = (recoverable = true): HappeningOf<'validated'> => ({
+      ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable },
+      ...{ outputs: [], outputsHash: '', summary: '' },
+    })
+    const found = (step: RunEvidence['step'], outcome: RunEvidence['outcome'], text: string) => {
+      evidence.push({ step, outcome, text })
+      return outcome !== 'failed' && outcome !== 'unavailable'
+    }
+
+    const record = driver.record(node)
+    const inboxFault = await whatChanged(workspace, manifestIn(record), signal)
+    const schemaFault = statusFault(workspace) ?? inboxFault
+    if (!found('schema', schemaFault === undefined ? 'passed' : 'failed', schemaFault ?? '')) return refused()
+
+    const worktree = worktreeOf(record)
+    if (worktree !== undefined) {
+      const summed = await summarizeBranch(worktree)
+      if (!summed.ok) {
+        found('outputs', 'failed', textOf(summed.problems))
+        return refused()
+      }
+    }
+    const first = await look(workspace, agent, agent.checks.length === 0, signal)
+    if (!first.ok) {
+      found('outputs', 'failed', first.why)
+      return refused()
+    }
+    found('outputs', 'passed', `${first.outbox.outputs.length} files`)
+    for (const { message } of first.outbox.leftOut.slice(0, PROBLEMS_SHOWN)) driver.note(node, `does not count: ${message}`)
+
+    const checks = await runChecks(driver, agent, workspace, signal)
+    const broken = checks.find(({ passed }) => !passed)
+    const checksText = findingsText({ checks })
+    if (checks.length === 0) found('checks', 'skipped', 'there are none')
+    else if (!found('checks', broken === undefined ? 'passed' : 'failed', broken === undefined ? checksText : failedText(broken))) {
+      return refused()
+    }
+    // Checks may have written something; what counts is what is there now.
+    const last = checks.length === 0 ? first : await look(workspace, agent, true, signal)
+    if (!last.ok) {
+      found('outputs', 'failed', `after the checks: ${last.why}`)
+      return refused()
+    }
+    const outputs = madeOutputs(last.outbox)
+    const summary = (last.outbox.summary ?? '').slice(0, SUMMARY_CHARACTERS).toWellFormed()
+    const judged = await judge(agent, summary, outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`), checksText, signal)
+    if (!found('judge', judged.outcome, judged.text)) return refused()
+    return {
+      ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
+      ...{ outputs, outputsHash: hashOutputs(outputs), summary },
+    }
+  }
+
+  async function runChecks(
+    driver: Driver,
+    { name, checks }: PlanAgent,
+    workspace: string,
+    signal: AbortSignal,
+  ): Promise<CheckResult[]> {
+    if (checks.length === 0) return []
+    const { clock, environment, marks } = options
+    return await lanes.run(workspace, async () => {
+      const results: CheckResult[] = []
+      for (const check of checks) {
+        const mark = marks.of(driver.id, name, `check ${randomBytes(6).toString('hex')}`)
+        const ran = await runProcess({ ...check, cwd: workspace, environment, mark }, clock, signal)
+        results.push(resultOf(check.name, ran))
+        if (!results.at(-1)!.passed) break
+      }
+      return results
+    })
+  }
+
+  async function judge(
+    agent: PlanAgent,
+    summary: string,
+    files: readonly string[],
+    evidence: string,
+    signal: AbortSignal,
+  ): Promise<Pick<RunEvidence, 'outcome' | 'text'>> {
+    const { config } = options.team()
+    const fallback = config.tasks.judge?.kind === 'model' ? config.tasks.judge.name : undefined
+    const model = agent.judge === 'off' ? undefined : agent.judge === 'default' ? fallback : agent.judge.model
+    if (model === undefined) return { outcome: 'skipped', text: 'there is no judge' }
+    const away = (text: string) => ({ outcome: 'unavailable' as const, text })
+    if (options.models === undefined || !Object.hasOwn(config.models, model)) {
+      return away(`orc.yaml has no model "${model}"`)
+    }
+    const call = options.meter.ownCall('judge')
+    if (call === undefined) return away('the service may not spend more (limits.spend)')
+    const late = new AbortController()
+    const cancel = options.clock.after(config.tasks.judgeMs ?? JUDGE_MS, () => late.abort())
+    try {
+      const judged = await judgeReport(
+        options.models,
+        model,
+        {
+          task: formatInstructions(agent.name, agent.instructions),
+          report: `${summary}\n\nFiles in the outbox:\n${files.slice(0, 200).join('\n')}`,
+          evidence,
+        },
+        { ...call, signal: AbortSignal.any([signal, late.signal]) },
+      )
+      if (late.signal.aborted) return away(`the judge ${model} did not answer in time`)
+      if (!judged.ok) return away(`the judge ${model} failed (${judged.code}): ${judged.message}`)
+      return { outcome: judged.completed ? 'passed' : 'failed', text: judged.reason }
+    } finally {
+      cancel()
+    }
+  }
+}
+
+export type Validating = ReturnType<typeof createValidating>
+
+type Looked = { ok: true; outbox: Outbox } | { ok: false; why: string }
+
+async function look(workspace: string, agent: PlanAgent, content: boolean, signal: AbortSignal): Promise<Looked> {
+  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content, signal })
+  if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
+  const short = findShortcomings(collected.value, { outputs: agent.outputs })
+  return short.length === 0 ? { ok: true, outbox: collected.value } : { ok: false, why: textOf(short) }
+}
+
+/** One that never touched it has left it whole. */
+function statusFault(workspace: string): string | undefined {
+  const read = readStatus(workspace)
+  return read.ok ? undefined : read.problem.message
+}
+
+/** C21: the inbox is what it was, or the work is not from these inputs. */
+async function whatChanged(
+  workspace: string,
+  manifest: ReturnType<typeof manifestIn>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  if (manifest === undefined) return undefined
+  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, signal })
+  if (!checked.ok) return textOf(checked.problems)
+  if (checked.value.length === 0) return undefined
+  const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)
+  return `it changed its inbox, which is read-only: ${shown.join(', ')}`
+}
+
+function textOf(problems: readonly Problem[]): string {
+  const shown = problems.slice(0, PROBLEMS_SHOWN).map(({ message }) => message)
+  const more = problems.length - shown.length
+  return shown.join('; ') + (more > 0 ? `; and ${more} more` : '')
+}
+
+function failedText({ name, why, output }: CheckResult): string {
+  const printed = output.trim()
+  return `the check "${name}" failed (${why})${printed === '' ? '' : `: ${printed.slice(-500)}`}`
+}

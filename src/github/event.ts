@@ -1,0 +1,166 @@
+import { z } from 'zod'
+
+/** An issue or a pull request, as far as we go by it. */
+export interface Subject {
+  readonly kind: 'issue' | 'pull_request'
+  readonly number: number
+  readonly title: string
+  readonly body: string
+  readonly labels: readonly string[]
+  readonly state: string
+  readonly author: string
+  readonly association: string
+  readonly createdAt?: string
+  readonly updatedAt?: string
+  readonly comments: number
+  readonly draft: boolean
+  readonly url?: string
+}
+
+export interface Comment {
+  readonly id: number
+  readonly body: string
+  readonly author: string
+  readonly association: string
+  readonly url?: string
+}
+
+/** What a webhook says, in our words. Of what GitHub sends, and will send one day, nothing is required (C19). */
+export interface GitHubEvent {
+  /** X-GitHub-Delivery. */
+  readonly id: string
+  /** `issues.opened`, or only `push` where there is no action. */
+  readonly type: string
+  readonly repository?: string
+  /** Somebody put the topic of the pause on the whole repository. */
+  readonly topics: readonly string[]
+  readonly subject?: Subject
+  readonly comment?: Comment
+  readonly sender?: { readonly login: string; readonly isBot: boolean }
+  readonly installation?: number
+}
+
+const person = z.object({ login: z.string(), type: z.string().optional() }).nullish()
+const text = z.string().nullish()
+
+const Thread = z.object({
+  number: z.int().positive(),
+  title: text,
+  body: text,
+  labels: z
+    .array(z.union([z.string(), z.object({ name: text })]))
+    .nullish()
+    .catch(null),
+  state: text,
+  user: person.catch(null),
+  author_association: text,
+  created_at: text,
+  updated_at: text,
+  comments: z.number().nullish().catch(null),
+  draft: z.boolean().nullish().catch(null),
+  html_url: text,
+  pull_request: z.unknown().optional(),
+})
+
+const Payload = z.object({
+  action: text.catch(null),
+  repository: z
+    .object({ full_name: z.string(), topics: z.array(z.string()).nullish() })
+    .nullish()
+    .catch(null),
+  issue: Thread.nullish().catch(null),
+  pull_request: Thread.nullish().catch(null),
+  comment: z
+    .object({
+      id: z.int(),
+      body: text,
+      user: person.catch(null),
+      author_association: text,
+      html_url: text,
+    })
+    .nullish()
+    .catch(null),
+  sender: person.catch(null),
+  installation: z.object({ id: z.int() }).nullish().catch(null),
+})
+
+/** GitHub's word for an account that is gone. */
+const GHOST = 'ghost'
+
+/** Undefined for what is no object at all; whatever else is missing is missing. */
+export function readEvent(id: string, name: string, payload: unknown): GitHubEvent | undefined {
+  const parsed = Payload.safeParse(payload)
+  if (!parsed.success) return undefined
+  const { action, repository, issue, pull_request, comment, sender, installation } = parsed.data
+  const subject = readSubject(issue, pull_request)
+  return {
+    id,
+    type: action ? `${name}.${action}` : name,
+    ...(repository ? { repository: repository.full_name } : {}),
+    topics: repository?.topics ?? [],
+    ...(subject === undefined ? {} : { subject }),
+    ...(comment
+      ? {
+          comment: {
+            id: comment.id,
+            body: comment.body ?? '',
+            author: comment.user?.login ?? GHOST,
+            association: comment.author_association ?? 'NONE',
+            ...(comment.html_url ? { url: comment.html_url } : {}),
+          },
+        }
+      : {}),
+    ...(sender ? { sender: { login: sender.login, isBot: sender.type === 'Bot' } } : {}),
+    ...(installation ? { installation: installation.id } : {}),
+  }
+}
+
+type ThreadPayload = z.output<typeof Thread>
+
+function readSubject(
+  issue: ThreadPayload | null | undefined,
+  pull: ThreadPayload | null | undefined,
+): Subject | undefined {
+  if (pull) return toSubject('pull_request', pull)
+  // A comment on a pull request names it as an issue that has one.
+  if (issue) return toSubject(issue.pull_request ? 'pull_request' : 'issue', issue)
+  return undefined
+}
+
+function toSubject(kind: Subject['kind'], thread: ThreadPayload): Subject {
+  const labels = (thread.labels ?? []).map((label) => (typeof label === 'string' ? label : label.name))
+  return {
+    kind,
+    number: thread.number,
+    title: thread.title ?? '',
+    body: thread.body ?? '',
+    labels: labels.filter((label) => typeof label === 'string'),
+    state: thread.state ?? 'open',
+    author: thread.user?.login ?? GHOST,
+    association: thread.author_association ?? 'NONE',
+    ...(thread.created_at ? { createdAt: thread.created_at } : {}),
+    ...(thread.updated_at ? { updatedAt: thread.updated_at } : {}),
+    comments: thread.comments ?? 0,
+    draft: thread.draft ?? false,
+    ...(thread.html_url ? { url: thread.html_url } : {}),
+  }
+}
+
+/** An answer of the API is the same object as in a webhook. */
+export function readThread(kind: Subject['kind'], value: unknown): Subject | undefined {
+  const parsed = Thread.safeParse(value)
+  if (!parsed.success) return undefined
+  return toSubject(parsed.data.pull_request ? 'pull_request' : kind, parsed.data)
+}
+
+const NEWCOMERS: ReadonlySet<string> = new Set(['FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR'])
+
+/** Whoever wrote what the event is about. On issues GitHub calls newcomers NONE; who that is shows their history. */
+export function authorOf({ subject, comment }: GitHubEvent): { login: string; association: string } | undefined {
+  const author = comment ?? subject
+  return author === undefined ? undefined : { login: author.author, association: author.association }
+}
+
+export function isNewcomer(association: string, contributions: number | undefined): boolean {
+  return NEWCOMERS.has(association) || (association === 'NONE' && contributions === 0)
+}

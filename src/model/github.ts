@@ -1,0 +1,50 @@
+/** What orc.yaml can say of the GitHub team, and what decides by it. */
+
+/** What the service can do on GitHub for an agent. */
+export const ACTION_KINDS = ['label', 'comment', 'review', 'branch', 'pull_request', 'close'] as const
+export type ActionKind = (typeof ACTION_KINDS)[number]
+
+/**
+ * What may become of a proposal of one kind. `autonomous`: done at or above the confidence. `notice`: the same, and
+ * people are told. `approval`: people are asked each time. `prohibited`: never.
+ */
+export const ACTION_MODES = ['autonomous', 'notice', 'approval', 'prohibited'] as const
+export type ActionMode = (typeof ACTION_MODES)[number]
+
+export interface ActionPolicy {
+  readonly mode: ActionMode
+  /** From here on it is done without asking; the task's own threshold holds where it is higher. */
+  readonly confidence?: number
+  /** How many different people must approve. */
+  readonly quorum: number
+}
+
+/** One agent's part in what an event sets in motion. */
+export interface RouteStep {
+  /** A role such as triage, or an agent. */
+  readonly to: string
+  /** All of them must hold. */
+  readonly when: readonly string[]
+  /** Begins when the step of that role has ended; otherwise at once, beside the others. */
+  readonly after?: string
+  /** Which end of it will do. */
+  readonly on: 'success' | 'failure' | 'any'
+}
+
+/** By the event's type, such as `issues.opened`. */
+export type Routes = Readonly<Record<string, readonly RouteStep[]>>
+
+/** What a step may ask for; `!` in front turns it round. */
+export const CONDITION =
+  /^!?(?:first_timer|touches_docs|draft|bot|label:[^\n]{1,100}|association:[A-Za-z_]{1,40}|command:[a-z-]{1,40})$/
+
+/** What begins by the clock (periodic_trigger). */
+export interface Trigger {
+  readonly name: string
+  readonly cron: string
+  readonly timezone: string
+  /** A role or an agent. */
+  readonly to: string
+  readonly task: string
+  readonly repository: string
+}

@@ -1,0 +1,38 @@
+import type { SessionPort } from '../runtimes/runtime.ts'
+import type { FollowerLog } from './line-follower.ts'
+
+export interface Keeping {
+  /** Soon, and once for many changes: the position of a line counts when the line was dealt with. */
+  soon(): void
+  /** Now, for the last time. */
+  close(): Promise<void>
+}
+
+/** Keeps what a session must know after a restart, as it is when it is written down. */
+export function createKeeping(
+  port: Pick<SessionPort, 'keep'>,
+  log: FollowerLog,
+  current: () => unknown,
+): Keeping {
+  let isDue = false
+  let closed = false
+
+  const keep = () =>
+    port.keep(current()).catch((error: unknown) => log.warn({ err: error }, 'a place could not be kept'))
+
+  return {
+    soon() {
+      if (isDue || closed) return
+      isDue = true
+      setImmediate(() => {
+        isDue = false
+        if (!closed) void keep()
+      })
+    },
+    async close() {
+      if (closed) return
+      await keep()
+      closed = true
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import type { Whereabouts } from '../runtimes/runtime.ts'
+import type { Pane, PasteManner } from './program.ts'
+
+/** Of each message: where it was found, by its id, or what is known of all the others. */
+export function whereaboutsOf(
+  ids: readonly string[],
+  found: ReadonlyMap<string, string>,
+  elsewhere: Whereabouts,
+): Whereabouts[] {
+  return ids.map((id) => {
+    const evidence = found.get(id)
+    return evidence === undefined ? elsewhere : { at: 'submitted', evidence }
+  })
+}
+
+/**
+ * Of what no record of an idle program shows: it may still be on its way through the terminal, or stand in the input
+ * box. What of ours stands there unsent is entered.
+ */
+export async function lookInPane(
+  pane: Pick<Pane, 'hasReadInput' | 'enterUnsent' | 'screen'>,
+  manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>,
+): Promise<Whereabouts> {
+  if (!(await pane.hasReadInput()))
+    return { at: 'unknown', evidence: 'it has not read all that was written into its terminal' }
+  if (await pane.enterUnsent(manner))
+    return { at: 'unknown', evidence: 'something of ours stood unsent in its input box, and was entered' }
+  if (manner.inputBox(await pane.screen()) !== 'empty')
+    return { at: 'unknown', evidence: 'its input box is not empty' }
+  return { at: 'absent', evidence: 'it is idle, and neither its record nor its input box holds it' }
+}

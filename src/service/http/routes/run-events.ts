@@ -1,0 +1,40 @@
+import { parseId } from '../../../model/identifier.ts'
+import { lastOfRun, readRunEntries } from '../../../store/audit-log.ts'
+import { readRunHead } from '../../../store/runs.ts'
+import { type RouteHandler, SENT } from '../call.ts'
+import { formatEvent } from '../event-stream.ts'
+import { feedEvent } from '../feed.ts'
+import { follow, PAGE, resumePoint } from '../follow.ts'
+import { endOfRun, runEventOf } from '../run-event.ts'
+import { namedRun } from './runs.ts'
+
+/** What happens in a run, to its end: when its report is written, so that whoever waits finds all in place. */
+export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
+  const { store } = desk.switchboard
+  const { id } = await namedRun(desk, call)
+  const key = parseId('run', id)!
+  const begun = call.query.round === 'all' ? 0 : await lastOfRun(store, key, 'run.begun')
+  await follow(desk, call, {
+    after: resumePoint(call) ?? Math.max(0, begun - 1),
+    read: async (after) => (await readRunEntries(store, key, { after, limit: PAGE })).map(feedEvent),
+    render(events) {
+      let text = ''
+      for (const { entry } of events) {
+        if (entry.data?.run_id !== id) continue
+        const event = runEventOf(entry)
+        text += formatEvent(event.type, event.seq, JSON.stringify(event))
+      }
+      return text
+    },
+    ending: {
+      isNear: (events) =>
+        events.some(({ entry }) => entry.type === 'run.reported' && entry.data?.run_id === id),
+      async lastWords() {
+        const head = await readRunHead(store, id)
+        if (head === undefined || head.outcome === null || head.reportOwed) return undefined
+        return (position) => formatEvent('end', position, JSON.stringify(endOfRun(head, position)))
+      },
+    },
+  })
+  return SENT
+}

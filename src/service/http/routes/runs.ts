@@ -1,0 +1,82 @@
+import type { SeenRun } from '../../../engine/runs.ts'
+import { reportOf as reportFile } from '../../../engine/run-place.ts'
+import { AppError } from '../../../model/errors.ts'
+import { formatId } from '../../../model/identifier.ts'
+import { htmlReport } from '../../../runs/html.ts'
+import { markdownReport } from '../../../runs/markdown.ts'
+import { reportOf } from '../../../runs/report.ts'
+import { send } from '../answer.ts'
+import { type Call, type Desk, type RouteHandler, SENT } from '../call.ts'
+import { wireNode, wireRun } from '../run-view.ts'
+import { idempotencyKey } from './commands.ts'
+
+export const startRun: RouteHandler<'startRun'> = async ({ switchboard }, { body, me, incoming }) => {
+  const key = idempotencyKey(incoming.headers['idempotency-key'])
+  const { plan, folder, name, concurrency } = body
+  const order = {
+    ...{ plan, folder },
+    ...(name === undefined ? {} : { name }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+  }
+  return await switchboard.runs.start(order, me, key)
+}
+
+export const listRuns: RouteHandler<'runs'> = async ({ switchboard }, { query }) => {
+  const { runs, clock } = switchboard
+  const seen = await runs.list(query.state, query.limit)
+  return { runs: seen.map((one) => wireRun(one, clock.now())) }
+}
+
+/** The run that the path names. */
+export async function namedRun({ switchboard }: Desk, { params }: Call): Promise<SeenRun> {
+  const seen = await switchboard.runs.see(params.id!)
+  if (seen !== undefined) return seen
+  throw new AppError('NOT_FOUND', `There is no run ${params.id!.slice(0, 100)}`, {
+    hint: '`orc runs` lists them.',
+  })
+}
+
+export const showRun: RouteHandler<'run'> = async (desk, call) => {
+  const { runs, clock } = desk.switchboard
+  const seen = await namedRun(desk, call)
+  const { head, nodes } = seen.run
+  const hasReport = head.outcome !== null && !head.reportOwed
+  const shown = []
+  for (const { name } of seen.run.graph.plan.agents) {
+    const node = nodes.get(name)!
+    const asked = node.state === 'asking' ? await runs.requestOf(seen.id, name, node.asks) : undefined
+    shown.push(wireNode(seen, node, clock.now(), asked === undefined ? undefined : formatId('req', asked.id)))
+  }
+  return {
+    ...wireRun(seen, clock.now()),
+    ...(hasReport ? { report: reportFile(seen.place, 'md') } : {}),
+    nodes: shown,
+  }
+}
+
+export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { params, body, me }) => {
+  const { plan, folder, concurrency, fresh } = body
+  const order = {
+    ...(plan === undefined ? {} : { plan }),
+    ...(folder === undefined ? {} : { folder }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(fresh === undefined ? {} : { fresh }),
+  }
+  return await switchboard.runs.resume(params.id!, order, me)
+}
+
+export const cancelRun: RouteHandler<'cancelRun'> = ({ switchboard }, { params, body, me }) =>
+  switchboard.runs.cancel(params.id!, me, body.reason ?? `${me} cancelled it`)
+
+export const reportRun: RouteHandler<'runReport'> = async (desk, call) => {
+  const { run } = await namedRun(desk, call)
+  const report = reportOf(run, desk.switchboard.clock.now())
+  if (call.query.format === 'html') send(call.outgoing, 200, 'text/html; charset=utf-8', htmlReport(report))
+  else send(call.outgoing, 200, 'text/markdown; charset=utf-8', markdownReport(report))
+  return SENT
+}
+
+export const proposePlan: RouteHandler<'proposePlan'> = async ({ switchboard }, { body }) => {
+  const { plan, problems, model } = await switchboard.planner.propose(body.goal, body.model)
+  return { plan, problems: [...problems], model }
+}

@@ -1,0 +1,111 @@
+import type { SeenRun } from '../../engine/runs.ts'
+import { workspaceOf } from '../../engine/run-place.ts'
+import type { NodeState, RunNode, Spent } from '../../model/run.ts'
+import { isSettled } from '../../model/run.ts'
+import type { AnswerOf } from '../contract.ts'
+
+type WireRun = AnswerOf<'runs'>['runs'][number]
+type WireNode = AnswerOf<'run'>['nodes'][number]
+
+const iso = (at: number) => new Date(at).toISOString()
+const SUMMARY = 2000
+
+/** A run at a glance. */
+export function wireRun({ id, folder, place, by, run }: SeenRun, now: number): WireRun {
+  const { head, graph, nodes } = run
+  const { begunAt, endedAt, cancelled } = head
+  return {
+    id,
+    name: graph.plan.name,
+    ...(graph.plan.goal === '' ? {} : { goal: graph.plan.goal }),
+    state: head.outcome ?? 'running',
+    folder,
+    place,
+    round: head.round,
+    by,
+    created_at: iso(head.createdAt),
+    ...(begunAt === null ? {} : { begun_at: iso(begunAt) }),
+    ...(endedAt === null ? {} : { ended_at: iso(endedAt) }),
+    elapsed_ms: begunAt === null ? 0 : (endedAt ?? now) - begunAt,
+    agents: graph.plan.agents.length,
+    counts: countsOf(nodes.values()),
+    concurrency: graph.plan.concurrency,
+    ...(cancelled === null ? {} : { cancelled: `${cancelled.by}: ${cancelled.reason}` }),
+  }
+}
+
+function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> {
+  const counts: Partial<Record<NodeState, number>> = {}
+  for (const { state } of nodes) counts[state] = (counts[state] ?? 0) + 1
+  return counts
+}
+
+/** One agent of it. `requestId`: what people are asked about it. */
+export function wireNode(seen: SeenRun, node: RunNode, now: number, requestId: string | undefined): WireNode {
+  const { run, place } = seen
+  const { name, state, progress, result, attempts, settledAt } = node
+  const agent = run.graph.agents.get(name)!
+  const here = attempts.filter(({ orderedAt }) => orderedAt >= (run.head.begunAt ?? 0))
+  const began = here[0]?.startedAt ?? here[0]?.orderedAt
+  const { task } = seen.record(name)
+  const spent = spentIn(here.flatMap((one) => (one.spent === null ? [] : [one.spent])))
+  return {
+    name,
+    state,
+    ...(node.reason === '' ? {} : { reason: node.reason }),
+    depends_on: run.graph.needs.get(name)!.map(({ from }) => from),
+    waits_for: waitsFor(seen, node, requestId),
+    ...(progress === null || progress.step === '' ? {} : { step: progress.step }),
+    ...(progress === null ? {} : { progress: { done: progress.done, total: progress.total } }),
+    attempt: node.attempt,
+    tries: node.tries,
+    max_tries: agent.retries + 1,
+    cached: node.cached,
+    ...(began === undefined ? {} : { started_at: iso(began), elapsed_ms: (settledAt ?? now) - began }),
+    ...(settledAt === null ? {} : { ended_at: iso(settledAt) }),
+    workspace: workspaceOf(place, name),
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+    ...(task === undefined ? {} : { task_id: task }),
+    ...(result === null || result.summary === '' ? {} : { summary: result.summary.slice(0, SUMMARY) }),
+    outputs: (result?.outputs ?? []).map(({ path, bytes, sha256 }) => ({ path, bytes, sha256 })),
+    ...(spent === undefined ? {} : { spent }),
+    attempts: here.map(({ number, outcome, why, startedAt, endedAt }) => ({
+      number,
+      outcome,
+      why,
+      ...(startedAt === null ? {} : { started_at: iso(startedAt) }),
+      ...(endedAt === null ? {} : { ended_at: iso(endedAt) }),
+    })),
+  }
+}
+
+/** The first thing one asks of an agent that stands still. */
+function waitsFor({ run }: SeenRun, { name, state, due }: RunNode, requestId: string | undefined): string[] {
+  if (isSettled(state)) return []
+  switch (state) {
+    case 'waiting': {
+      const open = run.graph.needs.get(name)!.filter(({ from }) => !isSettled(run.nodes.get(from)!.state))
+      return open.map(({ from }) => from)
+    }
+    case 'ready':
+      return ['a free place']
+    case 'retrying':
+      return due === null ? ['the end of the attempt before'] : [`the next attempt, at ${iso(due.at)}`]
+    case 'fixing':
+      return [`${run.graph.agents.get(name)!.fixer ?? 'someone'} to put its inputs right`]
+    case 'asking':
+      return [`a person to decide${requestId === undefined ? '' : ` (${requestId})`}`]
+    default:
+      return []
+  }
+}
+
+function spentIn(all: readonly Spent[]): WireNode['spent'] {
+  if (all.length === 0) return undefined
+  const priced = all.flatMap(({ cost }) => (cost === null ? [] : [cost]))
+  return {
+    input_tokens: all.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+    output_tokens: all.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+    ...(priced.length === 0 ? {} : { cost: priced.reduce((sum, cost) => sum + cost, 0) }),
+  }
+}

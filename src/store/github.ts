@@ -1,0 +1,302 @@
+import type { Reader, Store, Tx } from './store.ts'
+
+/** A webhook that GitHub sent. Its id stays for good, so that it is worked on once (C25); its text until it was. */
+export interface GithubDelivery {
+  id: string
+  event: string
+  payload: string
+  attempts: number
+  received_at: number
+}
+
+/** False: it was there before. */
+export async function keepDelivery(tx: Tx, { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `INSERT INTO github_deliveries (id, event, payload, state, not_before, received_at) VALUES (?, ?, ?, 'waiting', ?, ?)
+     ON CONFLICT (id) DO NOTHING RETURNING id`,
+    [id, event, payload, tx.now, tx.now],
+  )
+  return rows.length === 1
+}
+
+export async function nextDelivery(reader: Reader, now: number): Promise<GithubDelivery | undefined> {
+  return await reader.get<GithubDelivery>(
+    `SELECT id, event, payload, attempts, received_at FROM github_deliveries WHERE state = 'waiting' AND not_before <= ?
+      ORDER BY received_at, id LIMIT 1`,
+    [now],
+  )
+}
+
+/** When the next one is due, of those that were put off. */
+export async function nextDeliveryDue(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ due: number | null }>(
+    `SELECT MIN(not_before) AS due FROM github_deliveries WHERE state = 'waiting'`,
+  )
+  return row?.due ?? undefined
+}
+
+/** Worked on, or not to be worked on. False if somebody else was first. */
+export async function endDelivery(
+  tx: Tx,
+  id: string,
+  state: 'routed' | 'ignored' | 'failed',
+  note: string | null,
+): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `UPDATE github_deliveries SET state = ?, note = ?, payload = '' WHERE id = ? AND state = 'waiting' RETURNING id`,
+    [state, note, id],
+  )
+  return rows.length === 1
+}
+
+export async function putOffDelivery(tx: Tx, id: string, until: number, note: string): Promise<void> {
+  await tx.run(
+    `UPDATE github_deliveries SET attempts = attempts + 1, not_before = ?, note = ? WHERE id = ? AND state = 'waiting'`,
+    [until, note, id],
+  )
+}
+
+export async function lastDeliveryAt(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
+  return row?.at ?? undefined
+}
+
+/** One agent's part in what an event set in motion. */
+export interface GithubWork {
+  /** `DELIVERY/ROLE`: each role once for each event. */
+  id: string
+  delivery: string
+  role: string
+  agent: string
+  repository: string
+  number: number | null
+  /** `waiting` for the work that it comes after. */
+  state: 'waiting' | 'delegated' | 'done' | 'failed' | 'skipped'
+  task: number | null
+  after: string | null
+  /** Which end of that it needs. */
+  needs: 'success' | 'failure' | 'any'
+  delegation: string
+}
+
+const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation'
+
+export async function insertWork(tx: Tx, work: GithubWork): Promise<void> {
+  await tx.run(`INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
+    ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
+    ...[work.after, work.needs, work.delegation, tx.now],
+  ])
+}
+
+export async function beginWork(tx: Tx, id: string, task: number): Promise<void> {
+  await tx.run(`UPDATE github_work SET state = 'delegated', task = ? WHERE id = ?`, [task, id])
+}
+
+/** False if it had ended before: what it came to counts once. */
+export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'skipped'): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    'UPDATE github_work SET state = ?, ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id',
+    [state, tx.now, id],
+  )
+  return rows.length === 1
+}
+
+export async function workOfTask(reader: Reader, task: number): Promise<GithubWork | undefined> {
+  return await reader.get<GithubWork>(`SELECT ${WORK} FROM github_work WHERE task = ?`, [task])
+}
+
+export async function openWork(reader: Reader): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL ORDER BY id`,
+  )
+}
+
+export async function workAfter(reader: Reader, delivery: string, role: string): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE delivery = ? AND after = ? AND state = 'waiting' ORDER BY id`,
+    [delivery, role],
+  )
+}
+
+/** What an agent proposed. */
+export interface GithubAction {
+  key: string
+  work: string
+  agent: string
+  repository: string
+  number: number | null
+  /** JSON. */
+  action: string
+  confidence: number | null
+  rationale: string
+  /**
+   * `asked`: people decide. `ready`: to be done. `acting`: the call goes out, or went out before a crash. The others
+   * are ends.
+   */
+  state: 'asked' | 'ready' | 'acting' | 'done' | 'failed' | 'stale' | 'refused' | 'dry'
+  request: number | null
+  attempts: number
+  url: string | null
+  note: string | null
+  created_at: number
+}
+
+const ACTION =
+  'key, work, agent, repository, number, action, confidence, rationale, state, request, attempts, url, note, created_at'
+
+/** False: the same was proposed before. */
+export async function insertAction(
+  tx: Tx,
+  action: Omit<GithubAction, 'attempts' | 'url' | 'created_at'>,
+): Promise<boolean> {
+  const rows = await tx.all<{ key: string }>(
+    `INSERT INTO github_actions (key, work, agent, repository, number, action, confidence, rationale, state, request, note,
+       not_before, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (key) DO NOTHING RETURNING key`,
+    [
+      ...[action.key, action.work, action.agent, action.repository, action.number, action.action],
+      ...[action.confidence, action.rationale, action.state, action.request, action.note],
+      ...[tx.now, tx.now, tx.now],
+    ],
+  )
+  return rows.length === 1
+}
+
+export async function findAction(reader: Reader, key: string): Promise<GithubAction | undefined> {
+  return await reader.get<GithubAction>(`SELECT ${ACTION} FROM github_actions WHERE key = ?`, [key])
+}
+
+export async function nextAction(reader: Reader, now: number): Promise<GithubAction | undefined> {
+  return await reader.get<GithubAction>(
+    `SELECT ${ACTION} FROM github_actions WHERE state IN ('ready', 'acting') AND not_before <= ?
+      ORDER BY not_before, key LIMIT 1`,
+    [now],
+  )
+}
+
+export async function nextActionDue(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ due: number | null }>(
+    `SELECT MIN(not_before) AS due FROM github_actions WHERE state IN ('ready', 'acting')`,
+  )
+  return row?.due ?? undefined
+}
+
+export interface ActionChange {
+  state: GithubAction['state']
+  action?: string
+  request?: number
+  url?: string | undefined
+  note?: string
+  notBefore?: number
+  attempts?: number
+}
+
+export async function changeAction(tx: Tx, key: string, change: ActionChange): Promise<void> {
+  await tx.run(
+    `UPDATE github_actions SET state = ?, action = COALESCE(?, action), request = COALESCE(?, request),
+       url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
+       attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
+    [
+      ...[change.state, change.action ?? null, change.request ?? null, change.url ?? null, change.note ?? null],
+      ...[change.notBefore ?? null, change.attempts ?? null, tx.now, key],
+    ],
+  )
+}
+
+/** Requests about proposals that people settled, of which the proposals do not know yet. */
+export async function settledQuestions(reader: Reader): Promise<number[]> {
+  const rows = await reader.all<{ request: number }>(
+    `SELECT a.request FROM github_actions a JOIN human_requests r ON r.id = a.request
+      WHERE a.state = 'asked' AND r.state <> 'open' ORDER BY a.request`,
+  )
+  return rows.map(({ request }) => request)
+}
+
+/** An agent's failures in a row. */
+export async function readStanding(reader: Reader, agent: string): Promise<{ failures: number; halted: boolean }> {
+  const row = await reader.get<{ failures: number; halted_at: number | null }>(
+    'SELECT failures, halted_at FROM github_standing WHERE agent = ?',
+    [agent],
+  )
+  return { failures: row?.failures ?? 0, halted: (row?.halted_at ?? null) !== null }
+}
+
+export async function keepStanding(
+  tx: Tx,
+  agent: string,
+  { failures, halted }: { failures: number; halted: boolean },
+): Promise<void> {
+  await tx.run(
+    `INSERT INTO github_standing (agent, failures, halted_at) VALUES (?, ?, ?)
+     ON CONFLICT (agent) DO UPDATE SET failures = excluded.failures,
+       halted_at = CASE WHEN excluded.halted_at IS NULL THEN NULL ELSE COALESCE(github_standing.halted_at, excluded.halted_at) END`,
+    [agent, failures, halted ? tx.now : null],
+  )
+}
+
+/** What the repository has shown us: an issue, a pull request, a comment. */
+export interface GithubDocument {
+  repository: string
+  kind: string
+  number: number
+  /** Empty for the thread itself, else the comment's id. */
+  part: string
+  title: string
+  body: string
+  author: string
+  state: string
+}
+
+const LONGEST = 20_000
+
+export async function keepDocument(tx: Tx, document: GithubDocument): Promise<void> {
+  // PostgreSQL takes no NUL.
+  const plain = (text: string) => text.toWellFormed().replaceAll('\0', '').slice(0, LONGEST).toWellFormed()
+  await tx.run(
+    `INSERT INTO github_documents (repository, kind, number, part, title, body, author, state, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (repository, number, part) DO UPDATE SET kind = excluded.kind, title = excluded.title,
+       body = excluded.body, author = excluded.author, state = excluded.state, updated_at = excluded.updated_at`,
+    [
+      ...[document.repository, document.kind, document.number, document.part],
+      ...[plain(document.title), plain(document.body), document.author, document.state, tx.now],
+    ],
+  )
+}
+
+export async function forgetDocuments(tx: Tx, repository: string, number: number, part?: string): Promise<void> {
+  const only = part === undefined ? '' : ' AND part = ?'
+  await tx.run(`DELETE FROM github_documents WHERE repository = ? AND number = ?${only}`, [
+    ...[repository, number, ...(part === undefined ? [] : [part])],
+  ])
+}
+
+export interface Related {
+  kind: string
+  number: number
+  title: string
+  state: string
+}
+
+/** Threads that speak of the same, the closest first. `words`: letters and digits only. */
+export async function searchDocuments(
+  store: Pick<Store, 'engine' | 'all'>,
+  { repository, words, except, limit }: { repository: string; words: readonly string[]; except: number; limit: number },
+): Promise<Related[]> {
+  if (words.length === 0) return []
+  const found =
+    store.engine === 'sqlite'
+      ? await store.all<Related>(SEARCH_SQLITE, [words.map((word) => `"${word}"`).join(' OR '), repository, except])
+      : await store.all<Related>(SEARCH_POSTGRES, [words.join(' | '), repository, except])
+  const threads = new Map<number, Related>()
+  for (const one of found) if (!threads.has(one.number)) threads.set(one.number, one)
+  return [...threads.values()].slice(0, limit)
+}
+
+/** More than are asked for, since several may be of one thread. */
+const SEARCH_SQLITE = `SELECT d.kind, d.number, d.title, d.state FROM github_search
+  JOIN github_documents d ON d.id = github_search.rowid
+  WHERE github_search MATCH ? AND d.repository = ? AND d.number <> ? ORDER BY bm25(github_search, 4.0, 1.0), d.number LIMIT 50`
+
+const SEARCH_POSTGRES = `SELECT d.kind, d.number, d.title, d.state FROM github_documents d, to_tsquery('english', ?) AS wanted
+  WHERE d.words @@ wanted AND d.repository = ? AND d.number <> ? ORDER BY ts_rank(d.words, wanted) DESC, d.number LIMIT 50`

@@ -1,0 +1,213 @@
+import { z } from 'zod'
+
+/** The messages of protocol v1.0 (S3.24) as they are written, field by field. What is not in here is dropped. */
+
+/** ISO 8601 (S3.17). */
+const time = z.iso.datetime({ offset: true })
+const text = z.string().max(102_400)
+const name = z.string().min(1).max(200)
+const confidence = z.number().min(0).max(1)
+const number = z.int().min(1)
+const count = z.number().min(0)
+const list = z.array(z.string().max(10_000)).max(1000)
+/** What others enumerate grows without us (C19): agents, events, associations, kinds of actions. */
+const open = name
+/** Free in its keys, so that codecs leave them as they are. */
+const free = z.record(z.string(), z.unknown())
+
+export const PRIORITIES = ['high', 'medium', 'low'] as const
+export const COMPLETION_STATUSES = ['success', 'failure', 'requires_approval', 'partial_success'] as const
+export const HEALTH_STATUSES = ['healthy', 'degraded', 'error'] as const
+export const MAX_RATIONALE = 1000
+export const MAX_ACTIONS = 50
+
+/** S3.18, in characters as people count them. */
+const rationale = z.string().refine((said) => said.length <= MAX_RATIONALE || [...said].length <= MAX_RATIONALE, {
+  error: `is over ${MAX_RATIONALE} characters`,
+})
+
+const envelope = { message_id: name, timestamp: time, from_agent: open, to_agent: open }
+
+const User = z.object({
+  login: name,
+  author_association: open.optional(),
+  is_first_time_contributor: z.boolean().optional(),
+  contribution_count: z.int().min(0).optional(),
+  account_created: time.optional(),
+})
+
+const Content = z.object({
+  title: text.optional(),
+  body: text.optional(),
+  labels: list.optional(),
+  state: open.optional(),
+  created_at: time.optional(),
+  updated_at: time.optional(),
+  comments_count: z.int().min(0).optional(),
+})
+
+export const TaskDelegation = z.object({
+  message_type: z.literal('task_delegation'),
+  ...envelope,
+  event_context: z.object({
+    event_type: open,
+    event_id: name,
+    repository: name,
+    trigger_timestamp: time,
+  }),
+  task: z.object({
+    description: text,
+    priority: z.enum(PRIORITIES).default('medium'),
+    timeout_seconds: z.int().min(1).default(300),
+    requires_hitl: z.boolean().default(false),
+    confidence_threshold: confidence.default(0.95),
+  }),
+  context: z.object({
+    issue_number: number.optional(),
+    pr_number: number.optional(),
+    comment_id: number.optional(),
+    user: User.optional(),
+    content: Content.optional(),
+    additional_context: z
+      .object({
+        related_issues: z.array(number).max(100).optional(),
+        related_prs: z.array(number).max(100).optional(),
+        mentions: list.optional(),
+        commands: list.optional(),
+      })
+      .optional(),
+  }),
+  repository_context: z
+    .object({ rag_available: z.boolean(), governance_docs: list, ci_workflows: list })
+    .partial()
+    .optional(),
+})
+
+const ActionTaken = z.object({
+  action_type: open,
+  timestamp: time.optional(),
+  details: free.default({}),
+  confidence: confidence.optional(),
+})
+
+const Failure = z.object({
+  error_type: open,
+  error_message: text,
+  error_code: name.optional(),
+  timestamp: time.optional(),
+  retry_count: z.int().min(0).default(0),
+  is_recoverable: z.boolean().default(false),
+  suggested_action: text.optional(),
+})
+
+export const TaskCompletion = z
+  .object({
+    message_type: z.literal('task_completion'),
+    ...envelope,
+    in_reply_to: name,
+    task_id: name.optional(),
+    status: z.enum(COMPLETION_STATUSES),
+    confidence_score: confidence.optional(),
+    execution_time_ms: count.optional(),
+    actions_taken: z
+      .array(ActionTaken)
+      .max(MAX_ACTIONS, { error: `holds more than ${MAX_ACTIONS} actions` })
+      .default([]),
+    rationale,
+    requires_human_review: z.boolean().default(false),
+    human_review_reason: text.optional(),
+    next_steps: list.optional(),
+    flags: free.optional(),
+    metrics: free.optional(),
+    error: Failure.nullish(),
+  })
+  .refine(({ status, confidence_score }) => status === 'failure' || confidence_score !== undefined, {
+    error: 'may be missing on failure only',
+    path: ['confidence_score'],
+  })
+  .refine(({ status, error }) => status !== 'failure' || (error !== undefined && error !== null), {
+    error: 'is missing: a failure says what went wrong',
+    path: ['error'],
+  })
+
+export const HitlApprovalRequest = z.object({
+  message_type: z.literal('hitl_approval_request'),
+  ...envelope,
+  in_reply_to: name.optional(),
+  approval_needed_for: name,
+  priority: z.enum(PRIORITIES).default('medium'),
+  timeout_hours: z.number().positive().max(8760).default(72),
+  proposed_action: z.object({
+    action_type: open,
+    issue_number: number.optional(),
+    pr_number: number.optional(),
+    reason: text.optional(),
+    details: free.default({}),
+  }),
+  rationale,
+  confidence,
+  human_decision_options: list.default(['approve', 'reject', 'modify']),
+  github_comment_posted: z.boolean().default(false),
+  github_comment_url: text.optional(),
+  approvers_tagged: list.default([]),
+})
+
+export const CocViolationFlag = z.object({
+  message_type: z.literal('coc_violation_flag'),
+  ...envelope,
+  in_reply_to: name.optional(),
+  privacy_level: z.literal('PRIVATE_TO_MODERATORS'),
+  violation: z.object({
+    severity: z.enum(PRIORITIES),
+    confidence,
+    violation_type: open,
+    location: text,
+    url: text.optional(),
+    timestamp: time.optional(),
+  }),
+  context: z
+    .object({ excerpt: text, user_history: text, thread_context: text })
+    .partial()
+    .optional(),
+  analysis: z
+    .object({ sentiment_score: z.number(), keywords_detected: list, pattern_matched: text })
+    .partial()
+    .optional(),
+  recommended_action: text,
+  important_notes: list.optional(),
+  human_review_required: z.boolean().default(true),
+  escalate_to: list.default([]),
+})
+
+export const AgentHealthCheck = z.object({
+  message_type: z.literal('agent_health_check'),
+  ...envelope,
+  status: z.enum(HEALTH_STATUSES),
+  uptime_seconds: count,
+  last_task_completed: time.nullish(),
+  performance_metrics: z
+    .object({
+      tasks_completed_last_hour: count,
+      average_response_time_ms: count,
+      error_rate_percentage: z.number().min(0).max(100),
+      confidence_score_average: confidence,
+    })
+    .partial()
+    .optional(),
+  issues: list.default([]),
+  warnings: list.default([]),
+})
+
+/** S3.3, S3.8, S3.13, S3.14, S3.16. */
+export const MESSAGES = {
+  task_delegation: TaskDelegation,
+  task_completion: TaskCompletion,
+  hitl_approval_request: HitlApprovalRequest,
+  coc_violation_flag: CocViolationFlag,
+  agent_health_check: AgentHealthCheck,
+} as const
+
+export type MessageType = keyof typeof MESSAGES
+
+/** Their values are kept as they are, keys and all. */
+export const FREE_FIELDS: ReadonlySet<string> = new Set(['details', 'flags', 'metrics'])

@@ -1,0 +1,91 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTeamFolder, type TeamFolder } from './orc.ts'
+
+let team: TeamFolder
+const PLAN = `name: Small
+goal: To be seen.
+agents:
+  first: { command: "true" }
+  left: { command: "true", depends_on: [first] }
+  right: { agent: Worker, depends_on: [first] }
+  last: { command: "true", inputs: [none.txt], depends_on: [left, { agent: right, on_failure: proceed }] }
+`
+
+beforeAll(() => {
+  team = createTeamFolder()
+  writeFileSync(join(team.folder, 'plan.yaml'), PLAN)
+})
+afterAll(() => team.close())
+
+const write = (text: string) => writeFileSync(join(team.folder, 'other.yaml'), text)
+
+describe('orc run --dry-run', () => {
+  it('shows the order and draws the graph, and starts nothing', async () => {
+    const { code, out, err } = await team.orc('run plan.yaml --dry-run')
+    expect({ code, err }).toEqual({ code: 0, err: 'warning: the input none.txt is not there\n' })
+    expect(out).toContain('Small: 4 agents, at most 32 at once\nTo be seen.')
+    expect(out).toContain('1. first\n2. left, right\n3. last')
+    expect(out).toContain('╭ first\n├── left\n├ right  [Worker]\n╰ last (or proceed)  also after left')
+    expect(existsSync(team.state)).toBe(false)
+  })
+
+  it('draws it for Mermaid, and gives it to programs', async () => {
+    const { out } = await team.orc('run plan.yaml --dry-run --mermaid')
+    expect(out).toMatch(/^flowchart TD\n {2}n0\["first"\]/)
+    expect((await team.orc('run plan.yaml --dry-run --json')).json()).toMatchObject([
+      { name: 'Small', steps: [['first'], ['left', 'right'], ['last']], missing: ['none.txt'] },
+    ])
+    expect((await team.orc('run plan.yaml --dry-run --json --mermaid')).code).toBe(2)
+  })
+})
+
+describe('a plan with mistakes', () => {
+  it.each([
+    [
+      'a cycle',
+      PLAN.replace('"true" }', '"true", depends_on: [last] }'),
+      /other\.yaml:4:.*first → .*→ first/,
+    ],
+    [
+      'an agent that is not there',
+      PLAN.replace('[first]', '[frist]'),
+      /other\.yaml:5:.*frist[\s\S]*Did you mean.*first/,
+    ],
+    [
+      'an output that nobody makes',
+      PLAN.replace('command: "true" }', 'command: "true", outputs: [a.txt] }').replace(
+        'depends_on: [first]',
+        'depends_on: [{ agent: first, outputs: [b.txt] }]',
+      ),
+      /other\.yaml:5:.*b\.txt/,
+    ],
+    ['someone who is not in the team', PLAN.replace('Worker', 'Wroker'), /other\.yaml:6:[\s\S]*Worker/],
+  ])('is refused before anything starts: %s', async (_, text, place) => {
+    write(text)
+    for (const args of ['run other.yaml', 'run other.yaml --dry-run']) {
+      const { code, err } = await team.orc(args)
+      expect(code).toBe(1)
+      expect(err).toMatch(place)
+      expect(err).toContain('Nothing was started')
+    }
+    expect(existsSync(team.state)).toBe(false)
+  })
+})
+
+describe('orc run', () => {
+  it.each([
+    ['run', 'PLAN is missing'],
+    ['run --dry-run --resume run_1', '--dry-run needs a PLAN'],
+    ['run plan.yaml --dry-run --detach', '--dry-run starts nothing'],
+    ['run plan.yaml --mermaid', '--mermaid goes with --dry-run'],
+    ['run plan.yaml --fresh', '--fresh goes with --resume'],
+  ])('says what does not go together: orc %s', async (args, why) => {
+    expect(await team.orc(args)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
+  })
+
+  it('says that there is no such file', async () => {
+    expect(await team.orc('run none.yaml')).toMatchObject({ code: 7 })
+  })
+})

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { addWorktree } from '../../src/workspaces/worktree.ts'
+import { createTeamFolder, type TeamFolder } from './orc.ts'
+
+let team: TeamFolder
+let at = 0
+let base: string
+
+beforeAll(() => {
+  team = createTeamFolder()
+})
+afterAll(() => team.close())
+beforeEach(() => {
+  base = `case-${++at}`
+  mkdirSync(join(team.folder, base))
+})
+
+const path = (...parts: string[]) => join(team.folder, base, ...parts)
+const orc = (args: string | readonly string[]) => team.orc(args, { cwd: path() })
+const put = (file: string, text: string) => writeFileSync(path(file), text)
+
+/** A workspace whose agent is done. */
+async function makeDone(name: string) {
+  await orc(`workspace create ${name}`)
+  put(`${name}/outbox/summary.md`, `What ${name} did.`)
+  put(`${name}/outbox/result.txt`, `by ${name}`)
+  put(`${name}/status.json`, '{"state":"completed"}')
+}
+
+describe('orc workspace create', () => {
+  it('makes the folder of the protocol with instructions and read-only inputs (S4.1, S4.5)', async () => {
+    put('names.txt', 'b\na\n')
+    mkdirSync(path('data'))
+    put('data/one.csv', '1')
+    const ran = await orc([
+      ...'workspace create agents/sorter names.txt data --template code --objective'.split(' '),
+      'Sort the names',
+    ])
+    expect(ran).toMatchObject({ code: 0, out: `${path('agents/sorter')}\n`, err: '' })
+    for (const part of ['SKILL.md', 'inbox/names.txt', 'inbox/data/one.csv', 'outbox', 'workspace']) {
+      expect(existsSync(path('agents/sorter', part)), part).toBe(true)
+    }
+    const instructions = readFileSync(path('agents/sorter/inbox/instructions.md'), 'utf8')
+    expect(instructions).toContain('## Objective\nSort the names')
+    expect(instructions).toContain('- `names.txt`')
+    expect(JSON.parse(readFileSync(path('agents/sorter/status.json'), 'utf8')).state).toBe('pending')
+    expect(statSync(path('agents/sorter/inbox/names.txt')).mode & 0o777).toBe(0o444)
+  })
+
+  it('makes nothing where it is there already, an input is missing or the name is none', async () => {
+    await orc('workspace create one')
+    expect(await orc('workspace create one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('CONFLICT'),
+    })
+    expect(await orc('workspace create two none.txt')).toMatchObject({ code: 7 })
+    expect(existsSync(path('two'))).toBe(false)
+    expect(await orc('workspace create 2nd')).toMatchObject({ code: 2 })
+    expect((await orc('workspace create two --template poem')).err).toContain('research, code, analysis')
+  })
+})
+
+describe('orc workspace show', () => {
+  it('tells of each how far it is and what it made (S4.2)', async () => {
+    await makeDone('done')
+    await orc('workspace create busy')
+    const progress = { current_step: 'counting', steps_completed: 1, total_steps: 4 }
+    put('busy/status.json', JSON.stringify({ state: 'running', progress }))
+    const { out, code } = await orc('workspace show')
+    expect(code).toBe(0)
+    expect(out).toMatch(/busy +running +no outputs +██▌░░░░░░░ 1\/4 counting/)
+    expect(out).toMatch(/done +completed +2 outputs, 21 bytes/)
+    expect((await orc('workspace show --json')).json()).toMatchObject([
+      { name: 'busy', state: 'running', progress },
+      { name: 'done', state: 'completed', summary: 'What done did.', problems: [] },
+    ])
+    expect((await orc('workspace show done')).out).toContain('    What done did.')
+  })
+
+  it('says what is missing and what was left out', async () => {
+    await orc('workspace create liar')
+    put('liar/status.json', '{"state":"completed"}')
+    symlinkSync('/etc/passwd', path('liar/outbox/link'))
+    const { out } = await orc('workspace show liar')
+    expect(out).toContain('outbox/summary.md is required and is not there')
+    expect(out).toContain('outbox/link is a symbolic link')
+    expect(await orc('workspace show /nowhere')).toMatchObject({ code: 7 })
+    mkdirSync(path('empty'))
+    expect((await orc('workspace show empty')).err).toContain('there is no workspace here')
+  })
+})
+
+describe('orc workspace collect', () => {
+  it('copies outputs side by side and leaves traps out', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('/etc/passwd', path('two/outbox/link'))
+    const ran = await orc('workspace collect . --to results')
+    expect(ran).toMatchObject({ code: 0, err: expect.stringContaining('left out: two/outbox/link') })
+    expect(readFileSync(path('results/two/result.txt'), 'utf8')).toBe('by two')
+    expect(existsSync(path('results/two/link'))).toBe(false)
+    expect((await orc('workspace collect one --to results')).code).toBe(1)
+  })
+
+  it('ends with 1 where a required output is missing (S4.7)', async () => {
+    await orc('workspace create one')
+    expect(await orc('workspace collect one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('missing:'),
+    })
+  })
+})
+
+describe('orc workspace dissolve', () => {
+  it('reports, archives, keeps the outputs, and removes the folders', async () => {
+    mkdirSync(path('agents'))
+    await makeDone('agents/one')
+    await makeDone('agents/two')
+    const ran = await orc('workspace dissolve agents --archive --keep-outputs')
+    expect(ran.code).toBe(0)
+    expect(ran.out).toContain('| one | completed |')
+    expect(existsSync(path('agents'))).toBe(false)
+    expect(readFileSync(path('agents.report.md'), 'utf8')).toContain('> What agents/two did.')
+    expect(readFileSync(path('agents.outputs/one/result.txt'), 'utf8')).toBe('by agents/one')
+    const listed = execFileSync('tar', ['tzf', path('agents.tar.gz')], { encoding: 'utf8' })
+    expect(listed.split('\n')).toEqual(expect.arrayContaining(['report.md', 'two/inbox/instructions.md']))
+  })
+
+  it('refuses while one runs, unless it is told that none does', async () => {
+    await makeDone('one')
+    put('one/status.json', '{"state":"running"}')
+    expect(await orc('workspace dissolve one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('one is still running'),
+    })
+    expect(existsSync(path('one'))).toBe(true)
+    expect((await orc('workspace dissolve one --force')).code).toBe(0)
+    expect(existsSync(path('one'))).toBe(false)
+  })
+
+  it('overwrites nothing that is there', async () => {
+    await makeDone('one')
+    put('one.report.md', 'mine')
+    expect((await orc('workspace dissolve one')).code).toBe(1)
+    expect(readFileSync(path('one.report.md'), 'utf8')).toBe('mine')
+    expect(existsSync(path('one'))).toBe(true)
+  })
+
+  it('throws no unmerged work away without being told to, and keeps branches with commits', async () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
+    git('init', '-q')
+    git('commit', '-q', '--allow-empty', '-m', 'first')
+    await makeDone('coder')
+    await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
+    put('coder/worktree/new.txt', 'work')
+    const refused = await orc('workspace dissolve coder')
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('new.txt') })
+    git('-C', 'coder/worktree', 'add', '.')
+    git('-C', 'coder/worktree', 'commit', '-q', '-m', 'work')
+    expect(await orc('workspace dissolve coder')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('The branch orc/coder stays'),
+    })
+    expect(git('branch', '--list', 'orc/coder').toString()).toContain('orc/coder')
+    expect(existsSync(path('coder'))).toBe(false)
+  })
+})

@@ -1,0 +1,45 @@
+/** Programs that are waited for at their start are no longer waited for when nobody wants them any more. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createCodex } from '../../src/programs/codex/program.ts'
+import { createOpencode } from '../../src/programs/opencode/program.ts'
+import type { Pane } from '../../src/programs/program.ts'
+import { createRecorder } from '../runtimes/recorder.ts'
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'orc-called-off-'))
+  writeFileSync(join(folder, 'opencode-password'), 'secret')
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const log = { warn() {} }
+/** Its process is there, and never does anything. */
+const pane: Pane = {
+  pid: process.pid,
+  log: async () => '',
+  screen: async () => ({ lines: [''], styled: [''], cursor: { x: 0, y: 0 } }),
+  paste: async () => ({ state: 'queued', evidence: 'never' }),
+  hasReadInput: async () => true,
+  enterUnsent: async () => false,
+  press: async () => {},
+}
+
+describe.each([
+  ['codex', createCodex({ log }), () => ({ socket: join(folder, 'none.sock'), launchedAt: 1, threads: [] })],
+  // Nobody listens at that port.
+  ['opencode', createOpencode({ log }), () => ({ port: 9, conversations: [] })],
+] as const)('a start of %s', (_name, program, kept) => {
+  it('is over soon after it is called off (C15)', async () => {
+    const reason = new Error('it was stopped')
+    const gone = new AbortController()
+    const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: false }
+    const following = program.follow({ ...order, kept: kept(), gone: gone.signal }, pane, createRecorder())
+    setTimeout(() => gone.abort(reason), 300)
+    const before = performance.now()
+    await expect(following).rejects.toBe(reason)
+    expect(performance.now() - before).toBeLessThan(5000)
+  })
+})

@@ -1,0 +1,178 @@
+import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react'
+import { keepHalf } from './connection.ts'
+import { useAct } from './parts/act.tsx'
+import { Arrival } from './parts/arrival.tsx'
+import { Compose } from './parts/compose.tsx'
+import { Icon, type IconName } from './parts/icon.tsx'
+import { useKeys } from './parts/keys.ts'
+import { Loading } from './parts/panel.tsx'
+import { Shortcuts } from './parts/shortcuts.tsx'
+import { HaltBanner, StopButton } from './parts/stop.tsx'
+import { counted } from './parts/words.ts'
+import { useIsLive, useRequests, useRoom, useTeam } from './room.ts'
+import { go, to, usePlace } from './route.ts'
+import { switchTheme } from './theme.ts'
+
+const part = (load: () => Promise<ComponentType>) => lazy(async () => ({ default: await load() }))
+
+/** Each is loaded when it is first looked at. */
+const VIEWS = {
+  team: { title: 'Team', icon: 'team', key: 't', part: part(async () => (await import('./views/team.tsx')).TeamView) },
+  inbox: { title: 'Inbox', icon: 'inbox', key: 'i', part: part(async () => (await import('./views/inbox.tsx')).InboxView) },
+  tasks: { title: 'Tasks', icon: 'tasks', key: 'k', part: part(async () => (await import('./views/tasks.tsx')).TasksView) },
+  conversations: {
+    title: 'Conversations',
+    icon: 'conversations',
+    key: 'c',
+    part: part(async () => (await import('./views/conversations.tsx')).ConversationsView),
+  },
+  runs: { title: 'Runs', icon: 'runs', key: 'n', part: part(async () => (await import('./views/runs.tsx')).RunsView) },
+  github: { title: 'GitHub', icon: 'github', key: 'h', part: part(async () => (await import('./views/github.tsx')).GithubView) },
+  rules: { title: 'Rules', icon: 'rules', key: 'u', part: part(async () => (await import('./views/rules.tsx')).RulesView) },
+  audit: { title: 'Audit', icon: 'audit', key: 'a', part: part(async () => (await import('./views/audit.tsx')).AuditView) },
+  metrics: { title: 'Metrics', icon: 'metrics', key: 'm', part: part(async () => (await import('./views/metrics.tsx')).MetricsView) },
+} as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
+const AgentView = part(async () => (await import('./views/agent.tsx')).AgentView)
+
+type ViewName = keyof typeof VIEWS
+
+export function App({ onLeave }: { onLeave: () => void }) {
+  const room = useRoom()
+  const { view } = usePlace()
+  const [composeTo, setComposeTo] = useState<string>()
+  const [isHelp, setHelp] = useState(false)
+  const requests = useRequests().data ?? []
+  const [act] = useAct()
+  const current = view in VIEWS || view === 'agents' ? (view as ViewName | 'agents') : 'team'
+  const Part = current === 'agents' ? AgentView : VIEWS[current].part
+  const title = current === 'agents' ? 'Agent' : VIEWS[current].title
+
+  useEffect(() => {
+    document.title = requests.length === 0 ? `${title} · Orchub` : `(${requests.length}) ${title} · Orchub`
+    const badge = navigator as Navigator & { setAppBadge?: (count: number) => Promise<void> }
+    badge.setAppBadge?.(requests.length).catch(() => {})
+  }, [requests.length, title])
+
+  useKeys({
+    ...Object.fromEntries(Object.entries(VIEWS).map(([name, { key }]) => [`g ${key}`, () => go(to(name))])),
+    c: room.mayAct() ? () => setComposeTo('') : undefined,
+    '?': () => setHelp(true),
+  })
+
+  async function leave() {
+    await act(async () => {
+      await room.client.closeSession()
+      return undefined
+    })
+    keepHalf(undefined)
+    room.close()
+    onLeave()
+  }
+
+  return (
+    <div className="shell">
+      <nav className="side" aria-label="Views">
+        <p className="brand">
+          <img src="/favicon.svg" alt="" />
+          Orchub
+        </p>
+        {(Object.keys(VIEWS) as ViewName[]).map((name) => (
+          <a
+            key={name}
+            href={to(name)}
+            aria-current={current === name || (name === 'team' && current === 'agents') ? 'page' : undefined}
+          >
+            <Icon name={VIEWS[name].icon} />
+            {VIEWS[name].title}
+            {name === 'inbox' && requests.length > 0 ? (
+              <span className="count">
+                {requests.length}
+                <span className="sr"> waiting for a person</span>
+              </span>
+            ) : null}
+          </a>
+        ))}
+        <div className="side-foot">
+          <span>
+            {room.me.name}
+            {room.me.role === room.me.name ? '' : ` · ${room.me.role}`}
+          </span>
+          <button type="button" className="button" data-kind="quiet" onClick={() => void leave()}>
+            Sign out
+          </button>
+        </div>
+      </nav>
+      <div className="top">
+        <LinkState />
+        <Vitals />
+        <span className="top-space" />
+        <button type="button" className="button" data-kind="quiet" aria-label="Dark or light" onClick={switchTheme}>
+          <Icon name="theme" />
+        </button>
+        <button
+          type="button"
+          className="button only-wide"
+          data-kind="quiet"
+          aria-label="Keyboard shortcuts"
+          onClick={() => setHelp(true)}
+        >
+          <Icon name="keyboard" />
+        </button>
+        {room.mayAct() ? (
+          <>
+            <button type="button" className="button" onClick={() => setComposeTo('')}>
+              <Icon name="compose" />
+              <span className="only-wide">Message</span>
+              <span className="sr only-narrow">Write a message</span>
+            </button>
+            <StopButton />
+          </>
+        ) : (
+          <span className="label">read only</span>
+        )}
+      </div>
+      <main className="main" id="main">
+        <HaltBanner />
+        <Suspense fallback={<Loading />}>
+          <Part />
+        </Suspense>
+      </main>
+      {current === 'inbox' ? null : <Arrival />}
+      {composeTo === undefined ? null : <Compose to={composeTo} onClose={() => setComposeTo(undefined)} />}
+      {isHelp ? <Shortcuts views={VIEWS} onClose={() => setHelp(false)} /> : null}
+    </div>
+  )
+}
+
+function LinkState() {
+  const isLive = useIsLive()
+  return (
+    <span className="link-state" data-live={isLive} role="status">
+      <span className="dot" data-tone={isLive ? 'calm' : 'bad'} aria-hidden="true" />
+      {isLive ? 'live' : 'connection lost, trying again'}
+    </span>
+  )
+}
+
+function Vitals() {
+  const { data } = useTeam()
+  if (data === undefined) return null
+  const busy = data.agents.filter(({ session }) => session === 'busy').length
+  const waiting = data.deliveries.reduce((sum, { count, state }) => (state === 'queued' ? sum + count : sum), 0)
+  const unclear = data.deliveries.reduce((sum, { count, state }) => (state === 'uncertain' ? sum + count : sum), 0)
+  return (
+    <span className="vitals">
+      <span>
+        <b>{busy}</b> of {counted(data.agents.length, 'agent')} busy
+      </span>
+      <span>
+        <b>{waiting}</b> queued
+      </span>
+      {unclear === 0 ? null : (
+        <span>
+          <b>{unclear}</b> uncertain
+        </span>
+      )}
+    </span>
+  )
+}

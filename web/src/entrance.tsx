@@ -1,0 +1,90 @@
+import { useEffect, useState } from 'react'
+import { ClientError } from '../../src/client/client.ts'
+import { App } from './app.tsx'
+import { keepHalf, keptHalf, openClient } from './connection.ts'
+import { NotesArea } from './parts/act.tsx'
+import { Loading } from './parts/panel.tsx'
+import { openRoom, type Room, RoomContext } from './room.ts'
+import { go, usePlace } from './route.ts'
+
+type Entry =
+  | { step: 'looking' }
+  | { step: 'outside'; why: string | undefined }
+  | { step: 'unreachable' }
+  | { step: 'inside'; room: Room }
+
+const client = openClient()
+
+/** Lets in whoever has a session, or a link that makes one. */
+export function Entrance() {
+  const { view, id } = usePlace()
+  const code = view === 'login' ? id : undefined
+  const [entry, setEntry] = useState<Entry>({ step: 'looking' })
+  const [attempt, setAttempt] = useState(0)
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `attempt` asks for another try.
+  useEffect(() => {
+    let isGone = false
+    let room: Room | undefined
+    const signedOut = () => {
+      keepHalf(undefined)
+      room?.close()
+      if (!isGone) setEntry({ step: 'outside', why: 'Your session has ended.' })
+    }
+    async function enter() {
+      if (code !== undefined) {
+        const { half } = await client.openSession(code)
+        keepHalf(half)
+        // The code is of no more use, and is not left in the history.
+        history.replaceState(null, '', '#/team')
+        go('#/team')
+        dispatchEvent(new HashChangeEvent('hashchange'))
+      }
+      if (keptHalf() === null) return setEntry({ step: 'outside', why: undefined })
+      const me = await client.me()
+      if (isGone) return
+      room = openRoom(client, me, signedOut)
+      setEntry({ step: 'inside', room })
+    }
+    enter().catch((error: unknown) => {
+      if (isGone) return
+      const isRefused = error instanceof ClientError && error.status !== undefined && error.status < 500
+      if (isRefused) setEntry({ step: 'outside', why: error.message })
+      else {
+        setEntry({ step: 'unreachable' })
+        setTimeout(() => isGone || setAttempt((now) => now + 1), 1500)
+      }
+    })
+    return () => {
+      isGone = true
+      room?.close()
+    }
+  }, [code, attempt])
+
+  if (entry.step === 'inside') {
+    return (
+      <RoomContext value={entry.room}>
+        <NotesArea>
+          <App onLeave={() => setEntry({ step: 'outside', why: 'You are signed out.' })} />
+        </NotesArea>
+      </RoomContext>
+    )
+  }
+  return (
+    <main className="gate">
+      <img src="/favicon.svg" alt="" />
+      <h1>Orchub</h1>
+      {entry.step === 'looking' ? <Loading /> : null}
+      {entry.step === 'unreachable' ? <p role="alert">The service does not answer. Trying again …</p> : null}
+      {entry.step === 'outside' ? (
+        <>
+          {entry.why === undefined ? null : <p role="alert">{entry.why}</p>}
+          <p>
+            On the machine where the service runs, <code>orc open</code> opens this page signed in.{' '}
+            <code>orc open --print</code> prints the link.
+          </p>
+        </>
+      ) : null}
+    </main>
+  )
+}

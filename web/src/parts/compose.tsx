@@ -1,0 +1,77 @@
+import { useState } from 'react'
+import { useRoom, useTeam } from '../room.ts'
+import { demandOk, useAct } from './act.tsx'
+import { Modal } from './modal.tsx'
+
+const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
+
+export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
+  const room = useRoom()
+  const agents = useTeam().data?.agents ?? []
+  const [draft, setDraft] = useState({ to, title: '', content: '', priority: 'normal' })
+  const [act, isBusy] = useAct()
+  const set = (name: keyof typeof draft) => (event: { target: { value: string } }) =>
+    setDraft((now) => ({ ...now, [name]: event.target.value }))
+
+  async function send() {
+    const isSent = await act(async () => {
+      const { title, ...rest } = draft
+      const receipt = await room.client.command({
+        type: 'send_message',
+        ...rest,
+        ...(title.trim() === '' ? {} : { title }),
+      })
+      demandOk(receipt)
+      return receipt.status === 'delivered' ? `${receipt.message_id} is queued for ${draft.to}.` : 'Sent.'
+    })
+    if (isSent) onClose()
+  }
+
+  return (
+    <Modal title="Write a message" onClose={onClose}>
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        <div className="form-pair">
+          <label className="field">
+            <span>To</span>
+            <select value={draft.to} onChange={set('to')} required>
+              <option value="">Choose …</option>
+              <option value="*">everyone</option>
+              {agents.map(({ name }) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+          <label className="field">
+            <span>Priority</span>
+            <select value={draft.priority} onChange={set('priority')}>
+              {PRIORITIES.map((one) => (
+                <option key={one} value={one}>
+                  {one === 'urgent' ? 'urgent: interrupts' : one}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+        <label className="field">
+          <span>Title (optional)</span>
+          <input value={draft.title} onChange={set('title')} maxLength={2000} />
+        </label>
+        <label className="field">
+          <span>Message</span>
+          <textarea value={draft.content} onChange={set('content')} rows={6} required />
+        </label>
+        <div className="dialog-foot">
+          <button type="submit" className="button" data-kind="main" disabled={isBusy}>
+            Send
+          </button>
+        </div>
+      </form>
+    </Modal>
+  )
+}

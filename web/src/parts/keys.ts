@@ -1,0 +1,32 @@
+import { useEffect, useRef } from 'react'
+
+type Keys = Readonly<Record<string, (() => void) | undefined>>
+
+/** One letter, or two after each other (`g t`); never while somebody writes. */
+export function useKeys(keys: Keys) {
+  const latest = useRef(keys)
+  latest.current = keys
+  useEffect(() => {
+    let before = ''
+    let beforeAt = 0
+    const listen = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return
+      const both = event.timeStamp - beforeAt < 1000 ? `${before} ${event.key}` : ''
+      const action = latest.current[both] ?? (before === 'g' && both !== '' ? undefined : latest.current[event.key])
+      before = event.key
+      beforeAt = event.timeStamp
+      if (action === undefined) return
+      event.preventDefault()
+      action()
+    }
+    addEventListener('keydown', listen)
+    return () => removeEventListener('keydown', listen)
+  }, [])
+}
+
+function isWriting(target: EventTarget | null): boolean {
+  return (
+    target instanceof HTMLElement &&
+    (target.isContentEditable || target.closest('input, textarea, select, [data-takes-keys]') !== null)
+  )
+}

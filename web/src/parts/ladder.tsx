@@ -1,0 +1,30 @@
+import { useAsk } from '../room.ts'
+import { Shown } from './panel.tsx'
+import { Chip } from './state.tsx'
+import { clock } from './words.ts'
+
+/** Every step of a delivery with what proves it (C27). */
+export function Ladder({ id }: { id: string }) {
+  const answer = useAsk(`message:${id}`, (client) => client.message(id), ['delivery', 'message'])
+  return (
+    <Shown answer={answer}>
+      {({ steps, attempts }) => (
+        <div>
+          <p className="section">
+            Delivery{attempts > 1 ? `, ${attempts} attempts` : ''}
+          </p>
+          <ol className="ladder">
+            {steps.map(({ at, state, evidence }, index) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: steps are only ever added at the end.
+              <li key={index}>
+                <span className="label">{clock(at)}</span>
+                <Chip word={state} />
+                <span>{evidence}</span>
+              </li>
+            ))}
+          </ol>
+        </div>
+      )}
+    </Shown>
+  )
+}

@@ -1,0 +1,231 @@
+import { type SyntheticEvent, useState } from 'react'
+import type { AnswerOf } from '../../../src/service/contract.ts'
+import { type Request, useRoom } from '../room.ts'
+import { to } from '../route.ts'
+import { useAct } from './act.tsx'
+import { ActionShown, textOf } from './action.tsx'
+import { Icon } from './icon.tsx'
+import { useKeys } from './keys.ts'
+import { useNow } from './now.ts'
+import { Chip } from './state.tsx'
+import { since, span } from './words.ts'
+
+type Decision = Request['decisions'][number]
+
+interface CardOptions {
+  request: Request
+  /** Its keys work: it is the one that is chosen, or it is alone. */
+  isChosen?: boolean
+  isModal?: boolean
+  onDone?: () => void
+}
+
+/** One question to people: who asks, why, what exactly, and everything that may be said to it. */
+export function RequestCard({ request, isChosen = false, isModal = false, onDone }: CardOptions) {
+  const room = useRoom()
+  const now = useNow()
+  const [act, isBusy] = useAct()
+  const [comment, setComment] = useState('')
+  const [choice, setChoice] = useState<string>()
+  const [changed, setChanged] = useState<Record<string, string>>()
+  const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy
+  const choices = request.choices ?? []
+
+  async function decide(decision: Decision, more: Partial<Parameters<typeof room.client.decide>[1]> = {}) {
+    const said = comment.trim()
+    const isDone = await act(async () => {
+      const answer = await room.client.decide(request.id, {
+        decision,
+        ...(said === '' ? {} : { comment: said }),
+        ...(request.action === undefined ? {} : { hash: request.action.hash }),
+        ...more,
+      })
+      room.touch('human')
+      return outcome(answer, request)
+    })
+    if (isDone) {
+      setChanged(undefined)
+      setComment('')
+      onDone?.()
+    }
+  }
+
+  const approve = () => {
+    if (!may('approve')) return
+    if (changed === undefined) void decide('approve')
+    else void decide('modify', { fields: changesOf(request, changed) })
+  }
+  const answer = (text = choice ?? comment.trim()) => {
+    if (!may('answer') || (text === '' && request.default === undefined)) return
+    void decide('answer', { comment: text })
+  }
+  const modify = () => setChanged(editable(request))
+
+  useKeys(
+    isChosen || isModal
+      ? {
+          a: may('approve') ? approve : undefined,
+          x: may('reject') ? () => void decide('reject') : undefined,
+          m: may('modify') && request.action !== undefined ? modify : undefined,
+          ...Object.fromEntries(
+            choices.slice(0, 9).map((one, index) => [String(index + 1), may('answer') ? () => answer(one) : undefined]),
+          ),
+        }
+      : {},
+  )
+
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault()
+    if (may('answer')) answer()
+    else approve()
+  }
+
+  return (
+    <article className="request" data-chosen={isChosen} aria-label={`${request.id}, asked by ${request.asker}`}>
+      <header className="request-head">
+        <a href={to('agents', request.asker)} className="request-who">
+          {request.asker}
+        </a>
+        <Chip word={request.kind} tone="asks" />
+        <span className="label">
+          {request.id} · {since(request.created_at, now)} ago · {untilText(request.expires_at, now)}
+        </span>
+        {request.task_id === undefined ? null : <a href={to('tasks', request.task_id)}>{request.task_id}</a>}
+      </header>
+      <p className="request-question">{request.question}</p>
+      {request.reason === '' ? null : <p className="label">Why you: {request.reason}</p>}
+      {request.action === undefined ? null : <ActionShown action={request.action} modified={request.modified} />}
+      {request.quorum > 1 || request.approvals.length > 0 ? (
+        <p className="label">
+          {request.approvals.length} of {request.quorum} approvals
+          {request.approvals.length === 0 ? '' : `: ${request.approvals.map(({ by }) => by).join(', ')}`}
+          {request.approvers === undefined ? '' : ` (who may: ${request.approvers.join(', ')})`}
+        </p>
+      ) : null}
+      <form onSubmit={submit} className="request-form">
+        {choices.length === 0 ? null : (
+          <fieldset className="choices" disabled={!request.decisions.includes('answer')}>
+            <legend className="sr">Answers</legend>
+            {choices.map((one, index) => (
+              <label key={one} data-chosen={choice === one}>
+                <input type="radio" name={request.id} checked={choice === one} onChange={() => setChoice(one)} />
+                <span>{one}</span>
+                {index < 9 ? <kbd aria-hidden="true">{index + 1}</kbd> : null}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        {changed === undefined ? null : <Edit fields={changed} onChange={setChanged} />}
+        {request.decisions.length === 0 ? (
+          <p className="label">You may look at this, but not decide it.</p>
+        ) : (
+          <>
+            <label className="field">
+              <span>
+                {request.decisions.includes('answer')
+                  ? choices.length > 0 && request.allow_other !== true
+                    ? 'A remark'
+                    : 'Your answer'
+                  : `A remark for ${request.asker} (optional)`}
+              </span>
+              <textarea
+                rows={2}
+                value={comment}
+                onChange={(event) => setComment(event.target.value)}
+                placeholder={request.default === undefined ? '' : `empty: ${request.default}`}
+                onKeyDown={(event) => {
+                  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
+                }}
+              />
+            </label>
+            <div className="verdicts">
+              {request.decisions.includes('answer') ? (
+                <button type="submit" className="button" data-kind="main" disabled={isBusy}>
+                  Answer
+                </button>
+              ) : null}
+              {request.decisions.includes('approve') ? (
+                <button type="button" className="button" data-kind="main" disabled={isBusy} onClick={approve}>
+                  <Icon name="check" />
+                  {changed === undefined ? 'Approve' : 'Approve as changed'} <kbd aria-hidden="true">a</kbd>
+                </button>
+              ) : null}
+              {request.decisions.includes('reject') ? (
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="danger"
+                  disabled={isBusy}
+                  onClick={() => void decide('reject')}
+                >
+                  <Icon name="close" />
+                  Reject <kbd aria-hidden="true">x</kbd>
+                </button>
+              ) : null}
+              {request.decisions.includes('modify') && request.action !== undefined ? (
+                <button
+                  type="button"
+                  className="button"
+                  disabled={isBusy}
+                  onClick={() => (changed === undefined ? modify() : setChanged(undefined))}
+                >
+                  {changed === undefined ? 'Change' : 'Do not change'} <kbd aria-hidden="true">m</kbd>
+                </button>
+              ) : null}
+            </div>
+          </>
+        )}
+      </form>
+    </article>
+  )
+}
+
+function Edit({
+  fields,
+  onChange,
+}: {
+  fields: Record<string, string>
+  onChange: (fields: Record<string, string>) => void
+}) {
+  return (
+    <div className="edit">
+      {Object.entries(fields).map(([name, value]) => (
+        <label key={name} className="field">
+          <span>{name}</span>
+          <textarea
+            className="mono"
+            rows={Math.min(12, value.split('\n').length + 1)}
+            value={value}
+            onChange={(event) => onChange({ ...fields, [name]: event.target.value })}
+          />
+        </label>
+      ))}
+    </div>
+  )
+}
+
+function editable({ action }: Request): Record<string, string> {
+  return Object.fromEntries(Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]))
+}
+
+/** Only what is otherwise; what was no text is read as JSON again. */
+function changesOf({ action }: Request, edited: Record<string, string>): Record<string, unknown> {
+  const changes: Record<string, unknown> = {}
+  for (const [name, text] of Object.entries(edited)) {
+    const before = action?.fields[name]
+    if (text === textOf(before)) continue
+    changes[name] = typeof before === 'string' ? text : JSON.parse(text)
+  }
+  return changes
+}
+
+function outcome({ request, receipt }: AnswerOf<'decide'>, before: Request): string {
+  if (request.state === 'open') return `${before.id}: noted; ${request.quorum - request.approvals.length} more must approve.`
+  const failed = receipt !== undefined && receipt.status === 'error' ? ` But: ${receipt.message}` : ''
+  return `${before.id} is ${request.state}; ${before.asker} is told.${failed}`
+}
+
+function untilText(at: string, now: number): string {
+  const left = Date.parse(at) - now
+  return left <= 0 ? 'expired' : `expires in ${span(left)}`
+}

@@ -1,0 +1,63 @@
+/** The state of an agent: a shape and a word, never a colour alone. */
+const TONES: Record<string, string> = {
+  idle: 'calm',
+  busy: 'busy',
+  working: 'busy',
+  initializing: 'busy',
+  waiting_input: 'asks',
+  blocked: 'asks',
+  paused: 'held',
+  error: 'bad',
+  exited: 'off',
+  unknown: 'off',
+  completed: 'done',
+}
+
+const WORDS: Record<string, string> = {
+  waiting_input: 'asks a person',
+  initializing: 'starting',
+  unknown: 'not running',
+}
+
+export function toneOf(state: string): string {
+  return TONES[state] ?? 'off'
+}
+
+export function StateMark({ state }: { state: string }) {
+  return (
+    <span className="state" data-tone={toneOf(state)}>
+      <span className="dot" aria-hidden="true" />
+      {WORDS[state] ?? state}
+    </span>
+  )
+}
+
+const LADDER_TONES: Record<string, string> = {
+  queued: 'held',
+  written: 'busy',
+  submitted: 'busy',
+  read: 'done',
+  uncertain: 'asks',
+  failed: 'bad',
+}
+
+const TASK_TONES: Record<string, string> = {
+  pending: 'held',
+  completed: 'done',
+  failed: 'bad',
+  cancelled: 'off',
+  skipped: 'off',
+  blocked: 'asks',
+  awaiting_human: 'asks',
+  needs_help: 'asks',
+  needs_clarification: 'asks',
+  validating: 'busy',
+}
+
+export function Chip({ word, tone }: { word: string; tone?: string }) {
+  return (
+    <span className="chip" data-tone={tone ?? LADDER_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
+      {word.replaceAll('_', ' ')}
+    </span>
+  )
+}

@@ -1,0 +1,100 @@
+import { useState } from 'react'
+import { useRoom, useTeam } from '../room.ts'
+import { useAct } from './act.tsx'
+import { Icon } from './icon.tsx'
+import { Modal } from './modal.tsx'
+import { useNow } from './now.ts'
+import { since } from './words.ts'
+
+/** Always in reach. It asks once, for a reason that everyone is told; Enter is enough. */
+export function StopButton() {
+  const room = useRoom()
+  const [isOpen, setOpen] = useState(false)
+  const [reason, setReason] = useState('')
+  const [act, isBusy] = useAct()
+  const isHalted = useTeam().data?.halt !== undefined
+  if (isHalted) return <GoButton />
+
+  async function stop() {
+    const isDone = await act(async () => {
+      const { interrupts } = await room.client.halt(reason.trim() === '' ? {} : { reason: reason.trim() })
+      room.touch('halt')
+      const still = interrupts.filter(({ stopped }) => !stopped).map(({ agent }) => agent)
+      if (still.length > 0) throw new Error(`Everything is stopped, but these did not stop their turn: ${still.join(', ')}`)
+      return 'Everything is stopped.'
+    })
+    if (isDone) setOpen(false)
+  }
+
+  return (
+    <>
+      <button type="button" className="button" data-kind="danger" onClick={() => setOpen(true)}>
+        <Icon name="stop" />
+        Stop all
+      </button>
+      {isOpen ? (
+        <Modal title="Stop everything?" onClose={() => setOpen(false)}>
+          <p>Busy agents are interrupted. Nothing is delivered, started or timed until you let it go on.</p>
+          <form
+            onSubmit={(event) => {
+              event.preventDefault()
+              void stop()
+            }}
+          >
+            <label className="field">
+              <span>Why (optional; everyone can read it)</span>
+              {/* biome-ignore lint/a11y/noAutofocus: whoever presses Stop wants to press Enter next. */}
+              <input value={reason} onChange={(event) => setReason(event.target.value)} maxLength={500} autoFocus />
+            </label>
+            <div className="dialog-foot" style={{ marginTop: 12 }}>
+              <button type="button" className="button" onClick={() => setOpen(false)}>
+                Not now
+              </button>
+              <button type="submit" className="button" data-kind="danger" disabled={isBusy}>
+                <Icon name="stop" />
+                Stop all
+              </button>
+            </div>
+          </form>
+        </Modal>
+      ) : null}
+    </>
+  )
+}
+
+function GoButton() {
+  const room = useRoom()
+  const [act, isBusy] = useAct()
+  return (
+    <button
+      type="button"
+      className="button"
+      data-kind="main"
+      disabled={isBusy}
+      onClick={() =>
+        void act(async () => {
+          await room.client.go()
+          room.touch('halt')
+          return 'Everything goes on.'
+        })
+      }
+    >
+      <Icon name="go" />
+      Go on
+    </button>
+  )
+}
+
+export function HaltBanner() {
+  const halt = useTeam().data?.halt
+  const now = useNow()
+  if (halt === undefined) return null
+  return (
+    <div className="halted" role="alert">
+      <strong>Everything is stopped</strong>
+      <span>
+        by {halt.by}, {since(halt.at, now)} ago{halt.reason === undefined ? '' : `: ${halt.reason}`}
+      </span>
+    </div>
+  )
+}

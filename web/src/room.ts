@@ -1,0 +1,269 @@
+import { createContext, use, useEffect, useSyncExternalStore } from 'react'
+import { type Client, ClientError } from '../../src/client/client.ts'
+import type { AnswerOf, AuditEntryAnswer } from '../../src/service/contract.ts'
+
+export type Me = AnswerOf<'me'>
+export type Agent = AnswerOf<'agents'>['agents'][number]
+export type State = AnswerOf<'state'>
+export type Request = AnswerOf<'humanRequests'>['requests'][number]
+export type Task = AnswerOf<'tasks'>['tasks'][number]
+export type Mail = AnswerOf<'messages'>['messages'][number]
+export type Entry = AuditEntryAnswer
+
+export interface Answer<T> {
+  readonly data: T | undefined
+  readonly error: ClientError | undefined
+}
+
+interface Query {
+  answer: Answer<unknown>
+  topics: ReadonlySet<string> | 'all'
+  everyMs: number
+  readers: Set<() => void>
+  load(): Promise<unknown>
+  isRunning: boolean
+  isStale: boolean
+  endedAt: number
+  timer: ReturnType<typeof setTimeout> | undefined
+  /** One for all who ask the same, or React would subscribe anew at every render. */
+  handle: Handle<unknown> | undefined
+}
+
+export interface Room {
+  readonly client: Client
+  readonly me: Me
+  mayAct(): boolean
+  isLive(): boolean
+  /** The newest events, oldest first. */
+  recent(): readonly Entry[]
+  subscribe(reader: () => void): () => void
+  onEvents(reader: (entries: readonly Entry[]) => void): () => void
+  ask<T>(key: string, load: () => Promise<T>, topics: readonly string[] | 'all', everyMs: number): Handle<T>
+  /** Reads again what these events make out of date, without waiting for them. */
+  touch(...topics: string[]): void
+  close(): void
+}
+
+export interface Handle<T> {
+  get(): Answer<T>
+  subscribe(reader: () => void): () => void
+}
+
+const KEPT_EVENTS = 400
+const REMEMBERED = 120
+const HIDDEN_MS = 250
+const NOTHING: Answer<unknown> = { data: undefined, error: undefined }
+
+/**
+ * All that the page knows. The stream is opened first; what is read after it is read again when an event says that
+ * it is out of date, so that nothing is missed and nothing is guessed.
+ */
+export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room {
+  const abort = new AbortController()
+  const queries = new Map<string, Query>()
+  const readers = new Set<() => void>()
+  const listeners = new Set<(entries: readonly Entry[]) => void>()
+  let recent: readonly Entry[] = []
+  let live = false
+  let waiting: Entry[] = []
+  let isScheduled = false
+
+  /** Once per frame; a page that nobody sees has no frames, and still has to tell of questions. */
+  function schedule() {
+    if (isScheduled) return
+    isScheduled = true
+    if (document.hidden) setTimeout(flush, HIDDEN_MS)
+    else requestAnimationFrame(flush)
+  }
+
+  function flush() {
+    isScheduled = false
+    const entries = waiting
+    waiting = []
+    if (entries.length > 0) {
+      recent = [...recent, ...entries].slice(-KEPT_EVENTS)
+      invalidate(new Set(entries.map(({ type }) => type.split('.', 1)[0]!)))
+      for (const listener of listeners) listener(entries)
+    }
+    for (const reader of [...readers]) reader()
+  }
+
+  function invalidate(topics: ReadonlySet<string>) {
+    for (const query of queries.values()) {
+      const isHit = query.topics === 'all' || [...query.topics].some((topic) => topics.has(topic))
+      if (isHit) refresh(query)
+    }
+  }
+
+  function refresh(query: Query) {
+    query.isStale = true
+    if (query.readers.size === 0 || query.isRunning || query.timer !== undefined) return
+    const wait = Math.max(0, query.endedAt + query.everyMs - performance.now())
+    query.timer = setTimeout(() => void run(query), wait)
+  }
+
+  async function run(query: Query) {
+    query.timer = undefined
+    query.isStale = false
+    query.isRunning = true
+    const startedAt = performance.now()
+    try {
+      query.answer = { data: await query.load(), error: undefined }
+    } catch (error) {
+      const fault = error instanceof ClientError ? error : undefined
+      if (fault?.code === 'UNAUTHENTICATED') onSignedOut()
+      if (fault === undefined) console.error(error)
+      query.answer = {
+        data: query.answer.data,
+        error: fault ?? new ClientError('INTERNAL', 'The page could not make sense of the answer', {}),
+      }
+    }
+    query.isRunning = false
+    query.endedAt = performance.now()
+    // What takes long is asked for less often.
+    query.everyMs = Math.max(query.everyMs, (query.endedAt - startedAt) * 5)
+    for (const reader of [...query.readers]) reader()
+    if (query.isStale) refresh(query)
+  }
+
+  async function follow() {
+    while (!abort.signal.aborted) {
+      try {
+        const onLink = (isUp: boolean) => {
+          const wasDown = isUp && !live
+          live = isUp
+          // What happened meanwhile comes with the stream; but it may have been a reading that failed.
+          if (wasDown) for (const query of queries.values()) refresh(query)
+          schedule()
+        }
+        for await (const entry of client.events({ signal: abort.signal, onLink })) {
+          waiting.push(entry)
+          schedule()
+        }
+      } catch (error) {
+        if (abort.signal.aborted) return
+        if (error instanceof ClientError && error.code === 'UNAUTHENTICATED') {
+          onSignedOut()
+          return
+        }
+        // Another store, or not there yet: from the beginning.
+        await new Promise((resolve) => setTimeout(resolve, 1000))
+      }
+    }
+  }
+  void follow()
+  void remember()
+
+  /** What happened just before, so that the page is not empty until something does. */
+  async function remember() {
+    try {
+      const before: Entry[] = []
+      for await (const entry of client.audit({ limit: REMEMBERED })) before.push(entry)
+      const first = recent[0]?.seq ?? Number.POSITIVE_INFINITY
+      recent = [...before.filter(({ seq }) => seq < first), ...recent]
+      schedule()
+    } catch {
+      // The stream tells what comes; that is enough.
+    }
+  }
+
+  return {
+    client,
+    me,
+    mayAct: () => me.role === 'operator',
+    isLive: () => live,
+    recent: () => recent,
+    subscribe(reader) {
+      readers.add(reader)
+      return () => readers.delete(reader)
+    },
+    onEvents(reader) {
+      listeners.add(reader)
+      return () => listeners.delete(reader)
+    },
+    ask<T>(key: string, load: () => Promise<T>, topics: readonly string[] | 'all', everyMs: number) {
+      let query = queries.get(key)
+      if (query === undefined) {
+        query = {
+          answer: NOTHING,
+          topics: topics === 'all' ? 'all' : new Set(topics),
+          everyMs,
+          readers: new Set(),
+          load,
+          isRunning: false,
+          isStale: true,
+          endedAt: Number.NEGATIVE_INFINITY,
+          timer: undefined,
+          handle: undefined,
+        }
+        queries.set(key, query)
+      }
+      const mine = query
+      mine.handle ??= {
+        get: () => mine.answer,
+        subscribe(reader: () => void) {
+          mine.readers.add(reader)
+          if (mine.isStale) refresh(mine)
+          return () => {
+            mine.readers.delete(reader)
+            // What nobody looks at is read anew when somebody does.
+            if (mine.readers.size === 0) mine.isStale = true
+          }
+        },
+      }
+      return mine.handle as Handle<T>
+    },
+    touch: (...topics) => invalidate(new Set(topics)),
+    close: () => abort.abort(),
+  }
+}
+
+export const RoomContext = createContext<Room | undefined>(undefined)
+
+export function useRoom(): Room {
+  const room = use(RoomContext)
+  if (room === undefined) throw new Error('This part is shown outside of the room')
+  return room
+}
+
+/** What the store says, and says again when one of these topics (`message`, `task`, …) has an event. */
+export function useAsk<T>(
+  key: string,
+  load: (client: Client) => Promise<T>,
+  topics: readonly string[] | 'all',
+  everyMs = 500,
+): Answer<T> {
+  const room = useRoom()
+  const handle = room.ask(key, () => load(room.client), topics, everyMs)
+  return useSyncExternalStore(handle.subscribe, handle.get)
+}
+
+const TEAM_TOPICS = ['session', 'agent', 'message', 'delivery', 'human', 'halt', 'config', 'service', 'spend', 'context', 'team']
+
+export function useTeam(): Answer<State> {
+  return useAsk('state', (client) => client.state(), TEAM_TOPICS)
+}
+
+export function useRequests(): Answer<Request[]> {
+  return useAsk(
+    'requests',
+    async (client) => (await client.humanRequests({ state: 'open', limit: 1000 })).requests,
+    ['human', 'token', 'config'],
+    150,
+  )
+}
+
+export function useIsLive(): boolean {
+  const room = useRoom()
+  return useSyncExternalStore(room.subscribe, room.isLive)
+}
+
+export function useRecent(): readonly Entry[] {
+  const room = useRoom()
+  return useSyncExternalStore(room.subscribe, room.recent)
+}
+
+export function useEvents(reader: (entries: readonly Entry[]) => void) {
+  const room = useRoom()
+  useEffect(() => room.onEvents(reader), [room, reader])
+}

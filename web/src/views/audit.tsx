@@ -1,0 +1,160 @@
+import { useState } from 'react'
+import type { AnswerOf } from '../../../src/service/contract.ts'
+import { useAct } from '../parts/act.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Empty, Head, Shown } from '../parts/panel.tsx'
+import { Rows } from '../parts/rows.tsx'
+import { clock, counted } from '../parts/words.ts'
+import { type Entry, useAsk, useRoom, useTeam } from '../room.ts'
+import { refine, to, usePlace } from '../route.ts'
+
+const LIMIT = 2000
+const FILTERS = ['text', 'agent', 'type', 'since'] as const
+type Filter = Record<(typeof FILTERS)[number], string>
+
+export function AuditView() {
+  const room = useRoom()
+  const { id, query } = usePlace()
+  const agents = useTeam().data?.agents ?? []
+  const filter = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ''])) as Filter
+  const answer = useAsk(
+    `audit:${JSON.stringify(filter)}`,
+    async (client) => {
+      const entries: Entry[] = []
+      const said = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
+      for await (const entry of client.audit({ ...said, limit: LIMIT })) entries.push(entry)
+      return entries.toReversed()
+    },
+    'all',
+    1500,
+  )
+  const set = (name: keyof Filter) => (event: { target: { value: string } }) =>
+    refine(to('audit', undefined, { ...filter, [name]: event.target.value }))
+  const chosen = answer.data?.find(({ seq }) => String(seq) === id)
+  return (
+    <>
+      <Head title="Audit" note={answer.data === undefined ? undefined : noteOf(answer.data.length)}>
+        {room.mayAct() || room.me.kind !== 'agent' ? <Verify /> : null}
+      </Head>
+      <div className="filters">
+        <input aria-label="Search the text" placeholder="Search the text" defaultValue={filter.text} onChange={debounced(set('text'))} />
+        <select aria-label="Agent" value={filter.agent} onChange={set('agent')}>
+          <option value="">every agent</option>
+          {agents.map(({ name }) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+        <input aria-label="Type" placeholder="Type, such as message" defaultValue={filter.type} onChange={debounced(set('type'))} />
+        <select aria-label="Since" value={filter.since} onChange={set('since')}>
+          <option value="">from the beginning</option>
+          {['10m', '1h', '6h', '1d', '7d'].map((one) => (
+            <option key={one} value={one}>
+              last {one}
+            </option>
+          ))}
+        </select>
+      </div>
+      <div className="split" data-open={chosen !== undefined}>
+        <div>
+          <Shown answer={answer}>
+            {(entries) =>
+              entries.length === 0 ? (
+                <Empty title="Nothing fits" />
+              ) : (
+                <Rows items={entries} size={30} label="Audit entries, newest first" keyOf={({ seq }) => seq}>
+                  {(entry) => (
+                    <a className="line entry" href={to('audit', String(entry.seq), filter)} aria-current={entry === chosen ? 'true' : undefined}>
+                      <span className="label mono">{entry.seq}</span>
+                      <span className="label">{clock(entry.at)}</span>
+                      <code data-topic={entry.type.split('.', 1)[0]}>{entry.type}</code>
+                      <span className="line-main">
+                        <b>{entry.actor}</b>
+                        {entry.subject === undefined ? '' : ` → ${entry.subject}`} {entry.text}
+                      </span>
+                    </a>
+                  )}
+                </Rows>
+              )
+            }
+          </Shown>
+        </div>
+        {chosen === undefined ? null : <EntryAside entry={chosen} onClose={to('audit', undefined, filter)} />}
+      </div>
+    </>
+  )
+}
+
+function noteOf(count: number): string {
+  return count === LIMIT ? `the newest ${LIMIT.toLocaleString('en')}` : counted(count, 'entry', 'entries')
+}
+
+let timer: ReturnType<typeof setTimeout> | undefined
+function debounced(set: (event: { target: { value: string } }) => void) {
+  return ({ target: { value } }: { target: { value: string } }) => {
+    clearTimeout(timer)
+    timer = setTimeout(() => set({ target: { value } }), 250)
+  }
+}
+
+function EntryAside({ entry, onClose }: { entry: Entry; onClose: string }) {
+  return (
+    <aside className="aside" aria-label={`Entry ${entry.seq}`}>
+      <div className="aside-head">
+        <h2>
+          {entry.seq} · {entry.type}
+        </h2>
+        <a className="button" data-kind="quiet" href={onClose} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </div>
+      <p>{entry.text}</p>
+      <dl className="pairs">
+        <dt>At</dt>
+        <dd>{entry.at}</dd>
+        <dt>Who</dt>
+        <dd>
+          {entry.actor}
+          {entry.subject === undefined ? '' : ` → ${entry.subject}`}
+        </dd>
+        <dt>Class</dt>
+        <dd>{entry.class}</dd>
+        <dt>Hash</dt>
+        <dd>
+          <code>{entry.hash}</code>
+        </dd>
+      </dl>
+      <pre className="block">{JSON.stringify(entry.data, null, 2)}</pre>
+    </aside>
+  )
+}
+
+function Verify() {
+  const room = useRoom()
+  const [act, isBusy] = useAct()
+  const [result, setResult] = useState<AnswerOf<'auditVerify'>>()
+  return (
+    <>
+      {result === undefined ? null : (
+        <span className="verified" data-tone={result.ok ? 'done' : 'bad'} role="status">
+          {result.ok
+            ? `The chain is whole: ${counted(result.count, 'entry', 'entries')}`
+            : `Entry ${result.seq ?? '?'}: ${result.problem ?? result.message}`}
+        </span>
+      )}
+      <button
+        type="button"
+        className="button"
+        disabled={isBusy}
+        onClick={() =>
+          void act(async () => {
+            setResult(await room.client.verifyAudit())
+            return undefined
+          })
+        }
+      >
+        <Icon name="check" />
+        {isBusy ? 'Verifying …' : 'Verify the chain'}
+      </button>
+    </>
+  )
+}

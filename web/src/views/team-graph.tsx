@@ -1,0 +1,154 @@
+import '@xyflow/react/dist/style.css'
+import {
+  Background,
+  BackgroundVariant,
+  Controls,
+  type Edge,
+  Handle,
+  type Node,
+  type NodeProps,
+  Position,
+  ReactFlow,
+} from '@xyflow/react'
+import { useCallback, useEffect, useMemo, useState } from 'react'
+import { Context } from '../parts/context.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { StateMark, toneOf } from '../parts/state.tsx'
+import { money } from '../parts/words.ts'
+import { type Entry, useEvents } from '../room.ts'
+import { go, to } from '../route.ts'
+import { layOut } from './tree-layout.ts'
+import type { Member } from './team.tsx'
+
+const SIZE = { width: 208, height: 104, gapX: 28, gapY: 72 }
+/** How long a message is seen to travel. */
+const TALK_MS = 4000
+
+type MemberNode = Node<{ member: Member }, 'member'>
+const NODE_TYPES = { member: MemberCard }
+
+export function TeamGraph({ members }: { members: readonly Member[] }) {
+  const places = useMemo(() => layOut(members, SIZE), [members])
+  const talks = useTalks()
+  const nodes = members.map(
+    (member): MemberNode => ({
+      id: member.name,
+      type: 'member',
+      position: places.get(member.name)!,
+      data: { member },
+      width: SIZE.width,
+      draggable: false,
+      connectable: false,
+      ariaLabel: `${member.name}, ${member.session}`,
+    }),
+  )
+  const names = new Set(members.map(({ name }) => name))
+  const edges: Edge[] = [
+    ...members
+      .filter(({ parent }) => parent !== undefined && names.has(parent))
+      .map(({ name, parent }): Edge => ({ id: `${parent}>${name}`, source: parent!, target: name, type: 'smoothstep', focusable: false })),
+    ...[...talks]
+      .filter(([key]) => key.split('>').every((name) => names.has(name)))
+      .map(([key, count]): Edge => {
+        const [source, target] = key.split('>') as [string, string]
+        return {
+          id: `talk:${key}`,
+          source,
+          target,
+          animated: true,
+          className: 'talk',
+          zIndex: 2,
+          focusable: false,
+          ...(count > 1 ? { label: `${count} messages` } : {}),
+        }
+      }),
+  ]
+  return (
+    <ReactFlow
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={NODE_TYPES}
+      fitView
+      fitViewOptions={{ maxZoom: 1.1, padding: 0.15 }}
+      minZoom={0.1}
+      maxZoom={1.6}
+      onlyRenderVisibleElements
+      nodesDraggable={false}
+      nodesConnectable={false}
+      onNodeClick={(_, { id }) => go(to('agents', id))}
+      proOptions={{ hideAttribution: true }}
+      aria-label="The team as a graph"
+    >
+      <Background variant={BackgroundVariant.Dots} gap={22} size={1} color="var(--line)" />
+      <Controls showInteractive={false} />
+    </ReactFlow>
+  )
+}
+
+function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
+  const state = member.asks ? 'waiting_input' : member.session
+  return (
+    <a className="card" href={to('agents', member.name)} data-tone={toneOf(state)} data-asks={member.asks} tabIndex={-1}>
+      <Handle type="target" position={Position.Top} />
+      <span className="card-head">
+        <b>{member.name}</b>
+        <StateMark state={state} />
+      </span>
+      <span className="card-task">{member.current_task ?? member.role ?? ' '}</span>
+      <span className="card-foot">
+        {member.waiting > 0 ? (
+          <span>
+            <Icon name="mail" />
+            {member.waiting}
+            <span className="sr"> messages wait</span>
+          </span>
+        ) : null}
+        {member.unclear > 0 ? <span className="unclear">{member.unclear} uncertain</span> : null}
+        <Context context={member.context} />
+        {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
+        <span className="card-program">{member.program ?? member.runtime}</span>
+      </span>
+      <Handle type="source" position={Position.Bottom} />
+    </a>
+  )
+}
+
+/** Who writes to whom just now, and how many messages. */
+function useTalks(): ReadonlyMap<string, number> {
+  const [talks, setTalks] = useState<ReadonlyMap<string, number>>(new Map())
+  const [ends] = useState(() => new Set<ReturnType<typeof setTimeout>>())
+  useEffect(
+    () => () => {
+      for (const end of ends) clearTimeout(end)
+    },
+    [ends],
+  )
+  useEvents(
+    useCallback(
+      (entries: readonly Entry[]) => {
+        const heard = entries
+          .filter(({ type, subject }) => type === 'message.accepted' && subject !== undefined)
+          .map(({ actor, subject }) => `${actor}>${subject}`)
+        if (heard.length === 0) return
+        setTalks((now) => change(now, heard, 1))
+        const end = setTimeout(() => {
+          ends.delete(end)
+          setTalks((now) => change(now, heard, -1))
+        }, TALK_MS)
+        ends.add(end)
+      },
+      [ends],
+    ),
+  )
+  return talks
+}
+
+function change(talks: ReadonlyMap<string, number>, keys: readonly string[], by: number) {
+  const next = new Map(talks)
+  for (const key of keys) {
+    const count = (next.get(key) ?? 0) + by
+    if (count > 0) next.set(key, count)
+    else next.delete(key)
+  }
+  return next
+}

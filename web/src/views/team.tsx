@@ -1,0 +1,149 @@
+import { lazy, Suspense, useMemo, useState } from 'react'
+import { Context } from '../parts/context.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
+import { Rows } from '../parts/rows.tsx'
+import { StateMark } from '../parts/state.tsx'
+import { clock, counted, money } from '../parts/words.ts'
+import { type Agent, type State, useRecent, useRequests, useTeam } from '../room.ts'
+import { refine, to, usePlace } from '../route.ts'
+
+const Graph = lazy(async () => ({ default: (await import('./team-graph.tsx')).TeamGraph }))
+
+/** Beyond this a drawing is a carpet. */
+const MOST_DRAWN = 150
+
+/** An agent with what else is known of it here. */
+export interface Member extends Agent {
+  waiting: number
+  unclear: number
+  asks: boolean
+}
+
+export function TeamView() {
+  const answer = useTeam()
+  const requests = useRequests().data
+  const { query } = usePlace()
+  const [search, setSearch] = useState('')
+  const members = useMemo(() => membersOf(answer.data, new Set(requests?.map(({ asker }) => asker))), [answer.data, requests])
+  const wanted = query.get('as') ?? (members.length > MOST_DRAWN ? 'list' : 'graph')
+  const found = members.filter(({ name, role = '' }) => `${name} ${role}`.toLowerCase().includes(search.toLowerCase()))
+
+  return (
+    <>
+      <Head title="Team" note={answer.data === undefined ? undefined : summary(members)}>
+        {wanted === 'list' ? (
+          <input
+            aria-label="Find an agent"
+            placeholder="Find an agent"
+            className="search"
+            value={search}
+            onChange={(event) => setSearch(event.target.value)}
+          />
+        ) : null}
+        <div className="segments">
+          <button type="button" aria-pressed={wanted === 'graph'} onClick={() => refine(to('team', undefined, { as: 'graph' }))}>
+            Graph
+          </button>
+          <button type="button" aria-pressed={wanted === 'list'} onClick={() => refine(to('team', undefined, { as: 'list' }))}>
+            List
+          </button>
+        </div>
+      </Head>
+      <Shown answer={answer}>
+        {(state) =>
+          state.agents.length === 0 ? (
+            <Empty title="No agents yet">
+              <p>
+                Name them in <code>orc.yaml</code> under <code>agents:</code>; it is read again when it changes.
+              </p>
+            </Empty>
+          ) : wanted === 'graph' ? (
+            <div className="team">
+              <div className="team-graph">
+                <Suspense fallback={<Loading />}>
+                  <Graph members={members} />
+                </Suspense>
+              </div>
+              <Activity />
+            </div>
+          ) : (
+            <Rows items={found} size={44} label="Agents" keyOf={({ name }) => name}>
+              {(member) => <MemberRow member={member} />}
+            </Rows>
+          )
+        }
+      </Shown>
+    </>
+  )
+}
+
+function membersOf(state: State | undefined, asking: ReadonlySet<string>): Member[] {
+  const waiting = new Map<string, { queued: number; uncertain: number }>()
+  for (const { agent, state: at, count } of state?.deliveries ?? []) {
+    const now = waiting.get(agent) ?? { queued: 0, uncertain: 0 }
+    if (at === 'uncertain') now.uncertain += count
+    else now.queued += count
+    waiting.set(agent, now)
+  }
+  return (state?.agents ?? []).map((agent) => ({
+    ...agent,
+    waiting: waiting.get(agent.name)?.queued ?? 0,
+    unclear: waiting.get(agent.name)?.uncertain ?? 0,
+    asks: asking.has(agent.name) || agent.session === 'waiting_input',
+  }))
+}
+
+function summary(members: readonly Member[]): string {
+  const asking = members.filter(({ asks }) => asks).length
+  const spent = members.reduce((sum, member) => sum + (member.spent ?? 0), 0)
+  return [
+    counted(members.length, 'agent'),
+    ...(asking === 0 ? [] : [`${asking} ${asking === 1 ? 'needs' : 'need'} a person`]),
+    ...(spent === 0 ? [] : [`${money(spent)} spent`]),
+  ].join(' · ')
+}
+
+function MemberRow({ member }: { member: Member }) {
+  return (
+    <a className="member" href={to('agents', member.name)} data-asks={member.asks}>
+      <span className="member-name">{member.name}</span>
+      <StateMark state={member.asks ? 'waiting_input' : member.session} />
+      <span className="member-task">{member.current_task ?? member.role ?? ''}</span>
+      <span className="member-figures">
+        {member.waiting > 0 ? (
+          <span>
+            <Icon name="mail" /> {member.waiting}
+          </span>
+        ) : null}
+        <Context context={member.context} />
+        {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
+      </span>
+    </a>
+  )
+}
+
+const QUIET = new Set(['delivery', 'token', 'command'])
+
+/** What just happened, newest first; every line of it is in the audit. */
+function Activity() {
+  const recent = useRecent()
+  const shown = recent.filter(({ type }) => !QUIET.has(type.split('.', 1)[0]!)).slice(-40)
+  return (
+    <section className="activity" aria-label="What just happened">
+      <h2 className="section">Just now</h2>
+      {shown.length === 0 ? <p className="label">Nothing since you came.</p> : null}
+      <ol>
+        {shown.toReversed().map(({ seq, at, type, actor, subject, text }) => (
+          <li key={seq}>
+            <a href={to('audit', String(seq))}>
+              <span className="label">{clock(at)}</span> <b>{actor}</b>
+              {subject === undefined ? '' : ` → ${subject}`} <span className="label">{type}</span>
+              <span className="activity-text">{text}</span>
+            </a>
+          </li>
+        ))}
+      </ol>
+    </section>
+  )
+}

@@ -1,0 +1,51 @@
+interface Named {
+  name: string
+  parent?: string | undefined
+}
+
+interface Size {
+  width: number
+  height: number
+  gapX: number
+  gapY: number
+}
+
+/** Beyond this, the children of one agent stand in several rows below it. */
+const WIDEST = 8
+
+/** Parents above and in the middle of their children. Those without a parent stand side by side. */
+export function layOut(members: readonly Named[], size: Size): Map<string, { x: number; y: number }> {
+  const names = new Set(members.map(({ name }) => name))
+  const children = new Map<string | undefined, string[]>()
+  for (const { name, parent } of members) {
+    const above = parent !== undefined && names.has(parent) && parent !== name ? parent : undefined
+    children.set(above, [...(children.get(above) ?? []), name])
+  }
+  const places = new Map<string, { x: number; y: number }>()
+  const stepX = size.width + size.gapX
+  const stepY = size.height + size.gapY
+
+  /** Gives the width that a branch takes, in steps. */
+  function place(name: string, left: number, depth: number): number {
+    const below = (children.get(name) ?? []).filter((child) => !places.has(child))
+    places.set(name, { x: left * stepX, y: depth * stepY })
+    const isFlat = below.length > WIDEST && below.every((child) => !children.has(child))
+    let width = 0
+    if (isFlat) {
+      for (const [index, child] of below.entries()) {
+        const row = Math.floor(index / WIDEST)
+        places.set(child, { x: (left + (index % WIDEST)) * stepX, y: (depth + 1) * stepY + row * (size.height + 24) })
+      }
+      width = WIDEST
+    } else for (const child of below) width += place(child, left + width, depth + 1)
+    width = Math.max(1, width)
+    places.set(name, { x: (left + (width - 1) / 2) * stepX, y: depth * stepY })
+    return width
+  }
+
+  let left = 0
+  for (const root of children.get(undefined) ?? []) left += place(root, left, 0)
+  // A circle of parents has no root.
+  for (const { name } of members) if (!places.has(name)) left += place(name, left, 0)
+  return places
+}
