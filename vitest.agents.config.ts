@@ -1,11 +1,11 @@
 import { defineConfig } from 'vitest/config'
 
-/** The suites with the real agent programs, which are installed first. One at a time: each takes a core and its memory. */
+/** The suites with the real agent programs, which are installed first. Two at a time: they mostly wait for each other. */
 export default defineConfig({
   test: {
     include: ['tests/agents/**/*.test.ts'],
     globalSetup: ['tests/agents/harness/install.ts'],
-    fileParallelism: false,
+    maxWorkers: 2,
     testTimeout: 400_000,
     hookTimeout: 240_000,
     teardownTimeout: 30_000,

@@ -11,7 +11,16 @@ const dist = join(root, 'web/dist')
 const stamp = join(dist, '.sources')
 
 /** All that goes into the files: the client and the errors it knows are the only parts of src/ that do. */
-const SOURCES = ['web/src', 'web/public', 'web/index.html', 'web/vite.config.ts', 'web/package.json', 'src/client', 'src/model/errors.ts', 'package-lock.json']
+const SOURCES = [
+  'web/src',
+  'web/public',
+  'web/index.html',
+  'web/vite.config.ts',
+  'web/package.json',
+  'src/client',
+  'src/model/errors.ts',
+  'package-lock.json',
+]
 
 function hashOfSources(): string {
   const hash = createHash('sha256')
@@ -45,9 +54,13 @@ const sources = hashOfSources()
 if (builtFrom() !== sources) {
   const startedAt = performance.now()
   // Beside, then in one step: whoever serves the files meanwhile never has half of them.
-  const made = join(root, `web/.dist-${process.pid}`)
+  const made = join(root, '.cache', `web-${process.pid}`)
   const { build } = await import('vite')
-  await build({ configFile: join(root, 'web/vite.config.ts'), logLevel: 'warn', build: { outDir: made } })
+  await build({
+    configFile: join(root, 'web/vite.config.ts'),
+    logLevel: 'warn',
+    build: { outDir: made, emptyOutDir: true },
+  })
   writeFileSync(join(made, '.sources'), sources)
   mkdirSync(dist, { recursive: true })
   rmSync(dist, { recursive: true, force: true })

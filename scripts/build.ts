@@ -1,6 +1,6 @@
 /** Builds dist/ for publishing, from src/ only. */
 import { execFileSync } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { cpSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
@@ -11,6 +11,9 @@ execFileSync(join(root, 'node_modules/.bin/tsc'), ['-p', 'tsconfig.build.json'],
   cwd: root,
   stdio: 'inherit',
 })
+
+execFileSync(process.execPath, [join(root, 'scripts/build-web.ts')], { cwd: root, stdio: 'inherit' })
+cpSync(join(root, 'web/dist'), join(dist, 'web'), { recursive: true })
 
 // bin/orc.js shows this where the Node that runs it is too old for the program.
 const help = execFileSync(process.execPath, [join(dist, 'cli/main.js'), '--help'], { encoding: 'utf8' })

@@ -64,9 +64,15 @@ function readCounts(reportFile: string): Counts {
   return { passed: report.numPassedTests, failed: report.numFailedTests + unloadable.length }
 }
 
+function sum(one: Counts, other: Counts): Counts {
+  return { passed: one.passed + other.passed, failed: one.failed + other.failed }
+}
+
 const CHECKS: Record<string, () => Counts> = {
-  types: () => quietly('types', 'tsc', ['--noEmit']),
+  types: () =>
+    sum(quietly('types', 'tsc', ['--noEmit']), quietly('types of web', 'tsc', ['--noEmit', '-p', 'web'])),
   lint: () => quietly('lint', 'biome', ['check', '.']),
+  web: () => quietly('control room', 'node', ['scripts/build-web.ts']),
   tests: () => vitest('tests', 'vitest.config.ts'),
   long: () => vitest('long', 'vitest.long.config.ts'),
   agents: () => vitest('agents', 'vitest.agents.config.ts'),

@@ -75,6 +75,10 @@ missing=
 for program in git tmux; do
   command -v "$program" >/dev/null || missing="$missing $program"
 done
+# `setup.sh browser`: for the tests of the control room, a Chromium as well.
+if [ "${1-}" = browser ] && [ -z "${ORC_CHROMIUM-}" ]; then
+  command -v chromium >/dev/null || command -v google-chrome >/dev/null || missing="$missing chromium"
+fi
 
 if [ -n "$missing" ] || ! up_to_date; then
   mkdir -p .cache

@@ -242,7 +242,8 @@ function toolsOf({ registry }: Switchboard): ToolDefinition[] {
 function forAgents({ store, webhooks, github }: Config): NodeJS.ProcessEnv {
   const environment = { ...process.env }
   // Agents hold no credentials for GitHub: they propose.
-  for (const name of [github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv]) delete environment[name ?? '']
+  for (const name of [github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv])
+    delete environment[name ?? '']
   for (const { urlEnv = '', secretEnv = '' } of webhooks) {
     delete environment[urlEnv]
     delete environment[secretEnv]

@@ -1,5 +1,6 @@
 # Adds up what the counters found, and draws the ten words that are used most.
 set -e
+export LC_ALL=C
 cat inbox/first/counts.txt inbox/second/counts.txt inbox/third/counts.txt |
   awk '{ sum[$2] += $1 } END { for (word in sum) print sum[word] "\t" word }' |
   sort -k1,1nr -k2 | head -n 10 > outbox/top.txt

@@ -1,5 +1,6 @@
 # Counts the words of inbox/part/, and says how far it is: status.json is all an agent needs to speak.
 set -e
+export LC_ALL=C
 started=$(date -u +%FT%TZ)
 say() {
   printf '{"state":"%s","started":"%s","progress":{"current_step":"%s","steps_completed":%d,"total_steps":3}}\n' \
@@ -8,7 +9,7 @@ say() {
 }
 
 say running "finding words" 0
-tr -cs '[:alpha:]' '\n' < inbox/part/*.txt | tr '[:upper:]' '[:lower:]' | grep . > workspace/words.txt
+cat inbox/part/*.txt | tr -cs '[:alpha:]' '\n' | tr '[:upper:]' '[:lower:]' | grep . > workspace/words.txt
 say running "counting" 1
 sort workspace/words.txt | uniq -c | sort -k1,1nr -k2 | awk '{ print $1 "\t" $2 }' > outbox/counts.txt
 say running "telling" 2

@@ -132,18 +132,20 @@ export function openAnswering(options: {
 type Verdict = BodyOf<'decide'>
 
 /** Undefined: it wants a yes or a no, and this is neither. */
-function verdictOf({ kind, action }: HumanRequest, line: string): Verdict | undefined {
-  if (kind === 'input') return { decision: 'answer', comment: line }
+export function verdictOf({ kind, decisions, action }: HumanRequest, line: string): Verdict | undefined {
+  const takesAnswer = decisions.includes('answer')
+  if (kind === 'input' && takesAnswer) return { decision: 'answer', comment: line }
   const [, word, comment = ''] = /^\s*(approve|reject)\b[\s:,]*(.*)$/is.exec(line) ?? []
   const decision = word?.toLowerCase() as 'approve' | 'reject' | undefined
   // Of what was shown, and of nothing that it may have been changed into since.
   const hash = decision === 'approve' && action !== undefined ? { hash: action.hash } : {}
   if (decision !== undefined) return { decision, ...hash, ...(comment === '' ? {} : { comment }) }
-  return kind === 'escalation' ? { decision: 'answer', comment: line } : undefined
+  return takesAnswer ? { decision: 'answer', comment: line } : undefined
 }
 
-function howTo({ kind }: HumanRequest): string {
-  if (kind === 'input') return '  Type the answer. Ctrl-D to answer later.'
-  const also = kind === 'escalation' ? ', or an answer in words' : ''
+function howTo({ kind, decisions }: HumanRequest): string {
+  const takesAnswer = decisions.includes('answer')
+  if (kind === 'input' && takesAnswer) return '  Type the answer. Ctrl-D to answer later.'
+  const also = takesAnswer ? ', or an answer in words' : ''
   return `  Type approve or reject, with a comment if you like${also}. Ctrl-D to answer later.`
 }

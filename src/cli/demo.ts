@@ -43,12 +43,14 @@ export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub>
     const file = relative(folder, await startDemoPlan(client, stateFolder))
     write(`           look: ORC_HOME=${home} ./orc runs | run show run_1 | run ${file} --dry-run`)
   })
+  const { path } = await client.mintLogin()
   for (const line of [
     paint(
       'bold',
       'Orchub: three scripted agents at work, then a plan of shell commands. No key, no network.',
     ),
     '',
+    `  Open       ${orchub.url}${path}   (the control room; this link works once, ORC_HOME=${home} ./orc open makes another)`,
     `  API        ${orchub.url}   (token: ${home}/operator.token)`,
     hasTmux
       ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (their terminals; Ctrl-b d leaves)`

@@ -89,6 +89,8 @@ function isPlea({ kind, decisions, task_id }: HumanRequest): boolean {
 function wayText(request: HumanRequest, decision: HumanRequest['decisions'][number]): string {
   const { id, action, modified, kind, decisions } = request
   const plea = isPlea(request)
+  // Of what somebody changed, each must say that they have seen it.
+  const seen = modified === undefined ? '' : ` --hash ${action?.hash.slice(0, 12)}`
   switch (decision) {
     case 'answer':
       return plea
@@ -97,12 +99,10 @@ function wayText(request: HumanRequest, decision: HumanRequest['decisions'][numb
     case 'approve':
       if (plea) return `orc approve ${id}, which accepts it as done`
       if (kind === 'escalation' && decisions.length === 1) return `orc approve ${id}, which puts it away`
-      return modified === undefined
-        ? `orc approve ${id}`
-        : `orc approve ${id} --hash ${action?.hash.slice(0, 12)}`
+      return `orc approve ${id}${seen}`
     case 'reject':
       return plea ? `orc reject ${id}, which gives it up as failed` : `orc reject ${id}`
     case 'modify':
-      return `orc modify ${id} FIELD=VALUE…`
+      return `orc modify ${id}${seen} FIELD=VALUE…`
   }
 }

@@ -88,6 +88,7 @@ function banner(
 ): string {
   return [
     `${paint('bold', `Orchub ${version}`)} listens at ${paint('cyan', String(url))}`,
+    '  room   orc open',
     `  team   ${agents.map(({ name }) => name).join(', ')}`,
     `  config ${config}`,
     `  state  ${state}`,

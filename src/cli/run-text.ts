@@ -11,24 +11,31 @@ const LONGEST = 200
 
 /** One thing that happened, in one line for a pipe. Undefined for what tells nothing new. */
 export function eventLine(event: RunEvent): string | undefined {
-  const at = event.at.slice(11, 19)
-  const about = 'node' in event && event.node !== undefined ? `${event.node} ` : ''
+  const text = wordsOf(event)
+  return text === undefined ? undefined : `${event.at.slice(11, 19)} ${text}`
+}
+
+function wordsOf(event: RunEvent): string | undefined {
   switch (event.type) {
     case 'node': {
-      const { state, attempt, cached, reason } = event
+      const { node, state, attempt, cached, reason = '' } = event
       const again = attempt > 1 && state === 'running' ? `, attempt ${attempt}` : ''
-      const why = reason === undefined || reason === '' ? '' : `: ${brief(reason)}`
-      return `${at} ${about}${cached ? 'completed as before' : state}${again}${why}`
+      // Why it is tried again is told by the note that comes with it.
+      const why = reason === '' || state === 'retrying' ? '' : `: ${brief(reason)}`
+      return `${node} ${cached ? 'completed as before' : state}${again}${why}`
     }
     case 'progress': {
-      const share = event.total > 0 ? ` ${event.done}/${event.total}` : ''
-      return `${at} ${about}progress${share}${event.step === '' ? '' : `: ${brief(event.step)}`}`
+      const { node, step, done, total } = event
+      if (step === '' && total === 0) return undefined
+      const share = total > 0 ? ` ${done}/${total}` : ''
+      return `${node} progress${share}${step === '' ? '' : `: ${brief(step)}`}`
     }
     case 'asked':
-      return `${at} ${about}asks a person (${event.request_id}): ${brief(event.text)}`
+      return event.awaits ? `${event.node} asks a person: orc inbox shows ${event.request_id}` : undefined
     case 'begun':
+      return brief(event.text)
     case 'note':
-      return `${at} ${brief(event.text)}`
+      return brief(event.text.replace(new RegExp(`^${event.run_id}:? (?!\\()`), ''))
     case 'end':
       return undefined
   }

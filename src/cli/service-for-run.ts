@@ -3,13 +3,14 @@ import type { Client } from '../client/client.ts'
 import { isRunning } from '../programs/running-process.ts'
 import { openClientIfRunning } from './connect.ts'
 import { startDetached } from './detached.ts'
+import type { Place } from './place.ts'
 import { makeTeamOfNobody } from './plan-place.ts'
 import type { Invocation } from './verb.ts'
 
 export interface ServiceForRun {
   client: Client
-  /** It was started for this run, and ends with it. */
-  isOurs: boolean
+  /** The process that was started for this run, and ends with it. */
+  ours?: number
 }
 
 /**
@@ -17,17 +18,17 @@ export interface ServiceForRun {
  * in this process.
  */
 export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
-  const running = await openAnswering(invocation)
-  if (running !== undefined) return { client: running, isOurs: false }
   makeTeamOfNobody(invocation.place)
+  const running = await openAnswering(invocation)
+  if (running !== undefined) return { client: running }
   try {
-    const { client } = await startDetached(invocation)
-    return { client, isOurs: true }
+    const { client, facts } = await startDetached(invocation)
+    return { client, ours: facts.pid }
   } catch (error) {
     // Another `orc run` may have been faster.
     const other = await openAnswering(invocation)
     if (other === undefined) throw error
-    return { client: other, isOurs: false }
+    return { client: other }
   }
 }
 
@@ -47,11 +48,13 @@ async function openAnswering({ place }: Invocation): Promise<Client | undefined>
 const PATIENCE_MS = 60_000
 
 /** Nothing is left running that nobody asked for; other runs that began meanwhile are not taken down with it. */
-export async function endServiceOfRun({ client, isOurs }: ServiceForRun): Promise<void> {
-  if (!isOurs) return
+export async function endServiceOfRun({ ours }: ServiceForRun, place: Place): Promise<void> {
+  const client = ours === undefined ? undefined : await openClientIfRunning(place)
+  const state = await client?.state().catch(() => undefined)
+  if (client === undefined || ours === undefined || state?.pid !== ours) return
   const { runs } = await client.runs({ state: 'open' })
   if (runs.length > 0) return
-  const { pid } = await client.stop('end')
+  await client.stop('end')
   const deadline = Date.now() + PATIENCE_MS
-  while (isRunning(pid) && Date.now() < deadline) await wait(20)
+  while (isRunning(ours) && Date.now() < deadline) await wait(20)
 }

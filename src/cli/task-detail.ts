@@ -74,9 +74,11 @@ function checkLines({ name, passed, why, output, ms }: NonNullable<Evidence['che
 }
 
 function questionLine({ id, kind, to, text }: TaskShown['questions'][number]): string {
-  return `  ${id} (${kind}) to ${to}: ${plainLine(text)}`
+  // What has no message or request of its own is answered by the task's id.
+  const named = id.includes('/') ? kind : `${id} (${kind})`
+  return `  ${named} to ${to}: ${plainLine(text)}`
 }
 
-function messageRow({ at, from, to, kind, title, delivery }: TaskShown['messages'][number]): string[] {
-  return [shortTime(at), `${from} → ${to}`, kind ?? '', delivery, shortLine(title)]
+function messageRow({ at, from, to, kind, content, delivery }: TaskShown['messages'][number]): string[] {
+  return [shortTime(at), `${from} → ${to}`, kind ?? '', delivery, shortLine(content.trimStart())]
 }

@@ -47,6 +47,20 @@ export function saidBrief({ text }: EventOf<'message'>): string {
   return brief(text.split('\n\nContext:\n', 1)[0]!)
 }
 
+/** A person's answer is a verdict, and then a message with the same words: one of them tells it. */
+export function createEchoes(): (event: TaskEvent) => boolean {
+  const verdicts = new Map<string, string>()
+  const placeOf = ({ task_id }: TaskEvent, to: string) => `${task_id} ${to}`
+  return (event) => {
+    if (event.type === 'verdict' && event.to !== undefined) verdicts.set(placeOf(event, event.to), event.text)
+    if (event.type !== 'message' || event.kind !== 'answer' || event.from !== OPERATOR) return false
+    const place = placeOf(event, event.to)
+    const isEcho = verdicts.get(place) === event.text
+    verdicts.delete(place)
+    return isEcho
+  }
+}
+
 type EventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
 
 function chosenText({ agent, chosen, why, by, unknown, root_why }: EventOf<'selected'>): string {
@@ -84,9 +98,13 @@ function stateText({ agent, state, attempt, text }: EventOf<'state'>, about: str
   }
 }
 
-/** A delegation is told of already; what goes to the person is the answer itself. */
+/** Of these another event tells already. */
+const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
+
+/** What goes to the person is the answer itself. */
 function messageText(event: EventOf<'message'>, about: string): string | undefined {
   const { kind, from, to } = event
-  if (kind === 'delegate' || kind === 'children_ended' || to === OPERATOR) return undefined
+  if (TOLD.has(kind) || to === OPERATOR) return undefined
+  if (kind === 'reminder') return `  ${about}${paint('yellow', `${to} is reminded to report`, 'err')}`
   return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${saidBrief(event)}`
 }

@@ -304,7 +304,8 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       after,
       signal,
       onLink,
-    }: QueryOf<'events'> & Following & { onLink?: (isUp: boolean) => void } = {}): AsyncGenerator<AuditEntryAnswer> {
+    }: QueryOf<'events'> &
+      Following & { onLink?: (isUp: boolean) => void } = {}): AsyncGenerator<AuditEntryAnswer> {
       const place = { last: after === undefined ? undefined : String(after) }
       return persist(async function* (alive) {
         try {

@@ -7,8 +7,8 @@ import {
   type ActionKind,
   type ActionPolicy,
   CONDITION,
-  type Routes,
   type RouteStep,
+  type Routes,
   type Trigger,
 } from '../model/github.ts'
 
@@ -21,6 +21,7 @@ export interface GithubConfig {
   /** Whose webhooks are worked on; undefined: of every repository that knows the secret. */
   readonly repositories?: readonly string[]
   readonly dryRun: boolean
+  readonly eventsPerMinute: number
   /** Roles by the agent that fills them. */
   readonly team: Readonly<Record<string, string>>
   readonly confidence: number
@@ -35,18 +36,24 @@ export interface GithubConfig {
 
 export const GITHUB_API = 'https://api.github.com'
 const CONFIDENCE = 0.95
+/** C18. */
+const EVENTS_PER_MINUTE = 100
 
 const variable = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
-const login = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a login of GitHub' })
+const login = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a login of GitHub' })
 const repository = z.string().regex(/^[\w.-]{1,100}\/[\w.-]{1,100}$/, { error: 'is not OWNER/NAME' })
 const role = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, { error: 'is not a role or an agent' })
 const confidence = z.number().min(0).max(1)
 const condition = z.string().regex(CONDITION, { error: 'is no condition' })
 
 /** For `people`. */
-export const GithubLogin = login.optional().describe('Their login on GitHub: what they approve there counts as theirs.')
+export const GithubLogin = login
+  .optional()
+  .describe('Their login on GitHub: what they approve there counts as theirs.')
 
 const StepSchema = z.union([
   role,
@@ -70,7 +77,9 @@ const PolicySchema = z.union([
   z.enum(ACTION_MODES),
   z.strictObject({
     mode: z.enum(ACTION_MODES).describe('autonomous, notice, approval or prohibited.'),
-    confidence: confidence.optional().describe('From here on it is done without asking. Default: that of the team.'),
+    confidence: confidence
+      .optional()
+      .describe('From here on it is done without asking. Default: that of the team.'),
     quorum: z.int().min(1).max(100).optional().describe('How many people must approve. Default: 1.'),
   }),
 ])
@@ -91,7 +100,9 @@ export const GithubSchema = z
       .max(500)
       .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
       .optional()
-      .describe(`The address of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`),
+      .describe(
+        `The address of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`,
+      ),
     repositories: z
       .array(repository)
       .min(1)
@@ -102,10 +113,18 @@ export const GithubSchema = z
       .boolean()
       .optional()
       .describe('true: nothing is done on GitHub; the audit says what would have been. Default: false.'),
+    events_per_minute: z
+      .int()
+      .min(1)
+      .max(100_000)
+      .optional()
+      .describe('How many events are worked on in a minute; the others wait. Default: 100.'),
     team: z
       .record(role, role)
       .nullish()
-      .describe('Which agent fills a role: { triage: Sorter }. Default: the agent of that name, whatever its case.'),
+      .describe(
+        'Which agent fills a role: { triage: Sorter }. Default: the agent of that name, whatever its case.',
+      ),
     confidence: confidence
       .optional()
       .describe('How sure an agent must be for what is done without asking. Default: 0.95.'),
@@ -127,7 +146,10 @@ export const GithubSchema = z
       .nullish()
       .describe('Logins that are told on GitHub when an agent fails or asks.'),
     routes: z
-      .record(z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is no event of GitHub' }), z.array(StepSchema).max(20))
+      .record(
+        z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is no event of GitHub' }),
+        z.array(StepSchema).max(20),
+      )
       .nullish()
       .describe(
         'Who works on which event, over the defaults: { issues.opened: [triage, { to: concierge, if: first_timer }] }. An empty list: nobody.',
@@ -158,9 +180,16 @@ export function resolveGithub(
 ): GithubConfig | undefined {
   if (written === undefined || written === null) return undefined
   if ((written.token_env === undefined) === (written.app === undefined)) {
-    report(['github'], 'The service needs one way to prove who it is', 'Say "token_env: NAME", or "app: { id, key_env }".')
+    report(
+      ['github'],
+      'The service needs one way to prove who it is',
+      'Say "token_env: NAME", or "app: { id, key_env }".',
+    )
   }
-  if (written.api_url?.startsWith('http://') === true && !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(written.api_url)) {
+  if (
+    written.api_url?.startsWith('http://') === true &&
+    !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(written.api_url)
+  ) {
     warn(['github', 'api_url'], 'The token goes to this address unencrypted', 'Use https.')
   }
   return {
@@ -170,6 +199,7 @@ export function resolveGithub(
     apiUrl: written.api_url ?? GITHUB_API,
     ...(written.repositories === undefined ? {} : { repositories: written.repositories }),
     dryRun: written.dry_run ?? false,
+    eventsPerMinute: written.events_per_minute ?? EVENTS_PER_MINUTE,
     team: written.team ?? {},
     confidence: written.confidence ?? CONFIDENCE,
     actions: policiesOf(written.actions ?? {}),
@@ -198,11 +228,19 @@ function routesOf(written: NonNullable<Written['routes']>, report: Report): Rout
     routes[event] = steps
     const circle = findCircle(steps)
     if (circle !== undefined) {
-      report(['github', 'routes', event], `These wait for each other: ${circle.join(' → ')}`, 'Remove one "after".')
+      report(
+        ['github', 'routes', event],
+        `These wait for each other: ${circle.join(' → ')}`,
+        'Remove one "after".',
+      )
     }
     for (const [index, { after }] of steps.entries()) {
       if (after !== undefined && !steps.some(({ to }) => to === after)) {
-        report(['github', 'routes', event, index], `"${after}" is no step of this event`, 'Add it, or remove "after".')
+        report(
+          ['github', 'routes', event, index],
+          `"${after}" is no step of this event`,
+          'Add it, or remove "after".',
+        )
       }
     }
   }
@@ -212,7 +250,12 @@ function routesOf(written: NonNullable<Written['routes']>, report: Report): Rout
 function stepOf(said: z.input<typeof StepSchema>): RouteStep {
   if (typeof said === 'string') return { to: said, when: [], on: 'success' }
   const when = said.if === undefined ? [] : [said.if].flat()
-  return { to: said.to, when, on: said.on ?? 'success', ...(said.after === undefined ? {} : { after: said.after }) }
+  return {
+    to: said.to,
+    when,
+    on: said.on ?? 'success',
+    ...(said.after === undefined ? {} : { after: said.after }),
+  }
 }
 
 /** Steps that wait for each other could never begin. */
@@ -232,7 +275,11 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
   return Object.entries(written).map(([name, { timezone = 'UTC', ...said }]) => {
     const problem = cronProblem(said.cron, timezone)
     if (problem !== undefined) {
-      report(['github', 'schedule', name, 'cron'], `"cron" ${problem}`, 'For example "0 6 * * 1": every Monday at 6.')
+      report(
+        ['github', 'schedule', name, 'cron'],
+        `"cron" ${problem}`,
+        'For example "0 6 * * 1": every Monday at 6.',
+      )
     }
     return { name, timezone, ...said }
   })

@@ -43,7 +43,11 @@ function checkLogins(people: readonly Person[], report: Report) {
   for (const [index, { name, github }] of people.entries()) {
     const twin = people.slice(0, index).find((one) => one.github?.toLowerCase() === github?.toLowerCase())
     if (github === undefined || twin === undefined) continue
-    report(['people', name, 'github'], `${twin.name} has the login "${github}" already`, 'One login, one person.')
+    report(
+      ['people', name, 'github'],
+      `${twin.name} has the login "${github}" already`,
+      'One login, one person.',
+    )
   }
 }
 

@@ -15,7 +15,11 @@ export function resolveRuns(
   if (planner === undefined || planner === false || planner === 'off') return { planner: undefined }
   if (!Object.hasOwn(models, planner)) {
     const otherwise = 'Name one of "models", or say off.'
-    report(['runs', 'planner'], `There is no model "${planner}"`, didYouMean(planner, Object.keys(models), otherwise))
+    report(
+      ['runs', 'planner'],
+      `There is no model "${planner}"`,
+      didYouMean(planner, Object.keys(models), otherwise),
+    )
   }
   return { planner }
 }

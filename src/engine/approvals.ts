@@ -1,5 +1,6 @@
 import { CLAIMS, type Command } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
+import type { HumanDecision } from '../model/human-request.ts'
 import { formatId } from '../model/identifier.ts'
 import type { Person } from '../model/person.ts'
 import type { Approval } from '../model/rule.ts'
@@ -40,14 +41,14 @@ export function heldCommand(row: HumanRequestRow): Command {
 }
 
 /** `hash`: what the person looked at, in full or its first characters. Needed where somebody changed it since. */
-export function mustBeSeen(row: HumanRequestRow, hash: string | undefined) {
+export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
   if (row.action_hash === null) return
   const id = formatId('req', row.id)
   if (hash === undefined && row.modified_by === null) return
   if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return
   const changedBy = row.modified_by === null ? '' : `, ${row.modified_by} changed it`
   throw new AppError('CONFLICT', `The action of ${id} is not the one that was asked about${changedBy}`, {
-    hint: `Look at it again (orc inbox), then: orc approve ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
+    hint: `Look at it again (orc inbox), then: orc ${decision} ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
   })
 }
 

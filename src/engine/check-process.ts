@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { passedOn } from '../runtimes/environment.ts'
 import { SESSION_MARK, startOf } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
-import type { Clock } from './surroundings.ts'
 import { createBoundedOutput } from './check-output.ts'
+import type { Clock } from './surroundings.ts'
 
 export interface CheckOrder {
   /** For the shell. */

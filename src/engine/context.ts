@@ -68,6 +68,8 @@ export interface HandlerContext {
   readonly speaker: Speaker
   /** A person has approved exactly this command, so that `ask` counts as `allow`. */
   readonly approved: boolean
+  /** Of a command that was held: the speaker's task when it was said, null for none. */
+  readonly saidIn?: string | null
   /** How it was said, where that matters. */
   readonly channel?: Channel | undefined
   /** For what is taken or counted in memory: computed once for the command, though its work may run again. */

@@ -11,6 +11,7 @@ import { type Incoming, type Received, receive } from './github/inbound.ts'
 import { startLoop } from './github/loop.ts'
 import { createProposals } from './github/proposals.ts'
 import { AUDIT, type GithubParts } from './github/settings.ts'
+import { createTriggers, PERIODIC } from './github/triggers.ts'
 import { createWorking } from './github/working.ts'
 import type { Verdicts } from './verdicts.ts'
 
@@ -19,6 +20,8 @@ export interface GithubTeam {
   /** Throws what is not signed, not whole or not JSON. */
   receive(incoming: Incoming): Promise<Received>
   begin(): Promise<void>
+  /** After a reload. */
+  follow(): Promise<void>
   close(): Promise<void>
 }
 
@@ -69,16 +72,19 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
         return worked
       },
     },
-    ...[clock, log, isHalted] as const,
+    ...([clock, log, isHalted] as const),
   )
+  const triggers = createTriggers(parts, () => working.kick())
   let begun = false
   let underWay: Promise<unknown> = Promise.resolve()
 
   /** What the audit says of tasks and verdicts sets the team going; the store says what there is to do. */
   const stopListening = store.onCommit((entries) => {
     if (!begun) return
-    for (const { type, data } of entries) {
+    for (const { type, data, subject } of entries) {
       if (ENDS.test(type)) follow(() => ending.look(parseId('task', String(data?.task_id)) ?? 0))
+      else if (type === 'action.resume_session' && subject !== undefined)
+        follow(() => ending.forgive(subject))
       else if (VERDICTS.test(type)) follow(() => refused(String(data?.request_id)))
     }
     // Whatever was committed may have made something ready; looking costs one query.
@@ -121,6 +127,9 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
 
   return {
     async receive(incoming) {
+      // The clock's own word; nobody else says it.
+      if (incoming.event === PERIODIC)
+        throw new AppError('INVALID_REQUEST', `${PERIODIC} is no event of GitHub`)
       const received = await receive(store, env[parts.settings().secretEnv], incoming)
       if (received.status === 'accepted') working.kick()
       return received
@@ -129,10 +138,19 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
       begun = true
       await ending.catchUp()
       for (const request of await settledQuestions(store)) await refused(formatId('req', request))
+      await triggers.follow()
       working.kick()
       acting.kick()
       // Nobody waits for it: GitHub may be away.
-      underWay = underWay.then(fetchMissed).catch((error: unknown) => log.warn({ err: error }, 'missed webhooks are not known'))
+      underWay = underWay
+        .then(fetchMissed)
+        .catch((error: unknown) => log.warn({ err: error }, 'missed webhooks are not known'))
+    },
+    async follow() {
+      if (!begun || team().config.github === undefined) return
+      await triggers.follow()
+      working.kick()
+      acting.kick()
     },
     async close() {
       stopListening()

@@ -16,13 +16,14 @@ const PARKED_AFTER_REJECTION_MS = 3600_000
 export function createHeld(parts: Switch, handlers: Handlers) {
   /** In the name of whoever said it, not of whoever let it pass. */
   function contextOf(tx: Tx, row: HumanRequestRow, approved: boolean): HandlerContext {
-    const { speaker, principal, person, onBehalf } = heldBy(row)
+    const { speaker, principal, person, onBehalf, saidIn } = heldBy(row)
     return {
       parts,
       team: parts.team(),
       tx,
       speaker: { name: speaker, principal, onBehalf, ...(person === undefined ? {} : { person }) },
       approved,
+      ...(saidIn === undefined ? {} : { saidIn }),
       once: (_, compute) => compute(),
     }
   }

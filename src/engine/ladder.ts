@@ -9,7 +9,7 @@ import type { GivenAnswers } from './waiting-answers.ts'
 export interface Ladder {
   /** What an earlier session left in doubt is in doubt for this one. */
   begin(session: Session): Promise<void>
-  /** `takenBack`: by our own interrupt, out of the conversation: the only way down the ladder. */
+  /** `takenBack`: by our own interrupt, out of the conversation. */
   move(ids: readonly string[], state: Arrival['state'], evidence: string, takenBack?: boolean): Promise<void>
   /** Answers share the fate of the messages that they were given with. */
   bind(ids: readonly string[], given: GivenAnswers): void
@@ -33,8 +33,6 @@ type Keys = readonly number[]
 interface Doubt {
   /** That nobody knows was written down. */
   readonly isNoted: boolean
-  /** By a process that ended before it wrote down what it had been given. */
-  readonly wasTaken?: boolean
 }
 
 /** What was found of several messages alike. */
@@ -42,7 +40,6 @@ interface Step {
   readonly keys: number[]
   readonly state: Arrival['state']
   readonly evidence: string
-  readonly takenBack: boolean
 }
 
 export function createLadder({ name, store, mailroom, moved: tell }: LadderOptions): Ladder {
@@ -74,7 +71,8 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
       doubtful.delete(key)
       const index = unproven.findIndex((turn) => turn.keys.includes(key))
       const [turn] = index < 0 ? [] : unproven.splice(index, 1)
-      if (state === 'queued') turn?.given.doubt()
+      // Absent, or taken back, with the messages that they were given with.
+      if (state === 'queued') turn?.given.putBack()
       else turn?.given.arrived()
     }
   }
@@ -83,19 +81,25 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
   async function dropAcknowledged() {
     if (doubtful.size === 0) return
     const left = new Set(await doubtfulDeliveries(store, name))
-    const settled = [...doubtful].filter(([key, { wasTaken }]) => wasTaken !== true && !left.has(key))
-    settle(
-      settled.map(([key]) => key),
-      'read',
+    const settled = [...doubtful.keys()].filter((key) => !left.has(key))
+    settle(settled, 'read')
+  }
+
+  /**
+   * A process may end before it wrote down what it took. Doubted on record, so that it is looked for even if we are
+   * killed before the new process is ready to be asked.
+   */
+  async function doubtUnanswered() {
+    const evidence = 'the process that took it has ended; it is looked for in the conversation'
+    await store.write(async (tx) =>
+      mailroom.moved(tx, name, await unansweredDeliveries(tx, name), 'uncertain', evidence, true),
     )
   }
 
   return {
     async begin({ isResumed }) {
+      if (isResumed === true) await doubtUnanswered()
       for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
-      if (isResumed !== true) return
-      for (const key of await unansweredDeliveries(store, name))
-        doubtful.set(key, { isNoted: true, wasTaken: true })
     },
     move: (ids, state, evidence, takenBack) => move(keysOf(ids), state, evidence, takenBack),
     bind: (ids, given) => void unproven.push({ keys: keysOf(ids), given }),
@@ -112,16 +116,12 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
         const doubt = doubtful.get(key)
         // Settled meanwhile; or written down, and that it goes on is no news.
         if (doubt === undefined || (at === 'unknown' && doubt.isNoted)) continue
-        if (at === 'unknown') doubtful.set(key, { ...doubt, isNoted: true })
-        const takenBack = doubt.wasTaken === true
-        const step = steps.get(`${takenBack} ${at} ${evidence}`) ?? {
-          ...{ keys: [], state: WHERE[at], evidence, takenBack },
-        }
-        steps.set(`${takenBack} ${at} ${evidence}`, step)
+        if (at === 'unknown') doubtful.set(key, { isNoted: true })
+        const step = steps.get(`${at} ${evidence}`) ?? { keys: [], state: WHERE[at], evidence }
+        steps.set(`${at} ${evidence}`, step)
         step.keys.push(key)
       }
-      for (const { keys, state, evidence, takenBack } of steps.values())
-        await move(keys, state, evidence, takenBack)
+      for (const { keys, state, evidence } of steps.values()) await move(keys, state, evidence)
     },
     dismiss() {
       dismissed = true

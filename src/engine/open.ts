@@ -11,8 +11,8 @@ import { createAnswerCheck } from './answers.ts'
 import { type Asks, createAsks } from './asks.ts'
 import type { Switch } from './context.ts'
 import { createConversations } from './conversations.ts'
-import { createGithubTeam, type GithubTeam } from './github.ts'
 import { githubAction } from './github/command.ts'
+import { createGithubTeam, type GithubTeam } from './github.ts'
 import { createHalt } from './halt.ts'
 import { createHandle, type Handle } from './handle.ts'
 import type { AddedCommand } from './handler.ts'
@@ -23,8 +23,8 @@ import { createMeter } from './meter.ts'
 import { createPermissionDesk } from './permissions.ts'
 import { createPlanner, type Planner } from './planner.ts'
 import { renderPrompt } from './prompt.ts'
-import { createRuns, type Runs } from './runs.ts'
 import { createGuests } from './runs/guests.ts'
+import { createRuns, type Runs } from './runs.ts'
 import { createSessions, type Sessions } from './sessions.ts'
 import { createStandstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -246,6 +246,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       await webhooks.begin()
       await sessions.begin(url)
       if (!closed) await tasks.begin()
+      if (!closed) await runs.begin()
       if (!closed) await github?.begin()
     },
     async reload(config) {
@@ -253,6 +254,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       team = createTeam(guests.among(config))
       await sessions.follow()
       await webhooks.follow()
+      await github?.follow()
     },
     async close(how = 'end') {
       closed = true

@@ -1,5 +1,6 @@
 import { ORCHESTRATOR, type Principal } from '../model/agent.ts'
-import { type Command, type CommandDefinition, type FieldsOf, sendMessage } from '../model/command.ts'
+import type { Command, CommandDefinition } from '../model/command.ts'
+import { AppError } from '../model/errors.ts'
 import { formatId } from '../model/identifier.ts'
 import type { Receipt } from '../model/receipt.ts'
 import type { Approval, Decision } from '../model/rule.ts'
@@ -9,6 +10,7 @@ import { setTimer } from '../store/timers.ts'
 import type { HandlerContext } from './context.ts'
 import { pairOf } from './conversations.ts'
 import { behalf } from './identity.ts'
+import { ownTask } from './references.ts'
 import { hashOf } from './request-view.ts'
 import { taskOfRequest } from './tasks/about.ts'
 
@@ -26,6 +28,8 @@ export interface HeldBy {
   onBehalf: boolean
   /** The conversation that an approval lets go on. */
   pair?: string
+  /** The speaker's task when it was said, null for none: by the time of the verdict it may have others. */
+  saidIn?: string | null
 }
 
 /** A rule says ask: the command waits, unchanged, for a person's verdict. */
@@ -47,21 +51,22 @@ export async function hold(
   return { status: 'held', request_id: id, reason: `a person was asked: ${decision.reason}` }
 }
 
-/** The loop breaker: the conversation rests, and the message that tripped it waits for a person. */
+/** The loop breaker: the conversation rests, and the message or delegation that tripped it waits for a person. */
 export async function askToGoOn(
   context: HandlerContext,
-  fields: FieldsOf<'send_message'>,
+  command: Command,
+  to: string,
   reason: string,
 ): Promise<HeldReceipt> {
   const { tx, speaker } = context
-  const pair = pairOf(speaker.name, fields.to)
+  const pair = pairOf(speaker.name, to)
   const id = await openRequest(
     context,
-    { type: sendMessage.type, fields },
+    command,
     {
       kind: 'escalation',
       purpose: 'go_on',
-      question: `${speaker.name} and ${fields.to} may be going in circles. Let them go on?`,
+      question: `${speaker.name} and ${to} may be going in circles. Let them go on?`,
       reason,
     },
     pair,
@@ -73,7 +78,7 @@ export async function askToGoOn(
     class: 'internal',
     actor: ORCHESTRATOR,
     subject: speaker.name,
-    text: `${speaker.name} and ${fields.to} are parked: ${reason}`,
+    text: `${speaker.name} and ${to} are parked: ${reason}`,
     data: { pair: pair.split(' '), request_id: id },
   })
   return {
@@ -81,6 +86,10 @@ export async function askToGoOn(
     request_id: id,
     reason: `the conversation is parked, a person was asked: ${reason}`,
   }
+}
+
+export function parkedReason(from: string, to: string, request: number): string {
+  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
 }
 
 type Asked = Pick<NewHumanRequest, 'kind' | 'purpose' | 'question' | 'reason'> & {
@@ -108,6 +117,7 @@ async function openRequest(
     onBehalf: speaker.onBehalf,
     ...(speaker.person === undefined ? {} : { person: speaker.person }),
     ...(pair === undefined ? {} : { pair }),
+    saidIn: await taskSaidIn(context),
   }
   const expiresAt = tx.now + APPROVAL_MS
   const key = await insertHumanRequest(tx, {
@@ -141,6 +151,12 @@ async function openRequest(
   })
   tx.afterCommit(() => parts.timers.setFor(expiresAt))
   return id
+}
+
+/** As a command that names no task is understood at this moment. */
+async function taskSaidIn(context: HandlerContext): Promise<string | null> {
+  const task = await ownTask(context, undefined)
+  return task === undefined || task instanceof AppError ? null : task.id
 }
 
 /** What the command does, in words for people. */

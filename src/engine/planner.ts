@@ -57,7 +57,10 @@ export function createPlanner({ models, meter, team }: PlannerOptions): Planner 
         const problems = read.ok ? [] : read.problems
         // Once more with what is wrong with it, and then a person has a look.
         if (problems.length === 0 || before !== undefined) return { plan, problems, model }
-        before = { plan, problems: problems.map(({ line, message, hint }) => `line ${line}: ${message} (${hint})`) }
+        before = {
+          plan,
+          problems: problems.map(({ line, message, hint }) => `line ${line}: ${message} (${hint})`),
+        }
       }
     },
   }
@@ -94,7 +97,11 @@ function agentOf(proposed: Proposal['agents'][number]): AgentInput {
     ...(outputs.length === 0 ? {} : { outputs }),
     ...(depends_on.length === 0
       ? {}
-      : { depends_on: depends_on.map(({ agent, outputs: wanted }) => (wanted.length === 0 ? agent : { agent, outputs: wanted })) }),
+      : {
+          depends_on: depends_on.map(({ agent, outputs: wanted }) =>
+            wanted.length === 0 ? agent : { agent, outputs: wanted },
+          ),
+        }),
   }
 }
 
@@ -126,5 +133,7 @@ function unknownModel(model: string, known: readonly string[]): AppError {
 }
 
 function noMoney(): AppError {
-  return new AppError('CONFLICT', 'The service may not spend more', { hint: 'See "limits.spend" in orc.yaml.' })
+  return new AppError('CONFLICT', 'The service may not spend more', {
+    hint: 'See "limits.spend" in orc.yaml.',
+  })
 }

@@ -1,7 +1,7 @@
 import { OPERATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
-import type { Task } from '../model/task.ts'
+import { isEnd, type Task } from '../model/task.ts'
 import { findHumanRequest } from '../store/human-requests.ts'
 import { tasksOfMessages } from '../store/messages.ts'
 import { rememberedBy, rememberedIds, rememberId } from '../store/said-ids.ts'
@@ -15,15 +15,24 @@ export interface Reference {
   about: string
 }
 
-/** By the task's id, by a message's or request's, or by the id that a sender gave its own message. */
-export async function findReference(reader: Reader, said: string): Promise<Reference | undefined> {
+/**
+ * By the task's id, by a message's or request's, or by the id that a sender gave its own message. Several senders may
+ * have given the same one: `isMeant` says which the speaker can mean; where it can mean none, it is told of the first.
+ */
+export async function findReference(
+  reader: Reader,
+  said: string,
+  isMeant: (found: Reference) => boolean = () => true,
+): Promise<Reference | undefined> {
   const direct = await findDirect(reader, said)
-  if (direct !== undefined) return direct
+  if (direct !== undefined && isMeant(direct)) return direct
+  let first = direct
   for (const ref of await rememberedIds(reader, said)) {
     const found = await findDirect(reader, ref)
-    if (found !== undefined) return found
+    if (found !== undefined && isMeant(found)) return found
+    first ??= found
   }
-  return undefined
+  return first
 }
 
 async function findDirect(reader: Reader, id: string): Promise<Reference | undefined> {
@@ -47,14 +56,21 @@ async function about(reader: Reader, task: string, id: string): Promise<Referenc
 
 /**
  * The speaker's own task that a command is about: the one it names, else its only one, else the one that its turn is
- * about. Undefined when it has none.
+ * about. Undefined when it has none. What was held stays with the task that it was said in, or with none.
  */
 export async function ownTask(
-  { tx, speaker, parts }: HandlerContext,
+  { tx, speaker, parts, saidIn }: HandlerContext,
   said: string | undefined,
   fits: (task: Task) => boolean = () => true,
 ): Promise<Task | AppError | undefined> {
-  if (said !== undefined) return (await findReference(tx, said))?.task ?? unknownReference(said)
+  if (said !== undefined) {
+    const isOwn = ({ task: { agent, state } }: Reference) => agent === speaker.name && !isEnd(state)
+    return (await findReference(tx, said, isOwn))?.task ?? unknownReference(said)
+  }
+  if (saidIn !== undefined) {
+    const task = saidIn === null ? undefined : await findTask(tx, saidIn)
+    return task === undefined || isEnd(task.state) ? undefined : task
+  }
   const open = speaker.name === OPERATOR ? [] : await openTasksOf(tx, speaker.name)
   const fitting = open.filter(fits)
   if (fitting.length <= 1) return fitting[0]

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
-import { isAbsolute } from 'node:path'
 import { existsSync, statSync } from 'node:fs'
+import { isAbsolute } from 'node:path'
 import { formatProblems } from '../config.ts'
 import { AppError } from '../model/errors.ts'
 import type { Plan } from '../model/plan.ts'
@@ -9,8 +9,8 @@ import { pendingEffects } from '../runs/effect.ts'
 import { readPlan } from '../runs/plan.ts'
 import { resumeRun } from '../runs/resume.ts'
 import { createRun, loadRun, type Run } from '../runs/run.ts'
-import { endProcesses } from '../runtimes/processes.ts'
 import type { ProcessFacts } from '../runtimes/process-table.ts'
+import { endProcesses } from '../runtimes/processes.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import {
@@ -18,25 +18,25 @@ import {
   insertRun,
   type NodeRecord,
   openRunIds,
+  type RunFacts,
   readNodes,
   replaceRun,
-  type RunFacts,
   runIds,
 } from '../store/runs.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { createExcerpts } from './excerpts.ts'
 import type { Meter } from './meter.ts'
+import { placeOfRun } from './run-place.ts'
 import { createAttempts, orderOf } from './runs/attempts.ts'
 import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
 import { deliverReport } from './runs/delivered.ts'
 import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
-import { createRunMarks } from './runs/mark.ts'
 import type { GuestBook } from './runs/guests.ts'
+import { createRunMarks } from './runs/mark.ts'
 import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
 import { createModelWorkshop } from './runs/model-workshop.ts'
 import { createOutside } from './runs/outside.ts'
-import { placeOfRun } from './run-place.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import { createValidating } from './runs/validating.ts'
 import type { Workshops } from './runs/worker.ts'
@@ -233,7 +233,10 @@ export function createRuns(options: RunsOptions): Runs {
     async start(order, by, idempotencyKey) {
       mayBegin()
       const { folder } = order
-      const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
+      const digest = hash(
+        'sha256',
+        JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]),
+      )
       const plan = planOf(order.plan, folder, order)
       let started: { facts: RunFacts; run: Run } | undefined
       const answer = await store.write(async (tx) => {
@@ -290,7 +293,8 @@ export function createRuns(options: RunsOptions): Runs {
       }
       // Of two at once, the second finds it going on.
       if (drivers.has(id)) return { run_id: id, round: run.head.round + 1, resumed: false }
-      const records = seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
+      const records =
+        seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
       const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
       try {
         await store.write(async (tx) => {
@@ -335,7 +339,9 @@ export function createRuns(options: RunsOptions): Runs {
       const driver = drivers.get(run)
       const known = driver?.run.nodes.get(node)
       if (driver === undefined || known?.state !== 'asking' || known.asks !== ask) {
-        throw new AppError('CONFLICT', `${run} does not wait for this any more`, { hint: `orc run show ${run}` })
+        throw new AppError('CONFLICT', `${run} does not wait for this any more`, {
+          hint: `orc run show ${run}`,
+        })
       }
       decisionIn(answer)
       tx.afterCommit(() => tellDecision(driver, row, answer, by))
@@ -413,7 +419,9 @@ export function createRuns(options: RunsOptions): Runs {
     const unwanted = [...found].filter((mark) => !wanted.has(mark))
     await Promise.all(
       unwanted.map((mark) =>
-        endProcesses({ mark }).catch((error: unknown) => log.error({ err: error, mark }, 'it cannot be ended')),
+        endProcesses({ mark }).catch((error: unknown) =>
+          log.error({ err: error, mark }, 'it cannot be ended'),
+        ),
       ),
     )
   }

@@ -173,6 +173,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     const entry: Running = { started: promise, settled, gone }
     // Before the first await, or two requests at once would start it twice.
     running.set(name, entry)
+    let session: Session | undefined
     try {
       // Or what is about to end would be found running.
       await ending.get(name)
@@ -187,7 +188,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       )
       const kept = await keptFor(runtime, row)
       gone.signal.throwIfAborted()
-      const session = await startOrFind(
+      session = await startOrFind(
         runtime,
         {
           name,
@@ -209,7 +210,7 @@ export function createSessions(options: SessionsOptions): Sessions {
         conversation === 'found',
       )
       if (session === undefined) {
-        running.delete(name)
+        if (running.get(name) === entry) running.delete(name)
         attendant.dismiss()
         await record(name, 'exited', 'not started: everything is stopped')
         return
@@ -222,6 +223,8 @@ export function createSessions(options: SessionsOptions): Sessions {
     } catch (error) {
       if (running.get(name) === entry) running.delete(name)
       entry.attendant?.dismiss()
+      // Nobody attends it: where it can go on, the next start finds it.
+      await session?.leave().catch(() => {})
       if (gone.signal.aborted) return await endHalfStarted(name)
       log.error({ agent: name, err: error }, 'the agent could not be started')
       await record(name, 'error', `could not be started: ${explained(error)}`)
@@ -236,7 +239,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
     if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
     const found = agent.kept === undefined ? undefined : await runtime.find?.(agent, port)
-    if (found === undefined) postponed.add(agent.name)
+    if (found === undefined && !agent.gone?.aborted) postponed.add(agent.name)
     return found
   }
 
@@ -369,6 +372,7 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   async function stop(name: string) {
     order(name)
+    postponed.delete(name)
     const entry = running.get(name)
     await Promise.all([
       store.write((tx) => setWanted(tx, name, false)),
@@ -550,19 +554,19 @@ export function createSessions(options: SessionsOptions): Sessions {
     },
     async close(how) {
       leaving = how
-      const ending = [...running.values()].map(async ({ attendant, settled, gone }) => {
-        // One that is left behind is found again, however far it has come.
-        if (how === 'end') gone.abort(new Error('the service ends'))
+      const closed = [...running.values()].map(async (entry) => {
+        if (how === 'end') entry.gone.abort(new Error('the service ends'))
         try {
-          await (how === 'leave' ? attendant?.session()?.leave() : attendant?.session()?.stop())
+          const session = entry.attendant?.session()
+          await (how === 'leave' ? session?.leave() : session?.stop())
         } catch (error) {
           log.error({ err: error }, 'a session did not end well')
         }
-        attendant?.dismiss()
-        // One that never gets there holds nobody up.
-        await within(options.clock, STARTING_MS, settled)
+        // One that is left behind is found again by what it keeps, and one that never gets there holds nobody up.
+        await within(options.clock, STARTING_MS, entry.settled)
+        entry.attendant?.dismiss()
       })
-      await Promise.all(ending)
+      await Promise.all([...closed, ...ending.values()])
       closing = true
       running.clear()
       for (const runtime of options.runtimes) await runtime.close?.()

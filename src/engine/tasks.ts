@@ -67,7 +67,7 @@ export interface Tasks {
 }
 
 /** Without a judge of its own, the one of orc.yaml judges it. */
-export type Draft = Omit<TaskDraft, 'parent' | 'createdAt' | 'maxAttempts' | 'id'> & {
+export type Draft = Omit<TaskDraft, 'parent' | 'createdAt' | 'id'> & {
   parent?: Task
 }
 
@@ -152,10 +152,10 @@ export function createTasks(options: TasksOptions): Tasks {
       const task = newTask({
         judge,
         ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(retries === undefined ? {} : { maxAttempts: retries + 1 }),
         ...draft,
         id: `task_${await tx.nextKey('task')}`,
         createdAt: tx.now,
-        ...(retries === undefined ? {} : { maxAttempts: retries + 1 }),
         ...(parent === undefined ? {} : { parent }),
       })
       return await progress.begin(tx, task)

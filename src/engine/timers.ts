@@ -3,7 +3,14 @@ import type { Store, Tx } from '../store/store.ts'
 import { nextDue, setTimer, type TimerRow, takeDue } from '../store/timers.ts'
 import type { Clock, Log } from './surroundings.ts'
 
-export type TimerKind = 'redeliver' | 'expire_request' | 'unpark' | 'stop_idle' | 'run' | `task_${TaskTimer}`
+export type TimerKind =
+  | 'redeliver'
+  | 'expire_request'
+  | 'unpark'
+  | 'stop_idle'
+  | 'github_trigger'
+  | 'run'
+  | `task_${TaskTimer}`
 
 /** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
 export type OnDue = (tx: Tx, ref: string) => Promise<void>

@@ -16,8 +16,9 @@ export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict
   const decisions = decisionsOn(row)
   if (!decisions.includes(decision)) throw otherwise(row, decisions)
   if (row.action !== null) mustBeApprover(person, approvalOf(row), row)
-  if (decision === 'approve') mustBeSeen(row, verdict.hash)
-  if (decision === 'modify' && verdict.hash !== undefined) mustBeSeen(row, verdict.hash)
+  // A change keeps the rest of what stands there, and so approves that, too: but for their own, people must have seen it.
+  const isOwn = decision === 'modify' && row.modified_by === person.name && verdict.hash === undefined
+  if ((decision === 'approve' || decision === 'modify') && !isOwn) mustBeSeen(row, decision, verdict.hash)
   if (decision !== 'answer') return
   const read = readAnswer(row, verdict.comment ?? '')
   if (!read.ok) throw read.error

@@ -5,14 +5,19 @@ import { ACTION_KINDS, type ActionKind } from '../model/github.ts'
 /** Proposed or not, allowed or not: nobody gets these done (issue 6, §3). */
 export const NEVER = ['merge', 'force_push', 'delete', 'settings', 'ban'] as const
 
-const number = z.int().min(1).max(2 ** 31)
+const number = z
+  .int()
+  .min(1)
+  .max(2 ** 31)
 const line = z.string().min(1).max(256)
 const body = z.string().min(1).max(60_000)
 /** A branch that git takes and that is no trick with paths. */
 const branch = z
   .string()
   .max(200)
-  .regex(/^[A-Za-z0-9](?!.*(?:\.\.|\/\/|\.lock$|[./]$))[A-Za-z0-9._/-]*$/, { error: 'is not a name for a branch' })
+  .regex(/^[A-Za-z0-9](?!.*(?:\.\.|\/\/|\.lock$|[./]$))[A-Za-z0-9._/-]*$/, {
+    error: 'is not a name for a branch',
+  })
 
 const ACTIONS = {
   label: z.object({ number, label: z.string().min(1).max(50) }),
@@ -60,7 +65,10 @@ export function readAction(
 ): ReadAction {
   const kind = Object.hasOwn(KIND_OF, type) ? KIND_OF[type]! : undefined
   if (kind === undefined) {
-    return { ok: false, problem: `"${type.slice(0, 60)}" is nothing that can be done; there is ${ACTION_KINDS.join(', ')}` }
+    return {
+      ok: false,
+      problem: `"${type.slice(0, 60)}" is nothing that can be done; there is ${ACTION_KINDS.join(', ')}`,
+    }
   }
   const said = details.number ?? details.issue_number ?? details.pr_number ?? about
   const words = details.body ?? details.comment ?? details.text

@@ -156,7 +156,10 @@ export function readThread(kind: Subject['kind'], value: unknown): Subject | und
 const NEWCOMERS: ReadonlySet<string> = new Set(['FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR'])
 
 /** Whoever wrote what the event is about. On issues GitHub calls newcomers NONE; who that is shows their history. */
-export function authorOf({ subject, comment }: GitHubEvent): { login: string; association: string } | undefined {
+export function authorOf({
+  subject,
+  comment,
+}: GitHubEvent): { login: string; association: string } | undefined {
   const author = comment ?? subject
   return author === undefined ? undefined : { login: author.author, association: author.association }
 }

@@ -33,8 +33,10 @@ export function signed(text: string, { key, agent, approvedAs, mayMention }: Sig
 /** A model that was talked into it could otherwise ring the bell of every member of an organisation. */
 export function withoutMentions(text: string, allowed: readonly string[]): string {
   const may = new Set(allowed.map((login) => login.toLowerCase()))
-  return text.replace(/(^|[^\w`])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:\/[\w.-]+)?)/g, (whole, before: string, name: string) =>
-    may.has(name.toLowerCase()) ? whole : `${before}@\u200b${name}`,
+  return text.replace(
+    /(^|[^\w`])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:\/[\w.-]+)?)/g,
+    (whole, before: string, name: string) =>
+      may.has(name.toLowerCase()) ? whole : `${before}@\u200b${name}`,
   )
 }
 

@@ -45,7 +45,11 @@ export function judge(proposal: Proposal, policy: ActionPolicy, about: Circumsta
   const least = Math.max(policy.confidence ?? 0, about.threshold)
   if (confidence === undefined) return ask('the agent does not say how sure it is')
   if (!(confidence >= least)) return ask(`confidence ${confidence} is below ${least}`)
-  return { verdict: 'act', notice: policy.mode === 'notice', reason: `confidence ${confidence}, at least ${least}` }
+  return {
+    verdict: 'act',
+    notice: policy.mode === 'notice',
+    reason: `confidence ${confidence}, at least ${least}`,
+  }
 }
 
 function isCritical({ action }: Proposal): boolean {

@@ -1,10 +1,5 @@
 import { foldName, ORCHESTRATOR } from '../model/agent.ts'
-import {
-  type CocViolationFlag,
-  type HitlApprovalRequest,
-  readTeamMessage,
-  type TaskCompletion,
-} from '../wire/github-team.ts'
+import { type HitlApprovalRequest, readTeamMessage, type TaskCompletion } from '../wire/github-team.ts'
 import { type Proposal, readAction } from './action.ts'
 import { isNeverDone } from './policy.ts'
 
@@ -32,29 +27,38 @@ export interface Report {
   readonly byApproval: readonly Proposal[]
   /** What it proposed and nobody can or may do. */
   readonly refused: readonly Refused[]
-  /** For moderators only. */
-  readonly conduct: readonly CocViolationFlag[]
 }
 
 export type ReadReport = { ok: true; report: Report } | { ok: false; problem: string }
 
 const MOST_BYTES = 102_400
 const MOST_MESSAGES = 20
+const CODE_BLOCK = /^\s*```[a-z]*\s*\n([\s\S]*?)\n\s*```\s*$/
+
+/** What a report holds, in a code block or not; undefined for what is no JSON. */
+export function parseResult(result: string): unknown {
+  try {
+    return JSON.parse(CODE_BLOCK.exec(result)?.[1] ?? result)
+  } catch {
+    return undefined
+  }
+}
 
 /** One message of the protocol, or several; a model may put them into a code block and leave the envelope out. */
 export function readReport(result: string, asked: Asked): ReadReport {
   const bytes = Buffer.byteLength(result)
   if (bytes > MOST_BYTES) return no(`the result is ${bytes} bytes; at most ${MOST_BYTES} are taken`)
-  const value = parse(result)
+  const value = parseResult(result)
   if (value === undefined) return no('the result must be one JSON object, and nothing else')
   const said = Array.isArray(value) ? value : [value]
-  if (said.length === 0 || said.length > MOST_MESSAGES) return no(`the result must hold 1 to ${MOST_MESSAGES} messages`)
+  if (said.length === 0 || said.length > MOST_MESSAGES)
+    return no(`the result must hold 1 to ${MOST_MESSAGES} messages`)
 
   const requests: HitlApprovalRequest[] = []
-  const conduct: CocViolationFlag[] = []
   const completions: TaskCompletion[] = []
   for (const [index, one] of said.entries()) {
-    if (typeof one !== 'object' || one === null) return no('the result must be one JSON object, and nothing else')
+    if (typeof one !== 'object' || one === null)
+      return no('the result must be one JSON object, and nothing else')
     const decoded = readTeamMessage(enveloped(one, asked, index))
     if (!decoded.ok) return no(decoded.problem)
     const { message } = decoded
@@ -62,12 +66,12 @@ export function readReport(result: string, asked: Asked): ReadReport {
     if (foreign !== undefined) return no(foreign)
     if (message.type === 'task_completion') completions.push(message)
     else if (message.type === 'hitl_approval_request') requests.push(message)
-    else if (message.type === 'coc_violation_flag') conduct.push(message)
     else return no(`a ${message.type} is no answer to a task`)
   }
   const [completion] = completions
-  if (completion === undefined || completions.length > 1) return no('the result must hold one task_completion')
-  return { ok: true, report: { completion, conduct, ...sorted(completion, requests, asked) } }
+  if (completion === undefined || completions.length > 1)
+    return no('the result must hold one task_completion')
+  return { ok: true, report: { completion, ...sorted(completion, requests, asked) } }
 }
 
 function sorted(
@@ -102,14 +106,22 @@ function sorted(
   for (const { proposedAction, confidence } of requests) {
     const { actionType, issueNumber, prNumber, reason, details } = proposedAction
     const about = issueNumber ?? prNumber
-    const said = { ...details, ...(about === undefined ? {} : { number: about }), ...(reason === undefined ? {} : { reason }) }
+    const said = {
+      ...details,
+      ...(about === undefined ? {} : { number: about }),
+      ...(reason === undefined ? {} : { reason }),
+    }
     sort(byApproval, actionType, said, confidence)
   }
   return { proposals, byApproval, refused }
 }
 
 /** Models leave out what the transport knows; what they do say is not overwritten, and compared below. */
-function enveloped(said: object, { delegation, role, at, task }: Asked, index: number): Record<string, unknown> {
+export function enveloped(
+  said: object,
+  { delegation, role, at, task }: Asked,
+  index: number,
+): Record<string, unknown> {
   return {
     message_type: 'task_completion',
     message_id: `${task}-answer-${index + 1}`,
@@ -134,16 +146,6 @@ function mismatch(message: Answering, { agent, role, delegation, task }: Asked):
     return `task_id: your task is ${task}`
   }
   return undefined
-}
-
-const CODE_BLOCK = /^\s*```[a-z]*\s*\n([\s\S]*?)\n\s*```\s*$/
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(CODE_BLOCK.exec(text)?.[1] ?? text)
-  } catch {
-    return undefined
-  }
 }
 
 function no(problem: string): ReadReport {

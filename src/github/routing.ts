@@ -1,4 +1,4 @@
-import type { Routes, RouteStep } from '../model/github.ts'
+import type { RouteStep, Routes } from '../model/github.ts'
 import { authorOf, type GitHubEvent } from './event.ts'
 import { readSlashCommands, type SlashName } from './slash.ts'
 

@@ -18,7 +18,7 @@ export interface SlashCommand {
 
 export type Said = SlashCommand | { readonly name: undefined; readonly said: string }
 
-const LINE = /^\/agent(?:[ \t]+(\S+))?[ \t]*(.*)$/i
+const LINE = /^\/agent(?:[ \t]+(\S+)(?:[ \t]+(.*))?)?$/i
 const FENCE = /^ {0,3}(`{3,}|~{3,})(.*)$/
 /** A comment with more of them is no conversation. */
 const MOST = 5
@@ -30,7 +30,7 @@ export function readSlashCommands(body: string): Said[] {
   for (const line of body.split(/\r\n|\r|\n/)) {
     const mark = FENCE.exec(line)
     if (fence !== undefined) {
-      if (mark?.[1]!.startsWith(fence) && mark[2]!.trim() === '') fence = undefined
+      if (mark !== null && mark[1]!.startsWith(fence) && mark[2]!.trim() === '') fence = undefined
       continue
     }
     if (mark) {
@@ -38,7 +38,7 @@ export function readSlashCommands(body: string): Said[] {
       continue
     }
     const said = LINE.exec(line.trimEnd())
-    if (said !== null && found.length < MOST) found.push(toCommand(said[1] ?? 'help', said[2]!))
+    if (said !== null && found.length < MOST) found.push(toCommand(said[1] ?? 'help', said[2] ?? ''))
   }
   return found
 }

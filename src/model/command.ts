@@ -271,16 +271,13 @@ export const answer = defineCommand({
   example: 'orc answer msg_12 "Price."',
 })
 
-const choices = z.preprocess(
-  (value) => {
-    const said = blankIsMissing(value)
-    if (typeof said !== 'string') return said
-    if (said.trimStart().startsWith('[')) return parsedList(said)
-    const parts = said.split(/[,\n]+/).map((one) => one.trim())
-    return parts.filter((one) => one !== '')
-  },
-  z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional(),
-)
+const choices = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  if (typeof said !== 'string') return said
+  if (said.trimStart().startsWith('[')) return parsedList(said)
+  const parts = said.split(/[,\n]+/).map((one) => one.trim())
+  return parts.filter((one) => one !== '')
+}, z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional())
 
 export const requestUserInput = defineCommand({
   type: 'request_user_input',
@@ -331,7 +328,12 @@ export const judge = defineCommand({
     task_id: name.describe('The task, such as task_7'),
     claim: claimNumber.describe('The number of the claim that you judge'),
     completed: z.preprocess(toBoolean, z.boolean()).describe('true: the task is done as it was given'),
-    reason: z.string().trim().min(1, 'the reason is empty').max(10_000).describe('Why, for the one who did it'),
+    reason: z
+      .string()
+      .trim()
+      .min(1, 'the reason is empty')
+      .max(10_000)
+      .describe('Why, for the one who did it'),
   }),
   body: 'reason',
   speaker: 'from',

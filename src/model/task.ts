@@ -143,6 +143,8 @@ export interface Task {
   requiresResponse: boolean
   /** A task without a parent has depth 1. */
   depth: number
+  /** How many replies led to it: for the loop breaker. */
+  hop: number
   /** Names of the checks that a claim must pass. */
   checks: readonly string[]
   judge: Judge | null

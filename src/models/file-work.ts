@@ -10,7 +10,11 @@ export const FileWork = z.object({
   files: z
     .array(
       z.object({
-        path: z.string().min(1).max(200).describe('Such as report.md or data/numbers.csv; relative, no "..".'),
+        path: z
+          .string()
+          .min(1)
+          .max(200)
+          .describe('Such as report.md or data/numbers.csv; relative, no "..".'),
         content: z.string().max(400_000).describe('The whole content of the file.'),
       }),
     )

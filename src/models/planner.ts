@@ -14,13 +14,19 @@ export const Proposal = z.object({
   agents: z
     .array(
       z.object({
-        name: z.string().max(64).describe('Letters, digits, _ and -; begins with a letter. Such as collector.'),
+        name: z
+          .string()
+          .max(64)
+          .describe('Letters, digits, _ and -; begins with a letter. Such as collector.'),
         by: z
           .enum(['agent', 'model', 'program', 'command', 'someone'])
           .describe(
             'Who does it: a member of the team, a model, an agent program, a shell command, or someone outside.',
           ),
-        who: z.string().max(2000).describe('The name of the member, model or program; the command; or empty.'),
+        who: z
+          .string()
+          .max(2000)
+          .describe('The name of the member, model or program; the command; or empty.'),
         template: z.enum(WORKSPACE_TEMPLATES),
         objective: text.min(1).describe('What is to be accomplished, in a clear statement.'),
         context: text.describe('Background that the agent needs; may be empty.'),
@@ -30,7 +36,9 @@ export const Proposal = z.object({
         outputs: z
           .array(z.string().max(200))
           .max(20)
-          .describe('Files it must make, such as outbox/report.md. summary.md is always made, and is not named.'),
+          .describe(
+            'Files it must make, such as outbox/report.md. summary.md is always made, and is not named.',
+          ),
         depends_on: z
           .array(
             z.object({

@@ -16,7 +16,7 @@ export interface PaneFacts {
   readonly isInputOff: boolean
   /** The program asked for bracketed paste; without it each line of a text is a turn of its own. */
   readonly isBracketed: boolean
-  /** How long ago a person who sees this pane last touched a key; undefined when nobody sees it. */
+  /** How long ago a person last touched a key who sees this pane, or types from elsewhere; undefined without one. */
   readonly personQuietMs: number | undefined
   /** Who has taken it over, and types into it from elsewhere. */
   readonly takenBy?: string | undefined
@@ -51,7 +51,8 @@ export const NOT_IDLE: Record<Exclude<SessionState, 'idle'>, string> = {
 export function guardPaste(facts: PaneFacts): GuardDecision {
   if (facts.isDead) return { write: false, reason: 'its process has ended', isFinal: true }
   if (facts.state !== 'idle') return { write: false, reason: NOT_IDLE[facts.state] }
-  if (facts.takenBy !== undefined) return { write: false, reason: `${facts.takenBy} has taken over its terminal` }
+  if (facts.takenBy !== undefined)
+    return { write: false, reason: `${facts.takenBy} has taken over its terminal` }
   if (facts.isInMode) return { write: false, reason: 'its pane is in copy mode' }
   if (facts.isSynchronized) return { write: false, reason: 'its pane is synchronized with others' }
   if (facts.isInputOff) return { write: false, reason: 'the input of its pane is switched off' }

@@ -413,7 +413,9 @@ export const ROUTES = {
       columns: z.number().describe('0 for an agent without a terminal, whose words are shown as plain rows'),
       height: z.number(),
       cursor: z.object({ x: z.number(), y: z.number() }).optional(),
-      rows: z.array(z.tuple([z.number(), z.string()])).describe('Those that changed, with their colours (SGR)'),
+      rows: z
+        .array(z.tuple([z.number(), z.string()]))
+        .describe('Those that changed, with their colours (SGR)'),
     }),
     type: 'text/event-stream',
   },
@@ -447,7 +449,8 @@ export const ROUTES = {
     method: 'get',
     path: '/api/v1/figures',
     who: 'operator',
-    summary: 'What happened over time in 60 steps: entries of the audit by type, cost, and how long messages took to be read',
+    summary:
+      'What happened over time in 60 steps: entries of the audit by type, cost, and how long messages took to be read',
     query: z.object({ span: z.enum(['15m', '1h', '6h', '24h', '7d']).default('1h') }),
     answer: z.object({
       from: z.string(),
@@ -663,7 +666,8 @@ export const ROUTES = {
     method: 'post',
     path: '/api/v1/runs',
     who: 'operator',
-    summary: 'Carry out a plan; nothing starts while there is a mistake in it. The same Idempotency-Key starts once',
+    summary:
+      'Carry out a plan; nothing starts while there is a mistake in it. The same Idempotency-Key starts once',
     body: z.object({
       plan: z.string().describe('The text of plan.yaml'),
       folder: z
@@ -896,7 +900,9 @@ export const ROUTES = {
     answer: z.object({
       names,
       total: z.number().describe('How many agents there are'),
-      cells: z.array(z.array(z.enum(VERDICTS))).describe('A row for each sender, a column for each recipient'),
+      cells: z
+        .array(z.array(z.enum(VERDICTS)))
+        .describe('A row for each sender, a column for each recipient'),
     }),
   },
   tokens: {
@@ -949,12 +955,45 @@ export const ROUTES = {
     limit: 'own',
     answer: z.union([JsonRpcMessage, z.array(JsonRpcMessage)]),
   },
+  moderation: {
+    method: 'get',
+    path: '/api/v1/moderation',
+    who: 'person',
+    summary:
+      'Flags about conduct, for people with the role moderator; to everyone else there is no such thing',
+    query: z.object({ state: z.enum(['open', 'all']).default('open'), limit: count(1000).default(200) }),
+    answer: z.object({
+      flags: z.array(
+        z.object({
+          id: z.string(),
+          repository: z.string(),
+          number: z.number().optional(),
+          at: z.string(),
+          flag: z.record(z.string(), z.unknown()).describe('The coc_violation_flag of the protocol'),
+          closed_at: z.string().optional(),
+          closed_by: z.string().optional(),
+          comment: z.string().optional(),
+        }),
+      ),
+    }),
+  },
+  closeModeration: {
+    method: 'post',
+    path: '/api/v1/moderation/{id}',
+    who: 'person',
+    summary: 'A moderator has seen to a flag',
+    body: z.object({ comment: z.string().max(2000).optional() }),
+    answer: z.object({ closed: z.boolean() }),
+  },
   githubWebhook: {
     method: 'post',
     path: '/github/webhooks',
     who: 'anyone',
-    summary: 'A webhook of GitHub, proven by its signature; stored, answered with 202, and worked on afterwards',
-    body: z.unknown().describe("GitHub's own payload, with X-Hub-Signature-256, X-GitHub-Event and X-GitHub-Delivery"),
+    summary:
+      'A webhook of GitHub, proven by its signature; stored, answered with 202, and worked on afterwards',
+    body: z
+      .unknown()
+      .describe("GitHub's own payload, with X-Hub-Signature-256, X-GitHub-Event and X-GitHub-Delivery"),
     limit: 'own',
     answer: z.object({
       status: z.enum(['accepted', 'known']).describe('known: it came before, and is not worked on again'),

@@ -14,7 +14,10 @@ export const ProblemSchema = z.object({
 const SpentSchema = z.object({
   input_tokens: z.number(),
   output_tokens: z.number(),
-  cost: z.number().optional().describe('In the currency of the prices in orc.yaml; absent: no price is known'),
+  cost: z
+    .number()
+    .optional()
+    .describe('In the currency of the prices in orc.yaml; absent: no price is known'),
 })
 
 /** A run at a glance. */
@@ -44,13 +47,13 @@ export const RunNodeSchema = z.object({
   depends_on: z.array(z.string()),
   waits_for: z.array(z.string()).describe('For what, and on whom; nothing for one that has ended'),
   step: z.string().optional().describe('What status.json says it does'),
-  progress: z
-    .object({ done: z.number(), total: z.number().describe('0 where it is not known') })
-    .optional(),
+  progress: z.object({ done: z.number(), total: z.number().describe('0 where it is not known') }).optional(),
   attempt: z.number().describe('The last one, from 1, in all rounds; 0: none yet'),
   tries: z.number().describe('Attempts since its last fresh start'),
   max_tries: z.number(),
-  cached: z.boolean().describe('Completed without being run: an earlier round had done it from the same inputs'),
+  cached: z
+    .boolean()
+    .describe('Completed without being run: an earlier round had done it from the same inputs'),
   started_at: z.string().optional().describe('Of the first attempt of this round'),
   ended_at: z.string().optional(),
   elapsed_ms: z.number().optional().describe('From the first attempt of this round to the end'),

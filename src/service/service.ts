@@ -1,7 +1,7 @@
 import type { Switchboard } from '../engine/open.ts'
 import { createListener } from './http/app.ts'
-import type { Desk, Facts } from './http/call.ts'
 import { cookieName } from './http/browser-session.ts'
+import type { Desk, Facts } from './http/call.ts'
 import { createFeed } from './http/feed.ts'
 import { createGate } from './http/gate.ts'
 import { createHosts } from './http/hosts.ts'
@@ -45,16 +45,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const pages = openPages(options.pages)
   let port: number | undefined
   const cookie = () => cookieName(port)
-  const desk: Desk = { ...options, metrics, feed, openCalls, mcp: mcpOnDemand(options), logins: createLogins(switchboard.clock), terminals, cookie }
+  const desk: Desk = {
+    ...options,
+    metrics,
+    feed,
+    openCalls,
+    mcp: mcpOnDemand(options),
+    logins: createLogins(switchboard.clock),
+    terminals,
+    cookie,
+  }
   // The port is known once it is taken, and no request comes before that.
   let hosts = createHosts({ allowed: [] })
   const listening = await listenOn(
     listen,
-    createListener(
-      desk,
-      createGate({ hosts: () => hosts, tokens, pages, cookie }),
-      pages,
-    ),
+    createListener(desk, createGate({ hosts: () => hosts, tokens, pages, cookie }), pages),
   ).catch((error: unknown) => {
     release()
     throw error

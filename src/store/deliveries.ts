@@ -122,10 +122,13 @@ export async function withdrawQueued(
   return queued.map(({ message }) => message)
 }
 
-/** From where a step back is possible: what the agent has surely taken is never doubted again. */
+/** From where a step back is possible: what a process has surely taken is not doubted while it lives. */
 const UNPROVEN = `state IN ('written', 'uncertain')`
 
-/** Moves open deliveries to a new step and gives the keys of those that moved. `takenBack`: by our own interrupt, out of the conversation. */
+/**
+ * Moves open deliveries to a new step and gives the keys of those that moved. `takenBack`: out of the conversation, by
+ * our own interrupt or by the end of the process that took them.
+ */
 export async function moveDeliveries(
   tx: Tx,
   agent: string,
@@ -176,12 +179,14 @@ export async function doubtfulDeliveries(reader: Reader, agent: string): Promise
   return rows.map((row) => row.message)
 }
 
-/** What an agent took after the last message that it answered. */
+/** What an agent took after the last message that it answered: a later one, or an earlier one that it got later. */
 export async function unansweredDeliveries(reader: Reader, agent: string): Promise<number[]> {
   const rows = await reader.all<{ message: number }>(
-    `SELECT message FROM deliveries WHERE recipient = ? AND ${OPEN} AND state = 'submitted' AND message >
-       COALESCE((SELECT message FROM deliveries WHERE recipient = ? AND state = 'read'
-                  ORDER BY message DESC LIMIT 1), 0) ORDER BY message`,
+    `SELECT d.message FROM deliveries AS d
+       LEFT JOIN (SELECT message, updated_at FROM deliveries WHERE recipient = ? AND state = 'read'
+                   ORDER BY message DESC LIMIT 1) AS answered ON TRUE
+      WHERE d.recipient = ? AND d.${OPEN} AND d.state = 'submitted' AND (answered.message IS NULL
+        OR d.message > answered.message OR d.updated_at > answered.updated_at) ORDER BY d.message`,
     [agent, agent],
   )
   return rows.map((row) => row.message)

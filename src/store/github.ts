@@ -10,7 +10,10 @@ export interface GithubDelivery {
 }
 
 /** False: it was there before. */
-export async function keepDelivery(tx: Tx, { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>): Promise<boolean> {
+export async function keepDelivery(
+  tx: Tx,
+  { id, event, payload }: Pick<GithubDelivery, 'id' | 'event' | 'payload'>,
+): Promise<boolean> {
   const rows = await tx.all<{ id: string }>(
     `INSERT INTO github_deliveries (id, event, payload, state, not_before, received_at) VALUES (?, ?, ?, 'waiting', ?, ?)
      ON CONFLICT (id) DO NOTHING RETURNING id`,
@@ -197,7 +200,13 @@ export async function changeAction(tx: Tx, key: string, change: ActionChange): P
        url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
        attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
     [
-      ...[change.state, change.action ?? null, change.request ?? null, change.url ?? null, change.note ?? null],
+      ...[
+        change.state,
+        change.action ?? null,
+        change.request ?? null,
+        change.url ?? null,
+        change.note ?? null,
+      ],
       ...[change.notBefore ?? null, change.attempts ?? null, tx.now, key],
     ],
   )
@@ -213,7 +222,10 @@ export async function settledQuestions(reader: Reader): Promise<number[]> {
 }
 
 /** An agent's failures in a row. */
-export async function readStanding(reader: Reader, agent: string): Promise<{ failures: number; halted: boolean }> {
+export async function readStanding(
+  reader: Reader,
+  agent: string,
+): Promise<{ failures: number; halted: boolean }> {
   const row = await reader.get<{ failures: number; halted_at: number | null }>(
     'SELECT failures, halted_at FROM github_standing WHERE agent = ?',
     [agent],
@@ -245,6 +257,8 @@ export interface GithubDocument {
   body: string
   author: string
   state: string
+  /** When it was so, by GitHub's clock: what comes late does not take the place of what is newer. */
+  at: number
 }
 
 const LONGEST = 20_000
@@ -256,15 +270,21 @@ export async function keepDocument(tx: Tx, document: GithubDocument): Promise<vo
     `INSERT INTO github_documents (repository, kind, number, part, title, body, author, state, updated_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (repository, number, part) DO UPDATE SET kind = excluded.kind, title = excluded.title,
-       body = excluded.body, author = excluded.author, state = excluded.state, updated_at = excluded.updated_at`,
+       body = excluded.body, author = excluded.author, state = excluded.state, updated_at = excluded.updated_at
+       WHERE excluded.updated_at >= github_documents.updated_at`,
     [
       ...[document.repository, document.kind, document.number, document.part],
-      ...[plain(document.title), plain(document.body), document.author, document.state, tx.now],
+      ...[plain(document.title), plain(document.body), document.author, document.state, document.at],
     ],
   )
 }
 
-export async function forgetDocuments(tx: Tx, repository: string, number: number, part?: string): Promise<void> {
+export async function forgetDocuments(
+  tx: Tx,
+  repository: string,
+  number: number,
+  part?: string,
+): Promise<void> {
   const only = part === undefined ? '' : ' AND part = ?'
   await tx.run(`DELETE FROM github_documents WHERE repository = ? AND number = ?${only}`, [
     ...[repository, number, ...(part === undefined ? [] : [part])],
@@ -281,12 +301,21 @@ export interface Related {
 /** Threads that speak of the same, the closest first. `words`: letters and digits only. */
 export async function searchDocuments(
   store: Pick<Store, 'engine' | 'all'>,
-  { repository, words, except, limit }: { repository: string; words: readonly string[]; except: number; limit: number },
+  {
+    repository,
+    words,
+    except,
+    limit,
+  }: { repository: string; words: readonly string[]; except: number; limit: number },
 ): Promise<Related[]> {
   if (words.length === 0) return []
   const found =
     store.engine === 'sqlite'
-      ? await store.all<Related>(SEARCH_SQLITE, [words.map((word) => `"${word}"`).join(' OR '), repository, except])
+      ? await store.all<Related>(SEARCH_SQLITE, [
+          words.map((word) => `"${word}"`).join(' OR '),
+          repository,
+          except,
+        ])
       : await store.all<Related>(SEARCH_POSTGRES, [words.join(' | '), repository, except])
   const threads = new Map<number, Related>()
   for (const one of found) if (!threads.has(one.number)) threads.set(one.number, one)
@@ -300,3 +329,46 @@ const SEARCH_SQLITE = `SELECT d.kind, d.number, d.title, d.state FROM github_sea
 
 const SEARCH_POSTGRES = `SELECT d.kind, d.number, d.title, d.state FROM github_documents d, to_tsquery('english', ?) AS wanted
   WHERE d.words @@ wanted AND d.repository = ? AND d.number <> ? ORDER BY ts_rank(d.words, wanted) DESC, d.number LIMIT 50`
+
+/** A flag for moderators. Its id tells nothing of how many there are, or when. */
+export interface GithubConduct {
+  id: string
+  repository: string
+  number: number | null
+  /** JSON of the protocol. */
+  flag: string
+  created_at: number
+  closed_at: number | null
+  closed_by: string | null
+  comment: string | null
+}
+
+export async function insertConduct(
+  tx: Tx,
+  flag: Pick<GithubConduct, 'id' | 'repository' | 'number' | 'flag'>,
+): Promise<void> {
+  await tx.run(
+    'INSERT INTO github_conduct (id, repository, number, flag, created_at) VALUES (?, ?, ?, ?, ?)',
+    [...[flag.id, flag.repository, flag.number, flag.flag, tx.now]],
+  )
+}
+
+export async function readConduct(
+  reader: Reader,
+  state: 'open' | 'all',
+  limit: number,
+): Promise<GithubConduct[]> {
+  const where = state === 'open' ? 'WHERE closed_at IS NULL' : ''
+  return await reader.all<GithubConduct>(
+    `SELECT * FROM github_conduct ${where} ORDER BY created_at DESC, id LIMIT ?`,
+    [limit],
+  )
+}
+
+export async function closeConduct(tx: Tx, id: string, by: string, comment: string | null): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    'UPDATE github_conduct SET closed_at = ?, closed_by = ?, comment = ? WHERE id = ? AND closed_at IS NULL RETURNING id',
+    [tx.now, by, comment, id],
+  )
+  return rows.length === 1
+}

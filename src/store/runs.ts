@@ -137,7 +137,9 @@ export async function findRun(reader: Reader, id: string): Promise<KeptRun | und
 
 /** Without the plan, which may be large. */
 export async function readRunHead(reader: Reader, id: string): Promise<RunHead | undefined> {
-  const row = await reader.get<{ head: string }>('SELECT head FROM runs WHERE id = ?', [parseId('run', id) ?? 0])
+  const row = await reader.get<{ head: string }>('SELECT head FROM runs WHERE id = ?', [
+    parseId('run', id) ?? 0,
+  ])
   return row === undefined ? undefined : (JSON.parse(row.head) as RunHead)
 }
 

@@ -118,11 +118,7 @@ export async function countQueue(reader: Reader, chain: string, webhook: string)
 }
 
 export async function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
-  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [
-    webhook,
-    chain,
-    seq,
-  ])
+  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [webhook, chain, seq])
 }
 
 export async function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {

@@ -3,9 +3,12 @@ import { DEFAULT_MAX_ATTEMPTS } from './retries.ts'
 import { DEFAULT_TIMEOUT_MS } from './settings.ts'
 
 type Given = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
-type Optional = Pick<Task, 'context' | 'requiresResponse' | 'checks' | 'judge' | 'timeoutMs' | 'maxAttempts'>
+type Optional = Pick<
+  Task,
+  'context' | 'requiresResponse' | 'checks' | 'judge' | 'timeoutMs' | 'maxAttempts' | 'hop'
+>
 
-export type TaskDraft = Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth'> }
+export type TaskDraft = Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> }
 
 /** A task before anything has happened to it; `step` with `delegated` says whether it may begin. */
 export function newTask(given: TaskDraft): Task {
@@ -22,6 +25,7 @@ export function newTask(given: TaskDraft): Task {
     parent: parent?.id ?? null,
     root: parent?.root ?? given.id,
     depth: (parent?.depth ?? 0) + 1,
+    hop: parent?.hop ?? given.hop ?? 0,
     state: 'pending',
     attempt: 1,
     failures: [],

@@ -26,7 +26,8 @@ export const TEAM_PROTOCOL = '1.0'
 /** Over the limit it is refused as a whole, never cut (C20). */
 export function decodeTeamMessage(text: string): DecodedTeamMessage {
   const bytes = Buffer.byteLength(text)
-  if (bytes > MAX_COMMAND_BYTES) return refused(`The message is ${bytes} bytes; at most ${MAX_COMMAND_BYTES} are taken`)
+  if (bytes > MAX_COMMAND_BYTES)
+    return refused(`The message is ${bytes} bytes; at most ${MAX_COMMAND_BYTES} are taken`)
   let value: unknown
   try {
     value = JSON.parse(text)
@@ -41,16 +42,21 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
   const type = isRecord(value) ? value.message_type : undefined
   if (typeof type !== 'string' || !Object.hasOwn(MESSAGES, type)) {
     const known = Object.keys(MESSAGES).join(', ')
-    return refused(`message_type is ${typeof type === 'string' ? `"${type.slice(0, 60)}"` : 'missing'}; it is one of ${known}`)
+    return refused(
+      `message_type is ${typeof type === 'string' ? `"${type.slice(0, 60)}"` : 'missing'}; it is one of ${known}`,
+    )
   }
   const parsed = MESSAGES[type as MessageType].safeParse(value)
   if (!parsed.success) {
-    const problems = parsed.error.issues.slice(0, 5).map(({ path, message }) => `${path.join('.')}: ${message}`)
+    const problems = parsed.error.issues
+      .slice(0, 5)
+      .map(({ path, message }) => `${path.join('.')}: ${message}`)
     return refused(`${type}: ${problems.join('; ')}`)
   }
   const message = toOurs(parsed.data) as TeamMessage
   // A missing task_id is the delegation's id (C10).
-  if (message.type === 'task_completion') return { ok: true, message: { ...message, taskId: message.taskId ?? message.inReplyTo } }
+  if (message.type === 'task_completion')
+    return { ok: true, message: { ...message, taskId: message.taskId ?? message.inReplyTo } }
   return { ok: true, message }
 }
 

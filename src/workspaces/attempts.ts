@@ -7,7 +7,7 @@ import { attempt, type Outcome } from './problem.ts'
 import { readSmall } from './small-file.ts'
 import { parseStatus, type Status } from './status.ts'
 import { resetStatus, STATUS_FILE } from './status-file.ts'
-import { makeFolder, makeFolders } from './writing.ts'
+import { makeFolder, makeFolders, replaceFile } from './writing.ts'
 
 const ATTEMPTS = 'attempts'
 
@@ -15,7 +15,7 @@ const ATTEMPTS = 'attempts'
  * Makes way for the next attempt (S4.12): the outbox, with error_report.md and partial/, and status.json go to
  * attempts/N/ by renaming, so that nothing in them is read or lost. workspace/ stays. Done twice, it is done once.
  */
-export function keepAttempt(workspace: string, number: number): Promise<Outcome<void>> {
+export function keepAttempt(workspace: string, number: number, why = ''): Promise<Outcome<void>> {
   return attempt(`${ATTEMPTS}/${number}`, () => {
     const root = openDirectory(workspace, { shown: '' })
     try {
@@ -23,6 +23,8 @@ export function keepAttempt(workspace: string, number: number): Promise<Outcome<
       try {
         move(root, folder, 'outbox')
         move(root, folder, STATUS_FILE)
+        // For whoever tries next.
+        if (why !== '') replaceFile(folder, 'why.md', `${why}\n`, 0o644)
       } finally {
         folder.close()
       }

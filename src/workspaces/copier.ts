@@ -138,6 +138,11 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
       makeReadOnly(draft, inputs)
+      // The empty one of a new workspace is replaced by the rename itself.
+      if (tryRename(root, draftName, 'inbox')) {
+        close()
+        return manifestOf(inputs)
+      }
       const before = temporaryName('inbox')
       const hadInbox = openFolder(root, 'inbox')
       if (hadInbox.ok) hadInbox.value.close()
@@ -171,6 +176,16 @@ async function beginDraft(root: Directory, name: string, pace: Pace): Promise<Di
   } catch (error) {
     root.close()
     throw error
+  }
+}
+
+/** False where something is in its place that is not an empty folder. */
+function tryRename(root: Directory, from: string, to: string): boolean {
+  try {
+    renameSync(root.at(from), root.at(to))
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -20,7 +20,11 @@ export function readInbox(workspace: string): Promise<Outcome<InboxText>> {
   return attempt('inbox', async () => {
     const inbox = openPart(workspace, 'inbox')
     try {
-      const { files } = await selectFiles(inbox, { limits: DEFAULT_LIMITS, pace: startPace(), hardLinks: 'inside' })
+      const { files } = await selectFiles(inbox, {
+        limits: DEFAULT_LIMITS,
+        pace: startPace(),
+        hardLinks: 'inside',
+      })
       const texts: { path: string; content: string }[] = []
       for (const { path, segments } of files.slice(0, MOST_FILES)) {
         const above = segments.slice(0, -1)
@@ -28,7 +32,8 @@ export function readInbox(workspace: string): Promise<Outcome<InboxText>> {
         if (opened?.ok === false) continue
         try {
           const read = readSmall(opened?.value ?? inbox, segments.at(-1)!, FILE_BYTES)
-          if (read.ok && !read.value.includes(0)) texts.push({ path: `inbox/${path}`, content: read.value.toString() })
+          if (read.ok && !read.value.includes(0))
+            texts.push({ path: `inbox/${path}`, content: read.value.toString() })
         } finally {
           opened?.value.close()
         }

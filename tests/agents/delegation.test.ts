@@ -21,7 +21,7 @@ const CAST = {
   Temp: 'codex',
 } as const
 const PROGRAMS = ['Lead', 'Scout', 'Scribe', 'Coder'] as const
-const MODELS = ['Boss', 'Clerk', 'Critic', 'chooser', 'judge'] as const
+const MODELS = ['Boss', 'Clerk', 'Critic', 'Aide', 'chooser', 'judge'] as const
 
 function teamOf({ agents, modelUrl }: Scene) {
   const model = (name: string) => ({ runtime: 'llm' as const, with: { model: name } })
@@ -35,6 +35,7 @@ function teamOf({ agents, modelUrl }: Scene) {
       Coder: { ...agents.Coder, parent: 'Scribe', role: 'Programs' },
       Critic: { ...model('Critic'), parent: 'Coder', role: 'Finds what is wrong' },
       Temp: { ...agents.Temp, parent: 'Boss', on_demand: true, stop_when_idle: '2s' },
+      Aide: { ...model('Aide'), parent: 'Temp' },
     },
     models: Object.fromEntries(
       MODELS.map((name) => [
@@ -77,7 +78,10 @@ beforeAll(async () => {
   team = await openTeam({ cast: CAST, play, config: teamOf })
   for (const name of PROGRAMS) await team.idle(name)
 })
-afterEach(() => parts.forget())
+afterEach(() => {
+  parts.forget()
+  team?.model.setPlay(play)
+})
 afterAll(async () => {
   await team?.close()
   for (const name of MODELS) delete process.env[`SCRIPTED_KEY_${name}`]
@@ -350,11 +354,11 @@ describe('a model that', () => {
         const isLooping =
           request.agent === name && request.prompt.includes('For ever and ever.') && !request.side
         if (!isLooping || request.prompt.includes('attempt 2')) return play(request)
-        return { ...says(byTool('list_agents', {}))(request), delayMs: 100 }
+        // Slower than Gemini takes for a loop, which it would end by itself.
+        return { ...says(byTool('list_agents', {}))(request), delayMs: 900 }
       })
       when(name, 'attempt 2 of 4', says(report(byTool, 'I have stopped.')))
       const task = await reaches(await give(name, 'For ever and ever.', { timeout_seconds: 3 }), 'completed')
-      team.model.setPlay(play)
       expect(task).toMatchObject({ attempt: 2, result: 'I have stopped.' })
       expect(task.failures).toMatchObject([{ attempt: 1, why: 'it was not done in time' }])
     },
@@ -407,5 +411,19 @@ describe('people and programs', () => {
     const { body } = await team.given('Temp').text('Which word was it?')
     expect(body).toContain('Make up a word.')
     expect(body).toContain('The word is swordfish.')
+  })
+
+  it('are killed while they wait for a child, and are there again when it has reported (issue 4, §6)', async () => {
+    when('Temp', '(delegate)', says(delegate(byTool, 'Aide', 'Think it over.')))
+    const goOn = hold('Aide', '(delegate)')
+    when('Temp', '(children_ended)', says(report(byTool, 'It is thought over.')))
+    const id = await give('Temp', 'Have it thought over.')
+    await reaches(id, 'waiting_child')
+    for (const pid of await team.processes('Temp')) process.kill(pid, 'SIGKILL')
+    await team.until('Temp is gone', () => team.state('Temp') === undefined)
+    goOn({ toolCalls: [{ name: 'report', input: { status: 'completed', result: 'thought over' } }] })
+    expect(await reaches(id, 'completed')).toMatchObject({ result: 'It is thought over.', attempt: 1 })
+    const { body } = await team.given('Temp').text('(children_ended)')
+    expect(body).toContain('Have it thought over.')
   })
 })

@@ -1,3 +1,5 @@
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { TaskEvent } from '../../src/service/contract.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
@@ -39,7 +41,36 @@ async function openByHand() {
   Adder: { parent: Lead, capabilities: [add] }
 limits: { rate: off }
 `)
-  await team.start()
+  return (await team.start()).url
+}
+
+/** The way to a service, which breaks once: at the first look at a request to people. */
+async function openProxy(service: string) {
+  const { host } = new URL(service)
+  let refused = 0
+  const proxy = createServer((incoming, outgoing) => {
+    if (refused === 0 && incoming.url!.startsWith('/api/v1/human-requests/')) {
+      refused += 1
+      incoming.destroy()
+      return
+    }
+    const { method, headers, url } = incoming
+    const onward = request(new URL(url!, service), { method, headers: { ...headers, host } }, (answer) => {
+      outgoing.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(outgoing)
+    })
+    onward.on('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    refused: () => refused,
+    close() {
+      proxy.closeAllConnections()
+      proxy.close()
+    },
+  }
 }
 
 const tool = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, input }] })
@@ -168,6 +199,22 @@ describe('orc ask (S2.9)', () => {
     expect(ran.err.match(/Lead is asked/g)).toHaveLength(1)
   })
 
+  it('shows a question though the service goes away just when it is looked at', async () => {
+    const proxy = await openProxy(await openByHand())
+    try {
+      const asking = team.begin('ask --agent Lead What-is-it?', { env: { ORC_URL: proxy.url } })
+      await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+      await team.orc('mailbox-check --agent Lead')
+      await team.orc(['ask-user', '--from', 'Lead', 'Which one?'])
+      await vi.waitFor(() => expect(proxy.refused()).toBe(1), 20_000)
+      await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
+      await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This one.'])
+      expect(await asking.ended).toMatchObject({ code: 0, out: 'This one.\n' })
+    } finally {
+      proxy.close()
+    }
+  })
+
   it('says how a question to a person is answered, where nobody can type', async () => {
     await openByHand()
     const asking = team.begin('ask --agent Lead What-is-it?')
@@ -185,6 +232,9 @@ describe('orc ask (S2.9)', () => {
     const ran = await asking.ended
     expect(ran).toMatchObject({ code: 9, out: '' })
     expect(ran.err).toContain('task_1 is cancelled')
+    // A verdict and the message that it becomes are one line, and so are an end and the message of it.
+    expect(ran.err.match(/The red one\./g)).toHaveLength(1)
+    expect(ran.err).not.toContain('Lead  cancelled')
     expect(await team.orc('ask --resume task_1')).toMatchObject({ code: 9, out: '' })
   })
 

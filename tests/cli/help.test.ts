@@ -41,7 +41,7 @@ describe('orc help', () => {
         new RegExp(`Examples?:\\n(.*\\n)*.*orc ${name.replace(/^version$/, '--version')}\\b`),
       )
     }
-  })
+  }, 120_000)
 
   it('shows one command, and says what was meant', async () => {
     expect((await team.orc('help audit verify')).out).toMatch(/^Usage: orc audit verify \[FILE\]/)

@@ -151,7 +151,7 @@ describe('orc tasks --follow', () => {
     const drawing = openTerminal(team.folder, 'tasks --follow')
     await drawing.shows('task_1')
     await say('delegate', '--to', 'Spy', 'Draw me')
-    await drawing.shows(/\u001b\[\d+A\u001b\[J\u001b\[\?7l[\s\S]*Draw me/)
+    await drawing.shows(/\u001b\[\d+A\u001b\[\?7l[\s\S]*Draw me/)
     drawing.type('\u0003')
     expect(await drawing.ended).toBe(130)
   })

@@ -65,6 +65,7 @@ describe('the smallest file', () => {
         answerCheck: undefined,
         userInputMs: undefined,
       },
+      runs: { planner: undefined },
       webhooks: [],
       notify: 'desktop',
       tmux: { socket: expect.stringMatching(/^orc-[0-9a-f]{10}$/), panesPerWindow: 4 },

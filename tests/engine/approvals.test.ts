@@ -330,6 +330,21 @@ describe('a changed action', () => {
     expect(await arrived()).toEqual(['two'])
   })
 
+  it('is not changed further, and so approved, by somebody who has not seen it', async () => {
+    await open()
+    await send('one')
+    const { request } = await decide('ada', { decision: 'modify', fields: { content: 'two' } })
+    const further = { decision: 'modify', fields: { priority: 'low' } } as const
+    await expect(decide('ben', further)).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('ada changed it'),
+      hint: expect.stringContaining('orc modify req_1 --hash '),
+    })
+    expect(await decide('ben', { ...further, hash: request.action!.hash })).toMatchObject({
+      request: { state: 'open', approvals: [{ by: 'ben' }], action: { fields: { content: 'two' } } },
+    })
+  })
+
   it('that is changed back does not bring the old approvals back', async () => {
     await open()
     await send('one')

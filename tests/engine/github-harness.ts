@@ -22,7 +22,12 @@ export const bug = (confidence: number) => ({
   rationale: 'It crashes, and it should not.',
 })
 
-export const NOTHING = { status: 'success', confidence_score: 0.99, actions_taken: [], rationale: 'Nothing to do.' }
+export const NOTHING = {
+  status: 'success',
+  confidence_score: 0.99,
+  actions_taken: [],
+  rationale: 'Nothing to do.',
+}
 
 /** The whole service with agents that are models, a scripted model and a GitHub of its own: all of it real but these. */
 export async function openGithubTeam(
@@ -35,7 +40,10 @@ export async function openGithubTeam(
   const server = await startModelServer({
     play: (request): ModelReply => {
       const speaker = /^You are (\w+),/.exec(request.system)?.[1] ?? ''
-      if (request.toolResults.length > 0 || !request.userText.includes('(delegate)') && !request.userText.includes('(follow_up)')) {
+      if (
+        request.toolResults.length > 0 ||
+        (!request.userText.includes('(delegate)') && !request.userText.includes('(follow_up)'))
+      ) {
         return { text: 'Done.' }
       }
       prompts.push(request)
@@ -54,8 +62,17 @@ export async function openGithubTeam(
       agents: { Triage: model, Concierge: model, Lifecycle: model, Scribe: model, Community: model },
       models: { local: { provider: 'openai-compatible', model: 'llama-3', base_url: `${server.url}/v1` } },
       limits: { rate: 'off' },
-      people: { ada: { github: 'ada-gh' }, ben: { github: 'ben-gh' }, vera: { role: 'viewer', github: 'vera-gh' } },
-      github: { secret_env: 'FAKE_GITHUB_SECRET', token_env: 'FAKE_GITHUB_TOKEN', api_url: fake.url, ...github },
+      people: {
+        ada: { github: 'ada-gh' },
+        ben: { github: 'ben-gh' },
+        vera: { role: 'viewer', github: 'vera-gh' },
+      },
+      github: {
+        secret_env: 'FAKE_GITHUB_SECRET',
+        token_env: 'FAKE_GITHUB_TOKEN',
+        api_url: fake.url,
+        ...github,
+      },
       ...more,
     },
     { file: join(folder, 'orc.yaml'), env: {} },
@@ -107,7 +124,8 @@ export async function openGithubTeam(
         sender: { login: author, type: 'User' },
       })
     },
-    lines: () => entries.filter((entry) => entry.class === 'public').map(({ type, text }) => `${type}: ${text}`),
+    lines: () =>
+      entries.filter((entry) => entry.class === 'public').map(({ type, text }) => `${type}: ${text}`),
     until: (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 20 }),
     /** Nothing more is under way. */
     async settled() {

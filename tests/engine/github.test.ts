@@ -17,7 +17,10 @@ describe('an issue is opened', () => {
       'github.success: #1: 1 proposed. It crashes, and it should not.',
       "github.success: Done: apply the label 'bug' to #1 in octo/hello",
     ])
-    expect(team.entries.find(({ text }) => text.startsWith('Done'))).toMatchObject({ actor: 'Triage', confidence: 0.97 })
+    expect(team.entries.find(({ text }) => text.startsWith('Done'))).toMatchObject({
+      actor: 'Triage',
+      confidence: 0.97,
+    })
   })
 
   it('is asked about where triage is not sure; an authorised person approves by a comment, and it is done once (S3.13, C9)', async () => {
@@ -59,7 +62,9 @@ describe('an issue is opened', () => {
     const welcome = {
       status: 'success',
       confidence_score: 0.98,
-      actions_taken: [{ action_type: 'comment_posted', details: { body: 'Welcome @newcomer, and @everyone else!' } }],
+      actions_taken: [
+        { action_type: 'comment_posted', details: { body: 'Welcome @newcomer, and @everyone else!' } },
+      ],
       rationale: 'A first contribution.',
     }
     const team = await openGithubTeam({ Concierge: welcome })
@@ -83,7 +88,9 @@ describe('an issue is opened', () => {
   it('is not acted on in a dry run, and the audit says what would have been done', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) }, { dry_run: true })
     await team.opened({ association: 'CONTRIBUTOR' })
-    await team.until(() => expect(team.lines().join('\n')).toContain("Would be done: apply the label 'bug' to #1"))
+    await team.until(() =>
+      expect(team.lines().join('\n')).toContain("Would be done: apply the label 'bug' to #1"),
+    )
     expect(team.fake.writes()).toEqual([])
   })
 })

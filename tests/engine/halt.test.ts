@@ -144,6 +144,16 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(team.puppets.started('Worker')).toBe(2)
   })
 
+  it('does not start an agent afterwards that was stopped meanwhile', async () => {
+    await open()
+    await team.sessions.stop('Worker')
+    await stop()
+    await team.sessions.start('Worker')
+    await team.sessions.stop('Worker')
+    await go()
+    expect(team.puppets.started('Worker')).toBe(1)
+  })
+
   it('approves nothing, and takes a no', async () => {
     team = await openTeam(
       { Lead: { permissions: { terminate_agent: 'ask' } }, Worker: { parent: 'Lead' } },

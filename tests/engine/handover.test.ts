@@ -214,6 +214,19 @@ describe('messages in doubt', () => {
     expect(worker().turns).toHaveLength(1)
   })
 
+  it('that never arrived bring the answers given with them again, however often', async () => {
+    await open()
+    worker().become('busy')
+    const text = '<orc-command name="list_agents"/>'
+    void worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    await send('One')
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().become('idle')
+    await board.clock.advance(60_000)
+    expect(worker().turns.length).toBeGreaterThan(4)
+    for (const turn of worker().turns) expect(turn.text).toContain('RESPONSE')
+  })
+
   it('are looked for when what is known of them could not be stored', async () => {
     await open()
     const { store } = board

@@ -226,6 +226,27 @@ describe('the loop breaker', () => {
     expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('11 replies') })
   })
 
+  it('stops two that delegate and report without end, outside of any task (S2.1, ask 12)', async () => {
+    board = await openBoard({
+      agents: { A: {}, B: { parent: 'A' } },
+      limits: { rate: 'off', hops: 10 },
+    })
+    const delegate = () => board.say('A', 'delegate', { to: 'B', task: 'Once more' })
+    let receipt = await delegate()
+    let rounds = 0
+    while (receipt.status === 'ok' && rounds < 50) {
+      rounds += 1
+      await board.say('B', 'mailbox_check')
+      await board.say('B', 'report', { status: 'completed', result: 'Done' })
+      await board.say('A', 'mailbox_check')
+      receipt = await delegate()
+    }
+    expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('12 replies') })
+    expect(await delegate()).toMatchObject({ status: 'blocked', reason: expect.stringContaining('req_1') })
+    const { receipt: gone } = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    expect(gone).toMatchObject({ status: 'ok', details: { to: 'B' } })
+  })
+
   it('does not mistake a long stream in one direction for a loop', async () => {
     board = await openBoard(LOOPING)
     for (let index = 0; index < 100; index++)

@@ -133,6 +133,25 @@ describe('an answer', () => {
     expect(await told()).toContain('A person answers: Red')
   })
 
+  it('goes to the asker that is named, though another gave its question the same id (S2.5)', async () => {
+    await open({ agents: { Worker: {}, Master: {} } })
+    for (const asker of ['Worker', 'Master']) {
+      await board.say(asker, 'request_user_input', { question: `What does ${asker} do?`, message_id: 'q1' })
+    }
+    const say = (fields: Record<string, unknown>) =>
+      board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'q1', ...fields } })
+    expect(await say({ answer: 'Rest.' })).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('req_1 (Worker)'),
+    })
+    expect(await say({ to: 'Worker', answer: 'Work.' })).toMatchObject({ status: 'ok' })
+    expect(await told()).toContain('A person answers: Work.')
+    expect(await board.mailOf('Master')).toEqual([])
+    // Of two with the same name, only one is open now.
+    expect(await say({ answer: 'Lead.' })).toMatchObject({ status: 'ok' })
+    expect((await board.mailOf('Master')).at(-1)!.content).toContain('Lead.')
+  })
+
   it('waits for as long as orc.yaml says (C8)', async () => {
     await open({ tasks: { user_input_timeout: '1h' } })
     await ask()

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ConfigInput } from '../../src/config.ts'
 import { AppError } from '../../src/model/errors.ts'
+import { readSession } from '../../src/store/sessions.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { type Board, openBoard } from './harness.ts'
 
@@ -70,9 +71,49 @@ describe('a message to an agent in a terminal', () => {
       return given
     }
     expect(await revive('submitted')).toEqual([])
-    expect(await revive('unknown')).toEqual([])
     expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
+    expect(await revive('unknown')).toEqual([])
+    expect(await deliveries()).toEqual(['submitted', 'read', 'uncertain'])
     expect(await revive('absent')).toEqual([['msg_3']])
+  })
+
+  it('is looked for though the service is killed before the new process is at its prompt (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    puppets.isResumed = true
+    await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    expect(await deliveries()).toEqual(['uncertain'])
+    // The next service finds that very process: it has not taken anything up itself.
+    puppets.isResumed = false
+    await board.sessions.stop('Worker')
+    await board.sessions.start('Worker')
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+  })
+
+  it('that was overtaken by an urgent one is looked for as well when its process dies (C2, C25)', async () => {
+    await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
+    await send('One')
+    await send('Two', { priority: 'urgent' })
+    worker().become('idle')
+    await settle()
+    worker().port.arrived(['msg_2'], 'read', 'the answer began')
+    await board.clock.advance(10)
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_2'], ['msg_1']])
+    worker().become('exited')
+    puppets.isResumed = true
+    await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })
 
   it('comes together with the others that wait, in order, or one by one if that is set', async () => {
@@ -462,6 +503,63 @@ describe('an agent', () => {
       'claude is not installed. npm install it',
     )
     expect(puppets.started('Master') + puppets.started('Worker')).toBe(1)
+  })
+
+  it('that cannot be attended is let go, and taken up by the next start', async () => {
+    await open()
+    await board.sessions.stop('Worker')
+    const { start } = puppets
+    puppets.start = async (...order) => {
+      const session = await start(...order)
+      Object.defineProperty(session, 'isResumed', {
+        get() {
+          throw new Error('the database is gone')
+        },
+      })
+      return session
+    }
+    await board.sessions.start('Worker')
+    expect(worker().ended).toBe('leave')
+    puppets.start = start
+    await board.sessions.start('Worker')
+    expect(worker().ended).toBeUndefined()
+  })
+
+  it('that is being stopped when the service ends is stopped before its runtime is closed', async () => {
+    await open()
+    const { promise: stopped, resolve } = Promise.withResolvers<void>()
+    worker().stopped = stopped
+    let endedAtClose: string | undefined = 'never closed'
+    puppets.close = async () => {
+      endedAtClose = worker().ended
+    }
+    const stopping = board.sessions.stop('Worker')
+    const closing = board.sessions.close('end')
+    await settle()
+    resolve()
+    await Promise.all([stopping, closing])
+    expect(endedAtClose).toBe('stop')
+  })
+
+  it('that is still starting when the service leaves keeps what finds it again', async () => {
+    await open()
+    await board.sessions.stop('Worker')
+    const { promise: there, resolve } = Promise.withResolvers<void>()
+    const { start } = puppets
+    puppets.start = async (agent, port) => {
+      await there
+      await port.keep({ pane: '%7' })
+      return start(agent, port)
+    }
+    const starting = board.sessions.start('Worker')
+    await settle()
+    const closing = board.sessions.close('leave')
+    await settle()
+    resolve()
+    await Promise.all([starting, closing])
+    expect(worker().ended).toBe('leave')
+    const row = await readSession(board.store, 'Worker')
+    expect(JSON.parse(row!.kept!)).toMatchObject({ value: { pane: '%7' } })
   })
 
   it('gets a token of its own for each process, and the one before it dies', async () => {

@@ -128,4 +128,17 @@ describe('a command that is held for a person', () => {
     expect(team.puppets.of('Master').ended).toBeUndefined()
     expect(team.turn('Worker')).toContain('Verdict: expired.')
   })
+
+  it('stays with the task that it was said in, and never becomes part of another', async () => {
+    team = await openTeam(PAIR, { rules: { ask: [{ from: 'Master', to: 'Worker' }] } })
+    await team.rest('Master', 'Worker')
+    await team.orders('delegate', { to: 'Master', task: 'First' })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'A part of the first' })
+    await team.says('Master', 'report', { status: 'completed', result: 'Done without' })
+    await team.ends('Master')
+    await team.orders('delegate', { to: 'Master', task: 'Second' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    expect(await team.task('task_3')).toMatchObject({ agent: 'Worker', parent: null })
+    expect(await team.task('task_2')).toMatchObject({ delegations: 0 })
+  })
 })

@@ -169,6 +169,36 @@ describe('delegation', () => {
     })
   })
 
+  it('is told apart from another that was given the same id by somebody else (C10)', async () => {
+    team = await openTeam({
+      ...PAIR,
+      Boss: {},
+      Hand: { parent: 'Boss' },
+    })
+    await team.rest('Master', 'Worker', 'Boss', 'Hand')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Mine', message_id: '001' })
+    await team.clock.advance(1000)
+    await team.says('Boss', 'delegate', { to: 'Hand', task: 'Theirs', message_id: '001' })
+    const done = { in_response_to: '001', status: 'completed', result: 'Done' }
+    expect(await team.says('Worker', 'report', done)).toMatchObject({ details: { task_id: 'task_1' } })
+    expect(await team.says('Hand', 'report', done)).toMatchObject({ details: { task_id: 'task_2' } })
+  })
+
+  it('is accepted by the agent that delegated only once that is left to it (C22, ask 6)', async () => {
+    team = await openTeam({ ...PAIR, Judge: {} }, { tasks: { judge: 'Judge', retries: 0 } })
+    await team.rest('Master', 'Worker', 'Judge')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    const accept = { task_id: 'task_1', action: 'accept' }
+    expect(await team.says('Master', 'task_action', accept)).toMatchObject({ code: 'CONFLICT' })
+    await team.says('Worker', 'report', { status: 'completed', result: 'As good as done' })
+    expect(await team.says('Master', 'task_action', accept)).toMatchObject({ code: 'CONFLICT' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', claim: { step: 'judge' } })
+    await team.says('Judge', 'judge', { task_id: 'task_1', claim: 1, completed: false, reason: 'Half of it' })
+    expect(await team.says('Master', 'task_action', accept)).toMatchObject({
+      details: { state: 'completed' },
+    })
+  })
+
   it('is refused where it would close a circle through three agents, or go too deep', async () => {
     team = await openTeam(CHAIN, { rules: { allow: [{ from: 'Bottom', to: 'Top' }] }, tasks: { depth: 2 } })
     await team.rest('Top', 'Middle', 'Bottom')

@@ -233,6 +233,28 @@ describe('a receiver that fails', () => {
     expect((await state()).lastError!.length).toBeLessThan(300)
   })
 
+  it('that takes it has it, though it never finishes what it says', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => {
+      response.writeHead(200)
+      response.flushHeaders()
+    }
+    await send('hello')
+    await until(async () => (await state()).sent === 1)
+    expect(await state()).toMatchObject({ state: 'active', pending: 0 })
+  })
+
+  it('whose address holds a password is not called, and the address is not told', async () => {
+    await open(
+      { chat: { url_env: 'CHAT_URL', events: ['message.accepted'], format: 'slack' } },
+      { CHAT_URL: receiver.url.replace('//', '//ada:hunter2@').replace('/hook', '/hook/T0P/S3CRET') },
+    )
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect(JSON.stringify(await state())).not.toMatch(/hunter2|S3CRET/)
+    expect(receiver.letters).toEqual([])
+  })
+
   it('is not there: the reason is told, the address is not', async () => {
     const url = receiver.url.replace('/hook', '/hook/T0P/S3CRET')
     await open(

@@ -166,7 +166,10 @@ const OUTCOMES: Record<MessageType, (receipt: unknown, id: string) => Promise<vo
     })
   },
   async QUERY(receipt, id) {
-    expect(receipt).toMatchObject({ status: 'ok', details: { task_id: id, question_id: expect.stringMatching(/^msg_\d+$/) } })
+    expect(receipt).toMatchObject({
+      status: 'ok',
+      details: { task_id: id, question_id: expect.stringMatching(/^msg_\d+$/) },
+    })
     expect(await task(id)).toMatchObject({
       state: 'waiting_parent',
       questions: [

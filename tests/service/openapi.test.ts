@@ -1,8 +1,14 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { defineCommand } from '../../src/model/command.ts'
 import { ROUTES, type Route, type RouteName } from '../../src/service/contract.ts'
 import { type Desk, openDesk } from './harness.ts'
+
+const RUN_FOLDER = mkdtempSync(join(tmpdir(), 'orchub-openapi-'))
+afterAll(() => rmSync(RUN_FOLDER, { recursive: true, force: true }))
 
 const greet = defineCommand({
   type: 'greet',
@@ -115,6 +121,10 @@ function withDefinitions(schema: unknown) {
 describe('the answers of the service', () => {
   const calls: [RouteName, string, unknown?][] = [
     ['health', '/healthz'],
+    ['mintLogin', '/api/v1/logins', {}],
+    ['me', '/api/v1/me'],
+    ['figures', '/api/v1/figures'],
+    ['rulesMatrix', '/api/v1/rules/matrix'],
     ['command', '/api/v1/commands', { type: 'send_message', from: 'Master', to: 'Worker', content: 'x' }],
     ['command', '/api/v1/commands', { type: 'send_message', from: 'Other', to: 'Master', content: 'x' }],
     ['command', '/api/v1/commands', { type: 'send_message', to: '*', content: 'x' }],
@@ -132,6 +142,11 @@ describe('the answers of the service', () => {
     ['task', '/api/v1/tasks/task_1'],
     ['ask', '/api/v1/asks', { question: 'What is it?', agent: 'Master' }],
     ['trace', '/api/v1/tasks/task_2/trace'],
+    ['startRun', '/api/v1/runs', { plan: 'agents: { a: { command: "sleep 60" } }', folder: RUN_FOLDER }],
+    ['runs', '/api/v1/runs'],
+    ['run', '/api/v1/runs/run_1'],
+    ['resumeRun', '/api/v1/runs/run_1/resume', {}],
+    ['cancelRun', '/api/v1/runs/run_1/cancel', { reason: 'a test' }],
     ['humanRequests', '/api/v1/human-requests'],
     ['decide', '/api/v1/human-requests/req_1/verdict', { decision: 'approve', comment: 'fine' }],
     ['humanRequests', '/api/v1/human-requests?state=all'],
@@ -141,6 +156,10 @@ describe('the answers of the service', () => {
     ['state', '/api/v1/state'],
     ['halt', '/api/v1/halt', { reason: 'a test' }],
     ['health', '/healthz'],
+    ['mintLogin', '/api/v1/logins', {}],
+    ['me', '/api/v1/me'],
+    ['figures', '/api/v1/figures'],
+    ['rulesMatrix', '/api/v1/rules/matrix'],
     ['state', '/api/v1/state'],
     ['go', '/api/v1/go', {}],
     ['go', '/api/v1/go', {}],
@@ -186,6 +205,21 @@ describe('the answers of the service', () => {
   it('are tried for every route that answers in JSON and ends', () => {
     const tried = new Set(calls.map(([name]) => name))
     const rest = Object.keys(ROUTES).filter((name) => !tried.has(name as RouteName))
-    expect(rest).toEqual(['taskEvents', 'events', 'hook', 'metrics'])
+    expect(rest).toEqual([
+      // Tried in browser.test.ts and, with a real terminal, in tests/web.
+      ...['openSession', 'closeSession', 'terminalEvents', 'takeTerminal', 'releaseTerminal', 'typeKeys'],
+      ...[
+        'taskEvents',
+        'runEvents',
+        'runReport',
+        'proposePlan',
+        'events',
+        'moderation',
+        'closeModeration',
+        'githubWebhook',
+        'hook',
+        'metrics',
+      ],
+    ])
   })
 })

@@ -192,6 +192,18 @@ describe('GET /api/v1/tasks/{id}/events (S2.9, S2.16, S2.18)', () => {
     expect(new Set(eventsIn(parents.text()).map(({ data }) => data.task_id))).toEqual(new Set([root, child]))
   })
 
+  it('of a task shows its delegator what the worker delegated on only where it may read that', async () => {
+    desk = await openDesk({ agents: AGENTS, rules: { allow: [{ from: 'Other', to: 'Worker' }] } })
+    const given = await delegated('Other', 'Worker', 'Part one')
+    await take('Worker')
+    const below = await delegated('Worker', 'Helper', 'Between the two of us')
+    const seenBy = async (token: string) =>
+      (await desk.get(`/api/v1/tasks/${given}`, token)).json.children.map((one: { id: string }) => one.id)
+    expect(await seenBy(desk.tokens.other)).toEqual([])
+    expect(await seenBy(desk.tokens.worker)).toEqual([below])
+    expect(await seenBy(desk.tokens.operator)).toEqual([below])
+  })
+
   it('shows a held command of a worker as a question, and the verdict on it (C9)', async () => {
     desk = await openDesk({
       agents: AGENTS,

@@ -17,20 +17,60 @@ const part = (load: () => Promise<ComponentType>) => lazy(async () => ({ default
 
 /** Each is loaded when it is first looked at. */
 const VIEWS = {
-  team: { title: 'Team', icon: 'team', key: 't', part: part(async () => (await import('./views/team.tsx')).TeamView) },
-  inbox: { title: 'Inbox', icon: 'inbox', key: 'i', part: part(async () => (await import('./views/inbox.tsx')).InboxView) },
-  tasks: { title: 'Tasks', icon: 'tasks', key: 'k', part: part(async () => (await import('./views/tasks.tsx')).TasksView) },
+  team: {
+    title: 'Team',
+    icon: 'team',
+    key: 't',
+    part: part(async () => (await import('./views/team.tsx')).TeamView),
+  },
+  inbox: {
+    title: 'Inbox',
+    icon: 'inbox',
+    key: 'i',
+    part: part(async () => (await import('./views/inbox.tsx')).InboxView),
+  },
+  tasks: {
+    title: 'Tasks',
+    icon: 'tasks',
+    key: 'k',
+    part: part(async () => (await import('./views/tasks.tsx')).TasksView),
+  },
   conversations: {
     title: 'Conversations',
     icon: 'conversations',
     key: 'c',
     part: part(async () => (await import('./views/conversations.tsx')).ConversationsView),
   },
-  runs: { title: 'Runs', icon: 'runs', key: 'n', part: part(async () => (await import('./views/runs.tsx')).RunsView) },
-  github: { title: 'GitHub', icon: 'github', key: 'h', part: part(async () => (await import('./views/github.tsx')).GithubView) },
-  rules: { title: 'Rules', icon: 'rules', key: 'u', part: part(async () => (await import('./views/rules.tsx')).RulesView) },
-  audit: { title: 'Audit', icon: 'audit', key: 'a', part: part(async () => (await import('./views/audit.tsx')).AuditView) },
-  metrics: { title: 'Metrics', icon: 'metrics', key: 'm', part: part(async () => (await import('./views/metrics.tsx')).MetricsView) },
+  runs: {
+    title: 'Runs',
+    icon: 'runs',
+    key: 'n',
+    part: part(async () => (await import('./views/runs.tsx')).RunsView),
+  },
+  github: {
+    title: 'GitHub',
+    icon: 'github',
+    key: 'h',
+    part: part(async () => (await import('./views/github.tsx')).GithubView),
+  },
+  rules: {
+    title: 'Rules',
+    icon: 'rules',
+    key: 'u',
+    part: part(async () => (await import('./views/rules.tsx')).RulesView),
+  },
+  audit: {
+    title: 'Audit',
+    icon: 'audit',
+    key: 'a',
+    part: part(async () => (await import('./views/audit.tsx')).AuditView),
+  },
+  metrics: {
+    title: 'Metrics',
+    icon: 'metrics',
+    key: 'm',
+    part: part(async () => (await import('./views/metrics.tsx')).MetricsView),
+  },
 } as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
 const AgentView = part(async () => (await import('./views/agent.tsx')).AgentView)
 
@@ -102,11 +142,17 @@ export function App({ onLeave }: { onLeave: () => void }) {
           </button>
         </div>
       </nav>
-      <div className="top">
+      <header className="top">
         <LinkState />
         <Vitals />
         <span className="top-space" />
-        <button type="button" className="button" data-kind="quiet" aria-label="Dark or light" onClick={switchTheme}>
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          aria-label="Dark or light"
+          onClick={switchTheme}
+        >
           <Icon name="theme" />
         </button>
         <button
@@ -130,7 +176,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
         ) : (
           <span className="label">read only</span>
         )}
-      </div>
+      </header>
       <main className="main" id="main">
         <HaltBanner />
         <Suspense fallback={<Loading />}>
@@ -158,8 +204,14 @@ function Vitals() {
   const { data } = useTeam()
   if (data === undefined) return null
   const busy = data.agents.filter(({ session }) => session === 'busy').length
-  const waiting = data.deliveries.reduce((sum, { count, state }) => (state === 'queued' ? sum + count : sum), 0)
-  const unclear = data.deliveries.reduce((sum, { count, state }) => (state === 'uncertain' ? sum + count : sum), 0)
+  const waiting = data.deliveries.reduce(
+    (sum, { count, state }) => (state === 'queued' ? sum + count : sum),
+    0,
+  )
+  const unclear = data.deliveries.reduce(
+    (sum, { count, state }) => (state === 'uncertain' ? sum + count : sum),
+    0,
+  )
   return (
     <span className="vitals">
       <span>

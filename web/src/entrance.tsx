@@ -22,7 +22,6 @@ export function Entrance() {
   const [entry, setEntry] = useState<Entry>({ step: 'looking' })
   const [attempt, setAttempt] = useState(0)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `attempt` asks for another try.
   useEffect(() => {
     let isGone = false
     let room: Room | undefined

@@ -238,7 +238,19 @@ export function useAsk<T>(
   return useSyncExternalStore(handle.subscribe, handle.get)
 }
 
-const TEAM_TOPICS = ['session', 'agent', 'message', 'delivery', 'human', 'halt', 'config', 'service', 'spend', 'context', 'team']
+const TEAM_TOPICS = [
+  'session',
+  'agent',
+  'message',
+  'delivery',
+  'human',
+  'halt',
+  'config',
+  'service',
+  'spend',
+  'context',
+  'team',
+]
 
 export function useTeam(): Answer<State> {
   return useAsk('state', (client) => client.state(), TEAM_TOPICS)

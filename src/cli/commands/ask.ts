@@ -11,7 +11,7 @@ import { isInputGiven, readInput } from '../input.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../output.ts'
 import { showWorking } from '../progress.ts'
 import { throughRestarts } from '../reconnect.ts'
-import { progressLine } from '../task-event-text.ts'
+import { createEchoes, progressLine } from '../task-event-text.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -111,14 +111,16 @@ async function watch({ place, json, option }: Invocation, task: string, leaving:
   }
   if (!json) await noteHalt(await client())
   const answering = openAnswering({ client, typing: canType() && !json, interrupted: () => leaving.abort() })
+  const isEcho = createEchoes()
   let last = 0
   try {
     const end = await throughRestarts(place, signal, async (connected) => {
       const events = connected.taskEvents(task, { after: last, signal, reconnect: false })
       for await (const event of events) {
-        last = event.seq
         if (json) printJson(event)
-        else await show(event, task, answering)
+        else if (!isEcho(event)) await show(event, task, answering)
+        // Not before: a question that could not be looked at, because the service went away, comes again.
+        last = event.seq
         if (event.type === 'end') return event
       }
       signal.throwIfAborted()

@@ -12,7 +12,11 @@ export const verb: Verb = {
   arguments: [{ name: 'ID' }, { name: 'FIELD=VALUE', rest: true }],
   options: [
     { name: 'comment', value: 'TEXT', summary: 'told to the asker' },
-    { name: 'hash', value: 'HASH', summary: 'of the command as you saw it; any other is left alone' },
+    {
+      name: 'hash',
+      value: 'HASH',
+      summary: 'of the command as you saw it; needed where somebody else has changed it',
+    },
   ],
   examples: [
     'orc modify req_3 content="Please review it today."',

@@ -1,8 +1,10 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../client/client.ts'
 import { newIdempotencyKey } from '../../client/idempotency-key.ts'
 import { EXIT_CODE } from '../../runs/outcome.ts'
+import { openClient } from '../connect.ts'
 import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { canRedraw, screenSize } from '../live.ts'
@@ -57,7 +59,7 @@ export const verb: Verb = {
     process.on('SIGTERM', leave)
     const service = await serviceForRun(invocation)
     const id = await begin(service, plan, invocation).catch(async (error) => {
-      await endServiceOfRun(service)
+      await endServiceOfRun(service, invocation.place)
       throw error
     })
     if (flag('detach')) return detached(invocation, id)
@@ -151,14 +153,16 @@ async function follow(
   try {
     const footer = `Ctrl-C leaves it running; ${comeBack(place, id)} comes back.`
     const { outcome } = await watchRun({ place, id, json, footer, signal })
-    const run = await untilReported(service, id)
+    // Not the one from before: it may have come back at another address.
+    const run = await untilReported(await openClient(place), id)
     if (!json) showEnd(run)
-    await endServiceOfRun(service)
+    await endServiceOfRun(service, place)
     return EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
     complain(`${id} goes on without you. Come back with: ${comeBack(place, id)}`)
-    if (service.isOurs) complain(`Its service runs in the background; orc down${optionFor(place)} stops it.`)
+    if (service.ours !== undefined)
+      complain(`Its service runs in the background; orc down${optionFor(place)} stops it.`)
     return exitCode('interrupted')
   }
 }
@@ -167,7 +171,7 @@ const REPORT_MS = 10_000
 const LOOK_AGAIN_MS = 25
 
 /** The outputs are gathered and the report is written after the end; a service that ends with the run must be let. */
-async function untilReported({ client }: ServiceForRun, id: string): Promise<RunShown> {
+async function untilReported(client: Client, id: string): Promise<RunShown> {
   const deadline = Date.now() + REPORT_MS
   for (;;) {
     const run = await client.run(id)

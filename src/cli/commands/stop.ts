@@ -31,7 +31,9 @@ async function stopSome(invocation: Invocation): Promise<number> {
 
 async function stopAll({ place, words, option, json }: Invocation): Promise<number> {
   if (words.length > 0) {
-    throw new AppError('USAGE', 'Either --all or the names of agents', { hint: 'orc stop --all' })
+    throw new AppError('USAGE', 'Either --all or the names of agents', {
+      hint: 'orc stop --all; why, if you like, is said with --reason "…"',
+    })
   }
   const client = await openClient(place)
   const reason = option('reason')

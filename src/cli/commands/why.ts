@@ -1,5 +1,5 @@
 import { openClient } from '../connect.ts'
-import { print, printJson } from '../output.ts'
+import { complain, paint, print, printJson } from '../output.ts'
 import { whyTree } from '../task-text.ts'
 import type { Verb } from '../verb.ts'
 
@@ -14,7 +14,11 @@ export const verb: Verb = {
     if (json) {
       const { id, state, waits_for, due, reason } = await client.task(words[0]!)
       printJson({ id, state, waits_for, due, reason })
-    } else print(whyTree(await client.trace(words[0]!)))
+    } else {
+      print(whyTree(await client.trace(words[0]!)))
+      const { halted } = await client.health()
+      if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+    }
     return 0
   },
 }

@@ -5,7 +5,13 @@ import { isPaused } from '../../github/pause.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
 import { formatId } from '../../model/identifier.ts'
-import { changeAction, type GithubAction, insertAction, nextAction, nextActionDue } from '../../store/github.ts'
+import {
+  changeAction,
+  type GithubAction,
+  insertAction,
+  nextAction,
+  nextActionDue,
+} from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
 import type { Proposals } from './ending.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
@@ -52,11 +58,16 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     }
     const { labels, state, author } = now.value
     const isOwn = row.agent === ORCHESTRATOR
-    if (!isOwn && isPaused(labels, [])) return { verdict: 'end', state: 'stale', why: 'people paused the team there' }
-    if (action.kind === 'label' && labels.some((label) => label.toLowerCase() === action.label.toLowerCase())) {
+    if (!isOwn && isPaused(labels, []))
+      return { verdict: 'end', state: 'stale', why: 'people paused the team there' }
+    if (
+      action.kind === 'label' &&
+      labels.some((label) => label.toLowerCase() === action.label.toLowerCase())
+    ) {
       return { verdict: 'end', state: 'done', why: 'the label is there already' }
     }
-    if (action.kind === 'close' && state === 'closed') return { verdict: 'end', state: 'stale', why: 'it is closed already' }
+    if (action.kind === 'close' && state === 'closed')
+      return { verdict: 'end', state: 'stale', why: 'it is closed already' }
     if (!isOwn && state === 'closed' && (action.kind === 'comment' || action.kind === 'review')) {
       return { verdict: 'end', state: 'stale', why: 'it was closed meanwhile' }
     }
@@ -66,7 +77,10 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
   async function findOwn(row: GithubAction, kind: 'comment' | 'review', number: number) {
     const login = await ownLogin()
     if (login === undefined) {
-      return { ok: false as const, failure: { kind: 'unavailable' as const, message: 'GitHub does not say who we are' } }
+      return {
+        ok: false as const,
+        failure: { kind: 'unavailable' as const, message: 'GitHub does not say who we are' },
+      }
     }
     // Clocks differ; a minute is more than theirs and ours may.
     const place = { repository: row.repository, number, kind, since: row.created_at - 60_000 }
@@ -125,11 +139,18 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     const isOver = isLimit ? waited > LONGEST_WAIT_MS : row.attempts > DEFAULT_RETRIES
     if (!isRecoverable(failure) || isOver) return await end(row, action, 'failed', failure.message)
     // A look that failed costs an attempt too, or it would be tried for ever.
-    const attempts = isLimit ? row.attempts : Math.max(1, row.state === 'acting' ? row.attempts : row.attempts + 1)
+    const attempts = isLimit
+      ? row.attempts
+      : Math.max(1, row.state === 'acting' ? row.attempts : row.attempts + 1)
     const wait = Math.max(failure.retryAfterMs ?? 0, pauseAfter(Math.max(1, attempts)))
     log.warn({ action: row.key, failure }, 'GitHub did not take an action; it is tried again')
     await store.write((tx) =>
-      changeAction(tx, row.key, { state: row.state, attempts, notBefore: tx.now + wait, note: failure.message }),
+      changeAction(tx, row.key, {
+        state: row.state,
+        attempts,
+        notBefore: tx.now + wait,
+        note: failure.message,
+      }),
     )
   }
 
@@ -151,7 +172,9 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
       request: null,
       note: null,
     })
-    const tagged = settings().maintainers.map((login) => `@${login}`).join(' ')
+    const tagged = settings()
+      .maintainers.map((login) => `@${login}`)
+      .join(' ')
     const text = `**${row.agent}** could not ${describeAction(action)}: ${redact(why)} ${tagged}`.trimEnd()
     await proposals.say(tx, source, row.repository, row.number, text)
   }

@@ -6,6 +6,7 @@ import type { GithubWork } from '../../store/github.ts'
 export interface WorkContext {
   github_work: string
   role: string
+  repository: string
   number?: number
 }
 

@@ -24,7 +24,14 @@ const WHAT: Readonly<Record<string, string>> = {
 
 /** Turns steps into tasks of agents, each step of each event once. */
 export function createDelegating({ tasks, team, settings, redact }: GithubParts) {
-  function delegationOf(work: string, role: string, event: GitHubEvent, gathered: Gathered, tx: Tx, description: string) {
+  function delegationOf(
+    work: string,
+    role: string,
+    event: GitHubEvent,
+    gathered: Gathered,
+    tx: Tx,
+    description: string,
+  ) {
     const at = new Date(tx.now).toISOString()
     const { subject, comment, repository = 'unknown/unknown' } = event
     const clean = (text: string, most: number) => redact(text.slice(0, most).toWellFormed())
@@ -35,7 +42,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       at,
       from: ORCHESTRATOR,
       to: role,
-      eventContext: { eventType: event.type, eventId: event.id, repository, triggerTimestamp: at },
+      eventContext: { eventType: eventType(event), eventId: event.id, repository, triggerTimestamp: at },
       task: {
         description,
         priority: 'medium',
@@ -71,7 +78,12 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
     const read = readTeamMessage(JSON.parse(work.delegation))
     if (!read.ok || read.message.type !== 'task_delegation') throw new Error(`${work.id} holds no delegation`)
     const delegation = read.message
-    const context: WorkContext = { github_work: work.id, role, ...(number === null ? {} : { number }) }
+    const context: WorkContext = {
+      github_work: work.id,
+      role,
+      repository: work.repository,
+      ...(number === null ? {} : { number }),
+    }
     // Room for what the service adds around it.
     const most = team().config.limits.messageBytes - 2000
     const begun = await tasks.delegate(tx, {
@@ -110,7 +122,12 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
   return {
     begin,
     /** Steps that wait for another are stored, and begin when that one has ended. */
-    async give(tx: Tx, event: GitHubEvent, gathered: Gathered, steps: readonly (RouteStep & { task?: string })[]) {
+    async give(
+      tx: Tx,
+      event: GitHubEvent,
+      gathered: Gathered,
+      steps: readonly (RouteStep & { task?: string })[],
+    ) {
       for (const { to: role, after, on, task } of steps) {
         const agent = agentFor(team(), settings(), role)
         if (agent === undefined) continue
@@ -146,6 +163,11 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       }
     },
   }
+}
+
+/** Of a trigger the protocol knows no name. */
+function eventType({ type }: GitHubEvent): string {
+  return type.startsWith('periodic_trigger.') ? 'periodic_trigger' : type
 }
 
 export function thread({ subject, repository, type }: GitHubEvent): string {

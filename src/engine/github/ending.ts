@@ -1,8 +1,9 @@
-import { afterOutcome } from '../../github/pause.ts'
+import { afterOutcome, CLEAN } from '../../github/pause.ts'
 import { readReport } from '../../github/report.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId } from '../../model/identifier.ts'
 import { isEnd, type Task } from '../../model/task.ts'
+import { setPaused } from '../../store/agents.ts'
 import {
   endWork,
   type GithubWork,
@@ -18,7 +19,7 @@ import { findTask } from '../../store/tasks.ts'
 import { askedOf } from './asked.ts'
 import type { createDelegating } from './delegating.ts'
 import type { createProposals } from './proposals.ts'
-import { AUDIT, type GithubParts } from './settings.ts'
+import { AUDIT, type GithubParts, isDiscreet } from './settings.ts'
 
 export type Proposals = ReturnType<typeof createProposals>
 type Delegating = ReturnType<typeof createDelegating>
@@ -26,7 +27,11 @@ type Delegating = ReturnType<typeof createDelegating>
 const NOTICE_MS = 30 * 24 * 3600_000
 
 /** What comes of a task once it has ended: proposals, the steps after it, and the agent's standing. */
-export function createEnding({ store, settings }: GithubParts, proposals: Proposals, delegating: Delegating) {
+export function createEnding(
+  { store, settings, sessions }: GithubParts,
+  proposals: Proposals,
+  delegating: Delegating,
+) {
   async function ended(tx: Tx, work: GithubWork, task: Task): Promise<void> {
     const read = task.state === 'completed' ? readReport(task.result ?? '', askedOf(work, task)) : undefined
     const report = read?.ok === true ? read.report : undefined
@@ -35,7 +40,10 @@ export function createEnding({ store, settings }: GithubParts, proposals: Propos
     await note(tx, work.agent, isSuccess)
     const about = { work: work.id, task_id: task.id, role: work.role, repository: work.repository }
     if (report === undefined || !isSuccess) {
-      const why = report?.completion.error?.errorMessage ?? (read?.ok === false ? read.problem : task.reason) ?? task.state
+      const why =
+        report?.completion.error?.errorMessage ??
+        (read?.ok === false ? read.problem : task.reason) ??
+        task.state
       tx.audit({
         type: AUDIT.failure,
         class: 'public',
@@ -81,17 +89,27 @@ export function createEnding({ store, settings }: GithubParts, proposals: Propos
   async function note(tx: Tx, agent: string, isSuccess: boolean) {
     const before = await readStanding(tx, agent)
     const after = afterOutcome(before, isSuccess ? 'success' : 'failure')
-    if (after.failures !== before.failures || after.halted !== before.halted) await keepStanding(tx, agent, after)
+    if (after.failures !== before.failures || after.halted !== before.halted)
+      await keepStanding(tx, agent, after)
     if (!after.halted || before.halted) return
     const text = `${agent} failed ${after.failures} times in a row and gets no more work from GitHub`
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
-    await notice(tx, agent, text, `orc github resume ${agent} lets it go on.`)
+    await setPaused(tx, agent, true)
+    tx.afterCommit(() => sessions.setPaused(agent, true))
+    await notice(tx, agent, text, `orc resume ${agent} lets it go on.`)
   }
 
   async function tellFailure(tx: Tx, work: GithubWork, why: string) {
-    await notice(tx, work.agent, `${work.agent} failed at ${threadOf(work)} in ${work.repository}`, why.slice(0, 2000))
+    await notice(
+      tx,
+      work.agent,
+      `${work.agent} failed at ${threadOf(work)} in ${work.repository}`,
+      why.slice(0, 2000),
+    )
     if (work.number === null) return
-    const tagged = settings().maintainers.map((login) => `@${login}`).join(' ')
+    const tagged = settings()
+      .maintainers.map((login) => `@${login}`)
+      .join(' ')
     if (tagged === '') return
     const text = `**${work.agent}** could not do its work here. ${tagged}`
     await proposals.say(tx, `${work.id}/failed`, work.repository, work.number, text)
@@ -139,6 +157,12 @@ export function createEnding({ store, settings }: GithubParts, proposals: Propos
 
   return {
     look,
+    /** A person lets the agent go on. */
+    async forgive(agent: string): Promise<void> {
+      await store.write(async (tx) => {
+        if ((await readStanding(tx, agent)).halted) await keepStanding(tx, agent, CLEAN)
+      })
+    },
     /** After a start: tasks that ended while nobody listened. */
     async catchUp(): Promise<void> {
       for (const { task } of await openWork(store)) if (task !== null) await look(task)
@@ -146,11 +170,8 @@ export function createEnding({ store, settings }: GithubParts, proposals: Propos
   }
 }
 
-/** What this role says of people is for moderators, so that its words are never public. */
-const DISCREET: ReadonlySet<string> = new Set(['community'])
-
 function wordsOf({ role }: GithubWork, rationale: string, proposals: number): string {
-  if (DISCREET.has(role)) return 'looked at'
+  if (isDiscreet(role)) return 'looked at'
   const count = proposals === 0 ? 'nothing proposed' : `${proposals} proposed`
   return `${count}. ${rationale}`
 }

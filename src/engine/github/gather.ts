@@ -23,7 +23,8 @@ export class TryLater extends Error {
   }
 }
 
-const GOVERNANCE = /^(?:README|CONTRIBUTING|CODE_OF_CONDUCT|GOVERNANCE|SECURITY|SUPPORT|MAINTAINERS|CODEOWNERS)(?:\.\w+)?$/i
+const GOVERNANCE =
+  /^(?:README|CONTRIBUTING|CODE_OF_CONDUCT|GOVERNANCE|SECURITY|SUPPORT|MAINTAINERS|CODEOWNERS)(?:\.\w+)?$/i
 const RELATED = 8
 const KEPT_MS = 10 * 60_000
 
@@ -34,7 +35,9 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
     const known = governance.get(repository)
     if (known !== undefined && clock.now() - known.at < KEPT_MS) return known.found
     const [root, hidden, workflows] = await Promise.all(
-      ['', '.github', '.github/workflows'].map(async (folder) => orUnknown(await github.filesAt(repository, folder)) ?? []),
+      ['', '.github', '.github/workflows'].map(
+        async (folder) => orUnknown(await github.filesAt(repository, folder)) ?? [],
+      ),
     )
     const isGovernance = (path: string) => GOVERNANCE.test(path.split('/').at(-1)!)
     const found = {
@@ -61,7 +64,9 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
     const has = repository !== undefined
     const [files, contributions, rules, related] = await Promise.all([
       has && isPull ? github.filesOf(repository, number).then(orUnknown) : [],
-      has && author !== undefined ? github.contributionsOf(repository, author.login, number).then(orUnknown) : undefined,
+      has && author !== undefined
+        ? github.contributionsOf(repository, author.login, number).then(orUnknown)
+        : undefined,
       has ? rulesOf(repository) : { ragAvailable: false },
       relatedTo(event),
     ])
@@ -85,7 +90,9 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
         relatedIssues: [...new Set([...numbers('issue'), ...referred])],
         relatedPrs: numbers('pull_request'),
         mentions: mentionsIn(text),
-        commands: readSlashCommands(comment?.body ?? '').flatMap(({ name }) => (name === undefined ? [] : [`/agent ${name}`])),
+        commands: readSlashCommands(comment?.body ?? '').flatMap(({ name }) =>
+          name === undefined ? [] : [`/agent ${name}`],
+        ),
       },
       repository: rules,
     }

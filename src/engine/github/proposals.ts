@@ -54,11 +54,23 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     else if (judged.notice) await tell(tx, proposed, what)
   }
 
-  async function ask(tx: Tx, { work, proposal, rationale }: Proposed, key: string, judged: Extract<Judged, { verdict: 'ask' }>) {
+  async function ask(
+    tx: Tx,
+    { work, proposal, rationale }: Proposed,
+    key: string,
+    judged: Extract<Judged, { verdict: 'ask' }>,
+  ) {
     const { kind, ...fields } = proposal.action
-    const command = { type: GITHUB_ACTION, fields: { key, action: kind, repository: work.repository, ...fields } }
+    const command = {
+      type: GITHUB_ACTION,
+      fields: { key, action: kind, repository: work.repository, ...fields },
+    }
     const action = JSON.stringify(command)
-    const held: HeldBy = { speaker: work.agent, principal: { kind: 'agent', agent: work.agent }, onBehalf: false }
+    const held: HeldBy = {
+      speaker: work.agent,
+      principal: { kind: 'agent', agent: work.agent },
+      onBehalf: false,
+    }
     const what = describeAction(proposal.action)
     const { approvers } = settings()
     const expiresAt = tx.now + APPROVAL_MS
@@ -84,17 +96,30 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       class: 'internal',
       actor: work.agent,
       text: `${id}: May ${work.agent} ${what}? (${judged.reason})`,
-      data: { request_id: id, kind: 'approval', command: GITHUB_ACTION, action_hash: hashOf(action), quorum: judged.quorum },
+      data: {
+        request_id: id,
+        kind: 'approval',
+        command: GITHUB_ACTION,
+        action_hash: hashOf(action),
+        quorum: judged.quorum,
+      },
     })
     note(tx, { work, proposal }, `Asked people (${id}) whether to ${what}: ${judged.reason}`, AUDIT.asked)
-    if (work.number !== null) await postQuestion(tx, work, { id, what, rationale, judged, confidence: proposal.confidence })
+    if (work.number !== null)
+      await postQuestion(tx, work, { id, what, rationale, judged, confidence: proposal.confidence })
   }
 
   /** Where people who watch the thread can see it, and answer. */
   async function postQuestion(
     tx: Tx,
     work: GithubWork,
-    asked: { id: string; what: string; rationale: string; judged: Extract<Judged, { verdict: 'ask' }>; confidence: number | undefined },
+    asked: {
+      id: string
+      what: string
+      rationale: string
+      judged: Extract<Judged, { verdict: 'ask' }>
+      confidence: number | undefined
+    },
   ) {
     const tagged = approverLogins().map((login) => `@${login}`)
     const sure = asked.confidence === undefined ? '' : ` (confidence ${asked.confidence})`
@@ -113,12 +138,22 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
   function approverLogins(): string[] {
     const { people } = team().config
     const { approvers, maintainers } = settings()
-    const named = people.filter(({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true))
-    return [...new Set([...named.flatMap(({ github }) => (github === undefined ? [] : [github])), ...maintainers])]
+    const named = people.filter(
+      ({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true),
+    )
+    return [
+      ...new Set([...named.flatMap(({ github }) => (github === undefined ? [] : [github])), ...maintainers]),
+    ]
   }
 
   /** A comment of the service itself: once, whatever happens. */
-  async function say(tx: Tx, source: string, repository: string, number: number, body: string): Promise<void> {
+  async function say(
+    tx: Tx,
+    source: string,
+    repository: string,
+    number: number,
+    body: string,
+  ): Promise<void> {
     const action = { kind: 'comment' as const, number, body }
     await insertAction(tx, {
       key: actionKey(source, action),
@@ -158,7 +193,12 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     })
   }
 
-  function note(tx: Tx, { work, proposal }: Pick<Proposed, 'work' | 'proposal'>, text: string, type: string = AUDIT.logged) {
+  function note(
+    tx: Tx,
+    { work, proposal }: Pick<Proposed, 'work' | 'proposal'>,
+    text: string,
+    type: string = AUDIT.logged,
+  ) {
     tx.audit({
       type,
       class: 'public',

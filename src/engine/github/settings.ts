@@ -7,7 +7,8 @@ import type { Team } from '../team.ts'
 import type { Verdicts } from '../verdicts.ts'
 
 /** What the parts of the GitHub team share. */
-export interface GithubParts extends Pick<Switch, 'store' | 'timers' | 'tasks' | 'clock' | 'log' | 'redact' | 'team'> {
+export interface GithubParts
+  extends Pick<Switch, 'store' | 'timers' | 'tasks' | 'sessions' | 'clock' | 'log' | 'redact' | 'team'> {
   readonly github: GitHub
   readonly verdicts: Pick<Verdicts, 'decide'>
   /** As orc.yaml has it now. */
@@ -36,3 +37,8 @@ export const AUDIT = {
   logged: 'github.logged',
   asked: 'github.asked',
 } as const
+
+/** What this role says of people is for moderators, so that its own words are never public. */
+export function isDiscreet(role: string): boolean {
+  return role === 'community'
+}

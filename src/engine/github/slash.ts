@@ -4,8 +4,8 @@ import { helpText, maySay, readSlashCommands, readVerdict, type SlashCommand } f
 import { AppError } from '../../model/errors.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
-import { findHumanRequest } from '../../store/human-requests.ts'
 import { findAction } from '../../store/github.ts'
+import { findHumanRequest } from '../../store/human-requests.ts'
 import { type GithubParts, personOf } from './settings.ts'
 
 export interface SlashOutcome {
@@ -39,11 +39,14 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
         ...comment,
       })
       const given = request.approvals.length
-      return request.state === 'open' ? `${verdict.request}: ${given} of ${request.quorum} approvals.` : undefined
+      return request.state === 'open'
+        ? `${verdict.request}: ${given} of ${request.quorum} approvals.`
+        : undefined
     } catch (error) {
       if (!(error instanceof AppError)) throw error
       // The same comment worked on again after a crash: its verdict counts already.
-      if (error.code === 'CONFLICT' && / by /.test(error.message) && error.message.includes(person.name)) return undefined
+      if (error.code === 'CONFLICT' && / by /.test(error.message) && error.message.includes(person.name))
+        return undefined
       log.info({ request: verdict.request, err: error.message }, 'a verdict on GitHub was not taken')
       return `${verdict.request}: ${error.message}.`
     }

@@ -1,7 +1,10 @@
 import { type GitHubEvent, readEvent } from '../../github/event.ts'
+import { createPace } from '../../github/pace.ts'
 import { isPaused } from '../../github/pause.ts'
 import { DEFAULT_ROUTES, routeEvent } from '../../github/routing.ts'
-import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
+import { ORCHESTRATOR } from '../../model/agent.ts'
+import { DEFAULT_RETRIES } from '../../model/backoff.ts'
+import type { Trigger } from '../../model/github.ts'
 import {
   endDelivery,
   forgetDocuments,
@@ -15,8 +18,12 @@ import type { Tx } from '../../store/store.ts'
 import type { createDelegating } from './delegating.ts'
 import type { Proposals } from './ending.ts'
 import { createGathering, TryLater } from './gather.ts'
-import type { GithubParts } from './settings.ts'
+import { AUDIT, type GithubParts } from './settings.ts'
 import { createSlash } from './slash.ts'
+import { PERIODIC } from './triggers.ts'
+
+const LONGEST_PAUSE_MS = 5 * 60_000
+const LONGEST_WAIT_MS = 24 * 3600_000
 
 /** Works on what GitHub sent: what it shows is kept, commands are heard, agents get their part. */
 export function createWorking(
@@ -26,6 +33,7 @@ export function createWorking(
 ) {
   const { store, clock, log, settings, ownLogin } = parts
   const gather = createGathering(parts)
+  const pace = createPace(() => settings().eventsPerMinute, clock.now)
   const hear = createSlash(parts)
 
   async function work(delivery: GithubDelivery): Promise<void> {
@@ -38,7 +46,8 @@ export function createWorking(
       })
       return
     }
-    const heard = await hear(event)
+    const trigger = settings().schedule.find(({ name }) => event.type === `${PERIODIC}.${name}`)
+    const heard = trigger === undefined ? await hear(event) : { replies: [], steps: [stepOf(trigger)] }
     const routes = { ...DEFAULT_ROUTES, ...settings().routes }
     const isRouted = Object.hasOwn(routes, event.type) || heard.steps.length > 0
     const paused = isPaused(event.subject?.labels ?? [], event.topics)
@@ -76,33 +85,56 @@ export function createWorking(
   /** What the repository shows is kept for looking up what is related. */
   async function keepShown(tx: Tx, { type, repository, subject, comment }: GitHubEvent) {
     if (repository === undefined || subject === undefined) return
-    if (/^issues\.(?:deleted|transferred)$/.test(type)) return await forgetDocuments(tx, repository, subject.number)
-    const { kind, number, title, body, author, state } = subject
-    await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state })
+    if (/^issues\.(?:deleted|transferred)$/.test(type))
+      return await forgetDocuments(tx, repository, subject.number)
+    const { kind, number, title, body, author, state, updatedAt } = subject
+    const at = Date.parse(updatedAt ?? '') || tx.now
+    await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state, at })
     if (comment === undefined) return
     const part = String(comment.id)
     if (type.endsWith('.deleted')) return await forgetDocuments(tx, repository, number, part)
-    await keepDocument(tx, { repository, kind, number, part, title, body: comment.body, author: comment.author, state })
+    await keepDocument(tx, {
+      repository,
+      kind,
+      number,
+      part,
+      title,
+      body: comment.body,
+      author: comment.author,
+      state,
+      at,
+    })
   }
 
+  /** GitHub may be away for hours, and no event is lost by that; a fault of ours is tried a few times. */
   async function putOff(delivery: GithubDelivery, error: unknown) {
     const attempts = delivery.attempts + 1
     const isWait = error instanceof TryLater
-    const why = error instanceof Error ? error.message : String(error)
+    const why = (error instanceof Error ? error.message : String(error)).slice(0, 500)
     if (!isWait) log.error({ err: error, delivery: delivery.id }, 'an event of GitHub could not be worked on')
-    const wait = Math.max(isWait ? (error.waitMs ?? 0) : 0, pauseAfter(attempts))
-    const isOver = attempts > DEFAULT_RETRIES && !(isWait && error.waitMs !== undefined)
+    const pause = Math.min(1000 * 2 ** Math.min(attempts - 1, 20), LONGEST_PAUSE_MS)
+    const wait = Math.max(isWait ? (error.waitMs ?? 0) : 0, pause)
+    const isOver = isWait ? clock.now() - delivery.received_at > LONGEST_WAIT_MS : attempts > DEFAULT_RETRIES
     await store.write(async (tx) => {
-      if (isOver) await endDelivery(tx, delivery.id, 'failed', why.slice(0, 500))
-      else await putOffDelivery(tx, delivery.id, tx.now + wait, why.slice(0, 500))
+      if (!isOver) return await putOffDelivery(tx, delivery.id, tx.now + wait, why)
+      await endDelivery(tx, delivery.id, 'failed', why)
+      tx.audit({
+        type: AUDIT.failure,
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        text: `${delivery.event} ${delivery.id} could not be worked on: ${why}`,
+        data: { delivery: delivery.id, event: delivery.event },
+      })
     })
   }
 
   return {
     /** The oldest that is due; says whether there was one. */
     async next(): Promise<boolean> {
+      if (pace.waitMs() > 0) return false
       const delivery = await nextDelivery(store, clock.now())
       if (delivery === undefined) return false
+      pace.begin()
       try {
         await work(delivery)
       } catch (error) {
@@ -110,8 +142,15 @@ export function createWorking(
       }
       return true
     },
-    due: () => nextDeliveryDue(store),
+    async due() {
+      const due = await nextDeliveryDue(store)
+      return due === undefined ? undefined : Math.max(due, clock.now() + pace.waitMs())
+    },
   }
+}
+
+function stepOf({ to, task }: Trigger) {
+  return { to, when: [], on: 'any' as const, task }
 }
 
 function parse(payload: string): unknown {

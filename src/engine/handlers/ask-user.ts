@@ -4,7 +4,12 @@ import { AppError } from '../../model/errors.ts'
 import type { AnswerForm } from '../../model/human-request.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { Receipt } from '../../model/receipt.ts'
-import { findHumanRequest, insertHumanRequest, openRequestsOf } from '../../store/human-requests.ts'
+import {
+  findHumanRequest,
+  type HumanRequestRow,
+  insertHumanRequest,
+  openRequestsOf,
+} from '../../store/human-requests.ts'
 import { rememberedIds } from '../../store/said-ids.ts'
 import type { Reader } from '../../store/store.ts'
 import { setTimer } from '../../store/timers.ts'
@@ -159,17 +164,40 @@ export const userResponseHandler: Handler<FieldsOf<'user_response'>> = {
   },
 }
 
+/** By the ids that askers gave their questions themselves: several may have had the same idea. */
+async function requestsNamed(reader: Reader, said: string): Promise<HumanRequestRow[]> {
+  const rows: HumanRequestRow[] = []
+  for (const ref of await rememberedIds(reader, said)) {
+    const key = parseId('req', ref)
+    const row = key === undefined ? undefined : await findHumanRequest(reader, key)
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
+}
+
+function severalNamed(said: string, rows: readonly HumanRequestRow[]): AppError {
+  const listed = rows.map(({ id, asker }) => `${formatId('req', id)} (${asker})`).join(', ')
+  return new AppError('CONFLICT', `Several open questions are called ${said.slice(0, 100)}: ${listed}`, {
+    hint: 'Name the asker with "to", or the request with in_response_to.',
+  })
+}
+
 async function findRequest(
   reader: Reader,
   team: Team,
   { in_response_to: said, to }: FieldsOf<'user_response'>,
 ): Promise<string | AppError> {
+  const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
   if (said !== undefined) {
     if (parseId('req', said) !== undefined) return said
-    const remembered = (await rememberedIds(reader, said)).find((ref) => parseId('req', ref) !== undefined)
-    if (remembered !== undefined) return remembered
+    const named = (await requestsNamed(reader, said)).filter(
+      (row) => asker === undefined || row.asker === asker,
+    )
+    const waiting = named.filter(({ state }) => state === 'open')
+    if (waiting.length > 1) return severalNamed(said, waiting)
+    const [only] = [...waiting, ...named]
+    if (only !== undefined) return formatId('req', only.id)
   }
-  const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
   const open = asker === undefined ? [] : await openRequestsOf(reader, asker)
   const fitting = open.filter(
     ({ kind, context }) =>

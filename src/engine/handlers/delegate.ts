@@ -1,17 +1,21 @@
 import { OPERATOR } from '../../model/agent.ts'
-import type { FieldsOf } from '../../model/command.ts'
+import { delegate, type FieldsOf } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
 import type { Receipt } from '../../model/receipt.ts'
 import type { Action, Decision } from '../../model/rule.ts'
 import { isEnd } from '../../model/task.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
+import { nextHop } from '../../rules/loop.ts'
+import { parkedBy } from '../../store/parked.ts'
 import { readSession } from '../../store/sessions.ts'
 import { findTask } from '../../store/tasks.ts'
 import { declaredCheck } from '../checks.ts'
 import type { HandlerContext } from '../context.ts'
+import { pairOf } from '../conversations.ts'
 import type { Handler } from '../handler.ts'
 import { unknownAgent } from '../identity.ts'
 import { findJudge, isSameJudge } from '../judges.ts'
+import { askToGoOn, parkedReason } from '../people.ts'
 import { ownTask, remember, saidBefore } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { tooLong } from '../size.ts'
@@ -47,6 +51,8 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
     if (parent instanceof AppError) return parent
     const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
     if (judge instanceof AppError) return judge
+    const hop = parent === undefined ? await hopTo(context, fields, to) : parent.hop
+    if (typeof hop !== 'number') return hop
     const commands = new Set(declared(team, fields.checks))
     const begun = await parts.tasks.delegate(tx, {
       delegator: speaker.name,
@@ -54,6 +60,7 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
       text: fields.task,
       context: fields.context ?? {},
       requiresResponse: fields.requires_response,
+      hop,
       checks: (fields.checks ?? []).map((check) => (commands.has(check) ? declaredCheck(check) : check)),
       ...(judge === undefined ? {} : { judge }),
       ...(fields.timeout_seconds === undefined ? {} : { timeoutMs: fields.timeout_seconds * 1000 }),
@@ -65,6 +72,22 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
     if (parent !== undefined) parts.tasks.spoke(tx, speaker.name, parent.id)
     return delegated(id, to, await whyLater(context, to))
   },
+}
+
+/**
+ * A task has limits that end every loop in it. Outside of one, a delegation whose report leads to the next could go on
+ * for ever (ask 12): it counts as a message does, and the loop breaker stops it.
+ */
+async function hopTo(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
+  const { tx, team, speaker, parts, approved, once } = context
+  if (speaker.name === OPERATOR || approved) return 0
+  const request = await parkedBy(tx, pairOf(speaker.name, to))
+  if (request !== undefined) {
+    return { status: 'blocked', reason: parkedReason(speaker.name, to, request) } satisfies Receipt
+  }
+  const hop = nextHop(await parts.conversations.causeOf(tx, speaker.name, undefined, tx.now))
+  const loop = once(`loop ${to}`, () => parts.conversations.observe(team, speaker.name, to, hop, tx.now))
+  return loop === undefined ? hop : await askToGoOn(context, { type: delegate.type, fields }, to, loop)
 }
 
 function delegated(task: string, to: string, remark: string): Receipt {

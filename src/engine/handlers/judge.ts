@@ -9,7 +9,7 @@ import { refusalError } from '../refusal.ts'
 export const judgeHandler: Handler<FieldsOf<'judge'>> = {
   async handle(context, { task_id, claim, completed, reason }) {
     const { tx, speaker, parts } = context
-    const found = await findReference(tx, task_id)
+    const found = await findReference(tx, task_id, ({ task }) => task.judge?.name === speaker.name)
     if (found === undefined) return unknownReference(task_id)
     const { id, agent } = found.task
     const told = await parts.tasks.tell(tx, id, {

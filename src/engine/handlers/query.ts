@@ -128,7 +128,11 @@ async function findQuestion(
 ): Promise<Reference | AppError> {
   const { tx, speaker } = context
   if (fields.in_response_to !== undefined) {
-    return (await findReference(tx, fields.in_response_to)) ?? unknownReference(fields.in_response_to)
+    const isPutToIt = ({ task, about }: Reference) =>
+      task.questions.some(({ id, to }) => to === speaker.name && (id === about || about === task.id))
+    return (
+      (await findReference(tx, fields.in_response_to, isPutToIt)) ?? unknownReference(fields.in_response_to)
+    )
   }
   const asker = partner(context, fields.to)
   if (asker instanceof AppError) return asker

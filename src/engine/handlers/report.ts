@@ -5,8 +5,8 @@ import { isEnd } from '../../model/task.ts'
 import type { Handler } from '../handler.ts'
 import { noTask, ownTask, remember } from '../references.ts'
 import { refusalError } from '../refusal.ts'
-import { reportProblem } from '../report-problem.ts'
 import { tooLong } from '../size.ts'
+import { takeReport } from '../taken-report.ts'
 
 /** A claim, until it is validated (S2.3, C22). */
 export const reportHandler: Handler<FieldsOf<'report'>> = {
@@ -23,15 +23,15 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     if (task instanceof AppError) return task
     if (task === undefined) return noTask(speaker.name)
     const report = formatId('msg', await tx.nextKey('msg'))
-    const { status, result } = fields
-    const problem = status === 'completed' ? reportProblem(task, result) : undefined
+    const { status } = fields
+    const { result, problem } = await takeReport(tx, parts.redact, task, fields.result)
     const told = await parts.tasks.tell(tx, task, {
       type: 'reported',
       by: speaker.name,
       report,
       status,
       result,
-      ...(problem === undefined ? {} : { problem }),
+      ...(problem === undefined || status !== 'completed' ? {} : { problem }),
     })
     if (!told.ok) return refusalError(told)
     await remember(context, fields.message_id, task.id)

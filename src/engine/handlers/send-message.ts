@@ -13,7 +13,7 @@ import type { HandlerContext, Switch } from '../context.ts'
 import { pairOf } from '../conversations.ts'
 import type { Handler } from '../handler.ts'
 import { behalf } from '../identity.ts'
-import { askToGoOn, hold } from '../people.ts'
+import { askToGoOn, hold, parkedReason } from '../people.ts'
 
 type Fields = FieldsOf<'send_message'>
 
@@ -95,7 +95,7 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
   if (fromAgent && !approved) {
     const loop = context.once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
     if (loop !== undefined) {
-      const held = await askToGoOn(context, { ...fields, to }, loop)
+      const held = await askToGoOn(context, { type: sendMessage.type, fields: { ...fields, to } }, to, loop)
       return { to, status: 'held', request_id: held.request_id, reason: held.reason }
     }
   }
@@ -195,8 +195,4 @@ function pairRateLimited(to: string, retryAfterMs: number): AppError {
       data: { retryAfterMs },
     },
   )
-}
-
-function parkedReason(from: string, to: string, request: number): string {
-  return `the conversation between ${from} and ${to} is parked until a person decides on ${formatId('req', request)}`
 }

@@ -3,7 +3,7 @@ import { AppError } from '../../model/errors.ts'
 import { formatId } from '../../model/identifier.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Handler } from '../handler.ts'
-import { findReference, unknownReference } from '../references.ts'
+import { findReference, type Reference, unknownReference } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { tooLong } from '../size.ts'
 
@@ -14,7 +14,9 @@ export const taskActionHandler: Handler<Fields> = {
   async handle({ tx, team, speaker, parts }, fields) {
     const large = tooLong(team, 'text', fields.text)
     if (large !== undefined) return large
-    const found = await findReference(tx, fields.task_id)
+    const isParty = ({ task: { agent, delegator } }: Reference) =>
+      agent === speaker.name || delegator === speaker.name
+    const found = await findReference(tx, fields.task_id, isParty)
     if (found === undefined) return unknownReference(fields.task_id)
     const { id } = found.task
     if (fields.action === 'follow_up' && fields.text.trim() === '') {

@@ -3,12 +3,12 @@ import { dirname } from 'node:path'
 import type { AttemptError, Progress } from '../../model/run.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import { keepAttempt } from '../../workspaces/attempts.ts'
-import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
 import type { Status, WorkspaceState } from '../../workspaces/status.ts'
+import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
 import { type StatusWatch, watchStatus } from '../../workspaces/status-watch.ts'
+import { exitFileOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock, Log } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
-import { exitFileOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
 type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
@@ -44,7 +44,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     const order = orderOf(driver, node, attempt)
     if (!isNew && (await findAgain(driver, order, node, attempt, 'pending'))) return
     if (before !== null) {
-      const kept = await keepAttempt(order.workspace, before.attempt)
+      const kept = await keepAttempt(order.workspace, before.attempt, before.why)
       if (!kept.ok) {
         const why = `what attempt ${before.attempt} left cannot be put aside: ${kept.problems[0]!.message}`
         driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
@@ -64,9 +64,15 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     lose(driver, node, attempt, 'it is gone, with the service or the machine')
   }
 
-  async function findAgain(driver: Driver, order: WorkOrder, node: string, attempt: number, from: WorkspaceState) {
+  async function findAgain(
+    driver: Driver,
+    order: WorkOrder,
+    node: string,
+    attempt: number,
+    from: WorkspaceState,
+  ) {
     // What it was is asked before its status is followed: news of it comes only after it is known to be there.
-    let found: Worker | undefined
+
     const heard: ((port: WorkPort) => void)[] = []
     let port: WorkPort = recorder(heard)
     const through: WorkPort = {
@@ -77,7 +83,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
       delegated: (task) => port.delegated(task),
       ended: (ended) => port.ended(ended),
     }
-    found = await workshops[order.runner.kind].find(order, through)
+    const found = await workshops[order.runner.kind].find(order, through)
     if (found === undefined || closed) return closed
     const worker = found
     open(driver, order, node, attempt, from, (real) => {
@@ -158,7 +164,9 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
       const error = how === 'failed' ? { error: { type: 'reported', message: why } } : {}
       updateStatus(workspace, { state: how, completed: now(), ...error })
     })
-    reporting = done.catch((error: unknown) => log.error({ err: error }, 'a report could not be put into a workspace'))
+    reporting = done.catch((error: unknown) =>
+      log.error({ err: error }, 'a report could not be put into a workspace'),
+    )
     return done.catch(() => {})
   }
 
@@ -220,7 +228,11 @@ function keyOf({ id }: Driver, node: string, attempt: number): string {
   return `${id}/${node}/${attempt}`
 }
 
-export function orderOf(driver: Pick<Driver, 'id' | 'place' | 'run' | 'record'>, node: string, attempt: number): WorkOrder {
+export function orderOf(
+  driver: Pick<Driver, 'id' | 'place' | 'run' | 'record'>,
+  node: string,
+  attempt: number,
+): WorkOrder {
   const { runner, instructions, timeoutMs } = driver.run.graph.agents.get(node)!
   return {
     run: driver.id,
@@ -265,7 +277,14 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
     lastState = status.state
     notBefore = clock.now() + PROGRESS_MS
     const { state } = status
-    driver.tell({ type: 'status', node, attempt, state, progress: progressOf(status), error: errorOf(status) })
+    driver.tell({
+      type: 'status',
+      node,
+      attempt,
+      state,
+      progress: progressOf(status),
+      error: errorOf(status),
+    })
   }
 
   return {
@@ -287,6 +306,8 @@ function createStatusTeller(driver: Driver, node: string, attempt: number, clock
 function progressOf({ progress }: Status): Progress | null {
   if (progress === undefined) return null
   const { current_step = '', steps_completed = 0, total_steps = 0 } = progress
+  // As it was laid out for it.
+  if (current_step === '' && steps_completed === 0 && total_steps === 0) return null
   return { step: current_step, done: steps_completed, total: total_steps }
 }
 

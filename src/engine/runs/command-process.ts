@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, mkdirSync, openSync, readFileSync, readSync, rmSync, fstatSync } from 'node:fs'
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
@@ -67,9 +67,17 @@ export function startCommand(order: CommandOrder): CommandProcess {
   )
   child.on('exit', (code, signal) => {
     const done = () =>
-      resolve({ code, signal, lost: false, why: code === 0 ? '' : explain(howItEnded(code, signal), logFile) })
+      resolve({
+        code,
+        signal,
+        lost: false,
+        why: code === 0 ? '' : explain(howItEnded(code, signal), logFile),
+      })
     // Whatever it left behind in its group ends with it.
-    if (pid !== undefined && hasGroup(pid)) void leaderOf().then((leader) => endProcesses({ mark, leader })).then(done, done)
+    if (pid !== undefined && hasGroup(pid))
+      void leaderOf()
+        .then((leader) => endProcesses({ mark, leader }))
+        .then(done, done)
     else done()
   })
   return {
@@ -93,14 +101,19 @@ export function adoptCommand(
     }
     const code = readExitCode(exitFile)
     const lost = code === undefined
-    const why = lost ? 'it ended while the service was away' : code === 0 ? '' : explain(howItEnded(code, null), logFile)
+    const why = lost
+      ? 'it ended while the service was away'
+      : code === 0
+        ? ''
+        : explain(howItEnded(code, null), logFile)
     resolve({ code: code ?? null, signal: null, lost, why })
   }
   look()
   return {
     ended: promise,
     end: () => endProcesses({ mark, leader }),
-    freeze: (frozen) => void (leader !== undefined && signalGroup(leader.pid, frozen ? 'SIGSTOP' : 'SIGCONT')),
+    freeze: (frozen) =>
+      void (leader !== undefined && signalGroup(leader.pid, frozen ? 'SIGSTOP' : 'SIGCONT')),
   }
 }
 
@@ -159,7 +172,12 @@ function tailOf(logFile: string): string {
     const { size } = fstatSync(file)
     const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES))
     const count = readSync(file, buffer, 0, buffer.length, size - buffer.length)
-    return stripVTControlCharacters(buffer.subarray(0, count).toString().replace(/^\ufffd+/, ''))
+    return stripVTControlCharacters(
+      buffer
+        .subarray(0, count)
+        .toString()
+        .replace(/^\ufffd+/, ''),
+    )
       .replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
       .trim()
   } catch {

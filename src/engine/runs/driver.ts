@@ -1,16 +1,16 @@
-import { parseId } from '../../model/identifier.ts'
 import type { AuditDraft } from '../../model/audit-entry.ts'
-import type { RunNode } from '../../model/run.ts'
-import { commit } from '../../runs/decision.ts'
+import { parseId } from '../../model/identifier.ts'
+import type { RunHead } from '../../model/run.ts'
 import { decide } from '../../runs/decide.ts'
+import { commit } from '../../runs/decision.ts'
 import type { Effect, Keyed, OutsideEffect, StoreEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import type { Run } from '../../runs/run.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from '../../store/runs.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import { clearTimer, moveTimer } from '../../store/timers.ts'
-import type { Clock, Log } from '../surroundings.ts'
 import type { Excerpt } from '../excerpts.ts'
+import type { Clock, Log } from '../surroundings.ts'
 import type { Timers } from '../timers.ts'
 import { createRunClock } from './clock.ts'
 import { shiftRun } from './later.ts'
@@ -68,8 +68,9 @@ const TOGETHER = 200
 const AGAIN_MS = 1000
 
 /**
- * Decides in memory and writes what came of it, many happenings to one transaction; what is to be done outside is done
- * once that is on disk. If it cannot be written, it is tried again until it can: what has happened stays true meanwhile.
+ * Decides in memory and writes what came of it, many happenings to one transaction. What must not be done twice is done
+ * once that is on disk; what only looks or copies is begun at once, for after a crash it is simply done again. If it
+ * cannot be written, it is tried again until it can: what has happened stays true meanwhile.
  */
 export function createDriver(
   facts: RunFacts,
@@ -83,9 +84,15 @@ export function createDriver(
   clock.load(run)
   let told: Told[] = []
   let unstored = nothing()
-  let pumping: Promise<void> | undefined
+  let isDeciding = false
+  let writing: Promise<void> | undefined
   let closed = false
   let lastNow = 0
+  /** How much was told, is decided, and is on disk. */
+  let tellings = 0
+  let decided = 0
+  let stored = 0
+  let waiting: (() => void)[] = []
 
   function now(): number {
     lastNow = Math.max(lastNow, options.now())
@@ -95,20 +102,23 @@ export function createDriver(
   function push(news: Told) {
     if (closed) return
     told.push(news)
-    pumping ??= pump().finally(() => {
-      pumping = undefined
-    })
+    tellings += 1
+    // What happens in the same breath is decided and written together.
+    if (!isDeciding) setImmediate(decideAll)
+    isDeciding = true
   }
 
-  async function pump() {
-    // What happens in the same breath is decided and written together.
-    await new Promise((resolve) => setImmediate(resolve))
-    while (told.length > 0 && !closed) {
-      const batch = told.length <= TOGETHER ? told : told.slice(0, TOGETHER)
-      told = batch === told ? [] : told.slice(TOGETHER)
-      for (const news of batch) take(news)
-      await keep()
-    }
+  function decideAll() {
+    const batch = told.length <= TOGETHER ? told : told.slice(0, TOGETHER)
+    told = batch === told ? [] : told.slice(TOGETHER)
+    isDeciding = told.length > 0
+    if (isDeciding) setImmediate(decideAll)
+    if (closed) return
+    for (const news of batch) take(news)
+    decided += batch.length
+    writing ??= writeAll().finally(() => {
+      writing = undefined
+    })
   }
 
   function take(news: Told) {
@@ -153,43 +163,64 @@ export function createDriver(
       case 'run_ended':
         break
       default:
-        unstored.outside.push(effect)
+        if (REPEATABLE.has(effect.type)) options.perform(driver, effect)
+        else unstored.outside.push(effect)
     }
   }
 
-  async function keep() {
-    const { nodes, entries, effects, outside, records: changed } = unstored
-    const wanted = clock.wanted()
-    const isIdle = nodes.size + entries.length + effects.length + changed.size === 0 && wanted === undefined
-    if (isIdle && outside.length === 0) return
-    const documents: RunNode[] = [...nodes].map((name) => run.nodes.get(name)!)
-    const { head } = run
+  function reach(upTo: number) {
+    stored = upTo
+    const woken = waiting
+    waiting = []
+    for (const wake of woken) wake()
+  }
+
+  /** While one transaction is on its way to the disk, the next one gathers. */
+  async function writeAll() {
+    for (;;) {
+      const wanted = clock.wanted()
+      const upTo = decided
+      if (isNothing(unstored) && wanted === undefined) {
+        reach(upTo)
+        return
+      }
+      const now = unstored
+      unstored = nothing()
+      const { head } = run
+      if (!(await keep(now, head, wanted))) return
+      reach(upTo)
+      for (const effect of now.outside) options.perform(driver, effect)
+      const isOver = head.outcome !== null && !head.reportOwed
+      if (isOver && isNothing(unstored) && told.length === 0) options.ended(driver)
+    }
+  }
+
+  /** False: it is closed, and nothing more is written. */
+  async function keep(changes: Unstored, head: RunHead, wanted: number | undefined): Promise<boolean> {
     const hasEnded = head.outcome !== null
-    try {
-      if (!isIdle) {
+    // As they are now: what is written next may be of the same nodes.
+    const documents = [...changes.nodes].map((name) => run.nodes.get(name)!)
+    for (;;) {
+      try {
         await store.write(async (tx) => {
           await updateHead(tx, key, head)
           for (const node of documents) await updateNode(tx, key, node)
-          for (const [name, record] of changed) await updateRecord(tx, key, name, record)
-          for (const effect of effects) await carryOut(tx, effect)
-          for (const entry of entries) tx.audit(entry)
+          for (const [name, record] of changes.records) await updateRecord(tx, key, name, record)
+          for (const effect of changes.effects) await carryOut(tx, effect)
+          for (const entry of changes.entries) tx.audit(entry)
           if (hasEnded) await clearTimer(tx, 'run', facts.id)
           else if (wanted !== undefined) await moveTimer(tx, 'run', facts.id, wanted)
         })
+        break
+      } catch (error) {
+        if (closed) return false
+        log.error({ err: error, run: facts.id }, 'a run could not be stored; trying again in a second')
+        await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
       }
-    } catch (error) {
-      if (closed) return
-      log.error({ err: error, run: facts.id }, 'a run could not be stored; trying again in a second')
-      await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
-      return await keep()
     }
-    unstored = nothing()
-    if (wanted !== undefined && !hasEnded) {
-      clock.arm(wanted)
-      timers.setFor(wanted)
-    }
-    for (const effect of outside) options.perform(driver, effect)
-    if (hasEnded && !head.reportOwed && told.length === 0) options.ended(driver)
+    if (wanted !== undefined) clock.arm(wanted)
+    if (wanted !== undefined && !hasEnded) timers.setFor(wanted)
+    return true
   }
 
   async function carryOut(tx: Tx, effect: Keyed<StoreEffect>) {
@@ -210,14 +241,23 @@ export function createDriver(
       push({ laterMs: 0 })
     },
     async settled() {
-      while (pumping !== undefined) await pumping
+      const all = tellings
+      while (stored < all && !closed) await new Promise<void>((resolve) => waiting.push(resolve))
     },
     async close() {
       closed = true
-      await pumping
+      reach(stored)
+      await writing
     },
   }
   return driver
+}
+
+/** What would be done again after a crash in any case. */
+const REPEATABLE: ReadonlySet<OutsideEffect['type']> = new Set(['prepare', 'validate', 'write_report'])
+
+function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {
+  return nodes.size + records.size + entries.length + effects.length + outside.length === 0
 }
 
 function nothing(): Unstored {

@@ -1,18 +1,18 @@
 import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
-import { DEFAULTS } from '../../runs/schema.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
+import { DEFAULTS } from '../../runs/schema.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
 import { copyOutbox } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { watchStatus } from '../../workspaces/status-watch.ts'
+import { correctionsOf, exitFileOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
-import { correctionsOf, exitFileOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
@@ -34,7 +34,13 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
 
   async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<Happening> {
     const { node, fix: number } = effect
-    const done = (fixed: boolean, why: string): Happening => ({ type: 'fixer_done', node, fix: number, fixed, why })
+    const done = (fixed: boolean, why: string): Happening => ({
+      type: 'fixer_done',
+      node,
+      fix: number,
+      fixed,
+      why,
+    })
     const fixer = fixerOf(driver, effect.fixer)
     const workspace = fixOf(driver.place, node, number)
     const order = orderOf(driver, fixer, node, number)
@@ -43,7 +49,8 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
       const made = await prepare(driver, fixer, effect, workspace, signal)
       if (!made.ok) return done(false, textOf(made.problems))
     }
-    const worked = await (found ?? work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
+    const worked = await (found ??
+      work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
     if (!worked.ok) return done(false, worked.why)
     const taken = await takeCorrections(driver, node, workspace, signal)
     return taken.ok ? done(true, '') : done(false, taken.why)
@@ -151,7 +158,12 @@ export type Fixing = ReturnType<typeof createFixing>
 function fixerOf({ run }: Driver, name: string): Fixer {
   const known = run.graph.plan.fixers.find((one) => one.name === name)
   if (known !== undefined) return known
-  return { name, runner: { kind: 'agent', agent: name }, instructions: NOTHING, timeoutMs: DEFAULTS.timeoutMs }
+  return {
+    name,
+    runner: { kind: 'agent', agent: name },
+    instructions: NOTHING,
+    timeoutMs: DEFAULTS.timeoutMs,
+  }
 }
 
 const NOTHING: PlanInstructions = {
@@ -183,7 +195,13 @@ function objectiveOf({ instructions }: Fixer, node: string): string {
   return instructions.objective || `Put the inputs of ${node} right, so that it can do its work.`
 }
 
-async function prepare(driver: Driver, fixer: Fixer, { node, before }: Fix, workspace: string, signal: AbortSignal) {
+async function prepare(
+  driver: Driver,
+  fixer: Fixer,
+  { node, before }: Fix,
+  workspace: string,
+  signal: AbortSignal,
+) {
   const { run, place, folder } = driver
   const agent: PlanAgent = run.graph.agents.get(node)!
   await removeFolder(workspace, signal)
@@ -213,7 +231,9 @@ async function prepare(driver: Driver, fixer: Fixer, { node, before }: Fix, work
         'inbox/inputs/ holds what it had in its inbox. Put each file that has to be otherwise into outbox/inputs/, at the same place.',
       ],
       outputExpectations:
-        outputExpectations.length > 0 ? outputExpectations : ['Place the corrected files in `outbox/inputs/`'],
+        outputExpectations.length > 0
+          ? outputExpectations
+          : ['Place the corrected files in `outbox/inputs/`'],
     },
     limits: DEFAULT_LIMITS,
     // The corrections of earlier fixes stand in place of what they corrected.
@@ -229,7 +249,14 @@ async function prepare(driver: Driver, fixer: Fixer, { node, before }: Fix, work
         copyTo: below(copyTo),
       })),
       ...(hasReport
-        ? [{ workspace: workspaceOf(place, node), agent: node, outputs: ['outbox/error_report.md'], copyTo: 'inbox' }]
+        ? [
+            {
+              workspace: workspaceOf(place, node),
+              agent: node,
+              outputs: ['outbox/error_report.md'],
+              copyTo: 'inbox',
+            },
+          ]
         : []),
     ],
     signal,
@@ -237,7 +264,12 @@ async function prepare(driver: Driver, fixer: Fixer, { node, before }: Fix, work
 }
 
 /** What the fixer made stands in place of what comes, from the next preparation on. */
-async function takeCorrections(driver: Driver, node: string, workspace: string, signal: AbortSignal): Promise<Done> {
+async function takeCorrections(
+  driver: Driver,
+  node: string,
+  workspace: string,
+  signal: AbortSignal,
+): Promise<Done> {
   const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, signal })
   if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
   const files = collected.value.deliverables
@@ -260,10 +292,19 @@ async function takeCorrections(driver: Driver, node: string, workspace: string, 
   await removeFolder(copied, signal)
   await removeFolder(corrections, signal)
   renameSync(draft, corrections)
-  driver.note(node, `its inputs were put right: ${files.map(({ to }) => to).slice(0, 10).join(', ')}`)
+  driver.note(
+    node,
+    `its inputs were put right: ${files
+      .map(({ to }) => to)
+      .slice(0, 10)
+      .join(', ')}`,
+  )
   return { ok: true }
 }
 
 function textOf(problems: readonly Problem[]): string {
-  return problems.map(({ message }) => message).slice(0, 5).join('; ')
+  return problems
+    .map(({ message }) => message)
+    .slice(0, 5)
+    .join('; ')
 }

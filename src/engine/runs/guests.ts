@@ -51,7 +51,9 @@ export type GuestBook = ReturnType<typeof createGuests>
 /** `run_7-writer`; for a fix `run_7-writer-fix-1`. */
 function nameOf({ run, node, what }: WorkOrder): string {
   const name = what.startsWith('attempt') ? `${run}-${node}` : `${run}-${node}-${what.replace(' ', '-')}`
-  return name.length <= LONGEST_NAME ? name : `${name.slice(0, LONGEST_NAME - 9)}-${hash('sha256', name).slice(0, 8)}`
+  return name.length <= LONGEST_NAME
+    ? name
+    : `${name.slice(0, LONGEST_NAME - 9)}-${hash('sha256', name).slice(0, 8)}`
 }
 
 function configOf(name: string, { runner, workspace, node, run }: WorkOrder): AgentConfig {

@@ -57,6 +57,8 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
         checks: [],
         judge: null,
         timeoutMs: order.timeoutMs,
+        // The run itself tries again, with what was left put aside.
+        maxAttempts: 1,
       })
       if (!given.ok) return { why: given.message }
       await keepReceipt(tx, ORCHESTRATOR, keyOf(order), { digest: 'run', receipt: given.task.id })
@@ -74,6 +76,7 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
     let isOver = false
     let isClosed = false
     let stopWith: Happening | undefined
+    let gaveUp: string | undefined
 
     const over = (code: number | null, why: string) => {
       if (isOver || isClosed) return
@@ -95,19 +98,34 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
         isStarted = true
         port.started()
       } else port.active()
-      if (!isEnd(found.state)) return
+      if (!isEnd(found.state)) {
+        // A task that failed for good asks people for help; here the run knows what follows. Help that it asks for by itself
+        // is another matter.
+        const failure = found.failures.at(-1)
+        const isFailed = failure !== undefined && found.questions.some(({ kind }) => kind === 'help')
+        if (gaveUp !== undefined || !isFailed) return
+        gaveUp = failure.why
+        await endTask({ type: 'cancelled', by: OPERATOR, reason: `${order.run} decides what follows` })
+        return
+      }
       await meter(found)
-      const why = found.reason ?? found.result ?? ''
       const isDone = found.state === 'completed'
+      const why = gaveUp ?? found.reason ?? found.result ?? ''
       // What we ended ourselves says nothing about its work.
-      if (stopWith === undefined) port.reported(isDone ? 'completed' : 'failed', isDone ? (found.result ?? why) : why)
-      over(isDone ? 0 : 1, isDone ? '' : `${found.id} ${found.state}: ${why}`)
+      if (stopWith === undefined) {
+        port.reported(isDone ? 'completed' : 'failed', isDone ? (found.result ?? why) : why)
+      }
+      over(
+        isDone ? 0 : 1,
+        isDone ? '' : `${found.id} ${gaveUp === undefined ? found.state : 'failed'}: ${why}`,
+      )
     }
 
     async function meter({ id }: Task) {
       const spent = await spentOnTask(store, parseId('task', id)!)
       if (spent.length === 0) return
-      const sum = (of: (one: (typeof spent)[number]) => number) => spent.reduce((total, one) => total + of(one), 0)
+      const sum = (of: (one: (typeof spent)[number]) => number) =>
+        spent.reduce((total, one) => total + of(one), 0)
       port.metered({
         inputTokens: sum(({ input, cache_read, cache_write }) => input + cache_read + cache_write),
         outputTokens: sum(({ output }) => output),
@@ -164,6 +182,6 @@ function taskText({ workspace, objective, node, run }: WorkOrder): string {
     `Your folder for this is ${workspace}. SKILL.md in it says how to work there, and ${join('inbox', 'instructions.md')} what is to be`,
     'done. Put your results into its outbox/, and a summary.md with them.',
     'When all is in place, set "state" in its status.json to "completed", or report this task as completed; either will do.',
-    'If you cannot go on, set it to "failed" with the reason, or report the task as failed.',
+    'If you cannot go on, set it to "failed" with the reason, or report that you need help.',
   ].join('\n')
 }

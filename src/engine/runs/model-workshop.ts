@@ -89,7 +89,10 @@ export function createModelWorkshop({ log, team, models, meter }: ModelWorkshopO
   }
 }
 
-function writeAnswer(workspace: string, files: readonly { path: string; content: string }[]): string | undefined {
+function writeAnswer(
+  workspace: string,
+  files: readonly { path: string; content: string }[],
+): string | undefined {
   const outbox = openPart(workspace, 'outbox')
   try {
     for (const { path, content } of files) {
@@ -112,7 +115,10 @@ function writeAnswer(workspace: string, files: readonly { path: string; content:
 function sumOf(all: readonly Spending[], priceOf: (one: Spending) => number | undefined) {
   const prices = all.map(priceOf)
   return {
-    inputTokens: all.reduce((sum, { input, cacheRead, cacheWrite }) => sum + input + cacheRead + cacheWrite, 0),
+    inputTokens: all.reduce(
+      (sum, { input, cacheRead, cacheWrite }) => sum + input + cacheRead + cacheWrite,
+      0,
+    ),
     outputTokens: all.reduce((sum, { output }) => sum + output, 0),
     cost: prices.every((price) => price === undefined)
       ? null

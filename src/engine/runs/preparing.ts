@@ -5,16 +5,16 @@ import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
+import type { NodeRecord } from '../../store/runs.ts'
 import { createWorkspace, prepareInbox } from '../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
 import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
-import type { NodeRecord } from '../../store/runs.ts'
+import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
-import { correctionsOf, workspaceOf } from '../run-place.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
@@ -47,7 +47,11 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
     task: titleOf(agent),
     instructions: agent.instructions,
     limits: DEFAULT_LIMITS,
-    inputs: agent.inputs.map(({ path, to, description }) => ({ path: resolve(driver.folder, path), to, description })),
+    inputs: agent.inputs.map(({ path, to, description }) => ({
+      path: resolve(driver.folder, path),
+      to,
+      description,
+    })),
     dependencies: sources.map(({ agent: from, outputs, copyTo }) => ({
       workspace: workspaceOf(driver.place, from),
       agent: from,

@@ -6,8 +6,8 @@ import { reportOf as reportOfRun } from '../../runs/report.ts'
 import { removeFolder } from '../../workspaces/folder.ts'
 import { copyOutbox } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
-import type { Driver } from './driver.ts'
 import { outputsOf, reportOf, workspaceOf } from '../run-place.ts'
+import type { Driver } from './driver.ts'
 
 /** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
 export async function writeReport(driver: Driver, now: number, signal: AbortSignal): Promise<void> {
@@ -17,7 +17,10 @@ export async function writeReport(driver: Driver, now: number, signal: AbortSign
   await removeFolder(target, signal)
   for (const { name, state, result } of run.nodes.values()) {
     if (state !== 'completed' || result === null) continue
-    const copied = await copyOutbox(workspaceOf(place, name), join(target, name), { limits: DEFAULT_LIMITS, signal })
+    const copied = await copyOutbox(workspaceOf(place, name), join(target, name), {
+      limits: DEFAULT_LIMITS,
+      signal,
+    })
     if (!copied.ok) driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
   }
   const report = reportOfRun(run, now)

@@ -10,8 +10,8 @@ import {
   insertHumanRequest,
 } from '../../store/human-requests.ts'
 import type { Reader, Tx } from '../../store/store.ts'
-import type { RequestForm } from '../request-view.ts'
 import type { Excerpt } from '../excerpts.ts'
+import type { RequestForm } from '../request-view.ts'
 
 /** Which question of which agent of which run a request to people carries. */
 export interface AskedByRun {

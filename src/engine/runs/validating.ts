@@ -1,5 +1,5 @@
-import { availableParallelism } from 'node:os'
 import { randomBytes } from 'node:crypto'
+import { availableParallelism } from 'node:os'
 import type { PlanAgent } from '../../model/plan.ts'
 import type { RunEvidence } from '../../model/run.ts'
 import type { CheckResult } from '../../model/task.ts'
@@ -19,12 +19,12 @@ import { runProcess } from '../check-process.ts'
 import { findingsText, resultOf } from '../checks.ts'
 import { createLanes } from '../lanes.ts'
 import type { Meter } from '../meter.ts'
+import { workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
-import { workspaceOf } from '../run-place.ts'
 import { manifestIn, worktreeOf } from './preparing.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
@@ -80,13 +80,20 @@ export function createValidating(options: ValidatingOptions) {
       return refused()
     }
     found('outputs', 'passed', `${first.outbox.outputs.length} files`)
-    for (const { message } of first.outbox.leftOut.slice(0, PROBLEMS_SHOWN)) driver.note(node, `does not count: ${message}`)
+    for (const { message } of first.outbox.leftOut.slice(0, PROBLEMS_SHOWN))
+      driver.note(node, `does not count: ${message}`)
 
     const checks = await runChecks(driver, agent, workspace, signal)
     const broken = checks.find(({ passed }) => !passed)
     const checksText = findingsText({ checks })
     if (checks.length === 0) found('checks', 'skipped', 'there are none')
-    else if (!found('checks', broken === undefined ? 'passed' : 'failed', broken === undefined ? checksText : failedText(broken))) {
+    else if (
+      !found(
+        'checks',
+        broken === undefined ? 'passed' : 'failed',
+        broken === undefined ? checksText : failedText(broken),
+      )
+    ) {
       return refused()
     }
     // Checks may have written something; what counts is what is there now.
@@ -97,7 +104,13 @@ export function createValidating(options: ValidatingOptions) {
     }
     const outputs = madeOutputs(last.outbox)
     const summary = (last.outbox.summary ?? '').slice(0, SUMMARY_CHARACTERS).toWellFormed()
-    const judged = await judge(agent, summary, outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`), checksText, signal)
+    const judged = await judge(
+      agent,
+      summary,
+      outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`),
+      checksText,
+      signal,
+    )
     if (!found('judge', judged.outcome, judged.text)) return refused()
     return {
       ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
@@ -168,7 +181,12 @@ export type Validating = ReturnType<typeof createValidating>
 
 type Looked = { ok: true; outbox: Outbox } | { ok: false; why: string }
 
-async function look(workspace: string, agent: PlanAgent, content: boolean, signal: AbortSignal): Promise<Looked> {
+async function look(
+  workspace: string,
+  agent: PlanAgent,
+  content: boolean,
+  signal: AbortSignal,
+): Promise<Looked> {
   const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content, signal })
   if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
   const short = findShortcomings(collected.value, { outputs: agent.outputs })

@@ -88,7 +88,8 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       title: shortened(title),
       content: text,
       priority,
-      hop: 0,
+      // What its worker is told led from there; what comes back is a reply to that.
+      hop: to === task.agent ? task.hop : task.hop + 1,
       task: { key: keyOf(task), kind, quiet },
       ...(key === undefined ? {} : { key }),
       ...(inReplyTo === undefined ? {} : { inReplyTo }),

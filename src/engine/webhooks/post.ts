@@ -39,8 +39,12 @@ export async function post(letter: Letter, closing: AbortSignal): Promise<Posted
       signal: AbortSignal.any([closing, AbortSignal.timeout(timeoutMs)]),
     })
     const { status } = response
+    if (response.ok) {
+      // It has it: what else it says, or fails to say, does not matter.
+      response.body?.cancel().catch(() => {})
+      return { outcome: 'sent', status }
+    }
     const said = await beginningOf(response)
-    if (response.ok) return { outcome: 'sent', status }
     const wait = retryAfter(response.headers.get('retry-after'), now)
     return {
       outcome: OUTCOMES[status] ?? 'failed',

@@ -39,6 +39,10 @@ export function createSender(options: SenderOptions, closing: AbortSignal) {
       if (url === null || !/^https?:$/.test(url.protocol)) {
         return { outcome: 'failed', error: `the variable ${config.urlEnv} holds no address` }
       }
+      // Refused here: the error that fetch has for it repeats the whole address.
+      if (url.username !== '' || url.password !== '') {
+        return { outcome: 'failed', error: 'its address holds a user or a password, which is not sent' }
+      }
       const key = keyOf()
       if (typeof key === 'string') return { outcome: 'failed', error: key }
       const body = bodyOf(event, config.format)

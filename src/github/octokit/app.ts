@@ -15,11 +15,16 @@ export function createApp(
 
   function authenticated(installationId?: number): Octokit {
     const privateKey = credentials.key()
-    if (privateKey === undefined) throw new AppError('CONFIG_INVALID', 'The key of the GitHub App is not in the environment')
+    if (privateKey === undefined)
+      throw new AppError('CONFIG_INVALID', 'The key of the GitHub App is not in the environment')
     return new Octokit({
       ...basic,
       authStrategy,
-      auth: { appId: credentials.id, privateKey, ...(installationId === undefined ? {} : { installationId }) },
+      auth: {
+        appId: credentials.id,
+        privateKey,
+        ...(installationId === undefined ? {} : { installationId }),
+      },
     })
   }
 

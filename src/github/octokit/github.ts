@@ -32,7 +32,11 @@ export function createOctokit(options: OctokitOptions): GitHub {
     return new Octokit({ ...basic, ...(token === undefined ? {} : { auth: token }) })
   }
 
-  async function call<Data>(repository: string | undefined, route: string, params: Params = {}): Promise<Answer<Data>> {
+  async function call<Data>(
+    repository: string | undefined,
+    route: string,
+    params: Params = {},
+  ): Promise<Answer<Data>> {
     try {
       const client = await clientFor(repository)
       const [owner, repo] = repository?.split('/') ?? []
@@ -48,7 +52,11 @@ export function createOctokit(options: OctokitOptions): GitHub {
   }
 
   /** Pages until one is not full, and never without an end. */
-  async function pages<Item>(repository: string, route: string, params: Params = {}): Promise<Answer<Item[]>> {
+  async function pages<Item>(
+    repository: string,
+    route: string,
+    params: Params = {},
+  ): Promise<Answer<Item[]>> {
     const items: Item[] = []
     for (let page = 1; page <= MOST_PAGES; page++) {
       const answer = await call<Item[]>(repository, route, { ...params, per_page: PAGE, page })
@@ -106,9 +114,13 @@ export function createOctokit(options: OctokitOptions): GitHub {
   async function makeBranch(repository: string, branch: string, from?: string): Promise<Answer<Performed>> {
     const base = from === undefined ? await defaultBranch(repository) : { ok: true as const, value: from }
     if (!base.ok) return base
-    const head = await call<{ object: { sha: string } }>(repository, 'GET /repos/{owner}/{repo}/git/ref/{ref}', {
-      ref: `heads/${base.value}`,
-    })
+    const head = await call<{ object: { sha: string } }>(
+      repository,
+      'GET /repos/{owner}/{repo}/git/ref/{ref}',
+      {
+        ref: `heads/${base.value}`,
+      },
+    )
     if (!head.ok) return head
     const made = await call(repository, 'POST /repos/{owner}/{repo}/git/refs', {
       ref: `refs/heads/${branch}`,
@@ -158,7 +170,11 @@ export function createOctokit(options: OctokitOptions): GitHub {
     },
     async findWritten({ repository, number, kind, since }: WrittenPlace, text, by) {
       const isReview = kind === 'review'
-      const found = await pages<{ body?: string | null; html_url?: string; user?: { login?: string } | null }>(
+      const found = await pages<{
+        body?: string | null
+        html_url?: string
+        user?: { login?: string } | null
+      }>(
         repository,
         isReview
           ? 'GET /repos/{owner}/{repo}/pulls/{number}/reviews'
@@ -184,10 +200,14 @@ export function createOctokit(options: OctokitOptions): GitHub {
         state: 'all',
         per_page: PAGE,
       })
-      return found.ok ? { ok: true, value: found.value.filter(({ number }) => number !== except).length } : found
+      return found.ok
+        ? { ok: true, value: found.value.filter(({ number }) => number !== except).length }
+        : found
     },
     async filesAt(repository, folder) {
-      const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', { path: folder })
+      const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', {
+        path: folder,
+      })
       if (!found.ok) return found.failure.kind === 'gone' ? { ok: true, value: [] } : found
       const entries = Array.isArray(found.value) ? found.value : [found.value]
       const paths = entries.map((entry: { path?: unknown }) => entry.path)
@@ -212,7 +232,9 @@ export function createOctokit(options: OctokitOptions): GitHub {
       return isLatest && !taken.has(guid)
     })
     for (const { id } of missed) {
-      const asked = await call(undefined, 'POST /app/hook/deliveries/{delivery_id}/attempts', { delivery_id: id })
+      const asked = await call(undefined, 'POST /app/hook/deliveries/{delivery_id}/attempts', {
+        delivery_id: id,
+      })
       if (!asked.ok) return asked
     }
     return { ok: true, value: missed.length }
@@ -243,7 +265,9 @@ function failureOf(error: unknown, now: number): GitHubFailure {
     return classify({ status, message, headers: response.headers ?? {} }, now)
   }
   const cause = (error as { cause?: unknown }).cause
-  const isLate = [name, cause instanceof Error ? cause.name : ''].some((one) => one === 'TimeoutError' || one === 'AbortError')
+  const isLate = [name, cause instanceof Error ? cause.name : ''].some(
+    (one) => one === 'TimeoutError' || one === 'AbortError',
+  )
   if (isLate) return { kind: 'timeout', message: 'GitHub did not answer in time' }
   return { kind: 'unavailable', message: `GitHub cannot be reached: ${message.slice(0, 200)}` }
 }

@@ -89,8 +89,9 @@ export function createWithdrawals(kept: readonly Turn[], changed: () => void): W
       if (turns.length === 0) return
       timer = setTimeout(() => {
         if (!again.isIdle() || turns.length === 0) return
-        if (again.isHeld()) this.schedule(again)
-        else void again.give().finally(() => this.schedule(again))
+        const tryAgain = () => this.schedule(again)
+        if (again.isHeld()) tryAgain()
+        else void again.give().then(tryAgain, tryAgain)
       }, GIVE_AGAIN_MS)
     },
     close: () => clearTimeout(timer),

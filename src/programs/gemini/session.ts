@@ -42,6 +42,8 @@ export function openSession(
   })
   /** It broke off its own answer: the turn does not end with its prompt, but with a dialog. */
   let isInLoop = false
+  /** Its turn was cancelled. Hooks of its tools may still come, late; they say nothing of what it does now. */
+  let isCancelled = false
   let isInterrupting = false
   let closed = false
   const beginning = watchBeginning({ pane, state, isFound: order.found, isResumed: kept.isPrompted })
@@ -65,9 +67,10 @@ export function openSession(
       case 'BeforeTool':
       case 'AfterTool':
         dialogs.used(event)
-        if (!dialogs.isOpen) state.become('busy', `it uses ${event.tool_name}`)
+        if (!dialogs.isOpen && !isCancelled) state.become('busy', `it uses ${event.tool_name}`)
         return event.hook_event_name === 'AfterTool' ? notices.answerTo('AfterTool') : {}
       case 'Notification':
+        if (isCancelled) return {}
         dialogs.ask(event)
         state.become('waiting_input', `it asks for leave: ${event.message}`)
         return {}
@@ -88,6 +91,7 @@ export function openSession(
     if (closed) return
     switch (record.kind) {
       case 'prompt':
+        isCancelled = false
         return prompted(record.text, `record ${record.id} of its transcript`)
       case 'loop':
         isInLoop = true
@@ -102,6 +106,7 @@ export function openSession(
         return state.become('busy', 'its dialog about a loop was answered')
       case 'cancelled':
       case 'halted':
+        isCancelled = true
         return endTurn(`record ${record.id} of its transcript says that the request was ${record.kind}`)
     }
   }
@@ -115,6 +120,7 @@ export function openSession(
   function beginTurn({ prompt }: EventOf<'BeforeAgent'>) {
     const evidence = 'its BeforeAgent hook showed the prompt'
     isInLoop = false
+    isCancelled = false
     state.become('busy', evidence)
     const ids = messageIdsIn(prompt)
     if (ids.length > 0) port.arrived(ids, 'submitted', evidence)

@@ -17,10 +17,11 @@ const NAMED: Readonly<Record<string, string>> = {
 const PIECE = 512
 
 export function openKeyboard(site: PasteSite, by: string): Keyboard {
-  const { server, pane } = site
+  const { server, clock, pane } = site
   site.takenBy = by
   return {
     async type(keys) {
+      site.typedAt = clock.now()
       const named = NAMED[keys]
       if (named !== undefined) {
         await server.run(['send-keys', '-t', pane, named])
@@ -32,6 +33,7 @@ export function openKeyboard(site: PasteSite, by: string): Keyboard {
       }
     },
     async paste(text) {
+      site.typedAt = clock.now()
       const spooled = site.spool(withoutControls(text))
       try {
         spooled.lay()

@@ -1,9 +1,8 @@
 /** One look at a pane: all the guard wants to know, in one round trip. */
 import type { PasteManner, Screen } from '../../programs/program.ts'
-import type { Clock } from '../clock.ts'
 import type { PaneFacts } from '../guard.ts'
+import type { PasteSite } from './paste-site.ts'
 import { captureScreen, readScreen } from './screen.ts'
-import type { Server } from './server.ts'
 
 export interface Look {
   readonly facts: PaneFacts
@@ -21,9 +20,10 @@ const CLIENT = '#{client_control_mode} #{window_id} #{client_activity}'
 const ACTIVITY_RESOLUTION_MS = 1000
 
 export async function lookAt(
-  { server, clock, pane, takenBy }: { server: Server; clock: Clock; pane: string; takenBy: string | undefined },
+  site: Pick<PasteSite, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
   manner: Pick<PasteManner, 'state' | 'inputBox' | 'isBracketed'>,
 ): Promise<Look> {
+  const { server, clock, pane } = site
   const [status, clients, joined, rows] = await server.run(
     ['display-message', '-p', '-t', pane, PANE],
     ['list-clients', '-F', CLIENT],
@@ -34,6 +34,7 @@ export async function lookAt(
   const quiet = persons
     .filter(([, sees]) => sees === window)
     .map(([, , at]) => clock.now() - Number(at) * 1000 - ACTIVITY_RESOLUTION_MS)
+  if (site.typedAt !== undefined) quiet.push(clock.now() - site.typedAt)
   const screen = readScreen(joined!, rows!, { x: Number(x), y: Number(y) })
   return {
     screen,
@@ -47,7 +48,8 @@ export async function lookAt(
       isSynchronized: synchronized === '1',
       isInputOff: inputOff === '1',
       isBracketed: manner.isBracketed?.() ?? true,
-      takenBy,
+      // Last of all: what they type from now on comes after what is written upon this look.
+      takenBy: site.takenBy,
       personQuietMs: quiet.length === 0 ? undefined : Math.max(0, Math.min(...quiet)),
     },
   }

@@ -5,8 +5,8 @@ import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import type { Keyboard, Picture } from '../picture.ts'
 import { hasReadInput } from './input-queue.ts'
-import type { Log } from './log.ts'
 import { openKeyboard } from './keyboard.ts'
+import type { Log } from './log.ts'
 import { paste } from './paste.ts'
 import type { PasteSite, Sent, Spooled } from './paste-site.ts'
 import { takePicture } from './picture.ts'
@@ -74,6 +74,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     unsent: options.unsent,
     enteredAt: undefined,
     takenBy: undefined,
+    typedAt: undefined,
     watching: undefined,
     waits(reason) {
       if (reason === waitsFor) return
@@ -95,7 +96,8 @@ export function createPane(options: PaneOptions): TmuxPane {
     spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
   }
 
-  if (site.unsent !== undefined)
+  const cancelInputBack =
+    site.unsent &&
     clock.after(INPUT_BACK_MS, () => {
       if (site.unsent !== undefined) void giveBackInput(site)
     })
@@ -162,7 +164,10 @@ export function createPane(options: PaneOptions): TmuxPane {
     stir() {
       for (const wake of [...waiting]) wake()
     },
-    close: () => site.watching?.abort(),
+    close() {
+      site.watching?.abort()
+      cancelInputBack?.()
+    },
     async kill() {
       await server.run(['kill-pane', '-t', id])
     },

@@ -24,6 +24,8 @@ export interface PasteSite {
   watching: AbortController | undefined
   /** Who types into it from the control room. */
   takenBy: string | undefined
+  /** When anybody last typed there, of which tmux knows nothing. */
+  typedAt: number | undefined
 }
 
 /** What was pasted. */

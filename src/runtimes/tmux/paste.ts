@@ -4,7 +4,7 @@ import type { Arrival, Turn } from '../runtime.ts'
 import { enter, proveEntered } from './enter.ts'
 import type { PasteSite } from './paste-site.ts'
 import { withoutControls } from './sanitize.ts'
-import { lastLineOf } from './unsent.ts'
+import { lastLineOf, leaveUnsent } from './unsent.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
@@ -16,7 +16,11 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
     if (typeof written === 'object') return written
     const sent = { lastLine: lastLineOf(text), writtenAt: site.clock.now() }
     const problem = written === 'pasted' ? await enter(site, manner, sent) : undefined
-    return problem ?? (await proveEntered(site, manner, sent))
+    if (problem !== undefined) return problem
+    const arrival = await proveEntered(site, manner, sent)
+    // It may stand there still, even with the input off when tmux was lost.
+    if (arrival.state === 'uncertain') await leaveUnsent(site, sent)
+    return arrival
   } finally {
     spooled.remove()
   }

@@ -4,7 +4,8 @@ import type { Server } from './server.ts'
 
 const FACTS = '#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{cursor_flag}'
 /** Links and titles: whatever is not a colour stays out of the browser. */
-const NOT_COLOURS = /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b(?!\[[0-9;:]*m)(?:\[[0-9;:?]*[A-Za-ln-z])?/g
+const NOT_COLOURS =
+  /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b(?!\[[0-9;:]*m)(?:\[[0-9;:?]*[A-Za-ln-z])?/g
 const SGR = /\u001b\[([0-9;:]*)m/g
 
 export async function takePicture(server: Server, pane: string): Promise<Picture> {

@@ -2,7 +2,8 @@
 import type { SessionState } from '../../model/agent.ts'
 import type { PasteManner } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
-import type { Command } from './control.ts'
+import { PERSON_QUIET_MS } from '../guard.ts'
+import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
 import type { PasteSite, Sent } from './paste-site.ts'
 import { commandLine } from './quote.ts'
@@ -74,16 +75,34 @@ const FRAME_AT_END = /[\s│┃|]+$/u
 export function isOursUnsent(site: PasteSite, look: Look, { lastLine, writtenAt }: Sent): boolean {
   const { facts, screen, persons } = look
   if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
+  if (facts.takenBy !== undefined) return false
+  // A key that was pressed just now may not be on the screen yet.
+  if (!facts.isInputOff && (facts.personQuietMs ?? PERSON_QUIET_MS) < PERSON_QUIET_MS) return false
   const line = screen.lines[screen.cursor.y] ?? ''
   const isAtEnd = line.slice(screen.cursor.x).replace(FRAME_AT_END, '') === ''
   if (isAtEnd && lastLine !== '' && oneSpaced(line.slice(0, screen.cursor.x)).endsWith(lastLine)) return true
   // Programs show a long paste in short. Then it is ours as long as nobody could type, or nobody came near.
-  const isAlone = facts.isInputOff || (persons === 0 && site.server.personSeenAt < writtenAt)
+  const personAt = Math.max(site.server.personSeenAt, site.typedAt ?? Number.NEGATIVE_INFINITY)
+  const isAlone = facts.isInputOff || (persons === 0 && personAt < writtenAt)
   return facts.inputBox === 'draft' && isAlone
 }
 
+type Pressed = 'pressed' | 'dead' | 'in mode'
+
+/** Once: when we are cut off, the mark that goes with the key tells over the next connection whether it was pressed. */
+export async function pressEnter(site: PasteSite): Promise<Pressed> {
+  try {
+    return await pressNow(site)
+  } catch (error) {
+    if (!(error instanceof ControlLost)) throw error
+    const { server, pane } = site
+    const [mark] = await server.run(['display-message', '-p', '-t', pane, `#{${UNSENT}}`])
+    return mark!.lines[0] ? await pressNow(site) : 'pressed'
+  }
+}
+
 /** In copy mode tmux would eat the key, so it looks in the same go. */
-export async function pressEnter({ server, pane }: PasteSite): Promise<'pressed' | 'dead' | 'in mode'> {
+async function pressNow({ server, pane }: PasteSite): Promise<Pressed> {
   const blocks = await server.run([
     ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
     commandLine([
@@ -100,7 +119,12 @@ export async function pressEnter({ server, pane }: PasteSite): Promise<'pressed'
 
 /** People may type again. What was left is ours as long as nobody comes near. */
 export async function giveBackInput(site: PasteSite): Promise<void> {
-  if (site.unsent !== undefined) site.unsent = { ...site.unsent, writtenAt: site.clock.now() }
+  if (site.unsent !== undefined) await leaveUnsent(site, { ...site.unsent, writtenAt: site.clock.now() })
+}
+
+/** It is entered later, should it stand there and be ours alone; nobody is left with a dead keyboard meanwhile. */
+export async function leaveUnsent(site: PasteSite, sent: Sent): Promise<void> {
+  site.unsent = sent
   await site.server.run(['select-pane', '-e', '-t', site.pane]).catch(() => {})
 }
 

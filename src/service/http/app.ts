@@ -16,28 +16,21 @@ import { listCommandTypes } from './routes/command-types.ts'
 import { takeCommands } from './routes/commands.ts'
 import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
+import { showFigures } from './routes/figures.ts'
 import { takeGithubWebhook } from './routes/github.ts'
 import { haltTeam, letGoOn } from './routes/halt.ts'
 import { takeHook } from './routes/hooks.ts'
 import { decideHumanRequest, listHumanRequests, showHumanRequest } from './routes/human-requests.ts'
 import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
-import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
-import { showFigures } from './routes/figures.ts'
-import { releaseTerminal, streamTerminal, takeTerminal, typeKeys } from './routes/terminal.ts'
+import { closeModeration, listModeration } from './routes/moderation.ts'
 import { streamRun } from './routes/run-events.ts'
-import {
-  cancelRun,
-  listRuns,
-  proposePlan,
-  reportRun,
-  resumeRun,
-  showRun,
-  startRun,
-} from './routes/runs.ts'
+import { cancelRun, listRuns, proposePlan, reportRun, resumeRun, showRun, startRun } from './routes/runs.ts'
+import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
 import { streamTask } from './routes/task-events.ts'
 import { listTasks, showTask } from './routes/tasks.ts'
 import { explainRules, listAgents, showMatrix, showPrompt, showTerminal } from './routes/team.ts'
+import { releaseTerminal, streamTerminal, takeTerminal, typeKeys } from './routes/terminal.ts'
 import { listTokens, mintToken, revokeTokens } from './routes/tokens.ts'
 import { traceTask } from './routes/trace.ts'
 import { listWebhooks, testWebhook } from './routes/webhooks.ts'
@@ -96,6 +89,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   revokeTokens,
   echo,
   mcp: answerMcp,
+  moderation: listModeration,
+  closeModeration,
   githubWebhook: takeGithubWebhook,
   hook: takeHook,
   metrics: showMetrics,

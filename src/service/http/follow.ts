@@ -108,7 +108,10 @@ function isInTeam({ switchboard }: Desk, { me, caller }: Call): boolean {
 }
 
 /** The header is what a reconnecting reader sends by itself, and it is further on than the URL it began with. */
-export function resumePoint({ incoming, query }: Call<'events' | 'taskEvents' | 'runEvents'>): number | undefined {
+export function resumePoint({
+  incoming,
+  query,
+}: Call<'events' | 'taskEvents' | 'runEvents'>): number | undefined {
   const header = incoming.headers['last-event-id']
   if (header === undefined || header === '') return query.after
   if (typeof header === 'string' && /^\d{1,15}$/.test(header)) return Number(header)

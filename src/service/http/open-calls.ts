@@ -71,7 +71,9 @@ export function createOpenCalls(store: Store, tokens: Tokens, now: () => number)
       const endsAt = tokens.endsAt(caller.token)
       const left = endsAt === undefined ? undefined : Math.min(endsAt - now(), LONGEST_TIMER_MS)
       const timer =
-        left === undefined ? undefined : setTimeout(() => call.end(unauthenticated('The session ended')), left)
+        left === undefined
+          ? undefined
+          : setTimeout(() => call.end(unauthenticated('The session ended')), left)
       timer?.unref()
       if (stopping !== undefined) call.end(stopping)
       else if (outgoing.destroyed) gone()

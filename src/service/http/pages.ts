@@ -62,7 +62,8 @@ export function openPages(folder: string | undefined): Pages {
   }
 
   return {
-    has: (path) => path === ENTRY || (path.startsWith('/assets/') && known().has(path)) || path === '/favicon.svg',
+    has: (path) =>
+      path === ENTRY || (path.startsWith('/assets/') && known().has(path)) || path === '/favicon.svg',
     serve(path, incoming, outgoing) {
       if (path === ENTRY) names = undefined
       const file = read(path)
@@ -128,7 +129,9 @@ function policy(nonce: string): string {
 
 function listFiles(folder: string | undefined): ReadonlySet<string> {
   if (folder === undefined || !existsSync(join(folder, 'index.html'))) return new Set()
-  const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const found = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
   return new Set(
     found.map((entry) => {
       const path = relative(folder, join(entry.parentPath, entry.name))

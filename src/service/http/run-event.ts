@@ -34,11 +34,25 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunE
     }
     case 'run.progress': {
       const { attempt, step, done, total } = data
-      return { type: 'progress', ...about, node: node!, attempt: attempt!, step: step!, done: done!, total: total! }
+      return {
+        type: 'progress',
+        ...about,
+        node: node!,
+        attempt: attempt!,
+        step: step!,
+        done: done!,
+        total: total!,
+      }
     }
     case 'human.asked':
     case 'human.told':
-      return { type: 'asked', ...about, node: node!, request_id: data.request_id!, awaits: data.awaits ?? true }
+      return {
+        type: 'asked',
+        ...about,
+        node: node!,
+        request_id: data.request_id!,
+        awaits: data.awaits ?? true,
+      }
     default:
       return { type: 'note', ...about, ...(node === undefined ? {} : { node }) }
   }

@@ -1,5 +1,5 @@
-import type { SeenRun } from '../../engine/runs.ts'
 import { workspaceOf } from '../../engine/run-place.ts'
+import type { SeenRun } from '../../engine/runs.ts'
 import type { NodeState, RunNode, Spent } from '../../model/run.ts'
 import { isSettled } from '../../model/run.ts'
 import type { AnswerOf } from '../contract.ts'

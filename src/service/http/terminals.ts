@@ -59,12 +59,21 @@ export function createTerminals({ sessions, store, clock, log }: Switchboard): T
   }
 
   function dropLater(agent: string, by: string, why: string) {
-    drop(agent, by, why).catch((error: unknown) => log.error({ agent, err: error }, 'could not be written down'))
+    drop(agent, by, why).catch((error: unknown) =>
+      log.error({ agent, err: error }, 'could not be written down'),
+    )
   }
 
   async function note(what: 'taken' | 'released', agent: string, by: string, text: string) {
     await store.write((tx) =>
-      tx.audit({ type: `terminal.${what}`, class: 'internal', actor: by, subject: agent, text, data: { agent } }),
+      tx.audit({
+        type: `terminal.${what}`,
+        class: 'internal',
+        actor: by,
+        subject: agent,
+        text,
+        data: { agent },
+      }),
     )
   }
 

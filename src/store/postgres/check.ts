@@ -1,7 +1,12 @@
 import { MIGRATIONS } from '../schema/migrations.ts'
 import type { Reader } from '../store.ts'
 
-const TABLES = [...MIGRATIONS.join().matchAll(/CREATE TABLE (\w+)/g)].map((match) => match[1]!)
+const SCRIPT = MIGRATIONS.join()
+const RENAMED = new Map(
+  [...SCRIPT.matchAll(/ALTER TABLE (\w+) RENAME TO (\w+)/g)].map(([, from, to]) => [from!, to!]),
+)
+/** Under the names that they have by now. */
+const TABLES = [...SCRIPT.matchAll(/CREATE TABLE (\w+)/g)].map(([, made]) => RENAMED.get(made!) ?? made!)
 
 /** Reads every row of every table, long texts included: a damaged page or a wrong checksum then makes itself known. */
 export async function checkTables(reader: Reader): Promise<string[]> {

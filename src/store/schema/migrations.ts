@@ -375,4 +375,19 @@ export const MIGRATIONS: readonly string[] = [
   );
   {github_search};
   `,
+  `
+  CREATE TABLE github_conduct (
+    id {text} PRIMARY KEY,
+    repository {text} NOT NULL,
+    number {int},
+    flag {text} NOT NULL,
+    created_at {int} NOT NULL,
+    closed_at {int},
+    closed_by {text},
+    comment {text}
+  );
+  `,
+  `
+  CREATE INDEX human_requests_of_task ON human_requests (context) WHERE state = 'open' AND purpose = 'task';
+  `,
 ]

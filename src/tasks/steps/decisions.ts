@@ -25,7 +25,13 @@ export const decisions: Pick<Handlers, 'followed_up' | 'settled' | 'cancelled' |
     return done(settle(view, rested, settings), ...withdraw, sent.effect)
   },
 
+  /** A claim is accepted by an agent only once it is left to it; before that, validation decides (C22). A person's word needs none. */
   settled(view, { as, reason, by }) {
+    const isLeftToIt = view.task.questions.some(({ kind }) => kind === 'help')
+    if (as === 'completed' && by !== OPERATOR && !isLeftToIt) {
+      const message = `${view.task.id} is not yours to accept: it is done when its report has passed validation`
+      return refuse('UNDER_VALIDATION', message)
+    }
     return end(view, view.task, { state: as, reason, by })
   },
 

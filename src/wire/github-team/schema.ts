@@ -22,9 +22,11 @@ export const MAX_RATIONALE = 1000
 export const MAX_ACTIONS = 50
 
 /** S3.18, in characters as people count them. */
-const rationale = z.string().refine((said) => said.length <= MAX_RATIONALE || [...said].length <= MAX_RATIONALE, {
-  error: `is over ${MAX_RATIONALE} characters`,
-})
+const rationale = z
+  .string()
+  .refine((said) => said.length <= MAX_RATIONALE || [...said].length <= MAX_RATIONALE, {
+    error: `is over ${MAX_RATIONALE} characters`,
+  })
 
 const envelope = { message_id: name, timestamp: time, from_agent: open, to_agent: open }
 
@@ -165,10 +167,7 @@ export const CocViolationFlag = z.object({
     url: text.optional(),
     timestamp: time.optional(),
   }),
-  context: z
-    .object({ excerpt: text, user_history: text, thread_context: text })
-    .partial()
-    .optional(),
+  context: z.object({ excerpt: text, user_history: text, thread_context: text }).partial().optional(),
   analysis: z
     .object({ sentiment_score: z.number(), keywords_detected: list, pattern_matched: text })
     .partial()

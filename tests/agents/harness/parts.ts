@@ -64,7 +64,8 @@ export function says(...commands: readonly Command[]): (request: ModelRequest) =
     text: ['I go on.', ...commands.flatMap(({ text }) => (text === undefined ? [] : [text]))].join('\n'),
     toolCalls: commands.flatMap(({ call }): ToolCall[] => {
       if (call === undefined) return []
-      const isOwn = tools.some(({ name, namespace }) => name === call.type && namespace === undefined)
+      // Codex has tools of its own with such names, beside those of the server.
+      const isOwn = tools.some(({ name }) => name === call.type) && !tools.some(({ namespace }) => namespace)
       return [isOwn ? { name: call.type, input: call.input } : { mcp: call.type, input: call.input }]
     }),
   })

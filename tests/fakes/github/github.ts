@@ -29,7 +29,7 @@ export interface Fault {
   readonly message?: string
   /** Never answers. */
   readonly hangs?: boolean
-  /** Does what was asked, then breaks the connection. */
+  /** Does what was asked, then breaks the connection; or with `hangs` leaves it at that. */
   readonly doesIt?: boolean
   times: number
 }
@@ -55,7 +55,13 @@ export async function startGitHub(name = 'octo/hello') {
     let text = ''
     for await (const chunk of incoming) text += chunk
     const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
-    const call: FakeCall = { method: incoming.method!, path: url.pathname, body, headers: incoming.headers, status: 0 }
+    const call: FakeCall = {
+      method: incoming.method!,
+      path: url.pathname,
+      body,
+      headers: incoming.headers,
+      status: 0,
+    }
     calls.push(call)
     const reply = (status: number, data: unknown, headers: Record<string, string> = {}) => {
       call.status = status
@@ -63,12 +69,14 @@ export async function startGitHub(name = 'octo/hello') {
       outgoing.end(JSON.stringify(data))
     }
     const said = incoming.headers.authorization
-    if (said !== `token ${TOKEN}` && said !== `Bearer ${TOKEN}`) return reply(401, { message: 'Bad credentials' })
+    if (said !== `token ${TOKEN}` && said !== `Bearer ${TOKEN}`)
+      return reply(401, { message: 'Bad credentials' })
     const fault = faults.find((one) => one.times > 0 && one.fits(call))
     if (fault !== undefined) {
       fault.times -= 1
-      if (fault.hangs) return
-      if (!fault.doesIt) return reply(fault.status ?? 500, { message: fault.message ?? 'Server Error' }, fault.headers)
+      if (fault.hangs && !fault.doesIt) return
+      if (!fault.doesIt)
+        return reply(fault.status ?? 500, { message: fault.message ?? 'Server Error' }, fault.headers)
     }
     const found = findRoute(call.method, url.pathname)
     if (found === undefined) return reply(404, { message: 'Not Found' })
@@ -76,7 +84,7 @@ export async function startGitHub(name = 'octo/hello') {
     if (owner !== undefined && `${owner}/${repo}` !== name) return reply(404, { message: 'Not Found' })
     const result = found.route(repository, { params: found.params, query: url.searchParams, body })
     if (fault?.doesIt) {
-      outgoing.destroy()
+      if (!fault.hangs) outgoing.destroy()
       return
     }
     reply(result.status, result.data)
@@ -87,9 +95,18 @@ export async function startGitHub(name = 'octo/hello') {
   }
 
   /** As GitHub does: the signature is over the very bytes. */
-  async function send(url: string, event: string, payload: Record<string, unknown>, options: SendOptions = {}) {
-    const body = options.body ?? JSON.stringify({ repository: { full_name: name, topics: repository.topics }, ...payload })
-    const signature = `sha256=${createHmac('sha256', options.secret ?? SECRET).update(body).digest('hex')}`
+  async function send(
+    url: string,
+    event: string,
+    payload: Record<string, unknown>,
+    options: SendOptions = {},
+  ) {
+    const body =
+      options.body ??
+      JSON.stringify({ repository: { full_name: name, topics: repository.topics }, ...payload })
+    const signature = `sha256=${createHmac('sha256', options.secret ?? SECRET)
+      .update(body)
+      .digest('hex')}`
     const answered = await fetch(url, {
       method: 'POST',
       body,

@@ -76,7 +76,11 @@ export function createRepository(name: string) {
     return made
   }
 
-  function showComment(thread: FakeThread, { id, body, author, createdAt }: FakeComment, association = 'NONE') {
+  function showComment(
+    thread: FakeThread,
+    { id, body, author, createdAt }: FakeComment,
+    association = 'NONE',
+  ) {
     return {
       id,
       body,

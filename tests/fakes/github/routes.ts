@@ -17,7 +17,10 @@ interface Result {
 export type FakeRoute = (repository: FakeRepository, asked: Asked) => Result
 
 const NOT_FOUND: Result = { status: 404, data: { message: 'Not Found' } }
-const invalid = (message: string): Result => ({ status: 422, data: { message: `Validation Failed: ${message}` } })
+const invalid = (message: string): Result => ({
+  status: 422,
+  data: { message: `Validation Failed: ${message}` },
+})
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 const MOST = 65_536
 
@@ -51,7 +54,8 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       if (thread === undefined) return NOT_FOUND
       if (body.state !== 'open' && body.state !== 'closed') return invalid('state')
       const reasons = ['completed', 'not_planned', 'duplicate', 'reopened', null]
-      if (body.state_reason !== undefined && !reasons.includes(body.state_reason as string)) return invalid('state_reason')
+      if (body.state_reason !== undefined && !reasons.includes(body.state_reason as string))
+        return invalid('state_reason')
       thread.state = body.state
       thread.state_reason = (body.state_reason as string | undefined) ?? null
       return {
@@ -85,7 +89,13 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       if (thread === undefined) return NOT_FOUND
       const since = Date.parse(query.get('since') ?? '1970-01-01T00:00:00Z')
       const found = thread.comments.filter(({ createdAt }) => Date.parse(createdAt) >= since)
-      return { status: 200, data: paged(found.map((comment) => showComment(thread, comment)), query) }
+      return {
+        status: 200,
+        data: paged(
+          found.map((comment) => showComment(thread, comment)),
+          query,
+        ),
+      }
     },
   ],
   [
@@ -109,7 +119,13 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ threads }, { params, query }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      return { status: 200, data: paged(thread.files.map((filename) => ({ filename })), query) }
+      return {
+        status: 200,
+        data: paged(
+          thread.files.map((filename) => ({ filename })),
+          query,
+        ),
+      }
     },
   ],
   [
@@ -118,7 +134,13 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ threads, showComment }, { params, query }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      return { status: 200, data: paged(thread.reviews.map((review) => showComment(thread, review)), query) }
+      return {
+        status: 200,
+        data: paged(
+          thread.reviews.map((review) => showComment(thread, review)),
+          query,
+        ),
+      }
     },
   ],
   [
@@ -127,7 +149,8 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ threads, nextId, showComment }, { params, body }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      if (body.event !== 'COMMENT' && body.event !== 'APPROVE' && body.event !== 'REQUEST_CHANGES') return invalid('event')
+      if (body.event !== 'COMMENT' && body.event !== 'APPROVE' && body.event !== 'REQUEST_CHANGES')
+        return invalid('event')
       if (!isText(body.body)) return invalid('body')
       const review = { id: nextId(), body: body.body, author: BOT, createdAt: new Date().toISOString() }
       thread.reviews.push(review)
@@ -139,7 +162,9 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     `${REPO}/pulls`,
     ({ pulls }, { query }) => ({
       status: 200,
-      data: pulls.filter(({ head }) => (query.get('head') ?? '').endsWith(`:${head}`)).map(({ number }) => ({ number })),
+      data: pulls
+        .filter(({ head }) => (query.get('head') ?? '').endsWith(`:${head}`))
+        .map(({ number }) => ({ number })),
     }),
   ],
   [
@@ -178,7 +203,8 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ files, workflows }, { params }) => {
       const path = decodeURIComponent(params[0]!)
       if (path === '') return { status: 200, data: files.map((file) => ({ path: file })) }
-      if (path === '.github/workflows') return { status: 200, data: workflows.map((file) => ({ path: file })) }
+      if (path === '.github/workflows')
+        return { status: 200, data: workflows.map((file) => ({ path: file })) }
       return NOT_FOUND
     },
   ],

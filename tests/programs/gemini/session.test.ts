@@ -209,6 +209,20 @@ describe('a session of Gemini', () => {
     expect(await stopped).toMatchObject({ stopped: true })
   })
 
+  it('stays idle when hooks of a cancelled turn come late, and is busy again with the next turn', async () => {
+    open()
+    await start()
+    await hook('BeforeAgent', { prompt: 'hello' })
+    await record({ id: 'r1', type: 'info', content: 'Request cancelled.' })
+    await port.until(() => session.state === 'idle')
+    await hook('AfterTool', { tool_name: 'read_file', tool_input: {}, tool_response: {} })
+    await exec('touch late')
+    expect(session.state).toBe('idle')
+    await hook('BeforeAgent', { prompt: 'once more' })
+    await hook('AfterTool', { tool_name: 'read_file', tool_input: {}, tool_response: {} })
+    expect(session.state).toBe('busy')
+  })
+
   it('waits for a person when it takes its own answer for a loop', async () => {
     open()
     await start()

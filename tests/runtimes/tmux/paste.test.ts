@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
 import type { PasteManner } from '../../../src/programs/program.ts'
 import type { Arrival } from '../../../src/runtimes/runtime.ts'
+import { ControlLost } from '../../../src/runtimes/tmux/control.ts'
 import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { placePane } from '../../../src/runtimes/tmux/placement.ts'
@@ -115,6 +116,44 @@ describe('between the look and the paste', () => {
   })
 })
 
+describe('a person who takes the pane over from the control room', () => {
+  const draft: Pick<PasteManner, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
+
+  /** Pasted, and not entered since something else came up. */
+  async function leaveUnsent() {
+    let state: SessionState = 'idle'
+    setTimeout(() => (state = 'busy'), 100)
+    await pane.paste(turn, manner({ enterAfterMs: 200, state: () => state }))
+    expect(pane.unsent).toBe('[END ORCHUB MESSAGE msg_1]')
+  }
+
+  it('just when the look is over is not fused with', async () => {
+    const inputBox = afterTheLook(() => void pane.takeOver('ann').type('mine'))
+    const arrival = await pane.paste(turn, manner({ inputBox, patienceMs: 300 }))
+    expect(arrival).toEqual({ state: 'queued', evidence: 'not written: ann has taken over its terminal' })
+    expect((await pane.screen()).lines[0]).toBe('> mine')
+    expect(place.received()).toEqual([])
+    pane.close()
+  })
+
+  it('is not sent along with a text of ours that waits for its Enter', async () => {
+    await leaveUnsent()
+    const keyboard = pane.takeOver('ann')
+    expect(await pane.enterUnsent(draft)).toBe(false)
+    await keyboard.type(' and mine')
+    keyboard.release()
+    expect(await pane.enterUnsent(draft)).toBe(false)
+    expect(place.received()).toEqual([])
+  })
+
+  it('and types nothing leaves it ours to enter', async () => {
+    await leaveUnsent()
+    pane.takeOver('ann').release()
+    expect(await pane.enterUnsent(draft)).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
+  })
+})
+
 describe('between the paste and Enter', () => {
   const afterThePaste = (what: () => void) => {
     setTimeout(what, 150)
@@ -137,6 +176,44 @@ describe('between the paste and Enter', () => {
     const typed = afterThePaste(() => place.tmux('send-keys', '-t', pane.id, 'fused'))
     await pane.paste(turn, typed)
     expect(place.received().map(({ text }) => text)).toEqual([turn.text])
+  })
+
+  /** A pane whose connection is cut off at commands that hold the word: before tmux has them, or after it did them. */
+  function cutOffAt(word: string, times: number, when: 'before' | 'after') {
+    let left = times
+    const run: Server['run'] = async (...commands) => {
+      const isCut = commands.flat().some((part) => part.includes(word)) && left-- > 0
+      const blocks = isCut && when === 'before' ? [] : await server.run(...commands)
+      if (isCut) throw new ControlLost('cut off')
+      return blocks
+    }
+    const cut: Server = Object.create(server, { run: { value: run } })
+    return createPane({
+      ...{ server: cut, clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder },
+      isFound: false,
+    })
+  }
+
+  it.each(['before', 'after'] as const)(
+    'a connection that is lost %s Enter costs neither the Enter nor a second one',
+    async (when) => {
+      const late = manner({ enterAfterMs: 200, evidenceMs: 60_000 })
+      void cutOffAt('Enter', 1, when).paste(turn, late)
+      await expect.poll(() => place.received(), { timeout: 3000 }).toMatchObject([{ text: turn.text }])
+      await expect.poll(inputOff).toBe('0')
+      expect(place.received()).toHaveLength(1)
+    },
+  )
+
+  it('a connection that is lost so that nobody knows of the paste leaves no dead keyboard', async () => {
+    let state: SessionState = 'idle'
+    setTimeout(() => (state = 'busy'), 150)
+    const cut = cutOffAt('@orc_written', 2, 'after')
+    const arrival = await cut.paste(turn, manner({ enterAfterMs: 1000, state: () => state }))
+    expect(arrival).toMatchObject({ state: 'uncertain' })
+    expect(inputOff()).toBe('0')
+    expect(await cut.enterUnsent({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('copy mode that stays leaves the text unsent, and says so', async () => {
@@ -162,6 +239,25 @@ describe('after Enter', () => {
     person.type('mine')
     expect(await delivery).toMatchObject({ state: 'uncertain' })
     expect(place.received()).toHaveLength(1)
+  })
+
+  it('a text that stands there still is entered when the program is idle again', async () => {
+    let isDeaf = true
+    const withoutEnter = (word: string) =>
+      isDeaf ? word.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : word
+    const run: Server['run'] = (...commands) =>
+      server.run(...commands.map((words) => words.map(withoutEnter)))
+    const deaf = createPane({
+      server: Object.create(server, { run: { value: run } }) as Server,
+      ...{ clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: false },
+    })
+    let state: SessionState = 'idle'
+    setTimeout(() => (state = 'busy'), 150)
+    expect(await deaf.paste(turn, manner({ state: () => state }))).toMatchObject({ state: 'uncertain' })
+    expect(place.received()).toEqual([])
+    isDeaf = false
+    expect(await deaf.enterUnsent({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('nobody is told that it arrived when nothing shows it', async () => {

@@ -6,6 +6,7 @@ import {
   countQueued,
   moveDeliveries,
   releaseExpired,
+  unansweredDeliveries,
 } from '../../../src/store/deliveries.ts'
 import { findMail, type Mail, type MailboxFilter, readLog, readMailbox } from '../../../src/store/messages.ts'
 import type { Store } from '../../../src/store/store.ts'
@@ -107,6 +108,22 @@ export function mailboxCases(here: Here) {
     await store.write((tx) => moveDeliveries(tx, 'Bob', [3], 'written', 'pasted'))
     await store.write((tx) => moveDeliveries(tx, 'Bob', [5], 'uncertain', 'no echo seen'))
     expect(ids(await readMailbox(store, 'Bob', filter))).toBe(expected)
+  })
+
+  it('knows what was taken after the last answer, also an earlier one that came later (C2, C25)', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    for (let count = 1; count <= 6; count++) await send(store, { to: count === 6 ? 'Cleo' : 'Bob' })
+    const move = (keys: number[], state: 'submitted' | 'read') => {
+      now += 1
+      return store.write((tx) => moveDeliveries(tx, 'Bob', keys, state, 'its transcript'))
+    }
+    await move([1, 3], 'submitted')
+    expect(await unansweredDeliveries(store, 'Bob')).toEqual([1, 3])
+    await move([3], 'read')
+    await move([2, 5], 'submitted')
+    expect(await unansweredDeliveries(store, 'Bob')).toEqual([2, 5])
+    expect(await unansweredDeliveries(store, 'Cleo')).toEqual([])
   })
 
   it('reads a mailbox in pages without losing one', async () => {

@@ -263,7 +263,15 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => revokeTokens(tx, { id: ids[3]! }))).toEqual(['h4'])
     expect(await store.write((tx) => revokeTokens(tx, { holder: 'Ada' }))).toEqual([])
     expect(await readTokens(store)).toEqual([
-      { id: ids[2], agent: null, person: null, hash: 'h3', created_at: START, revoked_at: null },
+      {
+        id: ids[2],
+        agent: null,
+        person: null,
+        hash: 'h3',
+        created_at: START,
+        revoked_at: null,
+        expires_at: null,
+      },
     ])
   })
 

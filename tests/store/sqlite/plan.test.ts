@@ -6,6 +6,7 @@ import {
   doubtfulDeliveries,
   releaseExpired,
 } from '../../../src/store/deliveries.ts'
+import { findOpenQuestion } from '../../../src/store/human-requests.ts'
 import { readMailbox } from '../../../src/store/messages.ts'
 import type { SqlValue, Tx } from '../../../src/store/store.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
@@ -65,6 +66,19 @@ describe('the plan of a query', () => {
     }
     await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
     expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)$/)])
+    await store.close()
+  })
+
+  it('of the question of one task reads that one, not all that wait for a person', async () => {
+    const store = await place.open()
+    const plans: string[] = []
+    const get: typeof store.get = async (sql, params) => {
+      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+      plans.push(steps.map((step) => step.detail).join('; '))
+      return undefined
+    }
+    await findOpenQuestion({ ...store, get }, 'task_7', 'req_3')
+    expect(plans).toEqual([expect.stringMatching(/USING INDEX human_requests_of_task \(context=\?\)$/)])
     await store.close()
   })
 })

@@ -70,7 +70,12 @@ export function useAct(): [
 }
 
 /** A receipt that is no success, as the error it is. */
-export function demandOk(receipt: { status: string; reason?: string; message?: string; request_id?: string }) {
+export function demandOk(receipt: {
+  status: string
+  reason?: string
+  message?: string
+  request_id?: string
+}) {
   if (receipt.status === 'delivered' || receipt.status === 'ok') return
   throw new Error(receipt.reason ?? receipt.message ?? receipt.status)
 }

@@ -21,7 +21,8 @@ export function Arrival() {
     if (isFirst) return
     for (const { asker, question } of fresh) notify(asker, question)
     const next = fresh[0]
-    if (next !== undefined && document.querySelector('[role=dialog]') === null && !isWriting()) setShown(next.id)
+    if (next !== undefined && document.querySelector('[role=dialog]') === null && !isWriting())
+      setShown(next.id)
   }, [data])
 
   const request = data?.find(({ id }) => id === shown)

@@ -1,42 +1,4 @@
-/** Two texts as one, with what went and what came; by lines, as programs do it. */
-type Line = { kind: 'same' | 'out' | 'in'; text: string }
-
-/** Beyond this a table of all pairs of lines is too much, and the two are shown after each other. */
-const MOST_CELLS = 400_000
-
-export function diffLines(before: string, after: string): Line[] {
-  const one = before.split('\n')
-  const other = after.split('\n')
-  if (one.length * other.length > MOST_CELLS) {
-    return [
-      ...one.map((text): Line => ({ kind: 'out', text })),
-      ...other.map((text): Line => ({ kind: 'in', text })),
-    ]
-  }
-  const width = other.length + 1
-  const common = new Uint32Array((one.length + 1) * width)
-  for (let i = one.length - 1; i >= 0; i--) {
-    for (let j = other.length - 1; j >= 0; j--) {
-      common[i * width + j] =
-        one[i] === other[j]
-          ? common[(i + 1) * width + j + 1]! + 1
-          : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!)
-    }
-  }
-  const lines: Line[] = []
-  let i = 0
-  let j = 0
-  while (i < one.length || j < other.length) {
-    if (i < one.length && j < other.length && one[i] === other[j]) {
-      lines.push({ kind: 'same', text: one[i]! })
-      i++
-      j++
-    } else if (j >= other.length || (i < one.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) {
-      lines.push({ kind: 'out', text: one[i++]! })
-    } else lines.push({ kind: 'in', text: other[j++]! })
-  }
-  return lines
-}
+import { diffLines } from './diff-lines.ts'
 
 const SIGNS = { same: ' ', out: '−', in: '+' }
 
@@ -44,7 +6,6 @@ export function Diff({ before, after }: { before: string; after: string }) {
   return (
     <pre className="diff">
       {diffLines(before, after).map(({ kind, text }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other name.
         <span key={index} data-kind={kind}>
           {SIGNS[kind]} {text}
           {'\n'}

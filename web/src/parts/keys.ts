@@ -10,9 +10,11 @@ export function useKeys(keys: Keys) {
     let before = ''
     let beforeAt = 0
     const listen = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target)) return
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target))
+        return
       const both = event.timeStamp - beforeAt < 1000 ? `${before} ${event.key}` : ''
-      const action = latest.current[both] ?? (before === 'g' && both !== '' ? undefined : latest.current[event.key])
+      const action =
+        latest.current[both] ?? (before === 'g' && both !== '' ? undefined : latest.current[event.key])
       before = event.key
       beforeAt = event.timeStamp
       if (action === undefined) return

@@ -10,12 +10,9 @@ export function Ladder({ id }: { id: string }) {
     <Shown answer={answer}>
       {({ steps, attempts }) => (
         <div>
-          <p className="section">
-            Delivery{attempts > 1 ? `, ${attempts} attempts` : ''}
-          </p>
+          <p className="section">Delivery{attempts > 1 ? `, ${attempts} attempts` : ''}</p>
           <ol className="ladder">
             {steps.map(({ at, state, evidence }, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: steps are only ever added at the end.
               <li key={index}>
                 <span className="label">{clock(at)}</span>
                 <Chip word={state} />

@@ -15,7 +15,7 @@ export function Modal({
     <Dialog.Root open onOpenChange={(isOpen) => isOpen || onClose()}>
       <Dialog.Portal>
         <Dialog.Overlay className="cover" />
-        <Dialog.Content className="dialog" aria-describedby={undefined}>
+        <Dialog.Content className="dialog" aria-describedby={undefined} onOpenAutoFocus={focusFirst}>
           <div className="aside-head">
             <Dialog.Title asChild>
               <h2>{title}</h2>
@@ -29,4 +29,12 @@ export function Modal({
       </Dialog.Portal>
     </Dialog.Root>
   )
+}
+
+/** What the dialog is for, where it says so; else its first control, as usual. */
+function focusFirst(event: Event) {
+  const first = (event.target as HTMLElement).querySelector<HTMLElement>('[data-first]')
+  if (first === null) return
+  event.preventDefault()
+  first.focus()
 }

@@ -1,4 +1,4 @@
-import { type SyntheticEvent, useState } from 'react'
+import { type ReactNode, type SyntheticEvent, useState } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { type Request, useRoom } from '../room.ts'
 import { to } from '../route.ts'
@@ -68,7 +68,9 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
           x: may('reject') ? () => void decide('reject') : undefined,
           m: may('modify') && request.action !== undefined ? modify : undefined,
           ...Object.fromEntries(
-            choices.slice(0, 9).map((one, index) => [String(index + 1), may('answer') ? () => answer(one) : undefined]),
+            choices
+              .slice(0, 9)
+              .map((one, index) => [String(index + 1), may('answer') ? () => answer(one) : undefined]),
           ),
         }
       : {},
@@ -81,7 +83,11 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
   }
 
   return (
-    <article className="request" data-chosen={isChosen} aria-label={`${request.id}, asked by ${request.asker}`}>
+    <article
+      className="request"
+      data-chosen={isChosen}
+      aria-label={`${request.id}, asked by ${request.asker}`}
+    >
       <header className="request-head">
         <a href={to('agents', request.asker)} className="request-who">
           {request.asker}
@@ -94,7 +100,9 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
       </header>
       <p className="request-question">{request.question}</p>
       {request.reason === '' ? null : <p className="label">Why you: {request.reason}</p>}
-      {request.action === undefined ? null : <ActionShown action={request.action} modified={request.modified} />}
+      {request.action === undefined ? null : (
+        <ActionShown action={request.action} modified={request.modified} />
+      )}
       {request.quorum > 1 || request.approvals.length > 0 ? (
         <p className="label">
           {request.approvals.length} of {request.quorum} approvals
@@ -108,9 +116,14 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
             <legend className="sr">Answers</legend>
             {choices.map((one, index) => (
               <label key={one} data-chosen={choice === one}>
-                <input type="radio" name={request.id} checked={choice === one} onChange={() => setChoice(one)} />
+                <input
+                  type="radio"
+                  name={request.id}
+                  checked={choice === one}
+                  onChange={() => setChoice(one)}
+                />
                 <span>{one}</span>
-                {index < 9 ? <kbd aria-hidden="true">{index + 1}</kbd> : null}
+                {index < 9 ? <Key>{index + 1}</Key> : null}
               </label>
             ))}
           </fieldset>
@@ -147,7 +160,7 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
               {request.decisions.includes('approve') ? (
                 <button type="button" className="button" data-kind="main" disabled={isBusy} onClick={approve}>
                   <Icon name="check" />
-                  {changed === undefined ? 'Approve' : 'Approve as changed'} <kbd aria-hidden="true">a</kbd>
+                  {changed === undefined ? 'Approve' : 'Approve as changed'} <Key>a</Key>
                 </button>
               ) : null}
               {request.decisions.includes('reject') ? (
@@ -159,7 +172,7 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
                   onClick={() => void decide('reject')}
                 >
                   <Icon name="close" />
-                  Reject <kbd aria-hidden="true">x</kbd>
+                  Reject <Key>x</Key>
                 </button>
               ) : null}
               {request.decisions.includes('modify') && request.action !== undefined ? (
@@ -169,7 +182,7 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
                   disabled={isBusy}
                   onClick={() => (changed === undefined ? modify() : setChanged(undefined))}
                 >
-                  {changed === undefined ? 'Change' : 'Do not change'} <kbd aria-hidden="true">m</kbd>
+                  {changed === undefined ? 'Change' : 'Do not change'} <Key>m</Key>
                 </button>
               ) : null}
             </div>
@@ -177,6 +190,15 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
         )}
       </form>
     </article>
+  )
+}
+
+/** Of no use to whoever does not see it. */
+function Key({ children }: { children: ReactNode }) {
+  return (
+    <span className="key" aria-hidden="true">
+      {children}
+    </span>
   )
 }
 
@@ -205,7 +227,9 @@ function Edit({
 }
 
 function editable({ action }: Request): Record<string, string> {
-  return Object.fromEntries(Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]))
+  return Object.fromEntries(
+    Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]),
+  )
 }
 
 /** Only what is otherwise; what was no text is read as JSON again. */
@@ -220,7 +244,8 @@ function changesOf({ action }: Request, edited: Record<string, string>): Record<
 }
 
 function outcome({ request, receipt }: AnswerOf<'decide'>, before: Request): string {
-  if (request.state === 'open') return `${before.id}: noted; ${request.quorum - request.approvals.length} more must approve.`
+  if (request.state === 'open')
+    return `${before.id}: noted; ${request.quorum - request.approvals.length} more must approve.`
   const failed = receipt !== undefined && receipt.status === 'error' ? ` But: ${receipt.message}` : ''
   return `${before.id} is ${request.state}; ${before.asker} is told.${failed}`
 }

@@ -20,7 +20,8 @@ export function StopButton() {
       const { interrupts } = await room.client.halt(reason.trim() === '' ? {} : { reason: reason.trim() })
       room.touch('halt')
       const still = interrupts.filter(({ stopped }) => !stopped).map(({ agent }) => agent)
-      if (still.length > 0) throw new Error(`Everything is stopped, but these did not stop their turn: ${still.join(', ')}`)
+      if (still.length > 0)
+        throw new Error(`Everything is stopped, but these did not stop their turn: ${still.join(', ')}`)
       return 'Everything is stopped.'
     })
     if (isDone) setOpen(false)
@@ -43,8 +44,12 @@ export function StopButton() {
           >
             <label className="field">
               <span>Why (optional; everyone can read it)</span>
-              {/* biome-ignore lint/a11y/noAutofocus: whoever presses Stop wants to press Enter next. */}
-              <input value={reason} onChange={(event) => setReason(event.target.value)} maxLength={500} autoFocus />
+              <input
+                value={reason}
+                onChange={(event) => setReason(event.target.value)}
+                maxLength={500}
+                data-first
+              />
             </label>
             <div className="dialog-foot" style={{ marginTop: 12 }}>
               <button type="button" className="button" onClick={() => setOpen(false)}>

@@ -1,7 +1,12 @@
 /** Times and amounts in the fewest words that are still exact enough. */
 export function clock(at: string): string {
   const date = new Date(at)
-  const time = date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false })
+  const time = date.toLocaleTimeString([], {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+    hour12: false,
+  })
   return date.toDateString() === new Date().toDateString()
     ? time
     : `${date.toLocaleDateString([], { month: 'short', day: 'numeric' })} ${time.slice(0, 5)}`

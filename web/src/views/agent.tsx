@@ -70,7 +70,7 @@ function Asking({ request }: { request: Request }) {
   return (
     <div className="asking">
       <Chip word={request.kind} tone="asks" />
-      <span>{request.question}</span>
+      <span className="asking-text">{request.question}</span>
       <button type="button" className="button" onClick={() => setOpen(true)}>
         Decide
       </button>
@@ -130,7 +130,13 @@ function Controls({ agent }: { agent: Agent }) {
   return (
     <>
       {isOff ? (
-        <button type="button" className="button" data-kind="main" disabled={isBusy} onClick={request('spawn_agent', `${agent.name} is started.`)}>
+        <button
+          type="button"
+          className="button"
+          data-kind="main"
+          disabled={isBusy}
+          onClick={request('spawn_agent', `${agent.name} is started.`)}
+        >
           Start
         </button>
       ) : (
@@ -141,18 +147,39 @@ function Controls({ agent }: { agent: Agent }) {
             </button>
           ) : null}
           {agent.paused ? (
-            <button type="button" className="button" disabled={isBusy} onClick={request('resume_session', `${agent.name} goes on.`)}>
+            <button
+              type="button"
+              className="button"
+              disabled={isBusy}
+              onClick={request('resume_session', `${agent.name} goes on.`)}
+            >
               Resume
             </button>
           ) : (
-            <button type="button" className="button" disabled={isBusy} onClick={request('pause_session', `Deliveries to ${agent.name} wait.`)}>
+            <button
+              type="button"
+              className="button"
+              disabled={isBusy}
+              onClick={request('pause_session', `Deliveries to ${agent.name} wait.`)}
+            >
               Pause
             </button>
           )}
-          <button type="button" className="button" disabled={isBusy} onClick={request('reset_session', `${agent.name} begins a new conversation.`)}>
+          <button
+            type="button"
+            className="button"
+            disabled={isBusy}
+            onClick={request('reset_session', `${agent.name} begins a new conversation.`)}
+          >
             Reset
           </button>
-          <button type="button" className="button" data-kind="danger" disabled={isBusy} onClick={request('terminate_agent', `${agent.name} is stopped.`)}>
+          <button
+            type="button"
+            className="button"
+            data-kind="danger"
+            disabled={isBusy}
+            onClick={request('terminate_agent', `${agent.name} is stopped.`)}
+          >
             Stop
           </button>
         </>
@@ -183,7 +210,9 @@ function MailTab({ agent }: { agent: string }) {
                   className="line"
                   aria-expanded={chosen === one.id}
                   onClick={() =>
-                    refine(to('agents', agent, { tab: 'mail', message: chosen === one.id ? undefined : one.id }))
+                    refine(
+                      to('agents', agent, { tab: 'mail', message: chosen === one.id ? undefined : one.id }),
+                    )
                   }
                 >
                   <Chip word={one.delivery} />
@@ -213,7 +242,11 @@ function MailTab({ agent }: { agent: string }) {
 }
 
 function TasksTab({ agent }: { agent: string }) {
-  const answer = useAsk('tasks:all', async (client) => (await client.tasks({ state: 'all', limit: 1000 })).tasks, ['task'])
+  const answer = useAsk(
+    'tasks:all',
+    async (client) => (await client.tasks({ state: 'all', limit: 1000 })).tasks,
+    ['task'],
+  )
   return (
     <Shown answer={answer}>
       {(all) => {

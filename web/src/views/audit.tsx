@@ -37,14 +37,24 @@ export function AuditView() {
         {room.mayAct() || room.me.kind !== 'agent' ? <Verify /> : null}
       </Head>
       <div className="filters">
-        <input aria-label="Search the text" placeholder="Search the text" defaultValue={filter.text} onChange={debounced(set('text'))} />
+        <input
+          aria-label="Search the text"
+          placeholder="Search the text"
+          defaultValue={filter.text}
+          onChange={debounced(set('text'))}
+        />
         <select aria-label="Agent" value={filter.agent} onChange={set('agent')}>
           <option value="">every agent</option>
           {agents.map(({ name }) => (
             <option key={name}>{name}</option>
           ))}
         </select>
-        <input aria-label="Type" placeholder="Type, such as message" defaultValue={filter.type} onChange={debounced(set('type'))} />
+        <input
+          aria-label="Type"
+          placeholder="Type, such as message"
+          defaultValue={filter.type}
+          onChange={debounced(set('type'))}
+        />
         <select aria-label="Since" value={filter.since} onChange={set('since')}>
           <option value="">from the beginning</option>
           {['10m', '1h', '6h', '1d', '7d'].map((one) => (
@@ -63,7 +73,11 @@ export function AuditView() {
               ) : (
                 <Rows items={entries} size={30} label="Audit entries, newest first" keyOf={({ seq }) => seq}>
                   {(entry) => (
-                    <a className="line entry" href={to('audit', String(entry.seq), filter)} aria-current={entry === chosen ? 'true' : undefined}>
+                    <a
+                      className="line entry"
+                      href={to('audit', String(entry.seq), filter)}
+                      aria-current={entry === chosen ? 'true' : undefined}
+                    >
                       <span className="label mono">{entry.seq}</span>
                       <span className="label">{clock(entry.at)}</span>
                       <code data-topic={entry.type.split('.', 1)[0]}>{entry.type}</code>

@@ -26,8 +26,16 @@ export function ConversationsView() {
     refine(to('conversations', id, { agent, as: asThread ? 'thread' : undefined, ...more }))
   return (
     <>
-      <Head title="Conversations" note={answer.data === undefined ? undefined : counted(answer.data.length, 'message')}>
-        <select aria-label="Of which agent" className="search" value={agent} onChange={(event) => set({ agent: event.target.value || undefined })}>
+      <Head
+        title="Conversations"
+        note={answer.data === undefined ? undefined : counted(answer.data.length, 'message')}
+      >
+        <select
+          aria-label="Of which agent"
+          className="search"
+          value={agent}
+          onChange={(event) => set({ agent: event.target.value || undefined })}
+        >
           <option value="">everyone</option>
           {agents.map(({ name }) => (
             <option key={name}>{name}</option>
@@ -99,8 +107,10 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
               style={columns}
               href={link(one.id)}
               aria-current={one.id === chosen ? 'true' : undefined}
-              aria-label={`${one.from} to ${one.to}: ${one.title}, ${one.delivery}`}
             >
+              <span className="sr">
+                {one.from} to {one.to}, {one.delivery}
+              </span>
               <span className="label" style={{ gridColumn: 1 }}>
                 {clock(one.at)}
               </span>
@@ -113,7 +123,10 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
                   data-tone={TONES[one.delivery]}
                   data-to={from <= until ? 'right' : 'left'}
                   data-self={from === until}
-                  style={{ gridColumn: `${left + 2} / ${right + 3}`, marginInline: `calc(50% / ${right - left + 1})` }}
+                  style={{
+                    gridColumn: `${left + 2} / ${right + 3}`,
+                    marginInline: `calc(50% / ${right - left + 1})`,
+                  }}
                 >
                   <span>{one.title}</span>
                 </span>
@@ -153,7 +166,9 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
   const lines = useMemo(() => {
     const threads = new Map<string, Mail[]>()
     for (const one of mail) threads.set(one.correlation_id, [...(threads.get(one.correlation_id) ?? []), one])
-    return [...threads.values()].toReversed().flatMap((thread) => thread.map((one, index) => ({ one, isFirst: index === 0 })))
+    return [...threads.values()]
+      .toReversed()
+      .flatMap((thread) => thread.map((one, index) => ({ one, isFirst: index === 0 })))
   }, [mail])
   return (
     <Rows items={lines} size={40} label="Threads" keyOf={({ one }) => one.id}>
@@ -188,7 +203,8 @@ function MessageAside({ id }: { id: string }) {
         {(mail) => (
           <>
             <p>
-              <a href={to('agents', mail.from)}>{mail.from}</a> → <a href={to('agents', mail.to)}>{mail.to}</a>{' '}
+              <a href={to('agents', mail.from)}>{mail.from}</a> →{' '}
+              <a href={to('agents', mail.to)}>{mail.to}</a>{' '}
               <span className="label">
                 {mail.id} · {clock(mail.at)} · {mail.priority}
               </span>

@@ -25,13 +25,20 @@ export function InboxView() {
 
   return (
     <>
-      <Head title="Inbox" note={open.length === 0 ? undefined : `${counted(open.length, 'question')} for a person`}>
+      <Head
+        title="Inbox"
+        note={open.length === 0 ? undefined : `${counted(open.length, 'question')} for a person`}
+      >
         <NotifyButton />
         <div className="segments">
           <button type="button" aria-pressed={!isPast} onClick={() => refine(to('inbox'))}>
             Open
           </button>
-          <button type="button" aria-pressed={isPast} onClick={() => refine(to('inbox', undefined, { show: 'past' }))}>
+          <button
+            type="button"
+            aria-pressed={isPast}
+            onClick={() => refine(to('inbox', undefined, { show: 'past' }))}
+          >
             Decided
           </button>
         </div>
@@ -43,7 +50,9 @@ export function InboxView() {
           {(requests) =>
             requests.length === 0 ? (
               <Empty title="Nobody waits for you">
-                <p>Questions and approvals of agents appear here, and before you wherever you are in this page.</p>
+                <p>
+                  Questions and approvals of agents appear here, and before you wherever you are in this page.
+                </p>
               </Empty>
             ) : (
               <ul className="cards">
@@ -85,7 +94,8 @@ function Past() {
                   {request.comment === undefined ? null : <span className="label"> “{request.comment}”</span>}
                 </span>
                 <span className="label">
-                  {request.decided_by ?? ''} {request.decided_at === undefined ? '' : clock(request.decided_at)}
+                  {request.decided_by ?? ''}{' '}
+                  {request.decided_at === undefined ? '' : clock(request.decided_at)}
                 </span>
               </li>
             ))}

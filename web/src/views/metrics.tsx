@@ -9,7 +9,13 @@ import { refine, to, usePlace } from '../route.ts'
 import { colour } from '../theme.ts'
 
 type Figures = AnswerOf<'figures'>
-type Series = { label: string; colour: string; values: (number | null)[]; isBars?: boolean }
+type Series = {
+  label: string
+  colour: string
+  values: (number | null)[]
+  isBars?: boolean
+  isDotted?: boolean
+}
 
 const SPANS = ['15m', '1h', '6h', '24h', '7d'] as const
 const EVERY_MS = 3000
@@ -23,7 +29,12 @@ export function MetricsView() {
       <Head title="Metrics" note="counted from the audit">
         <div className="segments">
           {SPANS.map((one) => (
-            <button key={one} type="button" aria-pressed={chosen === one} onClick={() => refine(to('metrics', undefined, { span: one }))}>
+            <button
+              key={one}
+              type="button"
+              aria-pressed={chosen === one}
+              onClick={() => refine(to('metrics', undefined, { span: one }))}
+            >
               {one}
             </button>
           ))}
@@ -36,7 +47,8 @@ export function MetricsView() {
 
 function Plots({ figures }: { figures: Figures }) {
   const at = (type: string) => figures.counts[type] ?? figures.cost.map(() => 0)
-  const sum = (types: readonly string[]) => figures.cost.map((_, step) => types.reduce((all, type) => all + at(type)[step]!, 0))
+  const sum = (types: readonly string[]) =>
+    figures.cost.map((_, step) => types.reduce((all, type) => all + at(type)[step]!, 0))
   const total = (values: readonly number[]) => values.reduce((all, one) => all + one, 0)
   const accepted = at('message.accepted')
   const read = at('delivery.read')
@@ -45,11 +57,45 @@ function Plots({ figures }: { figures: Figures }) {
   const asked = sum(['human.asked', 'human.escalated'])
   return (
     <div className="plots">
-      <Plot title="Messages" total={total(accepted)} figures={figures} series={[{ label: 'accepted', colour: 'busy', values: accepted, isBars: true }, { label: 'read', colour: 'calm', values: read }]} />
-      <Plot title="Time until read" unit="ms" figures={figures} series={[{ label: 'median', colour: 'accent', values: figures.read_ms.p50 }, { label: '95 of 100', colour: 'held', values: figures.read_ms.p95 }]} />
-      <Plot title="Deliveries in doubt or failed" total={total(unclear)} figures={figures} series={[{ label: 'uncertain or failed', colour: 'bad', values: unclear, isBars: true }]} />
-      <Plot title="Refused, and asked of people" total={total(refused) + total(asked)} figures={figures} series={[{ label: 'refused', colour: 'bad', values: refused, isBars: true }, { label: 'asked', colour: 'asks', values: asked }]} />
-      <Plot title="Cost" total={Number(total(figures.cost).toFixed(2))} figures={figures} series={[{ label: 'spent', colour: 'accent', values: figures.cost, isBars: true }]} />
+      <Plot
+        title="Messages"
+        total={total(accepted)}
+        figures={figures}
+        series={[
+          { label: 'accepted', colour: 'busy', values: accepted, isBars: true },
+          { label: 'read', colour: 'calm', values: read },
+        ]}
+      />
+      <Plot
+        title="Time until read"
+        unit="ms"
+        figures={figures}
+        series={[
+          { label: 'median', colour: 'accent', values: figures.read_ms.p50, isDotted: true },
+          { label: '95 of 100', colour: 'held', values: figures.read_ms.p95, isDotted: true },
+        ]}
+      />
+      <Plot
+        title="Deliveries in doubt or failed"
+        total={total(unclear)}
+        figures={figures}
+        series={[{ label: 'uncertain or failed', colour: 'bad', values: unclear, isBars: true }]}
+      />
+      <Plot
+        title="Refused, and asked of people"
+        total={total(refused) + total(asked)}
+        figures={figures}
+        series={[
+          { label: 'refused', colour: 'bad', values: refused, isBars: true },
+          { label: 'asked', colour: 'asks', values: asked },
+        ]}
+      />
+      <Plot
+        title="Cost"
+        total={Number(total(figures.cost).toFixed(2))}
+        figures={figures}
+        series={[{ label: 'spent', colour: 'accent', values: figures.cost, isBars: true }]}
+      />
     </div>
   )
 }
@@ -75,17 +121,24 @@ function Plot({ title, total, unit, figures, series }: PlotOptions) {
   const plot = useRef<UPlot>(undefined)
   const data = useMemo<UPlot.AlignedData>(() => {
     const from = Date.parse(figures.from) / 1000
-    return [figures.cost.map((_, step) => from + (step * figures.step_ms) / 1000), ...series.map(({ values }) => values)]
+    return [
+      figures.cost.map((_, step) => from + (step * figures.step_ms) / 1000),
+      ...series.map(({ values }) => values),
+    ]
   }, [figures, series])
   const latest = useRef(data)
   latest.current = data
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: made once; what changes is the data.
   useEffect(() => {
     const box = place.current!
     const make = () => {
       plot.current?.destroy()
-      const axis = { stroke: colour('faint'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' }
+      const axis = {
+        stroke: colour('faint'),
+        grid: { stroke: colour('line'), width: 1 },
+        ticks: { show: false },
+        font: '11px system-ui',
+      }
       plot.current = new UPlot(
         {
           width: box.clientWidth,
@@ -93,20 +146,30 @@ function Plot({ title, total, unit, figures, series }: PlotOptions) {
           cursor: { sync: { key: 'orchub' }, drag: { x: false, y: false } },
           legend: { show: true, live: true },
           axes: [
-            { ...axis, values: (_, ticks) => ticks.map((tick) => timeOf(tick, figures.step_ms)), space: 70 },
-            { ...axis, size: 52, values: (_, ticks) => ticks.map((tick) => (unit === undefined ? tick.toLocaleString('en') : span(tick))) },
+            {
+              ...axis,
+              values: (_, ticks) => ticks.map((tick) => timeOf(tick, figures.step_ms)),
+              space: 70,
+              size: 30,
+            },
+            {
+              ...axis,
+              size: 52,
+              values: (_, ticks) =>
+                ticks.map((tick) => (unit === undefined ? tick.toLocaleString('en') : span(tick))),
+            },
           ],
           scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1)] } },
           series: [
             {},
-            ...series.map(({ label, colour: name, isBars }): UPlot.Series => {
+            ...series.map(({ label, colour: name, isBars, isDotted }): UPlot.Series => {
               const ink = colour(name)
               return {
                 label,
                 stroke: ink,
                 width: 1.5,
                 spanGaps: false,
-                points: { show: isBars !== true, size: 4, fill: ink },
+                points: { show: isDotted === true, size: 4, fill: ink },
                 ...(isBars ? { fill: `${ink}44`, paths: UPlot.paths.bars!({ size: [0.8, 14] }) } : {}),
               }
             }),
@@ -131,7 +194,8 @@ function Plot({ title, total, unit, figures, series }: PlotOptions) {
   return (
     <figure className="plot">
       <figcaption>
-        <b>{title}</b> {total === undefined ? null : <span className="label">{total.toLocaleString('en')} in all</span>}
+        <b>{title}</b>{' '}
+        {total === undefined ? null : <span className="label">{total.toLocaleString('en')} in all</span>}
       </figcaption>
       <div ref={place} role="img" aria-label={`${title} over time`} />
     </figure>

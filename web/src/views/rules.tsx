@@ -9,17 +9,40 @@ const PAGE = 40
 const MARKS = { allow: '●', ask: '◐', deny: '○' } as const
 const WORDS = { allow: 'may write', ask: 'a person is asked', deny: 'may not write' } as const
 const TONES = { allow: 'done', ask: 'asks', deny: 'bad' } as const
-const ACTIONS = ['', 'urgent', 'broadcast', 'delegate', 'spawn_agent', 'terminate_agent', 'reset_session', 'pause_session', 'resume_session', 'read_log', 'query_state']
+const ACTIONS = [
+  '',
+  'urgent',
+  'broadcast',
+  'delegate',
+  'spawn_agent',
+  'terminate_agent',
+  'reset_session',
+  'pause_session',
+  'resume_session',
+  'read_log',
+  'query_state',
+]
 
 export function RulesView() {
   const { query } = usePlace()
   const offset = Number(query.get('offset') ?? 0) || 0
-  const answer = useAsk(`rules:${offset}`, (client) => client.rulesMatrix({ offset, limit: PAGE }), ['config', 'service'])
+  const answer = useAsk(`rules:${offset}`, (client) => client.rulesMatrix({ offset, limit: PAGE }), [
+    'config',
+    'service',
+  ])
   const from = query.get('from') ?? ''
   const recipient = query.get('to') ?? ''
   const action = query.get('action') ?? ''
   const set = (more: Record<string, string | undefined>) =>
-    refine(to('rules', undefined, { from, to: recipient, action, offset: offset === 0 ? undefined : String(offset), ...more }))
+    refine(
+      to('rules', undefined, {
+        from,
+        to: recipient,
+        action,
+        offset: offset === 0 ? undefined : String(offset),
+        ...more,
+      }),
+    )
   return (
     <>
       <Head title="Rules" note="who may write to whom">
@@ -83,16 +106,33 @@ export function RulesView() {
                 {total > names.length ? (
                   <p className="pager">
                     {offset + 1}–{offset + names.length} of {counted(total, 'agent')}
-                    <button type="button" className="button" disabled={offset === 0} onClick={() => set({ offset: String(Math.max(0, offset - PAGE)) })}>
+                    <button
+                      type="button"
+                      className="button"
+                      disabled={offset === 0}
+                      onClick={() => set({ offset: String(Math.max(0, offset - PAGE)) })}
+                    >
                       Back
                     </button>
-                    <button type="button" className="button" disabled={offset + PAGE >= total} onClick={() => set({ offset: String(offset + PAGE) })}>
+                    <button
+                      type="button"
+                      className="button"
+                      disabled={offset + PAGE >= total}
+                      onClick={() => set({ offset: String(offset + PAGE) })}
+                    >
                       On
                     </button>
                   </p>
                 ) : null}
               </div>
-              <TryIt key={`${from}>${recipient}`} from={from} recipient={recipient} action={action} names={names} onTry={set} />
+              <TryIt
+                key={`${from}>${recipient}`}
+                from={from}
+                recipient={recipient}
+                action={action}
+                names={names}
+                onTry={set}
+              />
             </div>
           )
         }
@@ -187,7 +227,6 @@ function Explained({ from, recipient, action }: { from: string; recipient: strin
           <p className="section">Looked at, in order</p>
           <ol className="ladder">
             {steps.map((step, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a rule may be looked at twice.
               <li key={index}>
                 <span>
                   <code>{step.rule}</code> {step.reason}

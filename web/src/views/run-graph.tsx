@@ -1,5 +1,15 @@
 import '@xyflow/react/dist/style.css'
-import { Background, BackgroundVariant, Controls, type Edge, Handle, type Node, type NodeProps, Position, ReactFlow } from '@xyflow/react'
+import {
+  Background,
+  BackgroundVariant,
+  Controls,
+  type Edge,
+  Handle,
+  type Node,
+  type NodeProps,
+  Position,
+  ReactFlow,
+} from '@xyflow/react'
 import { useMemo } from 'react'
 import { Chip } from '../parts/state.tsx'
 import { type RunNode, runTone } from './runs.tsx'
@@ -10,9 +20,14 @@ type StepNode = Node<{ node: RunNode }, 'step'>
 const NODE_TYPES = { step: StepCard }
 
 /** From left to right: what needs nothing first. */
-export function RunGraph({ nodes, onChoose }: { nodes: readonly RunNode[]; onChoose: (name: string) => void }) {
+export function RunGraph({
+  nodes,
+  onChoose,
+}: {
+  nodes: readonly RunNode[]
+  onChoose: (name: string) => void
+}) {
   const shape = nodes.map(({ name, depends_on }) => `${name}<${depends_on.join()}`).join(';')
-  // biome-ignore lint/correctness/useExhaustiveDependencies: places depend on the shape alone.
   const places = useMemo(() => layers(nodes), [shape])
   const shown = nodes.map(
     (node): StepNode => ({
@@ -29,7 +44,15 @@ export function RunGraph({ nodes, onChoose }: { nodes: readonly RunNode[]; onCho
   const edges = nodes.flatMap(({ name, depends_on, state }) =>
     depends_on
       .filter((other) => places.has(other))
-      .map((other): Edge => ({ id: `${other}>${name}`, source: other, target: name, animated: state === 'running', focusable: false })),
+      .map(
+        (other): Edge => ({
+          id: `${other}>${name}`,
+          source: other,
+          target: name,
+          animated: state === 'running',
+          focusable: false,
+        }),
+      ),
   )
   return (
     <ReactFlow

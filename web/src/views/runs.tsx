@@ -30,7 +30,9 @@ export function RunsView() {
 }
 
 function AllRuns() {
-  const answer = useAsk('runs', async (client) => (await client.runs({ limit: 200 })).runs.toReversed(), ['run'])
+  const answer = useAsk('runs', async (client) => (await client.runs({ limit: 200 })).runs.toReversed(), [
+    'run',
+  ])
   return (
     <>
       <Head title="Runs" note={answer.data === undefined ? undefined : counted(answer.data.length, 'run')} />
@@ -90,7 +92,10 @@ function OneRun({ id }: { id: string }) {
   const node = answer.data?.nodes.find(({ name }) => name === chosen)
   return (
     <>
-      <Head title={answer.data?.name ?? id} note={answer.data === undefined ? undefined : <RunNote run={answer.data} />}>
+      <Head
+        title={answer.data?.name ?? id}
+        note={answer.data === undefined ? undefined : <RunNote run={answer.data} />}
+      >
         <a className="button" href={to('runs')}>
           All runs
         </a>

@@ -20,7 +20,10 @@ export function TasksView() {
   const show = (all: boolean) => refine(to('tasks', id, { show: all ? 'all' : undefined }))
   return (
     <>
-      <Head title="Tasks" note={answer.data === undefined ? undefined : counted(tree.length, isAll ? 'task' : 'open task')}>
+      <Head
+        title="Tasks"
+        note={answer.data === undefined ? undefined : counted(tree.length, isAll ? 'task' : 'open task')}
+      >
         <div className="segments">
           <button type="button" aria-pressed={!isAll} onClick={() => show(false)}>
             Open
@@ -67,7 +70,9 @@ export function TasksView() {
             }
           </Shown>
         </div>
-        {id === undefined ? null : <TaskAside key={id} id={id} onClose={to('tasks', undefined, { show: isAll ? 'all' : undefined })} />}
+        {id === undefined ? null : (
+          <TaskAside key={id} id={id} onClose={to('tasks', undefined, { show: isAll ? 'all' : undefined })} />
+        )}
       </div>
     </>
   )
@@ -162,7 +167,10 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
                 <ol className="ladder">
                   {task.evidence.map((one) => (
                     <li key={`${one.claim}${one.step}${one.at}`}>
-                      <Chip word={one.outcome} tone={one.outcome === 'passed' ? 'done' : one.outcome === 'failed' ? 'bad' : 'off'} />
+                      <Chip
+                        word={one.outcome}
+                        tone={one.outcome === 'passed' ? 'done' : one.outcome === 'failed' ? 'bad' : 'off'}
+                      />
                       <span>
                         {one.step}: {one.text}
                         {one.checks?.map((check) => (
@@ -198,10 +206,21 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
             )}
             {room.mayAct() && task.ended_at === undefined ? (
               <div className="verdicts">
-                <button type="button" className="button" disabled={isBusy} onClick={command('take_over', `You do ${id} now; report in the inbox.`)}>
+                <button
+                  type="button"
+                  className="button"
+                  disabled={isBusy}
+                  onClick={command('take_over', `You do ${id} now; report in the inbox.`)}
+                >
                   Do it myself
                 </button>
-                <button type="button" className="button" data-kind="danger" disabled={isBusy} onClick={command('cancel', `${id} is cancelled.`)}>
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="danger"
+                  disabled={isBusy}
+                  onClick={command('cancel', `${id} is cancelled.`)}
+                >
                   Cancel task
                 </button>
               </div>

@@ -17,8 +17,8 @@ import { StateMark, toneOf } from '../parts/state.tsx'
 import { money } from '../parts/words.ts'
 import { type Entry, useEvents } from '../room.ts'
 import { go, to } from '../route.ts'
-import { layOut } from './tree-layout.ts'
 import type { Member } from './team.tsx'
+import { layOut } from './tree-layout.ts'
 
 const SIZE = { width: 208, height: 104, gapX: 28, gapY: 72 }
 /** How long a message is seen to travel. */
@@ -46,7 +46,15 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
   const edges: Edge[] = [
     ...members
       .filter(({ parent }) => parent !== undefined && names.has(parent))
-      .map(({ name, parent }): Edge => ({ id: `${parent}>${name}`, source: parent!, target: name, type: 'smoothstep', focusable: false })),
+      .map(
+        ({ name, parent }): Edge => ({
+          id: `${parent}>${name}`,
+          source: parent!,
+          target: name,
+          type: 'smoothstep',
+          focusable: false,
+        }),
+      ),
     ...[...talks]
       .filter(([key]) => key.split('>').every((name) => names.has(name)))
       .map(([key, count]): Edge => {
@@ -88,7 +96,13 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
 function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
   const state = member.asks ? 'waiting_input' : member.session
   return (
-    <a className="card" href={to('agents', member.name)} data-tone={toneOf(state)} data-asks={member.asks} tabIndex={-1}>
+    <a
+      className="card"
+      href={to('agents', member.name)}
+      data-tone={toneOf(state)}
+      data-asks={member.asks}
+      tabIndex={-1}
+    >
       <Handle type="target" position={Position.Top} />
       <span className="card-head">
         <b>{member.name}</b>

@@ -25,9 +25,14 @@ export function TeamView() {
   const requests = useRequests().data
   const { query } = usePlace()
   const [search, setSearch] = useState('')
-  const members = useMemo(() => membersOf(answer.data, new Set(requests?.map(({ asker }) => asker))), [answer.data, requests])
+  const members = useMemo(
+    () => membersOf(answer.data, new Set(requests?.map(({ asker }) => asker))),
+    [answer.data, requests],
+  )
   const wanted = query.get('as') ?? (members.length > MOST_DRAWN ? 'list' : 'graph')
-  const found = members.filter(({ name, role = '' }) => `${name} ${role}`.toLowerCase().includes(search.toLowerCase()))
+  const found = members.filter(({ name, role = '' }) =>
+    `${name} ${role}`.toLowerCase().includes(search.toLowerCase()),
+  )
 
   return (
     <>
@@ -42,10 +47,18 @@ export function TeamView() {
           />
         ) : null}
         <div className="segments">
-          <button type="button" aria-pressed={wanted === 'graph'} onClick={() => refine(to('team', undefined, { as: 'graph' }))}>
+          <button
+            type="button"
+            aria-pressed={wanted === 'graph'}
+            onClick={() => refine(to('team', undefined, { as: 'graph' }))}
+          >
             Graph
           </button>
-          <button type="button" aria-pressed={wanted === 'list'} onClick={() => refine(to('team', undefined, { as: 'list' }))}>
+          <button
+            type="button"
+            aria-pressed={wanted === 'list'}
+            onClick={() => refine(to('team', undefined, { as: 'list' }))}
+          >
             List
           </button>
         </div>
@@ -55,7 +68,8 @@ export function TeamView() {
           state.agents.length === 0 ? (
             <Empty title="No agents yet">
               <p>
-                Name them in <code>orc.yaml</code> under <code>agents:</code>; it is read again when it changes.
+                Name them in <code>orc.yaml</code> under <code>agents:</code>; it is read again when it
+                changes.
               </p>
             </Empty>
           ) : wanted === 'graph' ? (
@@ -123,7 +137,8 @@ function MemberRow({ member }: { member: Member }) {
   )
 }
 
-const QUIET = new Set(['delivery', 'token', 'command'])
+/** The states of agents are on their cards, the steps of deliveries with their messages. */
+const QUIET = new Set(['delivery', 'token', 'session'])
 
 /** What just happened, newest first; every line of it is in the audit. */
 function Activity() {

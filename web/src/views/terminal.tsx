@@ -23,7 +23,6 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
   const isMine = frame?.taken_by === room.me.name
   const terminal = useRef<Terminal>(undefined)
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a new session has a new terminal.
   useEffect(() => {
     const abort = new AbortController()
     const screen = new Terminal({
@@ -110,8 +109,15 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           {fault}
         </p>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls. */}
-      <section className="terminal" data-takes-keys={isMine} data-has-terminal={hasTerminal} ref={place} tabIndex={0} aria-label={`Terminal of ${agent}`} />
+      <section
+        className="terminal-screen"
+        data-takes-keys={isMine}
+        data-has-terminal={hasTerminal}
+        ref={place}
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
+        tabIndex={0}
+        aria-label={`Terminal of ${agent}`}
+      />
     </div>
   )
 }
@@ -142,7 +148,11 @@ function same(one: object | undefined, other: object): boolean {
 }
 
 /** Keys in the order they were pressed: the next go out when the last have arrived. */
-function connectKeyboard(screen: Terminal, place: HTMLElement, send: (keys: string, paste: boolean) => Promise<unknown>) {
+function connectKeyboard(
+  screen: Terminal,
+  place: HTMLElement,
+  send: (keys: string, paste: boolean) => Promise<unknown>,
+) {
   let waiting = ''
   let sending = Promise.resolve<unknown>(undefined)
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -34,7 +34,10 @@ export function layOut(members: readonly Named[], size: Size): Map<string, { x: 
     if (isFlat) {
       for (const [index, child] of below.entries()) {
         const row = Math.floor(index / WIDEST)
-        places.set(child, { x: (left + (index % WIDEST)) * stepX, y: (depth + 1) * stepY + row * (size.height + 24) })
+        places.set(child, {
+          x: (left + (index % WIDEST)) * stepX,
+          y: (depth + 1) * stepY + row * (size.height + 24),
+        })
       }
       width = WIDEST
     } else for (const child of below) width += place(child, left + width, depth + 1)

@@ -63,5 +63,7 @@ function usedUp(): AppError {
 }
 
 function noSession(): AppError {
-  return new AppError('CONFLICT', 'This is no session of a browser', { hint: 'orc token revoke ends a token.' })
+  return new AppError('CONFLICT', 'This is no session of a browser', {
+    hint: 'orc token revoke ends a token.',
+  })
 }

@@ -1,7 +1,13 @@
 import { costByStep, countByStep, readingTimes, type Span } from '../../../store/figures.ts'
 import type { RouteHandler } from '../call.ts'
 
-const SPANS = { '15m': 15 * 60_000, '1h': 3600_000, '6h': 6 * 3600_000, '24h': 24 * 3600_000, '7d': 7 * 24 * 3600_000 }
+const SPANS = {
+  '15m': 15 * 60_000,
+  '1h': 3600_000,
+  '6h': 6 * 3600_000,
+  '24h': 24 * 3600_000,
+  '7d': 7 * 24 * 3600_000,
+}
 const STEPS = 60
 const SAMPLES = 5000
 

@@ -7,7 +7,10 @@ import { type RouteHandler, SENT } from '../call.ts'
 const MOST_BYTES = 8 * 1024 * 1024
 
 /** The body is taken as it came: whoever does not know the secret gets nothing parsed. */
-export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async ({ switchboard }, { incoming, outgoing }) => {
+export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (
+  { switchboard },
+  { incoming, outgoing },
+) => {
   const { github } = switchboard
   if (github === undefined || switchboard.team().config.github === undefined) {
     throw new AppError('NOT_FOUND', 'This service has no team for GitHub', {

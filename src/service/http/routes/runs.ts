@@ -1,5 +1,5 @@
-import type { SeenRun } from '../../../engine/runs.ts'
 import { reportOf as reportFile } from '../../../engine/run-place.ts'
+import type { SeenRun } from '../../../engine/runs.ts'
 import { AppError } from '../../../model/errors.ts'
 import { formatId } from '../../../model/identifier.ts'
 import { htmlReport } from '../../../runs/html.ts'

@@ -36,7 +36,8 @@ export async function visibleTask({ switchboard }: Desk, call: Call): Promise<Ta
 export const showTask: RouteHandler<'task'> = async (desk, call) => {
   const { store } = desk.switchboard
   const task = await visibleTask(desk, call)
-  const children = await childrenOf(store, task.id)
+  const parties = readableParties(desk.switchboard.team(), call)
+  const children = (await childrenOf(store, task.id)).filter((child) => isFor(child, parties))
   const spent = await spentOn(store, children)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
   return {
@@ -103,12 +104,28 @@ export function wireTask(task: Task): Wire {
 function waitsFor(task: Task): string[] {
   if (task.endedAt !== null) return []
   if (task.held !== null) return [`${task.held.by} to release it: ${task.held.reason}`]
-  const questions = task.questions.map(({ id, kind, to, text }) => `${to} to answer ${id} (${kind}): ${text}`)
+  const questions = task.questions.map((one) => `${one.to} to ${actionOn(one)}: ${one.text}`)
   const children = task.awaiting.map((id) => `${id} to end`)
   if (questions.length + children.length > 0) return [...questions, ...children]
   if (task.claim !== null) return [validationOf(task, task.claim)]
   if (task.due?.kind === 'retry') return ['the next attempt']
   return [task.state === 'pending' ? `${task.agent} to take it` : `${task.agent} to report`]
+}
+
+/** A plea for help has no id that anybody could name: the task's will do. */
+function actionOn({ id, kind }: Task['questions'][number]): string {
+  switch (kind) {
+    case 'query':
+    case 'user':
+      return `answer ${id}`
+    case 'approval':
+    case 'extension':
+      return `decide on ${id}`
+    case 'help':
+      return 'help or decide'
+    case 'takeover':
+      return 'finish it'
+  }
 }
 
 function validationOf({ checks, judge }: Task, { number, step }: Claim): string {

@@ -1,0 +1,156 @@
+/** What does a graph of commands cost with everything durable, compared with make, which keeps nothing? */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createClient } from '../src/client/client.ts'
+import { graphOf } from '../src/runs/graph.ts'
+import { stepsOf } from '../src/runs/order.ts'
+import { readPlan } from '../src/runs/plan.ts'
+import { createDaemon, type Daemon } from '../tests/fakes/daemon.ts'
+import { type Figure, median } from './report.ts'
+
+const COMMANDS = Number(process.env.BENCH_RUN_COMMANDS ?? 1000)
+const CHAIN = Number(process.env.BENCH_RUN_CHAIN ?? 200)
+const WIDTH = 20
+
+/** Rows of twenty; each waits for two of the row before. The same graph for both. */
+function grid(count: number): { name: string; needs: string[] }[] {
+  return Array.from({ length: count }, (_, index) => {
+    const row = Math.floor(index / WIDTH)
+    const above = (offset: number) => `n${(row - 1) * WIDTH + ((index + offset) % WIDTH)}`
+    return { name: `n${index}`, needs: row === 0 ? [] : [above(0), above(1)] }
+  })
+}
+
+const WORK = 'echo done > outbox/out.txt; echo It is done. > outbox/summary.md'
+
+function planOf(count: number, concurrency: number): string {
+  const agents = grid(count).map(
+    ({ name, needs }) =>
+      `  ${name}: { command: "${WORK}", depends_on: [${needs.map((need) => `{ agent: ${need}, outputs: [out.txt] }`).join(', ')}] }`,
+  )
+  return `concurrency: ${concurrency}\nagents:\n${agents.join('\n')}\n`
+}
+
+/** The same files from the same shell commands. Each target has a folder of its own, as each agent has. */
+function makefileOf(count: number): string {
+  const rules = grid(count).map(
+    ({ name, needs }) =>
+      `${name}/outbox/summary.md: ${needs.map((need) => `${need}/outbox/summary.md`).join(' ')}\n\t@mkdir -p ${name}/outbox && cd ${name} && { ${WORK}; }\n`,
+  )
+  const all = grid(count).map(({ name }) => `${name}/outbox/summary.md`)
+  return `SHELL = /bin/sh\nall: ${all.join(' ')}\n${rules.join('\n')}`
+}
+
+function timeMake(count: number): number {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-make-'))
+  try {
+    writeFileSync(join(folder, 'Makefile'), makefileOf(count))
+    const began = performance.now()
+    execFileSync('make', [`-j${2 * availableParallelism()}`, '-s', 'all'], { cwd: folder, stdio: 'pipe' })
+    return performance.now() - began
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function timeRun(daemon: Daemon, plan: string): Promise<{ ms: number; place: string; id: string }> {
+  const client = createClient({ url: daemon.url, token: daemon.operatorToken() })
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-run-'))
+  const began = performance.now()
+  const { run_id } = await client.startRun({ plan, folder })
+  let outcome = ''
+  for await (const event of client.runEvents(run_id)) if (event.type === 'end') outcome = event.outcome
+  const ms = performance.now() - began
+  if (outcome !== 'completed') throw new Error(`the run ended: ${outcome}`)
+  return { ms, place: join(folder, 'runs', run_id), id: run_id }
+}
+
+/** From a file that is written to being told of it. */
+async function inotifyTime(): Promise<number> {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-inotify-'))
+  const times: number[] = []
+  let heard = () => {}
+  const watcher = watch(folder, () => heard())
+  for (let count = 0; count < 200; count++) {
+    const began = performance.now()
+    const told = new Promise<void>((resolve) => {
+      heard = resolve
+    })
+    writeFileSync(join(folder, `f${count}`), 'x')
+    await told
+    times.push(performance.now() - began)
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  watcher.close()
+  rmSync(folder, { recursive: true, force: true })
+  return median(times)
+}
+
+/** Each notes when it began and when it said that it was done, by the clock that all share. */
+function chainOf(count: number): string {
+  const stamp = 'date +%s%N'
+  const agents = Array.from({ length: count }, (_, index) => {
+    const command = `${stamp} > outbox/began; echo It is done. > outbox/summary.md; ${stamp} > outbox/done; printf '{\\"state\\": \\"completed\\"}' > s; mv s status.json`
+    const needs = index === 0 ? '' : `, depends_on: [{ agent: n${index - 1}, outputs: [] }]`
+    return `  n${index}: { command: "${command}"${needs} }`
+  })
+  return `agents:\n${agents.join('\n')}\n`
+}
+
+async function timeChain(daemon: Daemon): Promise<number[]> {
+  const { place } = await timeRun(daemon, chainOf(CHAIN))
+  const at = (index: number, what: string) =>
+    Number(readFileSync(join(place, `n${index}`, 'outbox', what), 'utf8')) / 1e6
+  return Array.from({ length: CHAIN - 1 }, (_, index) => at(index + 1, 'began') - at(index, 'done'))
+}
+
+function timePlanning(count: number): number {
+  const text = planOf(count, 32)
+  const began = performance.now()
+  const read = readPlan(text)
+  if (!read.ok) throw new Error(JSON.stringify(read.problems[0]))
+  stepsOf(graphOf(read.plan))
+  return performance.now() - began
+}
+
+export async function runRunsBench(): Promise<Figure[]> {
+  const daemon = await createDaemon('agents: { Master: {} }')
+  mkdirSync(tmpdir(), { recursive: true })
+  try {
+    await daemon.start()
+    await timeRun(daemon, planOf(Math.min(COMMANDS, 100), 2 * availableParallelism()))
+    const make = timeMake(COMMANDS)
+    const { ms } = await timeRun(daemon, planOf(COMMANDS, 2 * availableParallelism()))
+    const gaps = await timeChain(daemon)
+    const inotify = await inotifyTime()
+    timePlanning(1000)
+    const [small, large] = [median([1, 2, 3].map(() => timePlanning(1000))), timePlanning(10_000)]
+    return [
+      {
+        name: `a graph of ${COMMANDS} trivial commands, everything durable`,
+        baseline: 'make -j on the same graph',
+        ratio: ms / make,
+        target: { atMost: 2 },
+        note: `${(ms / 1000).toFixed(2)} s, ${(make / 1000).toFixed(2)} s`,
+      },
+      {
+        name: `a chain of ${CHAIN}: from status.json completed to the next start, p50`,
+        baseline: 'one inotify round trip',
+        ratio: median(gaps) / inotify,
+        target: { atMost: 20 },
+        note: `${median(gaps).toFixed(2)} ms, ${inotify.toFixed(3)} ms`,
+      },
+      {
+        name: 'planning 10,000 agents',
+        baseline: '10 × planning 1,000',
+        ratio: large / (10 * small),
+        target: { atMost: 1.5 },
+        note: `${large.toFixed(0)} ms, ${small.toFixed(0)} ms`,
+      },
+    ]
+  } finally {
+    await daemon.close()
+  }
+}

@@ -1,0 +1,38 @@
+import { personBehind } from '../../../engine/team.ts'
+import { AppError } from '../../../model/errors.ts'
+import { closeConduct, readConduct } from '../../../store/github.ts'
+import type { Call, Desk, RouteHandler } from '../call.ts'
+
+/** Whether there is anything is for moderators to know as well (S3.15). */
+function moderator({ switchboard }: Desk, { caller }: Pick<Call, 'caller'>): string {
+  const person = personBehind(switchboard.team(), caller.principal)
+  if (person?.role === 'moderator') return person.name
+  throw new AppError('NOT_FOUND', 'There is nothing to moderate for you', {
+    hint: 'It is for people with the role moderator in orc.yaml.',
+  })
+}
+
+export const listModeration: RouteHandler<'moderation'> = async (desk, call) => {
+  moderator(desk, call)
+  const rows = await readConduct(desk.switchboard.store, call.query.state, call.query.limit)
+  return {
+    flags: rows.map((row) => ({
+      id: row.id,
+      repository: row.repository,
+      ...(row.number === null ? {} : { number: row.number }),
+      at: new Date(row.created_at).toISOString(),
+      flag: JSON.parse(row.flag) as Record<string, unknown>,
+      ...(row.closed_at === null ? {} : { closed_at: new Date(row.closed_at).toISOString() }),
+      ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
+      ...(row.comment === null ? {} : { comment: row.comment }),
+    })),
+  }
+}
+
+export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {
+  const name = moderator(desk, call)
+  const comment = call.body.comment ?? null
+  return {
+    closed: await desk.switchboard.store.write((tx) => closeConduct(tx, call.params.id!, name, comment)),
+  }
+}

@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../src/config.ts'
+
+const read = (github: string, people = '') =>
+  parseConfig(`agents: { Triage: {} }\n${people}\ngithub:\n${github}`, { env: {} })
+
+function problems(github: string, people = ''): string[] {
+  const loaded = read(github, people)
+  return loaded.ok ? [] : loaded.problems.map(({ message, path }) => `${path}: ${message}`)
+}
+
+describe('github in orc.yaml', () => {
+  it('needs a secret and one way to prove who the service is', () => {
+    expect(problems('  token_env: T')).toHaveLength(1)
+    expect(problems('  secret_env: S')).toEqual(['github: The service needs one way to prove who it is'])
+    expect(problems('  { secret_env: S, token_env: T, app: { id: 1, key_env: K } }')).toHaveLength(1)
+    expect(problems('  { secret_env: S, token_env: T }')).toEqual([])
+  })
+
+  it('has the defaults of the documents', () => {
+    const loaded = read('  { secret_env: S, app: { id: 7, key_env: K } }')
+    expect(loaded.ok && loaded.config.github).toEqual({
+      secretEnv: 'S',
+      app: { id: 7, keyEnv: 'K' },
+      apiUrl: 'https://api.github.com',
+      dryRun: false,
+      eventsPerMinute: 100,
+      team: {},
+      confidence: 0.95,
+      actions: {},
+      maintainers: [],
+      routes: {},
+      schedule: [],
+    })
+  })
+
+  it('reads policies and steps in their short and long forms', () => {
+    const loaded = read(`
+  secret_env: S
+  token_env: T
+  actions: { label: notice, close: { mode: approval, quorum: 2 } }
+  routes: { issues.opened: [triage, { to: scribe, if: [first_timer, "!label:wip"], after: triage, on: any }] }`)
+    expect(loaded.ok && loaded.config.github).toMatchObject({
+      actions: { label: { mode: 'notice', quorum: 1 }, close: { mode: 'approval', quorum: 2 } },
+      routes: {
+        'issues.opened': [
+          { to: 'triage', when: [], on: 'success' },
+          { to: 'scribe', when: ['first_timer', '!label:wip'], after: 'triage', on: 'any' },
+        ],
+      },
+    })
+  })
+
+  it.each([
+    ['routes: { issues.opened: [{ to: a, after: b }, { to: b, after: a }] }', 'wait for each other'],
+    ['routes: { issues.opened: [{ to: a, after: b }] }', '"b" is no step of this event'],
+    ['routes: { issues.opened: [{ to: a, if: full_moon }] }', ''],
+    ['actions: { merge: autonomous }', ''],
+    ['schedule: { x: { cron: "every day", to: a, task: t, repository: o/r } }', '"cron" is not understood'],
+    ['schedule: { x: { cron: "0 0 31 2 *", to: a, task: t, repository: o/r } }', '"cron" never comes'],
+    ['approvers: [nobody]', 'There is no person "nobody"'],
+    ['repositories: [everything]', ''],
+  ])('refuses %s', (line, message) => {
+    const found = problems(`  secret_env: S\n  token_env: T\n  ${line}`)
+    expect(found).not.toEqual([])
+    expect(found.join()).toContain(message)
+  })
+
+  it('knows one person by one login', () => {
+    const twins = 'people: { ada: { github: octo }, ben: { github: OCTO } }'
+    expect(problems('  { secret_env: S, token_env: T }', twins).join()).toContain(
+      'ada has the login "OCTO" already',
+    )
+  })
+})

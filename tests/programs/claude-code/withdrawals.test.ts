@@ -1,0 +1,25 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { createWithdrawals } from '../../../src/programs/claude-code/withdrawals.ts'
+
+beforeEach(() => void vi.useFakeTimers())
+afterEach(() => void vi.useRealTimers())
+
+const TAKEN_BACK = { text: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]', ids: ['msg_1'] }
+
+it('gives what was taken back again until it is shown, though a try fails and nobody hears of it (C25)', async () => {
+  const withdrawals = createWithdrawals([TAKEN_BACK], () => {})
+  let tries = 0
+  withdrawals.schedule({
+    isIdle: () => true,
+    isHeld: () => false,
+    async give() {
+      tries += 1
+      if (tries === 1) throw new Error('the terminal is gone for a moment')
+    },
+  })
+  await vi.advanceTimersByTimeAsync(4000)
+  expect(tries).toBe(2)
+  withdrawals.prompted(TAKEN_BACK.text)
+  await vi.advanceTimersByTimeAsync(10_000)
+  expect(tries).toBe(2)
+})

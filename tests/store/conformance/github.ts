@@ -1,0 +1,147 @@
+import { expect, it } from 'vitest'
+import {
+  changeAction,
+  endDelivery,
+  endWork,
+  findAction,
+  forgetDocuments,
+  type GithubWork,
+  insertAction,
+  insertWork,
+  keepDelivery,
+  keepDocument,
+  keepStanding,
+  nextAction,
+  nextDelivery,
+  putOffDelivery,
+  readStanding,
+  searchDocuments,
+} from '../../../src/store/github.ts'
+import type { Store } from '../../../src/store/store.ts'
+import type { Here } from '../place.ts'
+import { START } from '../place.ts'
+
+const delivery = (id: string) => ({ id, event: 'issues', payload: '{}' })
+
+async function show(store: Store, number: number, title: string, body: string, part = '', at = START) {
+  const thread = {
+    repository: 'o/r',
+    kind: 'issue',
+    number,
+    part,
+    title,
+    body,
+    author: 'a',
+    state: 'open',
+    at,
+  }
+  await store.write((tx) => keepDocument(tx, thread))
+}
+
+const search = async (store: Store, ...words: string[]) =>
+  (await searchDocuments(store, { repository: 'o/r', words, except: 0, limit: 10 })).map(
+    ({ number }) => number,
+  )
+
+const work: GithubWork = {
+  id: 'd/triage',
+  delivery: 'd',
+  role: 'triage',
+  agent: 'Triage',
+  repository: 'o/r',
+  number: 1,
+  state: 'delegated',
+  task: 7,
+  after: null,
+  needs: 'success',
+  delegation: '{}',
+}
+
+/** What the GitHub team keeps. */
+export function githubCases(here: Here) {
+  it('keeps a delivery once, and ends it once (C25)', async () => {
+    const store = await here().open()
+    const keep = () => store.write((tx) => keepDelivery(tx, delivery('d')))
+    expect([await keep(), await keep()]).toEqual([true, false])
+    expect(await nextDelivery(store, START)).toMatchObject({ id: 'd', payload: '{}', attempts: 0 })
+    const end = () => store.write((tx) => endDelivery(tx, 'd', 'routed', null))
+    expect([await end(), await end(), await keep()]).toEqual([true, false, false])
+    expect(await nextDelivery(store, START)).toBeUndefined()
+  })
+
+  it('puts a delivery off without losing its turn', async () => {
+    const store = await here().open()
+    await store.write((tx) => keepDelivery(tx, delivery('d')))
+    await store.write((tx) => putOffDelivery(tx, 'd', START + 5, 'later'))
+    expect(await nextDelivery(store, START + 4)).toBeUndefined()
+    expect(await nextDelivery(store, START + 5)).toMatchObject({ id: 'd', attempts: 1 })
+  })
+
+  it('lets what work came to count once', async () => {
+    const store = await here().open()
+    await store.write((tx) => insertWork(tx, work))
+    const end = () => store.write((tx) => endWork(tx, work.id, 'done'))
+    expect([await end(), await end()]).toEqual([true, false])
+  })
+
+  it('keeps the same proposal once, and what became of it', async () => {
+    const store = await here().open()
+    const action = {
+      ...{
+        key: 'k',
+        work: work.id,
+        agent: 'Triage',
+        repository: 'o/r',
+        number: 1,
+        action: '{}',
+        confidence: 0.5,
+      },
+      ...{ rationale: '', state: 'ready' as const, request: null, note: null },
+    }
+    const insert = () => store.write((tx) => insertAction(tx, action))
+    expect([await insert(), await insert()]).toEqual([true, false])
+    expect(await nextAction(store, START)).toMatchObject({ key: 'k', confidence: 0.5, attempts: 0 })
+    await store.write((tx) => changeAction(tx, 'k', { state: 'done', url: 'u' }))
+    expect(await nextAction(store, START)).toBeUndefined()
+    expect(await findAction(store, 'k')).toMatchObject({ state: 'done', url: 'u', action: '{}' })
+  })
+
+  it('keeps how an agent stands', async () => {
+    const store = await here().open()
+    expect(await readStanding(store, 'A')).toEqual({ failures: 0, halted: false })
+    await store.write((tx) => keepStanding(tx, 'A', { failures: 6, halted: true }))
+    expect(await readStanding(store, 'A')).toEqual({ failures: 6, halted: true })
+    await store.write((tx) => keepStanding(tx, 'A', { failures: 0, halted: false }))
+    expect(await readStanding(store, 'A')).toEqual({ failures: 0, halted: false })
+  })
+
+  it('finds threads by their words, in whatever form, the closest first, each once', async () => {
+    const store = await here().open()
+    await show(store, 1, 'Crash on start', 'It crashes when started twice.')
+    await show(store, 2, 'A new theme', 'Please add colours. Nothing about crashes in this one.')
+    await show(store, 1, 'Crash on start', 'The crashing goes on.', '77')
+    await show(store, 3, 'Documentation', 'Typos.')
+    expect(await search(store, 'crash', 'start')).toEqual([1, 2])
+    expect(await search(store, 'documentation')).toEqual([3])
+    expect(await search(store, 'nowhere')).toEqual([])
+    expect(await search(store)).toEqual([])
+    const other = { repository: 'x/y', words: ['crash'], except: 0, limit: 10 }
+    expect(await searchDocuments(store, other)).toEqual([])
+    expect(await searchDocuments(store, { ...other, repository: 'o/r', except: 1 })).toMatchObject([
+      { number: 2 },
+    ])
+  })
+
+  it('follows what is changed and what is taken away', async () => {
+    const store = await here().open()
+    await show(store, 1, 'Crash', 'a\0b \ud800')
+    await show(store, 1, 'Theme', 'colours')
+    expect(await search(store, 'crash')).toEqual([])
+    expect(await search(store, 'colours')).toEqual([1])
+    await show(store, 1, 'Crash', 'older', '', START - 1)
+    expect(await search(store, 'colours')).toEqual([1])
+    await store.write((tx) => forgetDocuments(tx, 'o/r', 1))
+    expect(await search(store, 'colours')).toEqual([])
+    expect(await store.check()).toEqual([])
+  })
+}

@@ -1,0 +1,111 @@
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { completeRows } from '../../src/runtimes/tmux/picture.ts'
+import { diffLines } from '../../web/src/parts/diff-lines.ts'
+import { layOut } from '../../web/src/views/tree-layout.ts'
+
+const web = join(import.meta.dirname, '../../web')
+const files = globSync('src/**/*.{ts,tsx,css}', { cwd: web })
+const read = (file: string) => readFileSync(join(web, file), 'utf8')
+
+describe('the sources of the control room', () => {
+  it('know the service by its client and its contract only', () => {
+    expect(files.length).toBeGreaterThan(20)
+    for (const file of files) {
+      const outside = [...read(file).matchAll(/from '((?:\.\.\/)+src\/[^']+)'/g)].map(([, path]) =>
+        path!.replace(/^(\.\.\/)+/, ''),
+      )
+      for (const path of outside)
+        expect(['src/client/client.ts', 'src/service/contract.ts'], file).toContain(path)
+      expect(read(file), file).not.toMatch(/^import \{(?![^}]*type )[^}]*\} from '[./]*src\/service/m)
+    }
+  })
+
+  it('write text as text: no HTML is ever made from a string', () => {
+    for (const file of files) {
+      expect(read(file), file).not.toMatch(
+        /dangerouslySetInnerHTML|innerHTML|insertAdjacentHTML|document\.write|eval\(/,
+      )
+    }
+  })
+
+  it('load nothing from elsewhere', () => {
+    for (const file of [...files, 'index.html'])
+      expect(read(file), file).not.toMatch(/https?:\/\/(?!www\.w3\.org)/)
+  })
+})
+
+describe('a picture of a terminal', () => {
+  it('has rows that are complete in themselves: each begins with the colours it goes on with', () => {
+    const rows = completeRows([
+      '\u001b[1m\u001b[31mred',
+      'still red\u001b[0m plain',
+      'plain',
+      '\u001b[0;32mgreen',
+      'on',
+    ])
+    expect(rows).toEqual([
+      '\u001b[1m\u001b[31mred',
+      '\u001b[1m\u001b[31mstill red\u001b[0m plain',
+      'plain',
+      '\u001b[0;32mgreen',
+      '\u001b[0;32mon',
+    ])
+  })
+
+  it('holds colours only: no links, no titles, nothing that moves the cursor', () => {
+    const [row] = completeRows([
+      '\u001b]8;;http://evil\u0007click\u001b]8;;\u0007\u001b[2J\u001b[10;10Hx\u001bcy\u001b[31mz',
+    ])
+    expect(row).toBe('clickxcy\u001b[31mz')
+  })
+})
+
+describe('a difference of two texts', () => {
+  it('keeps what is the same and marks what went and what came', () => {
+    expect(diffLines('a\nb\nc', 'a\nx\nc').map(({ kind, text }) => `${kind} ${text}`)).toEqual([
+      'same a',
+      'out b',
+      'in x',
+      'same c',
+    ])
+  })
+})
+
+describe('the drawing of a team', () => {
+  const size = { width: 100, height: 50, gapX: 10, gapY: 10 }
+
+  it('gives each agent a place of its own, parents above their children', () => {
+    const members = [
+      { name: 'A' },
+      { name: 'B', parent: 'A' },
+      { name: 'C', parent: 'A' },
+      { name: 'D', parent: 'B' },
+      { name: 'E', parent: 'nobody' },
+    ]
+    const places = layOut(members, size)
+    expect(new Set([...places.values()].map(({ x, y }) => `${x},${y}`)).size).toBe(members.length)
+    expect(places.get('A')!.y).toBeLessThan(places.get('B')!.y)
+    expect(places.get('B')!.y).toBeLessThan(places.get('D')!.y)
+    expect(places.get('E')!.y).toBe(0)
+  })
+
+  it('ends for parents in a circle, and for a thousand agents', () => {
+    expect(
+      layOut(
+        [
+          { name: 'A', parent: 'B' },
+          { name: 'B', parent: 'A' },
+        ],
+        size,
+      ).size,
+    ).toBe(2)
+    const many = Array.from({ length: 1000 }, (_, index) => ({
+      name: `a${index}`,
+      parent: index === 0 ? undefined : 'a0',
+    }))
+    const places = layOut(many, size)
+    expect(new Set([...places.values()].map(({ x, y }) => `${x},${y}`)).size).toBe(1000)
+  })
+})
