@@ -122,11 +122,12 @@ export function createRuns(options: RunsOptions): Runs {
   const isHalted = () => standstill.halted() !== undefined
 
   const member = createMemberWorkshop({ store, log, team, tasks: options.tasks, guests: options.guests })
+  const command = createCommandWorkshop({
+    ...{ clock, log, marks, environment: options.environment },
+    leftovers: () => leftovers,
+  })
   const workshops: Workshops = {
-    command: createCommandWorkshop({
-      ...{ clock, log, marks, environment: options.environment },
-      leftovers: () => leftovers,
-    }),
+    command,
     files: createFilesWorkshop(),
     agent: member,
     model: createModelWorkshop({ log, team, models: options.models, meter: options.meter }),
@@ -404,6 +405,7 @@ export function createRuns(options: RunsOptions): Runs {
       await outside.close()
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
       member.close()
+      command.close()
     },
   }
 

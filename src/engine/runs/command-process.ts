@@ -1,10 +1,12 @@
 import { spawn } from 'node:child_process'
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
 import { endProcesses, type Leader } from '../../runtimes/processes.ts'
+import type { Exit, Launcher } from './launcher.ts'
 
 export interface CommandOrder {
   /** For the shell. */
@@ -30,6 +32,8 @@ export interface Ended {
 
 /** A process in a group of its own. It outlives the service, and the next one finds it again. */
 export interface CommandProcess {
+  /** It has begun, or never will. */
+  readonly started: Promise<void>
   /** Resolves when nothing of its group is left. */
   readonly ended: Promise<Ended>
   /** Ends all that it started. */
@@ -43,48 +47,65 @@ const SHOWN = 300
 /** For one that this service did not start: its end is told to its own parent only. */
 const LOOK_EVERY_MS = 100
 
-export function startCommand(order: CommandOrder): CommandProcess {
+export function startCommand(order: CommandOrder, launcher: Launcher | undefined): CommandProcess {
   const { logFile, exitFile, cwd, mark } = order
   mkdirSync(dirname(logFile), { recursive: true })
+  const script = withExitFile(order.command, exitFile)
+  const variables = { TERM: 'dumb', [SESSION_MARK]: mark }
+  const { pid, exited } =
+    launcher?.launch({ script, cwd, variables, logFile }) ??
+    spawnDirectly(script, cwd, { ...passedOn(order.environment), ...variables }, logFile)
+  const leader = pid.then(async (known): Promise<Leader | undefined> => {
+    const startedAt = known === undefined ? undefined : await startOf(known)
+    return startedAt === undefined ? undefined : { pid: known!, startedAt, leavesGroup: true }
+  })
+  let isOver = false
+  return {
+    started: pid.then(() => {}),
+    ended: exited.then(async ({ code, signal, isKnown, why }: Exit & { why?: string }): Promise<Ended> => {
+      const group = await pid
+      // The launcher went first, by no fault of the command: it is waited for like one of an earlier service.
+      while (!isKnown && group !== undefined && hasGroup(group)) await sleep(LOOK_EVERY_MS)
+      isOver = true
+      // Whatever it left behind in its group ends with it.
+      if (group !== undefined && hasGroup(group)) {
+        await endProcesses({ mark, leader: await leader }).catch(() => {})
+      }
+      if (why !== undefined) return { code: null, signal: null, lost: false, why }
+      const found = isKnown ? code : (readExitCode(exitFile) ?? null)
+      const lost = !isKnown && found === null
+      return {
+        code: found,
+        signal,
+        lost,
+        why: found === 0 ? '' : explain(howItEnded(found, signal), logFile),
+      }
+    }),
+    end: async () => await endProcesses({ mark, leader: await leader }),
+    freeze: (frozen) =>
+      void pid.then((group) => {
+        if (group !== undefined && !isOver) signalGroup(group, frozen ? 'SIGSTOP' : 'SIGCONT')
+      }),
+  }
+}
+
+/** Where there is no launcher. */
+function spawnDirectly(
+  script: string,
+  cwd: string,
+  env: NodeJS.ProcessEnv,
+  logFile: string,
+): { pid: Promise<number | undefined>; exited: Promise<Exit & { why?: string }> } {
   // Not a pipe: with the service its other end would go, and with it the agent.
   const log = openSync(logFile, 'a')
-  const child = spawn('/bin/sh', ['-c', withExitFile(order.command, exitFile)], {
-    cwd,
-    detached: true,
-    stdio: ['ignore', log, log],
-    env: { ...passedOn(order.environment), TERM: 'dumb', [SESSION_MARK]: mark },
-  })
+  const child = spawn('/bin/sh', ['-c', script], { cwd, detached: true, stdio: ['ignore', log, log], env })
   closeSync(log)
-  const { pid } = child
-  const started = pid === undefined ? undefined : startOf(pid)
-  const leaderOf = async (): Promise<Leader | undefined> => {
-    const startedAt = await started
-    return pid === undefined || startedAt === undefined ? undefined : { pid, startedAt, leavesGroup: true }
-  }
-  const { promise, resolve } = Promise.withResolvers<Ended>()
-  child.on('error', (error) =>
-    resolve({ code: null, signal: null, lost: false, why: `it could not be run: ${error.message}` }),
+  const { promise: exited, resolve } = Promise.withResolvers<Exit & { why?: string }>()
+  child.on('error', ({ message }) =>
+    resolve({ code: null, signal: null, isKnown: true, why: `it could not be run: ${message}` }),
   )
-  child.on('exit', (code, signal) => {
-    const done = () =>
-      resolve({
-        code,
-        signal,
-        lost: false,
-        why: code === 0 ? '' : explain(howItEnded(code, signal), logFile),
-      })
-    // Whatever it left behind in its group ends with it.
-    if (pid !== undefined && hasGroup(pid))
-      void leaderOf()
-        .then((leader) => endProcesses({ mark, leader }))
-        .then(done, done)
-    else done()
-  })
-  return {
-    ended: promise,
-    end: async () => await endProcesses({ mark, leader: await leaderOf() }),
-    freeze: (frozen) => void (pid !== undefined && signalGroup(pid, frozen ? 'SIGSTOP' : 'SIGCONT')),
-  }
+  child.on('exit', (code, signal) => resolve({ code, signal, isKnown: true }))
+  return { pid: Promise.resolve(child.pid), exited }
 }
 
 /** What an earlier service started, by its mark. Its processes may all have ended. */
@@ -110,6 +131,7 @@ export function adoptCommand(
   }
   look()
   return {
+    started: Promise.resolve(),
     ended: promise,
     end: () => endProcesses({ mark, leader }),
     freeze: (frozen) =>
@@ -139,6 +161,11 @@ function readExitCode(exitFile: string): number | undefined {
   } catch {
     return undefined
   }
+}
+
+/** It does not keep a service alive that is about to end. */
+function sleep(ms: number): Promise<void> {
+  return wait(ms, undefined, { ref: false })
 }
 
 function hasGroup(pid: number): boolean {

@@ -1,3 +1,4 @@
+import { passedOn } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
 import type { Clock, Log } from '../surroundings.ts'
 import {
@@ -8,6 +9,7 @@ import {
   hasExitFile,
   startCommand,
 } from './command-process.ts'
+import { canLaunch, createLauncher, type Launcher } from './launcher.ts'
 import type { RunMarks } from './mark.ts'
 import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
 
@@ -24,8 +26,9 @@ export interface CommandWorkshopOptions {
 const LAST_WORDS_MS = 5000
 
 /** Plain commands, each a process in the workspace. */
-export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop {
+export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop & { close(): void } {
   const { clock, log, marks, environment, leftovers } = options
+  let launcher: Launcher | undefined
 
   function orderOf({ run, node, what, runner, workspace, logFile, exitFile }: WorkOrder): CommandOrder {
     const command = runner.kind === 'command' ? runner.command : ''
@@ -68,8 +71,11 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
   return {
     start(work, port) {
       const order = orderOf(work)
-      const worker = workerOf(startCommand(order), order, port)
-      port.started()
+      // Started with what is passed on and nothing else, so that each command finds just that.
+      if (canLaunch) launcher ??= createLauncher(passedOn(environment))
+      const process = startCommand(order, launcher)
+      const worker = workerOf(process, order, port)
+      void process.started.then(() => port.started())
       return worker
     },
     async find(work, port) {
@@ -80,6 +86,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
       port.started()
       return worker
     },
+    close: () => launcher?.close(),
   }
 }
 

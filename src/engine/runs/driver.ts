@@ -64,6 +64,8 @@ interface Unstored {
 
 /** For one decision after the other without letting others have their turn. */
 const TOGETHER = 200
+/** How long what nobody waits for may wait for company. */
+const LAZY_MS = 25
 /** While the disk is full or the store away. */
 const AGAIN_MS = 1000
 
@@ -87,12 +89,14 @@ export function createDriver(
   let isDeciding = false
   let writing: Promise<void> | undefined
   let closed = false
+  let isClosing = false
   let lastNow = 0
   /** How much was told, is decided, and is on disk. */
   let tellings = 0
   let decided = 0
   let stored = 0
   let waiting: (() => void)[] = []
+  let later: NodeJS.Timeout | undefined
 
   function now(): number {
     lastNow = Math.max(lastNow, options.now())
@@ -116,8 +120,22 @@ export function createDriver(
     if (closed) return
     for (const news of batch) take(news)
     decided += batch.length
+    if (isUrgent()) write()
+    else later ??= setTimeout(write, LAZY_MS)
+  }
+
+  /** Something waits for it to be on disk. The rest can join what comes next, as each sync holds up all other files. */
+  function isUrgent(): boolean {
+    const { outside, effects } = unstored
+    return outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
+  }
+
+  function write() {
+    clearTimeout(later)
+    later = undefined
     writing ??= writeAll().finally(() => {
       writing = undefined
+      if (!closed && !isNothing(unstored)) later ??= setTimeout(write, isUrgent() ? 0 : LAZY_MS)
     })
   }
 
@@ -177,13 +195,12 @@ export function createDriver(
 
   /** While one transaction is on its way to the disk, the next one gathers. */
   async function writeAll() {
-    for (;;) {
+    for (let rounds = 0; ; rounds++) {
       const wanted = clock.wanted()
       const upTo = decided
-      if (isNothing(unstored) && wanted === undefined) {
-        reach(upTo)
-        return
-      }
+      const isDone = isNothing(unstored) && wanted === undefined
+      if (isDone) reach(upTo)
+      if (isDone || (rounds > 0 && !isUrgent())) return
       const now = unstored
       unstored = nothing()
       const { head } = run
@@ -213,7 +230,7 @@ export function createDriver(
         })
         break
       } catch (error) {
-        if (closed) return false
+        if (isClosing) return false
         log.error({ err: error, run: facts.id }, 'a run could not be stored; trying again in a second')
         await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
       }
@@ -242,10 +259,21 @@ export function createDriver(
     },
     async settled() {
       const all = tellings
-      while (stored < all && !closed) await new Promise<void>((resolve) => waiting.push(resolve))
+      while (stored < all && !closed) {
+        const reached = new Promise<void>((resolve) => waiting.push(resolve))
+        if (decided >= all) write()
+        await reached
+      }
     },
     async close() {
+      isClosing = true
+      // What nobody waited for is written all the same.
+      while (writing !== undefined || !isNothing(unstored)) {
+        write()
+        await writing
+      }
       closed = true
+      clearTimeout(later)
       reach(stored)
       await writing
     },

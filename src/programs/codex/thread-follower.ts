@@ -189,8 +189,16 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
         return
       }
       changes += 1
-      show(status)
-      if (status.type === 'active') void attach()
+      if (status.type === 'active') {
+        show(status)
+        void attach()
+        return
+      }
+      // What was said in the turn comes before the end of it.
+      const change = changes
+      enqueue(() => {
+        if (changes === change && current?.id === threadId) show(status)
+      })
     },
     'thread/settings/updated': ({ threadId, threadSettings }) => {
       if (threadId === current?.id) model = threadSettings.model ?? model

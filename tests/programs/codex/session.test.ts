@@ -118,6 +118,17 @@ describe('a session of codex', () => {
     await port.until(() => (port.kept as Kept).saidUpTo === `${TURN}/msg_b`)
   })
 
+  it('tells what was said in a turn before the end of it, though both come at once (ask 5)', async () => {
+    const { port } = await open({})
+    const heard: string[] = []
+    port.port.changed = (state) => void heard.push(`${state}, ${port.said.length} said`)
+    status('active', [])
+    itemCompleted(agentMessage('last words', 'msg_a'))
+    status('idle')
+    await until(() => heard.length === 2)
+    expect(heard).toEqual(['busy, 0 said', 'idle, 1 said'])
+  })
+
   it('says nothing that stood in a thread before this agent had it', async () => {
     const data = [
       { turnId: TURN, item: { ...agentMessage('mine', 'msg_b'), completedAtMs: LAUNCHED + 5 } },

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest'
+import { definePlan } from '../../../src/runs/plan.ts'
+import { createRun } from '../../../src/runs/run.ts'
 import { declareStatus, readAgents, registerAgent, setPaused, setSession } from '../../../src/store/agents.ts'
 import { forgetApprovals, insertApproval, readApprovals } from '../../../src/store/approvals.ts'
+import { lastOfRun, readRunEntries } from '../../../src/store/audit-log.ts'
 import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/store/halt.ts'
 import {
   decideHumanRequest,
@@ -13,6 +16,16 @@ import {
 } from '../../../src/store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
 import { park, parkedBy, unpark } from '../../../src/store/parked.ts'
+import {
+  findRun,
+  insertRun,
+  openRunIds,
+  readNodes,
+  readRunHead,
+  replaceRun,
+  runIds,
+  updateRecord,
+} from '../../../src/store/runs.ts'
 import type { Store } from '../../../src/store/store.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { insertToken, readTokens, revokeTokens } from '../../../src/store/tokens.ts'
@@ -91,6 +104,52 @@ export function recordCases(here: Here) {
       0, 1,
     ])
     expect(await findWebhook(store, 'main', 'chat')).toBeUndefined()
+  })
+
+  it('keeps runs with their agents, what is open apart, and finds their entries in the audit', async () => {
+    const plan = definePlan({
+      name: 'Small',
+      agents: { a: { command: 'x' }, b: { command: 'y', depends_on: ['a'] } },
+    })
+    const first = await here().open()
+    const id = await first.write(async (tx) => {
+      const key = await tx.nextKey('run')
+      const run = createRun({ id: `run_${key}`, plan, now: START })
+      const facts = { id: run.head.id, folder: '/f', place: '/f/runs/x', by: 'ada' }
+      await insertRun(tx, 'main', { ...facts, plan, head: run.head }, run.nodes.values())
+      await updateRecord(tx, key, 'a', { inbox: '{"hash":"h"}', task: 'task_3' })
+      tx.audit({
+        type: 'run.begun',
+        class: 'internal',
+        actor: 'ada',
+        text: 'x',
+        data: { run_id: run.head.id },
+      })
+      return run.head.id
+    })
+    await first.close()
+    const store = await here().open()
+    const { head, ...kept } = (await findRun(store, id))!
+    expect(kept).toEqual({ id, folder: '/f', place: '/f/runs/x', by: 'ada', plan })
+    expect(await openRunIds(store, 'main')).toEqual([id])
+    expect(await openRunIds(store, 'another')).toEqual([])
+    const nodes = await readNodes(store, id)
+    expect(nodes.map(({ node }) => node)).toEqual([...createRun({ id, plan, now: START }).nodes.values()])
+    expect(nodes[0]!.record).toEqual({ inbox: '{"hash":"h"}', task: 'task_3' })
+    expect(await lastOfRun(store, 1, 'run.begun')).toBe(1)
+    expect((await readRunEntries(store, 1, { after: 0, limit: 10 })).map(({ type }) => type)).toEqual([
+      'run.begun',
+    ])
+    const ended = { ...head, outcome: 'completed' as const }
+    const [a] = nodes.map(({ node }) => node)
+    await store.write((tx) => replaceRun(tx, { id, folder: '/g', plan, head: ended }, new Map([['a', a!]])))
+    expect(await readRunHead(store, id)).toEqual(ended)
+    expect((await readNodes(store, id)).map(({ node }) => node.name)).toEqual(['a'])
+    expect([
+      await openRunIds(store, 'main'),
+      await runIds(store, 'open', 9),
+      await runIds(store, 'all', 9),
+    ]).toEqual([[], [], [id]])
   })
 
   it('keeps a receipt by its key, for good and per principal (C25)', async () => {

@@ -29,7 +29,7 @@ export function Arrival() {
   if (request === undefined) return null
   return (
     <Modal title={`${request.asker} asks`} onClose={() => setShown(undefined)}>
-      <RequestCard request={request} isModal onDone={() => setShown(undefined)} />
+      <RequestCard request={request} isModal isSudden onDone={() => setShown(undefined)} />
       <div className="dialog-foot">
         <button
           type="button"

@@ -1,4 +1,4 @@
-import { type ReactNode, type SyntheticEvent, useState } from 'react'
+import { type ReactNode, type SyntheticEvent, useEffect, useState } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { type Request, useRoom } from '../room.ts'
 import { to } from '../route.ts'
@@ -17,18 +17,29 @@ interface CardOptions {
   /** Its keys work: it is the one that is chosen, or it is alone. */
   isChosen?: boolean
   isModal?: boolean
+  /** It came by itself, maybe under a key or a click that was meant for something else: nothing counts at once. */
+  isSudden?: boolean
   onDone?: () => void
 }
 
+const SUDDEN_MS = 600
+
 /** One question to people: who asks, why, what exactly, and everything that may be said to it. */
-export function RequestCard({ request, isChosen = false, isModal = false, onDone }: CardOptions) {
+export function RequestCard({
+  request,
+  isChosen = false,
+  isModal = false,
+  isSudden = false,
+  onDone,
+}: CardOptions) {
   const room = useRoom()
   const now = useNow()
   const [act, isBusy] = useAct()
   const [comment, setComment] = useState('')
   const [choice, setChoice] = useState<string>()
   const [changed, setChanged] = useState<Record<string, string>>()
-  const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy
+  const isArmed = useArmed(isSudden)
+  const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy && isArmed
   const choices = request.choices ?? []
 
   async function decide(decision: Decision, more: Partial<Parameters<typeof room.client.decide>[1]> = {}) {
@@ -153,12 +164,18 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
             </label>
             <div className="verdicts">
               {request.decisions.includes('answer') ? (
-                <button type="submit" className="button" data-kind="main" disabled={isBusy}>
+                <button type="submit" className="button" data-kind="main" disabled={isBusy || !isArmed}>
                   Answer
                 </button>
               ) : null}
               {request.decisions.includes('approve') ? (
-                <button type="button" className="button" data-kind="main" disabled={isBusy} onClick={approve}>
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="main"
+                  disabled={isBusy || !isArmed}
+                  onClick={approve}
+                >
                   <Icon name="check" />
                   {changed === undefined ? 'Approve' : 'Approve as changed'} <Key>a</Key>
                 </button>
@@ -168,7 +185,7 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
                   type="button"
                   className="button"
                   data-kind="danger"
-                  disabled={isBusy}
+                  disabled={isBusy || !isArmed}
                   onClick={() => void decide('reject')}
                 >
                   <Icon name="close" />
@@ -179,7 +196,7 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
                 <button
                   type="button"
                   className="button"
-                  disabled={isBusy}
+                  disabled={isBusy || !isArmed}
                   onClick={() => (changed === undefined ? modify() : setChanged(undefined))}
                 >
                   {changed === undefined ? 'Change' : 'Do not change'} <Key>m</Key>
@@ -191,6 +208,15 @@ export function RequestCard({ request, isChosen = false, isModal = false, onDone
       </form>
     </article>
   )
+}
+
+function useArmed(isSudden: boolean): boolean {
+  const [isArmed, setArmed] = useState(!isSudden)
+  useEffect(() => {
+    const timer = setTimeout(() => setArmed(true), SUDDEN_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return isArmed
 }
 
 /** Of no use to whoever does not see it. */

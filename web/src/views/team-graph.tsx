@@ -52,6 +52,8 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
           source: parent!,
           target: name,
           type: 'smoothstep',
+          sourceHandle: 'bottom-out',
+          targetHandle: 'top-in',
           focusable: false,
         }),
       ),
@@ -63,6 +65,7 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
           id: `talk:${key}`,
           source,
           target,
+          ...sidesOf(places.get(source)!.y, places.get(target)!.y),
           animated: true,
           className: 'talk',
           zIndex: 2,
@@ -93,6 +96,14 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
   )
 }
 
+/** Down, up, or below those who stand beside each other: never through a card. */
+function sidesOf(from: number, until: number) {
+  if (from === until) return { sourceHandle: 'bottom-out', targetHandle: 'bottom-in' }
+  return from < until
+    ? { sourceHandle: 'bottom-out', targetHandle: 'top-in' }
+    : { sourceHandle: 'top-out', targetHandle: 'bottom-in' }
+}
+
 function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
   const state = member.asks ? 'waiting_input' : member.session
   return (
@@ -103,7 +114,8 @@ function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
       data-asks={member.asks}
       tabIndex={-1}
     >
-      <Handle type="target" position={Position.Top} />
+      <Handle id="top-in" type="target" position={Position.Top} />
+      <Handle id="top-out" type="source" position={Position.Top} />
       <span className="card-head">
         <b>{member.name}</b>
         <StateMark state={state} />
@@ -122,7 +134,8 @@ function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
         {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
         <span className="card-program">{member.program ?? member.runtime}</span>
       </span>
-      <Handle type="source" position={Position.Bottom} />
+      <Handle id="bottom-in" type="target" position={Position.Bottom} />
+      <Handle id="bottom-out" type="source" position={Position.Bottom} />
     </a>
   )
 }
