@@ -90,7 +90,8 @@ export async function startGitHub(name = 'octo/hello') {
     reply(result.status, result.data)
     if (result.event !== undefined && hook !== undefined) {
       const { type, payload } = result.event
-      void send(hook, type, { ...payload, sender: { login: BOT, type: 'User' } })
+      // GitHub, too, goes on when nobody takes it.
+      send(hook, type, { ...payload, sender: { login: BOT, type: 'User' } }).catch(() => {})
     }
   }
 
