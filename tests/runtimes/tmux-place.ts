@@ -101,8 +101,7 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
     wrong: { settings: { command: 'x', patterns: { idle: '(' } }, path: ['patterns', 'idle'] },
     missing: { ...settings(), command: 'no-such-agent-anywhere' },
     endsAtOnce: {
-      // What is printed in the very instant of the end may not have come through the terminal when tmux closes it.
-      settings: { ...settings(), command: ['sh', '-c', 'echo cannot resume that; sleep 0.1; exit 3'] },
+      settings: { ...settings(), command: ['sh', '-c', 'echo cannot resume that; exit 3'] },
       lastWords: 'cannot resume that',
     },
     async reopen() {
