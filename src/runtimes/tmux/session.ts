@@ -43,7 +43,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   async function finish(how: string, isPaneThere: boolean) {
     stopListening()
     pane.close()
-    const shown = isPaneThere ? await pane.lastWords().catch(() => '') : ''
+    const shown = isPaneThere ? await pane.lastWords().catch(unseen) : ''
     end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
     tellEnd?.(end)
     pane.stir()
@@ -54,6 +54,11 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     if (program === undefined) return
     program.exited(end)
     port.changed('exited', end)
+  }
+
+  function unseen(error: unknown): string {
+    log.warn({ agent: name, err: error }, 'what it showed last could not be read')
+    return ''
   }
 
   const following = options.follow()
