@@ -178,6 +178,11 @@ export function followLines(options: FollowOptions): LineFollower {
   }
 }
 
+/** Of the same file. */
+export function beginningOf(position: FilePosition | undefined): FilePosition | undefined {
+  return position && { inode: position.inode, offset: 0, mark: NO_MARK }
+}
+
 function markOf(lineBytes: number, head: Buffer): string {
   return `${lineBytes}:${head.length}:${createHash('sha256').update(head).digest('base64url').slice(0, 16)}`
 }

@@ -1,9 +1,10 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
+import { beginningOf, type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
 import { createOpenUtterances } from '../open-utterances.ts'
 import { linesOf } from '../record-lines.ts'
 import { contextWindowOf } from './context-window.ts'
+import { createFirstWords } from './first-words.ts'
 import { readRecord, type TranscriptRecord } from './record.ts'
 
 export interface Transcript {
@@ -50,6 +51,16 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   let lines = 0
   let bytes = 0
   const watchers = new Set<() => void>()
+
+  const firstWords = createFirstWords((options.from?.offset ?? 0) === 0, hearLine)
+
+  function hearLine(line: string) {
+    const record = readRecord(line)
+    if (record === undefined) return
+    hear(record)
+    for (const look of [...watchers]) look()
+    options.onProgress()
+  }
 
   function hear(record: TranscriptRecord) {
     if (record.kind === 'prompt') hearPrompt(record)
@@ -117,15 +128,12 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     onLine(line, { end }) {
       lines += 1
       bytes = end
-      const record = readRecord(line)
-      if (record === undefined) return
-      hear(record)
-      for (const look of [...watchers]) look()
-      options.onProgress()
+      firstWords.take(line)
     },
     onReset(reason) {
       options.log.warn({ file, reason }, 'the transcript is read from its beginning again')
       lines = 0
+      firstWords.restart()
     },
   })
   const utterances = createOpenUtterances({
@@ -137,7 +145,11 @@ export function followTranscript(options: TranscriptOptions): Transcript {
 
   return {
     file,
-    position: () => utterances.position() ?? heldPosition ?? follower.position(),
+    position() {
+      // What is held was read at the beginning: after a restart it is read from there again.
+      if (firstWords.isOpen) return beginningOf(follower.position())
+      return utterances.position() ?? heldPosition ?? follower.position()
+    },
     settled: follower.settled,
     async reaches(wanted, limitMs) {
       await follower.settled()
@@ -154,6 +166,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
         const timer = setTimeout(done, limitMs)
         watchers.add(look)
       })
+      firstWords.release()
       await follower.settled()
     },
     get openPrompt() {

@@ -53,6 +53,39 @@ describe('following Claude Code', () => {
     expect(rig.session.state).toBe('busy')
   })
 
+  describe('when the first answer is written before its prompt, as 2.1.197 does', () => {
+    const orphan = { parentUuid: 'listing' }
+    const listing = () => {
+      const record = {
+        type: 'attachment',
+        uuid: 'listing',
+        parentUuid: 'p2',
+        attachment: { type: 'skill_listing' },
+      }
+      appendFileSync(rig.transcript, `${JSON.stringify(record)}\n`)
+    }
+
+    it('hears the prompt first, then the answer, and takes the message for read', async () => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      rig.answer('done', orphan)
+      await rig.hook('SessionStart')
+      rig.prompt(message('msg_1'))
+      listing()
+      await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
+      expect(rig.arrived).toContain('msg_1 read')
+      expect(rig.said).toMatchObject([{ text: 'done', key: 'a1' }])
+    })
+
+    it('hears an answer at the end of the turn whose prompt is in no file', async () => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      rig.answer('done', orphan)
+      await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
+      expect(rig.said).toMatchObject([{ text: 'done' }])
+    })
+  })
+
   it('does not take the prompt of another message for evidence', async () => {
     await ready()
     const delivery = rig.session.deliver(turn('msg_1'))

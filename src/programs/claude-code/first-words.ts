@@ -1,0 +1,81 @@
+import { z } from 'zod'
+
+/**
+ * The first time Claude Code writes a transcript, the model's answer may come before the prompt that it answers
+ * (seen in 2.1.197): what had waited for the file is written after what made it. So an answer that begins a file is
+ * held until the record that it follows has been read.
+ */
+export interface FirstWords {
+  /** Nothing of the conversation was read yet, or what was read is held. */
+  readonly isOpen: boolean
+  take(line: string): void
+  /** What is held is read now, though what it follows has not come. */
+  release(): void
+  /** The file is read from its beginning. */
+  restart(): void
+}
+
+const Link = z.looseObject({
+  type: z.string(),
+  uuid: z.string(),
+  parentUuid: z.string().nullish(),
+  isSidechain: z.boolean().optional(),
+})
+
+export function createFirstWords(isAtBeginning: boolean, hear: (line: string) => void): FirstWords {
+  let isBeginning = isAtBeginning
+  let held: string[] = []
+  const heldIds = new Set<string>()
+  let follows: string | undefined
+
+  function hold(line: string, uuid: string) {
+    held.push(line)
+    heldIds.add(uuid)
+  }
+
+  function release() {
+    const lines = held
+    held = []
+    heldIds.clear()
+    for (const line of lines) hear(line)
+  }
+
+  function begin(line: string, link: z.output<typeof Link>) {
+    isBeginning = false
+    if (link.type !== 'assistant' || !link.parentUuid) return hear(line)
+    follows = link.parentUuid
+    hold(line, link.uuid)
+  }
+
+  return {
+    get isOpen() {
+      return isBeginning || held.length > 0
+    },
+    take(line) {
+      if (!isBeginning && held.length === 0) return hear(line)
+      const link = readLink(line)
+      if (link === undefined) return hear(line)
+      if (isBeginning) return begin(line, link)
+      if (link.parentUuid && heldIds.has(link.parentUuid)) return hold(line, link.uuid)
+      // Another answer: what the first one follows is in no file of ours.
+      if (link.type === 'assistant') release()
+      hear(line)
+      if (link.uuid === follows) release()
+    },
+    release,
+    restart() {
+      isBeginning = true
+      held = []
+      heldIds.clear()
+    },
+  }
+}
+
+function readLink(line: string): z.output<typeof Link> | undefined {
+  try {
+    const link = Link.safeParse(JSON.parse(line)).data
+    return link?.isSidechain === true ? undefined : link
+  } catch {
+    return undefined
+  }
+}

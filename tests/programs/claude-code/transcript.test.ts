@@ -1,0 +1,87 @@
+import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { followTranscript } from '../../../src/programs/claude-code/transcript.ts'
+import type { FilePosition } from '../../../src/programs/line-follower.ts'
+import type { SessionPort } from '../../../src/runtimes/runtime.ts'
+
+const usage = {
+  input_tokens: 1,
+  output_tokens: 1,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: 0,
+}
+const records = {
+  mode: { type: 'mode', mode: 'normal' },
+  answer: {
+    ...{ type: 'assistant', uuid: 'a1', parentUuid: 'l1', timestamp: '2026-01-01T00:00:01Z' },
+    message: { id: 'm1', model: 'claude', content: [{ type: 'text', text: 'done' }], usage },
+  },
+  prompt: {
+    ...{ type: 'user', uuid: 'p1', parentUuid: null },
+    message: { content: '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]' },
+  },
+  listing: { type: 'attachment', uuid: 'l1', parentUuid: 'p1', attachment: { type: 'skill_listing' } },
+}
+
+let root: string
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'transcript-'))
+})
+afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+const write = (...lines: object[]) =>
+  appendFileSync(join(root, 't.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
+
+function follow(from?: FilePosition) {
+  const heard: string[] = []
+  const port = {
+    arrived: (ids: readonly string[], state: string) => void heard.push(`${ids} ${state}`),
+    said: async ({ text }: { text: string }) => void heard.push(text),
+    used: vi.fn(),
+  } as unknown as SessionPort
+  const transcript = followTranscript({
+    ...{ file: join(root, 't.jsonl'), from, since: 0, port, log: { warn: vi.fn() } },
+    model: () => undefined,
+    onRecord: vi.fn(),
+    onTakenBack: vi.fn(),
+    onProgress: vi.fn(),
+  })
+  return { transcript, heard }
+}
+
+it('reads the file from its beginning again after a restart between the first answer and its prompt', async () => {
+  write(records.mode, records.answer)
+  const before = follow()
+  await before.transcript.settled()
+  const position = before.transcript.position()
+  await before.transcript.close()
+  expect(before.heard).toEqual([])
+
+  write(records.prompt, records.listing)
+  const after = follow(position)
+  await after.transcript.settled()
+  expect(after.heard).toEqual(['msg_1 read', 'done'])
+  const end = after.transcript.position()
+  await after.transcript.close()
+
+  const again = follow(end)
+  await again.transcript.settled()
+  await again.transcript.close()
+  expect(again.heard).toEqual([])
+})
+
+it('hears an answer that comes first after a restart in the middle', async () => {
+  write(records.mode, records.prompt, records.listing)
+  const before = follow()
+  await before.transcript.settled()
+  const position = before.transcript.position()
+  await before.transcript.close()
+
+  write(records.answer)
+  const after = follow(position)
+  await after.transcript.settled()
+  await after.transcript.close()
+  expect(after.heard).toEqual(['msg_1 read', 'done'])
+})
