@@ -235,7 +235,7 @@ export function createHandover(options: HandoverOptions): Handover {
 
   return {
     async begin(started) {
-      await ladder.begin(started)
+      await ladder.begin()
       session = started
       look()
     },

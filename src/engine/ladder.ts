@@ -8,7 +8,7 @@ import type { GivenAnswers } from './waiting-answers.ts'
 /** How far the messages to one agent came, and those of which nobody knows (C27). */
 export interface Ladder {
   /** What an earlier session left in doubt is in doubt for this one. */
-  begin(session: Session): Promise<void>
+  begin(): Promise<void>
   /** `takenBack`: by our own interrupt, out of the conversation. */
   move(ids: readonly string[], state: Arrival['state'], evidence: string, takenBack?: boolean): Promise<void>
   /** Answers share the fate of the messages that they were given with. */
@@ -85,20 +85,8 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
     settle(settled, 'read')
   }
 
-  /**
-   * A process may end before it wrote down what it took. Doubted on record, so that it is looked for even if we are
-   * killed before the new process is ready to be asked.
-   */
-  async function doubtUnanswered() {
-    const evidence = 'the process that took it has ended; it is looked for in the conversation'
-    await store.write(async (tx) =>
-      mailroom.moved(tx, name, await unansweredDeliveries(tx, name), 'uncertain', evidence, true),
-    )
-  }
-
   return {
-    async begin({ isResumed }) {
-      if (isResumed === true) await doubtUnanswered()
+    async begin() {
       for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
     },
     move: (ids, state, evidence, takenBack) => move(keysOf(ids), state, evidence, takenBack),
@@ -127,6 +115,17 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
       dismissed = true
     },
   }
+}
+
+/**
+ * A process may end before it wrote down what it took. Doubted on record, so that it is looked for by whoever attends
+ * the process that takes up its conversation.
+ */
+export async function doubtUnanswered(store: Store, mailroom: Mailroom, agent: string): Promise<void> {
+  const evidence = 'the process that took it has ended; it is looked for in the conversation'
+  await store.write(async (tx) =>
+    mailroom.moved(tx, agent, await unansweredDeliveries(tx, agent), 'uncertain', evidence, true),
+  )
 }
 
 const WHERE = { submitted: 'submitted', absent: 'queued', unknown: 'uncertain' } as const

@@ -1,37 +1,22 @@
-import { randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import type { AgentConfig } from '../config.ts'
-import { ORCHESTRATOR, type SessionState } from '../model/agent.ts'
 import type { Action, SaidCommand } from '../model/command.ts'
-import { AppError, asAppError, reasonOf } from '../model/errors.ts'
-import { formatId, parseId } from '../model/identifier.ts'
-import { errorReceipt, type Receipt } from '../model/receipt.ts'
+import { AppError, reasonOf } from '../model/errors.ts'
+import type { Receipt } from '../model/receipt.ts'
 import { within } from '../runtimes/clock.ts'
 import { NOT_IDLE } from '../runtimes/guard.ts'
-import type {
-  AgentStart,
-  CommandAnswer,
-  Credentials,
-  Runtime,
-  Session,
-  SessionPort,
-} from '../runtimes/runtime.ts'
-import { readAgents, registerAgent, setSession } from '../store/agents.ts'
-import {
-  beginSession,
-  forgetKept,
-  readSession,
-  readSessions,
-  type SessionRow,
-  setSessionToken,
-  setWanted,
-} from '../store/sessions.ts'
+import type { Runtime, Session } from '../runtimes/runtime.ts'
+import { readAgents, registerAgent } from '../store/agents.ts'
+import { readSession, readSessions, setWanted } from '../store/sessions.ts'
 import type { Store } from '../store/store.ts'
-import { type Attendant, createAttendant } from './attendant.ts'
-import { type Answer, handedOutBy, type Listener } from './listener.ts'
+import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
+import { createLeftovers } from './sessions/leftovers.ts'
+import { createPasses } from './sessions/pass.ts'
+import { createRecord, explained, type RecordState } from './sessions/record.ts'
+import type { Running } from './sessions/running.ts'
+import { type Conversation, createStarting } from './sessions/starting.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import type { Tokens } from './tokens.ts'
@@ -118,28 +103,11 @@ export interface SessionsOptions {
   act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
 
-interface Running {
-  /** Undefined before its rows are read. */
-  attendant?: Attendant
-  readonly started: Promise<Session | undefined>
-  /** All that its start does is done. */
-  readonly settled: Promise<void>
-  /** Calls its start off; of no effect on one that is there. */
-  readonly gone: AbortController
-}
-
-/** As it is stored: whose notes they are, and the notes. */
-interface Kept {
-  runtime: string
-  value: unknown
-}
-
-const NONCE_BYTES = 9
 /** How long an end waits for a start that was called off, or that the service leaves behind. */
 const STARTING_MS = 10_000
 
 export function createSessions(options: SessionsOptions): Sessions {
-  const { store, mailroom, log, team, tokens } = options
+  const { store, mailroom, log, team } = options
   const running = new Map<string, Running>()
   /** Sessions on their way out. */
   const ending = new Map<string, Promise<unknown>>()
@@ -156,212 +124,26 @@ export function createSessions(options: SessionsOptions): Sessions {
 
   const agentConfig = (name: string): AgentConfig | undefined =>
     team().config.agents.find((one) => one.name === name)
+  const passes = createPasses(store, options.tokens)
+  const writeDown = createRecord(store, log)
+  const record: RecordState = async (...change) => (closing ? undefined : await writeDown(...change))
+  const leftovers = createLeftovers(store, log, runtimes)
+  const bringUp = createStarting({
+    ...options,
+    ...{ running, ending, leftovers, passes, record },
+    isPaused: (name) => paused.has(name),
+    leaving: () => leaving,
+    address: () => address,
+    postpone: (name) => void postponed.add(name),
+  })
   const runtimeOf = (name: string): Runtime | undefined => runtimes.get(agentConfig(name)?.runtime ?? 'none')
 
-  /** `found`: only if it runs already. */
-  async function start(name: string, conversation: 'last' | 'new' | 'found' = 'last') {
+  async function start(name: string, conversation: Conversation = 'last') {
     const config = agentConfig(name)
     const runtime = runtimeOf(name)
     if (config === undefined || runtime === undefined || running.has(name) || leaving) return
-    if (options.isHalted() && conversation !== 'found') {
-      postponed.add(name)
-      return
-    }
-    const { promise, resolve } = Promise.withResolvers<Session | undefined>()
-    const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
-    const gone = new AbortController()
-    const entry: Running = { started: promise, settled, gone }
-    // Before the first await, or two requests at once would start it twice.
-    running.set(name, entry)
-    let session: Session | undefined
-    try {
-      // Or what is about to end would be found running.
-      await ending.get(name)
-      const row = await openSession(name, conversation)
-      const attendant = attend(entry, config, runtime, row)
-      entry.attendant = attendant
-      await options.permissions.begin(name)
-      await record(
-        name,
-        'initializing',
-        row.kept === null ? 'a new conversation begins' : 'its session is taken up',
-      )
-      const kept = await keptFor(runtime, row)
-      gone.signal.throwIfAborted()
-      session = await startOrFind(
-        runtime,
-        {
-          name,
-          program: config.program,
-          settings: config.with,
-          prompt: options.prompt(name, row.nonce),
-          cwd: config.folder,
-          folder: join(team().config.stateFolder, 'agents', name),
-          kept,
-          nonce: row.nonce,
-          gone: gone.signal,
-          async credentials() {
-            gone.signal.throwIfAborted()
-            return await issueToken(name)
-          },
-          command: (said, key) => act(name, said, key),
-        },
-        attendant.port,
-        conversation === 'found',
-      )
-      if (session === undefined) {
-        if (running.get(name) === entry) running.delete(name)
-        attendant.dismiss()
-        await record(name, 'exited', 'not started: everything is stopped')
-        return
-      }
-      resolve(session)
-      if (running.get(name) === entry && !leaving) await attendant.attend(session)
-      else await endUnwanted(name, session)
-      // It may have begun a turn while the halt came.
-      if (options.isHalted()) void attendant.halt(ORCHESTRATOR)
-    } catch (error) {
-      if (running.get(name) === entry) running.delete(name)
-      entry.attendant?.dismiss()
-      // Nobody attends it: where it can go on, the next start finds it.
-      await session?.leave().catch(() => {})
-      if (gone.signal.aborted) return await endHalfStarted(name)
-      log.error({ agent: name, err: error }, 'the agent could not be started')
-      await record(name, 'error', `could not be started: ${explained(error)}`)
-      await options.watch.unreachable(name, `it could not be started: ${explained(error)}`)
-    } finally {
-      resolve(undefined)
-      settle()
-    }
-  }
-
-  /** In a halt nothing is started; what runs already is found again, so that it can be seen and stopped. */
-  async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
-    if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
-    const found = agent.kept === undefined ? undefined : await runtime.find?.(agent, port)
-    if (found === undefined && !agent.gone?.aborted) postponed.add(agent.name)
-    return found
-  }
-
-  /** It was stopped while it started, or the service ends. */
-  async function endUnwanted(name: string, session: Session) {
-    await (leaving === 'leave' ? session.leave() : session.stop())
-    await recordUnwanted(name)
-  }
-
-  /** What it kept before it started anything finds all that it has started. */
-  async function endHalfStarted(name: string) {
-    // The next start clears away what it finds, and what it keeps is its own.
-    if (running.has(name)) return
-    try {
-      const row = await readSession(store, name)
-      if (row?.kept != null) await endKept(name, row.kept)
-      await recordUnwanted(name)
-    } catch (error) {
-      log.error({ agent: name, err: error }, 'a start that was called off did not end well')
-    }
-  }
-
-  async function recordUnwanted(name: string) {
-    if (running.has(name)) return
-    const why = 'it was stopped while it started'
-    await record(name, 'exited', why)
-    if (!leaving) await options.watch.exited(name, why)
-  }
-
-  function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
-    const { name } = config
-    // Not the row, which holds all that the session keeps.
-    const { nonce } = row
-    const attendant = createAttendant({
-      name,
-      store,
-      mailroom,
-      permissions: options.permissions,
-      meter: options.meter,
-      clock: options.clock,
-      log,
-      runtime: runtime.name,
-      deliver: config.deliver,
-      isPaused: () => paused.has(name),
-      isHalted: options.isHalted,
-      listen: (answer) => options.listen(name, nonce, answer),
-      async changed(state, evidence) {
-        if (state === 'exited' && running.get(name) === entry) running.delete(name)
-        await record(name, state, evidence)
-        if (state !== 'exited') return
-        attendant.dismiss()
-        // With the service, all of them end; their tasks do not.
-        if (!leaving) await options.watch.exited(name, evidence)
-      },
-      turnBegan: () => void options.watch.turnBegan(name),
-      turnEnded: (lastWords) => void options.watch.turnEnded(name, lastWords),
-    })
-    return attendant
-  }
-
-  async function openSession(name: string, conversation: 'last' | 'new' | 'found'): Promise<SessionRow> {
-    if (conversation === 'new') await options.meter.begin(name)
-    return await store.write(async (tx) => {
-      const row = await readSession(tx, name)
-      if (row === undefined || conversation === 'new') {
-        await beginSession(tx, name, randomBytes(NONCE_BYTES).toString('base64url'))
-      } else await setWanted(tx, name, true)
-      return (await readSession(tx, name))!
-    })
-  }
-
-  /** What a session of another runtime kept is of no use to this one, and what still runs of it ends. */
-  async function keptFor(runtime: Runtime, { agent, kept }: SessionRow): Promise<unknown> {
-    if (kept === null) return undefined
-    const { runtime: keeper, value } = JSON.parse(kept) as Kept
-    if (keeper === runtime.name) return value
-    await discard(agent, kept)
-    return undefined
-  }
-
-  /** What could not be followed, and so was never taken for running, may still run. */
-  async function discardLeft(name: string) {
-    const row = await readSession(store, name)
-    if (row?.kept != null) await discard(name, row.kept)
-  }
-
-  async function discard(name: string, kept: string) {
-    if (await endKept(name, kept)) await store.write((tx) => forgetKept(tx, name))
-  }
-
-  /** Its conversation can still be taken up. Says whether nothing of it runs any more. */
-  async function endKept(name: string, kept: string): Promise<boolean> {
-    const { runtime: keeper, value } = JSON.parse(kept) as Kept
-    try {
-      await runtimes.get(keeper)?.discard?.(value)
-      return true
-    } catch (error) {
-      log.error({ agent: name, err: error }, 'what an earlier session left running could not be ended')
-      return false
-    }
-  }
-
-  /** One token a process: the one before it dies, so that what is left of an old process cannot speak. */
-  async function issueToken(name: string): Promise<Credentials> {
-    if (address === undefined) throw new Error('agents are started before the service listens')
-    await revokeToken(name)
-    const { id, token } = await tokens.mint(name)
-    await store.write((tx) => setSessionToken(tx, name, parseId('tok', id)!))
-    return { url: address, token }
-  }
-
-  async function act(name: string, said: SaidCommand, key: string): Promise<CommandAnswer> {
-    const receipt = await options.act(name, said, key).catch((error: unknown) => {
-      log.error({ agent: name, err: error, command: said.type.slice(0, 100) }, 'a command failed')
-      return errorReceipt(asAppError(error))
-    })
-    return { receipt, handedOut: handedOutBy(said.type, receipt) }
-  }
-
-  async function revokeToken(name: string) {
-    const row = await readSession(store, name)
-    if (row?.token != null) await tokens.revoke(formatId('tok', row.token))
+    if (options.isHalted() && conversation !== 'found') postponed.add(name)
+    else await bringUp(config, runtime, conversation)
   }
 
   function order(name: string): number {
@@ -377,7 +159,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     await Promise.all([
       store.write((tx) => setWanted(tx, name, false)),
       // At once, so that a start that is asked for now comes after it.
-      entry === undefined ? undefined : end(name, entry, () => revokeToken(name)),
+      entry === undefined ? undefined : end(name, entry, () => passes.revoke(name)),
     ])
   }
 
@@ -401,24 +183,6 @@ export function createSessions(options: SessionsOptions): Sessions {
       await record(name, 'error', `could not be stopped: ${explained(error)}`)
     } finally {
       entry.attendant?.dismiss()
-    }
-  }
-
-  async function record(name: string, session: SessionState, evidence: string) {
-    if (closing) return
-    try {
-      await store.write(async (tx) => {
-        await setSession(tx, name, session)
-        tx.audit({
-          type: 'session.changed',
-          class: 'internal',
-          actor: name,
-          text: `${name} is ${session}: ${evidence}`,
-          data: { agent: name, session, evidence },
-        })
-      })
-    } catch (error) {
-      log.error({ agent: name, err: error }, 'a change of state could not be stored')
     }
   }
 
@@ -476,7 +240,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const mine = order(name)
       const entry = running.get(name)
       if (entry !== undefined) await end(name, entry)
-      else await discardLeft(name)
+      else await leftovers.discard(name)
       if (orders.get(name) === mine) await start(name, 'new')
     },
     halt(by) {
@@ -547,7 +311,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       const rows = await readSessions(store)
       // An agent that was taken out of the team while the service was away does not go on in its terminal.
       const gone = rows.filter((row) => row.kept !== null && runtimeOf(row.agent) === undefined)
-      await Promise.all(gone.map((row) => discard(row.agent, row.kept!)))
+      await Promise.all(gone.map((row) => leftovers.discard(row.agent)))
       const wanted = new Map(rows.map((row) => [row.agent, row.wanted === 1]))
       const starting = team().config.agents.filter((agent) => wanted.get(agent.name) ?? agent.autostart)
       await Promise.all(starting.map((agent) => start(agent.name, options.isHalted() ? 'found' : 'last')))
@@ -572,10 +336,4 @@ export function createSessions(options: SessionsOptions): Sessions {
       for (const runtime of options.runtimes) await runtime.close?.()
     },
   }
-}
-
-function explained(error: unknown): string {
-  return error instanceof AppError && error.hint !== undefined
-    ? `${error.message}. ${error.hint}`
-    : reasonOf(error)
 }

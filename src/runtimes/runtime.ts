@@ -40,8 +40,11 @@ export interface AgentStart extends AgentSettings {
   readonly kept: unknown
   /** The word that marks its commands where anything on the screen could be mistaken for them. */
   readonly nonce: string
-  /** A way to the service in the agent's own name. The earlier token dies: ask only when a process is started. */
-  credentials(): Promise<Credentials>
+  /**
+   * A way to the service in the agent's own name. The earlier token dies: ask only right before a process is started.
+   * `isResumed`: it takes up an earlier one's conversation; what that one took and had not written down is looked for.
+   */
+  credentials(process?: { isResumed: boolean }): Promise<Credentials>
   /** Aborts when the agent is no longer wanted before it is there: `start` ends what it has started, and rejects. */
   readonly gone?: AbortSignal
   /**
@@ -159,8 +162,6 @@ export interface Whereabouts {
 /** One running agent. */
 export interface Session {
   readonly state: SessionState
-  /** A new process took up an earlier one's conversation; what that one took and had not written down is lost to it. */
-  readonly isResumed?: boolean
   /** What it says is read from a file, and so may be heard a moment after the end of its turn. */
   readonly heardLate?: boolean
   /**

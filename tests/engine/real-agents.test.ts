@@ -96,6 +96,25 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })
 
+  it('is looked for though the service is killed before the new process is there (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    const { promise: there, resolve } = Promise.withResolvers<void>()
+    const { start } = puppets
+    puppets.start = async (agent, port) => {
+      await agent.credentials({ isResumed: true })
+      await there
+      return await start(agent, port)
+    }
+    await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    expect(await deliveries()).toEqual(['uncertain'])
+    resolve()
+  })
+
   it('that was overtaken by an urgent one is looked for as well when its process dies (C2, C25)', async () => {
     await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
     await send('One')
@@ -511,7 +530,7 @@ describe('an agent', () => {
     const { start } = puppets
     puppets.start = async (...order) => {
       const session = await start(...order)
-      Object.defineProperty(session, 'isResumed', {
+      Object.defineProperty(session, 'state', {
         get() {
           throw new Error('the database is gone')
         },

@@ -51,6 +51,7 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
       const failure = runtime.failNext
       delete runtime.failNext
       if (failure !== undefined) throw failure
+      if (runtime.isResumed === true) await start.credentials({ isResumed: true })
       const { puppet, session } = makePuppet(start, port, runtime)
       const { locate } = session
       session.locate = async (ids) => {
@@ -68,7 +69,7 @@ export function createPuppets(name: 'tmux' | 'acp' | 'scripted' = 'tmux'): Puppe
   return runtime
 }
 
-function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false, isResumed = false }: Puppets) {
+function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }: Puppets) {
   let state: SessionState = 'initializing'
   const puppet = {
     start,
@@ -94,7 +95,6 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false, i
       return state
     },
     heardLate,
-    isResumed,
     async deliver(turn, gone) {
       puppet.turns.push(turn)
       gone?.addEventListener('abort', () => puppet.withdrawn.push(String(gone.reason)))

@@ -66,7 +66,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   const keep = (kept: Kept) => port.keep(kept)
   // Before it runs: should the service be killed right now, the next one finds what it started.
   await keep({ program: name, mark, conversation })
-  const credentials = await agent.credentials()
+  const credentials = await agent.credentials({ isResumed: conversation !== undefined })
   const env = environmentOf({
     ...{ from, term: TERM, further: settings.env ?? {} },
     ...{ agent: agent.name, mark, bin: options.bin, credentials },

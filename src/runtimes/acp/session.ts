@@ -282,7 +282,6 @@ export function startSession(order: SessionOrder): Session {
       if (running.isTaken) given()
       return arrival
     },
-    isResumed: order.kept !== undefined,
     async locate(ids) {
       await begun
       return ids.map(history.locate)

@@ -61,7 +61,7 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
 
   return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<Kept> => {
     const { name, prompt, settings, cwd, folder, nonce } = agent
-    const credentials = await agent.credentials()
+    const credentials = await agent.credentials({ isResumed: program.resumes && resume !== undefined })
     const order = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume }
     const launched = await program.launch(order)
     const mark = randomBytes(12).toString('hex')

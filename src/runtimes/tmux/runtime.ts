@@ -42,7 +42,6 @@ interface Following {
   port: SessionPort
   kept: Kept
   isFound: boolean
-  isResumed?: boolean
 }
 
 export function createTmuxRuntime(options: TmuxOptions): Runtime {
@@ -100,14 +99,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     }
     const resume = isSameProgram ? earlier.program : undefined
     const kept = await launch({ agent, program, identity, resume, keep: port.keep })
-    return follow({
-      agent,
-      program,
-      port,
-      kept,
-      isFound: false,
-      isResumed: program.resumes && resume !== undefined,
-    })
+    return follow({ agent, program, port, kept, isFound: false })
   }
 
   async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
@@ -120,7 +112,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       : await follow({ agent, program, port, kept: found, isFound: true })
   }
 
-  async function follow({ agent, program, port, kept, isFound, isResumed }: Following): Promise<Session> {
+  async function follow({ agent, program, port, kept, isFound }: Following): Promise<Session> {
     const { name, settings, cwd, folder, nonce, gone } = agent
     const unsent = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
     const pane = createPane({
@@ -131,7 +123,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const processes = { mark: kept.mark, leader: kept.process }
     try {
       return await startSession({
-        ...{ server, clock, log, name, pane, processes, port, gone, isResumed: isResumed === true },
+        ...{ server, clock, log, name, pane, processes, port, gone },
         view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
         follow: () =>
           program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),

@@ -17,7 +17,6 @@ export interface SessionOptions {
   processes: AgentProcesses
   view: readonly string[]
   port: SessionPort
-  isResumed: boolean
   /** Has the program follow its pane. */
   follow(): Promise<ProgramSession>
   gone?: AbortSignal | undefined
@@ -92,7 +91,6 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     get hasUnsent() {
       return pane.unsent !== undefined
     },
-    isResumed: options.isResumed,
     ...(session.heardLate === undefined ? {} : { heardLate: session.heardLate }),
     notice: async (text) => {
       if (end === undefined) await session.notice(text)

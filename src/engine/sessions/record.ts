@@ -1,0 +1,33 @@
+import type { SessionState } from '../../model/agent.ts'
+import { AppError, reasonOf } from '../../model/errors.ts'
+import { setSession } from '../../store/agents.ts'
+import type { Store } from '../../store/store.ts'
+import type { Log } from '../surroundings.ts'
+
+/** Writes down what became of an agent's session. */
+export type RecordState = (agent: string, session: SessionState, evidence: string) => Promise<void>
+
+export function createRecord(store: Store, log: Log): RecordState {
+  return async (agent, session, evidence) => {
+    try {
+      await store.write(async (tx) => {
+        await setSession(tx, agent, session)
+        tx.audit({
+          type: 'session.changed',
+          class: 'internal',
+          actor: agent,
+          text: `${agent} is ${session}: ${evidence}`,
+          data: { agent, session, evidence },
+        })
+      })
+    } catch (error) {
+      log.error({ agent, err: error }, 'a change of state could not be stored')
+    }
+  }
+}
+
+export function explained(error: unknown): string {
+  return error instanceof AppError && error.hint !== undefined
+    ? `${error.message}. ${error.hint}`
+    : reasonOf(error)
+}
