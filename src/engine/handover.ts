@@ -57,6 +57,9 @@ const TURN = { messages: 50, bytes: 150_000 }
 const TRY_AGAIN_MS = 2000
 /** A delivery that could not begin, and a doubt that stays, are looked at again when the session changes, and after this. */
 const NOT_NOW_MS = 5000
+/** What an earlier session left in doubt is given again before anything newer, if it is found out so soon. */
+const LEFT_LOOKS = 12
+const LEFT_LOOK_MS = 500
 /** So often; then it is not soon settled, and each time costs steps on record, or a look into all that was ever said. */
 const SOON_TRIES = 12
 const NOT_SOON_MS = 60_000
@@ -79,6 +82,8 @@ export function createHandover(options: HandoverOptions): Handover {
   /** In a row, without anything new of the session. */
   let refusals = 0
   let looksInVain = 0
+  /** How often what an earlier session left is looked for before newer messages overtake it. */
+  let looksLeft = 0
   let delivering = false
   let wanted = false
   let dismissed = false
@@ -133,7 +138,7 @@ export function createHandover(options: HandoverOptions): Handover {
       while (wanted && isListening()) {
         wanted = false
         await lookForDoubts()
-        if (isListening() && !isRefusing()) await deliverTurn()
+        if (isListening() && !isRefusing() && !isLooking()) await deliverTurn()
       }
       if (isRefusing()) lookLater(refusesUntil - clock.now())
     } catch (error) {
@@ -182,8 +187,14 @@ export function createHandover(options: HandoverOptions): Handover {
     if (!areLeft()) return
     await ladder.settleDoubts(session!)
     looksInVain += 1
+    looksLeft = areLeft() ? Math.max(0, looksLeft - 1) : 0
+    if (!areLeft()) return
     // A program that hangs, or was stopped, tells of nothing when it goes on.
-    if (areLeft()) lookLater(pauseAfter(looksInVain))
+    lookLater(isLooking() ? LEFT_LOOK_MS : pauseAfter(looksInVain))
+  }
+
+  function isLooking(): boolean {
+    return looksLeft > 0 && ladder.doubts > 0
   }
 
   async function giveTurn(turn: Turn): Promise<Arrival> {
@@ -236,6 +247,7 @@ export function createHandover(options: HandoverOptions): Handover {
   return {
     async begin(started) {
       await ladder.begin()
+      looksLeft = ladder.doubts > 0 ? LEFT_LOOKS : 0
       session = started
       look()
     },

@@ -96,6 +96,39 @@ describe('a message to an agent in a terminal', () => {
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })
 
+  it('is not overtaken by newer ones while it is looked for, unless that takes long (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    await send('Two')
+    puppets.isResumed = true
+    await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().whereabouts = 'unknown'
+    worker().become('idle')
+    await board.clock.advance(1000)
+    await settle()
+    expect(worker().turns).toEqual([])
+    worker().whereabouts = 'absent'
+    await board.clock.advance(500)
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2']])
+
+    worker().become('exited')
+    await send('Three')
+    await board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().whereabouts = 'unknown'
+    worker().become('idle')
+    for (let look = 0; look < 20; look++) {
+      await board.clock.advance(500)
+      await settle()
+    }
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_3']])
+  })
+
   it('is looked for though the service is killed before the new process is there (C25)', async () => {
     await open()
     await send('One')
