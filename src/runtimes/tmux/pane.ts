@@ -8,12 +8,12 @@ import { hasReadInput } from './input-queue.ts'
 import { openKeyboard } from './keyboard.ts'
 import type { Log } from './log.ts'
 import { paste } from './paste.ts'
-import type { PasteSite, Sent, Spooled } from './paste-site.ts'
+import type { PasteSite, Spooled } from './paste-site.ts'
 import { takePicture } from './picture.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import { enterUnsent, giveBackInput, lastLineOf } from './unsent.ts'
+import { enterUnsent, giveBackInput, type LeftInput, outlineOf } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
@@ -45,8 +45,8 @@ export interface PaneOptions {
   folder: string
   /** Found again: someone may have typed while nobody looked. */
   isFound: boolean
-  /** Found with it: a text of ours that was not entered. */
-  unsent?: Sent | undefined
+  /** Found with it: a text of ours that was not entered, or not seen taken. */
+  left?: LeftInput | undefined
   /** What keeps a paste from being written, whenever that changes. */
   onWaits?(reason: string | undefined): void
 }
@@ -59,7 +59,7 @@ const LAST_WORDS_FROM = 100
 const LAST_WORDS = 12
 
 export function createPane(options: PaneOptions): TmuxPane {
-  const { server, clock, log, id, pid, folder, isFound } = options
+  const { server, clock, log, id, pid, folder, isFound, left } = options
   const waiting = new Set<() => void>()
   let label: string | undefined
   let spooled = 0
@@ -71,8 +71,8 @@ export function createPane(options: PaneOptions): TmuxPane {
     log,
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
-    unsent: options.unsent,
-    enteredAt: undefined,
+    unsent: left?.unsent,
+    enteredAt: left?.isEntered ? clock.now() : undefined,
     takenBy: undefined,
     typedAt: undefined,
     watching: undefined,
@@ -96,11 +96,11 @@ export function createPane(options: PaneOptions): TmuxPane {
     spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
   }
 
-  const cancelInputBack =
-    site.unsent &&
-    clock.after(INPUT_BACK_MS, () => {
-      if (site.unsent !== undefined) void giveBackInput(site)
-    })
+  const cancelInputBack = left?.isInputOff
+    ? clock.after(INPUT_BACK_MS, () => {
+        if (site.unsent !== undefined) void giveBackInput(site)
+      })
+    : undefined
 
   async function tail(lines: number): Promise<string[]> {
     const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])
@@ -192,7 +192,7 @@ function spool(folder: string, buffer: string, text: string): Spooled {
   return {
     path,
     buffer,
-    lastLine: lastLineOf(text),
+    outline: outlineOf(text),
     lay() {
       if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
       isLaid = true

@@ -28,9 +28,14 @@ export interface PasteSite {
   typedAt: number | undefined
 }
 
-/** What was pasted. */
-export interface Sent {
+/** By what a text is known again in an input box. */
+export interface Outline {
   readonly lastLine: string
+  readonly lines: number
+}
+
+/** What was pasted. */
+export interface Sent extends Outline {
   /** Whoever came later may have added to it. */
   readonly writtenAt: number
 }
@@ -39,7 +44,7 @@ export interface Spooled {
   readonly path: string
   /** Of tmux, for this text alone. */
   readonly buffer: string
-  readonly lastLine: string
+  readonly outline: Outline
   /** Writes it there, once. */
   lay(): void
   remove(): void

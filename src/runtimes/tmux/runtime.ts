@@ -114,9 +114,9 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
 
   async function follow({ agent, program, port, kept, isFound }: Following): Promise<Session> {
     const { name, settings, cwd, folder, nonce, gone } = agent
-    const unsent = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
+    const left = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
     const pane = createPane({
-      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, unsent },
+      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, left },
       onWaits: port.waits,
     })
     const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound, gone }

@@ -5,38 +5,59 @@ import type { Clock } from '../clock.ts'
 import { PERSON_QUIET_MS } from '../guard.ts'
 import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt } from './look.ts'
-import type { PasteSite, Sent } from './paste-site.ts'
+import type { Outline, PasteSite, Sent } from './paste-site.ts'
 import { commandLine } from './quote.ts'
 import type { Server } from './server.ts'
 
-/** An option of the pane: set with a paste that is entered later, in the same go, and unset with its Enter. */
+/** Options of the pane. Set with a paste that is entered later, in the same go, and unset when it is proved. */
 const UNSENT = '@orc_unsent'
+/** Set with its Enter, which a program may swallow: one that hung takes both in at once. */
+const ENTERED = '@orc_entered'
 const LAST_LINE_LIMIT = 200
 
-/** As it is looked for on a screen, where tabs are spaces. */
-export function lastLineOf(text: string): string {
-  return oneSpaced(text.trimEnd().split('\n').at(-1)!).slice(-LAST_LINE_LIMIT)
+/** A text as it is told again in a box: its last line, and how many lines it has. */
+export function outlineOf(text: string): Outline {
+  const lines = text.trimEnd().split('\n')
+  return { lastLine: oneSpaced(lines.at(-1)!).slice(-LAST_LINE_LIMIT), lines: lines.length }
 }
 
+/** As on a screen, where tabs are spaces. */
 const oneSpaced = (text: string) => text.replace(/\s+/g, ' ').trim()
 
-export function markUnsent(pane: string, lastLine: string): Command {
-  return ['set-option', '-p', '-t', pane, UNSENT, lastLine]
+export function markUnsent(pane: string, { lines, lastLine }: Outline): Command[] {
+  return [
+    ['set-option', '-p', '-t', pane, UNSENT, `${lines} ${lastLine}`],
+    ['set-option', '-p', '-u', '-t', pane, ENTERED],
+  ]
+}
+
+export interface LeftInput {
+  readonly unsent: Sent
+  /** Its Enter was pressed, and nobody knows whether it was taken. */
+  readonly isEntered: boolean
+  readonly isInputOff: boolean
 }
 
 /**
- * What an earlier service pasted and did not enter. While the input was off nobody could add to that, and it stays off
- * until it is entered, over any number of services that are killed; if it was on, someone may have. Without such a
- * text, a keyboard that was held off is given back.
+ * What an earlier service pasted, and did not enter or did not see taken. While the input was off nobody could add to
+ * that, and it stays off until it is entered, over any number of services that are killed; if it was on, someone may
+ * have. Without such a text, a keyboard that was held off is given back.
  */
-export async function takeUpInput(server: Server, clock: Clock, pane: string): Promise<Sent | undefined> {
+export async function takeUpInput(
+  server: Server,
+  clock: Clock,
+  pane: string,
+): Promise<LeftInput | undefined> {
   const [said] = await server.run([
-    ...['display-message', '-p', '-t', pane, `#{pane_input_off} #{${UNSENT}}`],
+    ...['display-message', '-p', '-t', pane, `#{pane_input_off} #{?${ENTERED},1,0} #{${UNSENT}}`],
   ])
-  const [, isOff, lastLine] = /^(\d) ?(.*)$/.exec(said!.lines[0] ?? '') ?? []
-  if (lastLine) return { lastLine, writtenAt: isOff === '1' ? clock.now() : Number.NEGATIVE_INFINITY }
-  await server.run(['select-pane', '-e', '-t', pane])
-  return undefined
+  const [, off, entered, lines, lastLine] = /^(\d) (\d) (\d+) (.*)$/.exec(said!.lines[0] ?? '') ?? []
+  const isEntered = entered === '1'
+  const isInputOff = off === '1' && !isEntered
+  if (lastLine === undefined || isEntered) await server.run(['select-pane', '-e', '-t', pane])
+  if (lastLine === undefined) return undefined
+  const writtenAt = isInputOff ? clock.now() : Number.NEGATIVE_INFINITY
+  return { unsent: { lastLine, lines: Number(lines), writtenAt }, isEntered, isInputOff }
 }
 
 /** Presses Enter once under what was left. Whatever else stands there is not ours to send. */
@@ -60,7 +81,7 @@ export function isTakingEarlier(site: PasteSite, state: SessionState, lagMs: num
 export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolean> {
   if (site.unsent === undefined) return false
   const { facts } = look
-  if (facts.state === 'idle' && facts.inputBox === 'empty') await releaseInput(site)
+  if (facts.state === 'idle' && facts.inputBox === 'empty') await forgetUnsent(site)
   if (site.unsent === undefined || !isOursUnsent(site, look, site.unsent)) return false
   if ((await pressEnter(site)) !== 'pressed') return false
   site.unsent = undefined
@@ -68,20 +89,25 @@ export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolea
   return true
 }
 
+/** How programs show a long paste in short: by the number of its lines, or of those after the first. */
+const FOLDED = /^[\s│┃|>❯]*\[Pasted text[^\]]*?(\d+) lines\]$/iu
 /** The frame that some programs draw around their input box. */
 const FRAME_AT_END = /[\s│┃|]+$/u
 
 /** What stands there may by now be a person's draft: Enter would send what they did not. */
-export function isOursUnsent(site: PasteSite, look: Look, { lastLine, writtenAt }: Sent): boolean {
+export function isOursUnsent(site: PasteSite, look: Look, { lastLine, lines, writtenAt }: Sent): boolean {
   const { facts, screen, persons } = look
   if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
   if (facts.takenBy !== undefined) return false
   // A key that was pressed just now may not be on the screen yet.
   if (!facts.isInputOff && (facts.personQuietMs ?? PERSON_QUIET_MS) < PERSON_QUIET_MS) return false
   const line = screen.lines[screen.cursor.y] ?? ''
+  const before = oneSpaced(line.slice(0, screen.cursor.x))
   const isAtEnd = line.slice(screen.cursor.x).replace(FRAME_AT_END, '') === ''
-  if (isAtEnd && lastLine !== '' && oneSpaced(line.slice(0, screen.cursor.x)).endsWith(lastLine)) return true
-  // Programs show a long paste in short. Then it is ours as long as nobody could type, or nobody came near.
+  if (isAtEnd && lastLine !== '' && before.endsWith(lastLine)) return true
+  const [, folded] = (isAtEnd && FOLDED.exec(before)) || []
+  if (folded !== undefined && [lines, lines - 1].includes(Number(folded))) return true
+  // Anything else is ours as long as nobody could type, or nobody came near.
   const personAt = Math.max(site.server.personSeenAt, site.typedAt ?? Number.NEGATIVE_INFINITY)
   const isAlone = facts.isInputOff || (persons === 0 && personAt < writtenAt)
   return facts.inputBox === 'draft' && isAlone
@@ -96,8 +122,8 @@ export async function pressEnter(site: PasteSite): Promise<Pressed> {
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error
     const { server, pane } = site
-    const [mark] = await server.run(['display-message', '-p', '-t', pane, `#{${UNSENT}}`])
-    return mark!.lines[0] ? await pressNow(site) : 'pressed'
+    const [entered] = await server.run(['display-message', '-p', '-t', pane, `#{${ENTERED}}`])
+    return entered!.lines[0] ? 'pressed' : await pressNow(site)
   }
 }
 
@@ -108,7 +134,7 @@ async function pressNow({ server, pane }: PasteSite): Promise<Pressed> {
     commandLine([
       ['select-pane', '-e', '-t', pane],
       ['send-keys', '-t', pane, 'Enter'],
-      ['set-option', '-p', '-u', '-t', pane, UNSENT],
+      ['set-option', '-p', '-t', pane, ENTERED, '1'],
       ['display-message', '-p', 'pressed'],
     ]),
     commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
@@ -131,10 +157,17 @@ export async function leaveUnsent(site: PasteSite, sent: Sent): Promise<void> {
 /** From here on a person may type, and what stands in the box is no longer ours alone. */
 export async function releaseInput(site: PasteSite): Promise<void> {
   const { server, pane } = site
+  await server.run(['select-pane', '-e', '-t', pane]).catch(() => {})
+}
+
+/** It is in the conversation, or out of the box: what stands there from now on is not ours. */
+export async function forgetUnsent(site: PasteSite): Promise<void> {
+  const { server, pane } = site
   site.unsent = undefined
-  const release: Command[] = [
+  const forget: Command[] = [
     ['set-option', '-p', '-u', '-t', pane, UNSENT],
+    ['set-option', '-p', '-u', '-t', pane, ENTERED],
     ['select-pane', '-e', '-t', pane],
   ]
-  await server.run(...release).catch(() => {})
+  await server.run(...forget).catch(() => {})
 }

@@ -133,8 +133,8 @@ async function writeIfUnchanged(
   const inputOff: Command = ['select-pane', '-d', '-t', pane]
   const pasteIt: Command = ['paste-buffer', '-p', '-d', '-b', spooled.buffer, '-t', pane]
   const isEnterDue = manner.enterAfterMs === 0
-  const unsent = markUnsent(pane, spooled.lastLine)
-  const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, unsent]
+  const unsent = markUnsent(pane, spooled.outline)
+  const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, ...unsent]
   const before: Command[] = input === 'held' ? [inputOn] : []
   const state = '#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off}/#{session_attached}'
   // Left in the pane with the paste itself, for when we are cut off before tmux can answer.

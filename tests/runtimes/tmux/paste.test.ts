@@ -292,13 +292,13 @@ describe('a service that is killed between the paste and Enter', () => {
   const foundBy = async (clock = realClock) =>
     createPane({
       ...{ server, clock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: true },
-      unsent: await takeUpInput(server, realClock, pane.id),
+      left: await takeUpInput(server, realClock, pane.id),
     })
 
   /** The same pane, as the next service finds it. */
   async function foundAgain(clock = realClock): Promise<TmuxPane> {
     void pane.paste(turn, manner({ enterAfterMs: 60_000 }))
-    await expect.poll(unsent).toBe('[END ORCHUB MESSAGE msg_1]')
+    await expect.poll(unsent).toMatch(/^\d+ \[END ORCHUB MESSAGE msg_1\]$/)
     await expect
       .poll(() => place.tmux('capture-pane', '-p', '-t', pane.id))
       .toContain('[END ORCHUB MESSAGE msg_1]')
@@ -315,8 +315,37 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(await found.enterUnsent(draft)).toBe(true)
     expect(inputOff()).toBe('0')
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
-    expect(unsent()).toBe('')
     expect(await found.enterUnsent(draft)).toBe(false)
+    // It was not seen taken; the box that is empty tells the next one.
+    const next = await foundBy()
+    expect(next.unsent).toBeDefined()
+    expect(await next.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
+    expect([next.unsent, unsent()]).toEqual([undefined, ''])
+  })
+
+  it('has Enter pressed again by the next one where it was swallowed, even if the paste is shown in short', async () => {
+    // As a program that hung shows it: it took both in at once.
+    const shown = '[Pasted Text: 8 lines]'
+    place.tmux('send-keys', '-t', pane.id, '-l', shown)
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
+    const found = await foundBy()
+    expect(await found.enterUnsent(draft)).toBe(true)
+    await expect.poll(() => place.received()).toMatchObject([{ text: shown }])
+  })
+
+  it.each([
+    ['of another length', '[Pasted Text: 9 lines]'],
+    ['with more behind it', '[Pasted Text: 8 lines] and mine'],
+    ['behind a word', 'mine [Pasted Text: 8 lines]'],
+  ])('does not take a paste for its own that is shown %s', async (_, shown) => {
+    place.tmux('send-keys', '-t', pane.id, '-l', shown)
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
+    expect(await (await foundBy()).enterUnsent(draft)).toBe(false)
+    expect(place.received()).toEqual([])
   })
 
   it('has it entered before the next message is written, which is not fused with it (C25)', async () => {
@@ -345,7 +374,7 @@ describe('a service that is killed between the paste and Enter', () => {
     const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
     const found = await foundAgain(hasty)
     await expect.poll(inputOff).toBe('0')
-    expect(found.unsent).toBe(unsent())
+    expect(unsent()).toContain(found.unsent)
     expect(await found.enterUnsent(draft)).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
