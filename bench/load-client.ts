@@ -2,6 +2,7 @@
  * A client in a process of its own that costs as little as it can: raw sockets, one request under way on each.
  * node bench/load-client.ts '{"port":…,"path":…,"token":…,"count":…,"outstanding":…,"batch":…}' prints the figures as JSON.
  */
+import { createHmac } from 'node:crypto'
 import { connect, type Socket } from 'node:net'
 
 export interface Load {
@@ -17,6 +18,10 @@ export interface Load {
   run: string
   /** Instead of a message, a task is delegated to the holder of this token, who reports it done. */
   worker?: string
+  /** Instead of a message, this with a number in it. */
+  payload?: Record<string, unknown>
+  /** Sends the payload as GitHub would: a webhook of this event, signed with this secret. */
+  webhook?: { event: string; secret: string }
 }
 
 export interface Figures {
@@ -38,6 +43,7 @@ function request(number: number): string {
   })
   const task = { type: 'delegate', to: 'Worker', task: `This is task ${number}.0 for the worker` }
   if (load.worker !== undefined) return post(load.token, `${number}`, task)
+  if (load.payload !== undefined) return post(load.token, `${number}`, { ...load.payload, bench: number })
   const commands = load.batch === 1 ? command(0) : Array.from({ length: load.batch }, (_, i) => command(i))
   return post(load.token, `${number}`, commands)
 }
@@ -53,12 +59,22 @@ function post(token: string, number: string, content: unknown): string {
   const body = JSON.stringify(content)
   // Time-ordered, as the typed client makes them.
   const key = `${load.run}-${number.padStart(10, '0')}`
+  const { webhook } = load
+  const signed =
+    webhook === undefined
+      ? []
+      : [
+          `X-GitHub-Event: ${webhook.event}`,
+          `X-GitHub-Delivery: ${key}`,
+          `X-Hub-Signature-256: sha256=${createHmac('sha256', webhook.secret).update(body).digest('hex')}`,
+        ]
   return [
     `POST ${load.path} HTTP/1.1`,
     `Host: 127.0.0.1:${load.port}`,
     `Authorization: Bearer ${token}`,
     `Idempotency-Key: ${key}`,
     'Content-Type: application/json',
+    ...signed,
     `Content-Length: ${Buffer.byteLength(body)}`,
     '',
     body,
@@ -74,6 +90,11 @@ function answerLength(buffer: Buffer): number {
   return buffer.length >= length ? length : 0
 }
 
+/** `2` of 200. */
+const TWO = 0x32
+/** Large ones are made before the clock runs. */
+const ready =
+  load.payload === undefined ? undefined : Array.from({ length: load.count }, (_, number) => request(number))
 const times: number[] = []
 let next = 0
 let failed = 0
@@ -92,7 +113,7 @@ function lane(socket: Socket): Promise<void> {
       }
       number = next++
       isReported = load.worker === undefined
-      const text = request(number)
+      const text = ready?.[number] ?? request(number)
       startedAt = performance.now()
       socket.write(text)
     }
@@ -103,7 +124,7 @@ function lane(socket: Socket): Promise<void> {
       received = received.length === 0 ? data : Buffer.concat([received, data])
       const length = answerLength(received)
       if (length === 0) return
-      if (received.toString('latin1', 9, 12) !== '200') failed += 1
+      if (received[9] !== TWO) failed += 1
       const answer = received.subarray(0, length)
       received = received.subarray(length)
       if (!isReported) {

@@ -1,5 +1,5 @@
 /**
- * npm run bench [scan|door|delegation|start|ready|runs …]: ratios measured in one run against named baselines. `--write` also
+ * npm run bench [scan|door|delegation|start|ready|runs|room|github …]: ratios measured in one run against named baselines. `--write` also
  * puts them into bench/RESULTS.md, with the machine named.
  */
 import { writeFileSync } from 'node:fs'
@@ -14,6 +14,8 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
   start: async () => (await import('./start.ts')).runStartBench(),
   ready: async () => (await import('./ready.ts')).runReadyBench(),
   runs: async () => (await import('./runs.ts')).runRunsBench(),
+  room: async () => (await import('./room.ts')).runRoomBench(),
+  github: async () => (await import('./github.ts')).runGithubBench(),
 }
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'))

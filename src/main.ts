@@ -29,7 +29,7 @@ import { createOpencode } from './programs/opencode/program.ts'
 import type { Program } from './programs/program.ts'
 import { createAcpRuntime } from './runtimes/acp/runtime.ts'
 import { createLlmRuntime, type LlmOptions } from './runtimes/llm/runtime.ts'
-import type { Runtime } from './runtimes/runtime.ts'
+import type { AgentSettings, Runtime } from './runtimes/runtime.ts'
 import { createScriptedRuntime } from './runtimes/scripted/runtime.ts'
 import { createTmuxRuntime } from './runtimes/tmux/runtime.ts'
 import { fieldsSchema } from './service/field-schema.ts'
@@ -49,6 +49,8 @@ export interface OrchubOptions {
   clock?: Clock
   /** Reload the configuration when its file changes. */
   watch?: boolean
+  /** Agents are started with it, unless they say otherwise in orc.yaml; false: when they are needed. */
+  autostart?: boolean
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
   /** Aborts when it is no longer wanted: agents that are still starting are not waited for then. */
@@ -100,6 +102,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
         llm: { models, commands: () => toolsOf(switchboard) },
       }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
+      ...(options.autostart === undefined ? {} : { autostart: options.autostart }),
       ...(config.github === undefined ? {} : { github: githubOf(config.github, clock) }),
     })
     ending.unshift((agents) => switchboard.close(agents))
@@ -181,6 +184,12 @@ export function readTeam(file: string): LoadedConfig {
   return loadTeam(file, runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT }))
 }
 
+/** What is wrong with the settings of a program, as plan.yaml has them under `with`. */
+export function checkProgram(runtime: 'tmux' | 'acp', agent: AgentSettings): ReturnType<Runtime['check']> {
+  const runtimes = runtimesOn({ clock: SYSTEM_CLOCK, log: SILENT })
+  return runtimes.find(({ name }) => name === runtime)?.check(agent) ?? []
+}
+
 export { ownCommand } from './main/bin.ts'
 
 /** Nothing is started by making them: without a socket they can only check settings. */
@@ -215,6 +224,11 @@ function runtimesOn({
 
 const GITHUB_TIMEOUT_MS = 15_000
 
+/** GitHub as orc.yaml names it, without the service: for `orc github setup`. */
+export function openGithub(settings: GithubConfig): GitHub {
+  return githubOf(settings, SYSTEM_CLOCK)
+}
+
 /** Secrets are read with each call and kept nowhere. */
 function githubOf({ app, tokenEnv = '', apiUrl }: GithubConfig, clock: Clock): GitHub {
   return createOctokit({
@@ -242,7 +256,10 @@ function toolsOf({ registry }: Switchboard): ToolDefinition[] {
 function forAgents({ store, webhooks, github }: Config): NodeJS.ProcessEnv {
   const environment = { ...process.env }
   // Agents hold no credentials for GitHub: they propose.
-  for (const name of [github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv])
+  for (const name of [
+    ...[github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv],
+    github?.moderatorsUrlEnv,
+  ])
     delete environment[name ?? '']
   for (const { urlEnv = '', secretEnv = '' } of webhooks) {
     delete environment[urlEnv]

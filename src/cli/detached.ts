@@ -20,8 +20,11 @@ const PATIENCE_MS = 60_000
 const LOOK_AGAIN_MS = 50
 const LOG_TAIL = 2000
 
-/** Starts `orc serve` in the background, and waits until it answers. */
-export async function startDetached({ place, option }: Invocation): Promise<Detached> {
+/** Starts `orc serve` in the background, and waits until it answers. `flags`: for it. */
+export async function startDetached(
+  { place, option }: Invocation,
+  flags: readonly string[] = [],
+): Promise<Detached> {
   const { readTeam } = await import('../main.ts')
   // Mistakes are told here, not in a log that nobody looks into.
   const config = await loadTeam(place, { read: readTeam })
@@ -35,7 +38,7 @@ export async function startDetached({ place, option }: Invocation): Promise<Deta
   })
   const child = spawn(
     process.execPath,
-    [...process.execArgv, process.argv[1]!, 'serve', '--config', config.file!, ...options],
+    [...process.execArgv, process.argv[1]!, 'serve', '--config', config.file!, ...options, ...flags],
     { detached: true, stdio: ['ignore', log, log] },
   )
   child.unref()

@@ -49,6 +49,8 @@ function lineOf(step: TaskEvent, idOf: (name: string) => string): string | undef
       return isTold(step) ? note(step.agent, brief(step.text)) : undefined
     case 'evidence':
       return note(step.agent, `${step.task_id} ${step.step} ${step.outcome}: ${brief(step.text)}`)
+    case 'halt':
+      return note(step.by, brief(step.text))
     case 'delegated':
     case 'note':
     case 'end':

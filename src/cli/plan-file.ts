@@ -26,8 +26,8 @@ export async function readPlanFile(file: string, place: Place): Promise<PlanFile
   const bytes = readFileSync(path)
   const folder = dirname(path)
   const name = basename(path).replace(/\.ya?ml$/i, '')
-  const team = await teamAt(place)
-  const read = readPlan(bytes, { name, ...(team === undefined ? {} : { team }) })
+  const team = { ...(await teamAt(place)), ...(await programsIn(bytes)) }
+  const read = readPlan(bytes, { name, team })
   if (!read.ok) {
     throw new AppError(
       'CONFIG_INVALID',
@@ -41,6 +41,15 @@ export async function readPlanFile(file: string, place: Place): Promise<PlanFile
   const inputs = read.plan.agents.flatMap((agent) => agent.inputs.map((input) => `${input.path}`))
   const missing = [...new Set(inputs)].filter((input) => !existsSync(resolve(folder, input)))
   return { file, text: bytes.toString(), folder, name, plan: read.plan, missing }
+}
+
+/** All runtimes are loaded for it, so only where there is a program. */
+async function programsIn(plan: Buffer): Promise<Pick<Team, 'checkProgram'>> {
+  if (!plan.includes('program')) return {}
+  const { checkProgram } = await import('../main.ts')
+  return {
+    checkProgram: ({ program, runtime, with: settings }) => checkProgram(runtime, { program, settings }),
+  }
 }
 
 /** Who and which models there are, where orc.yaml can be read. Its own mistakes are for the service to tell. */

@@ -35,6 +35,7 @@ export async function runService(
     log,
     watch: true,
     gone: stopping.signal,
+    autostart: !flag('no-autostart'),
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   })

@@ -81,6 +81,7 @@ export function detailOf(node: NodeShown): string {
     preparing: ['its inputs are copied'],
     running: [
       again,
+      waits_for.length === 0 ? '' : `waits for ${listed(waits_for)}`,
       progress && progress.total > 0 ? bar(progress.done, progress.total, BAR_WIDTH) : '',
       step,
     ],

@@ -22,7 +22,8 @@ export async function serviceForRun(invocation: Invocation): Promise<ServiceForR
   const running = await openAnswering(invocation)
   if (running !== undefined) return { client: running }
   try {
-    const { client, facts } = await startDetached(invocation)
+    // Whoever is not needed for the plan stays as they are.
+    const { client, facts } = await startDetached(invocation, ['--no-autostart'])
     return { client, ours: facts.pid }
   } catch (error) {
     // Another `orc run` may have been faster.

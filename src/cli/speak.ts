@@ -44,6 +44,7 @@ export const SHAPES: Readonly<Record<string, Shape>> = {
       'requires_response',
       'checks',
       'judge',
+      'result_schema',
       'timeout_seconds',
       'in_response_to',
       'message_id',

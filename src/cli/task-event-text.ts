@@ -37,9 +37,17 @@ export function progressLine(event: TaskEvent, root: string): string | undefined
         : `  ${about}${event.step} ${event.outcome}: ${brief(event.text)}`
     case 'note':
       return event.request_id === undefined ? undefined : `  ${about}${brief(event.text)}`
+    case 'halt':
+      return haltText(event)
     case 'end':
       return undefined
   }
+}
+
+/** For whoever waits for an answer: why nothing moves, and what to do about it. */
+function haltText({ over, text }: EventOf<'halt'>): string {
+  const words = over ? `${brief(text)}.` : `Everything is stopped; \`orc go\` lets it go on. ${brief(text)}.`
+  return paint('yellow', words, 'err')
 }
 
 /** What was said in a message, without the context that goes along with a delegation. */

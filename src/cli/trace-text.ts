@@ -63,6 +63,8 @@ function rowOf(step: TaskEvent): Row[] | undefined {
       return isTold(step) ? row(step.agent, step.state, brief(withoutHead(step.text))) : undefined
     case 'evidence':
       return row(step.agent, step.step, `${step.outcome}: ${brief(step.text)}`)
+    case 'halt':
+      return row(step.by, step.over ? 'go' : 'stop', brief(step.text))
     case 'note':
       return row('', 'note', brief(step.text))
     case 'delegated':

@@ -4,8 +4,8 @@ const FIRST_MS = 100
 const LONGEST_MS = 10_000
 
 /** Twice as long each time, and never quite the same, so that many clients do not come back at one moment. */
-export function backoff(failures: number): number {
-  const most = Math.min(LONGEST_MS, FIRST_MS * 2 ** failures)
+export function backoff(failures: number, longestMs = LONGEST_MS): number {
+  const most = Math.min(longestMs, FIRST_MS * 2 ** failures)
   return most / 2 + Math.random() * (most / 2)
 }
 
@@ -33,6 +33,7 @@ const LASTING_MS = 5000
 export async function* persist<T>(
   once: (alive: () => void) => AsyncIterable<T>,
   signal: AbortSignal | undefined,
+  longestMs?: number,
 ): AsyncGenerator<T> {
   const isOver = () => signal?.aborted === true
   let wasAlive = false
@@ -48,6 +49,6 @@ export async function* persist<T>(
       if (!wasAlive || !(error instanceof ClientError && error.isTemporary)) throw error
     }
     failures = Date.now() - start > LASTING_MS ? 0 : failures + 1
-    await wait(backoff(failures), signal)
+    await wait(backoff(failures, longestMs), signal)
   }
 }

@@ -183,6 +183,12 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }),
     typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
       post<AnswerOf<'typeKeys'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/keys`, body),
+    /** Ends an agent's turn; whether it truly ended is in the answer. */
+    interrupt: (agent: string) =>
+      post<AnswerOf<'interrupt'>>(`/api/v1/agents/${encodeURIComponent(agent)}/interrupt`, {}),
+    /** The last that an agent said by itself. */
+    transcript: (agent: string) =>
+      get<AnswerOf<'transcript'>>(`/api/v1/agents/${encodeURIComponent(agent)}/transcript`),
     figures: (query: QueryOf<'figures'> = {}) => get<AnswerOf<'figures'>>('/api/v1/figures', query),
     rulesMatrix: (query: QueryOf<'rulesMatrix'> = {}) =>
       get<AnswerOf<'rulesMatrix'>>('/api/v1/rules/matrix', query),
@@ -259,6 +265,8 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       post<AnswerOf<'resumeRun'>>(`${runPath(id)}/resume`, body),
     cancelRun: (id: string, body: BodyOf<'cancelRun'> = {}) =>
       post<AnswerOf<'cancelRun'>>(`${runPath(id)}/cancel`, body),
+    sendToRun: (id: string, body: BodyOf<'sendToRun'>) =>
+      post<AnswerOf<'sendToRun'>>(`${runPath(id)}/messages`, body),
     /** What happens in a run until it ends, without a gap over broken connections. */
     async *runEvents(
       id: string,
@@ -277,6 +285,11 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
         if (event.type === 'end') return
       }
     },
+    /** What an attempt printed, and what an agent made. */
+    runLog: (id: string, agent: string, query: QueryOf<'runLog'> = {}) =>
+      get<AnswerOf<'runLog'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/log`, query),
+    runOutput: (id: string, agent: string, path: string) =>
+      get<AnswerOf<'runOutput'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/output`, { path }),
     /** What a run came to: Markdown, or one HTML page. */
     runReport: (id: string, query: QueryOf<'runReport'> = {}) => text(`${runPath(id)}/report`, query),
     /** A model proposes a plan; nothing is started. */
@@ -304,20 +317,43 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       after,
       signal,
       onLink,
+      longestMs,
     }: QueryOf<'events'> &
-      Following & { onLink?: (isUp: boolean) => void } = {}): AsyncGenerator<AuditEntryAnswer> {
+      Following & {
+        onLink?: (isUp: boolean) => void
+        /** The longest pause between two attempts. */
+        longestMs?: number
+      } = {}): AsyncGenerator<AuditEntryAnswer> {
       const place = { last: after === undefined ? undefined : String(after) }
-      return persist(async function* (alive) {
-        try {
-          yield* readStream<AuditEntryAnswer>('/api/v1/events', place, signal, () => {
-            alive()
-            onLink?.(true)
-          })
-        } finally {
-          onLink?.(false)
-        }
-      }, signal)
+      return persist(
+        async function* (alive) {
+          try {
+            yield* readStream<AuditEntryAnswer>('/api/v1/events', place, signal, () => {
+              alive()
+              onLink?.(true)
+            })
+          } finally {
+            onLink?.(false)
+          }
+        },
+        signal,
+        longestMs,
+      )
     },
+
+    /** What came from GitHub, and what became of it. */
+    github: (query: QueryOf<'github'> = {}) => get<AnswerOf<'github'>>('/api/v1/github', query),
+    githubSetup: () => get<AnswerOf<'githubSetup'>>('/api/v1/github/setup'),
+    /** Works on a payload as if GitHub had just sent it. */
+    replayEvent: (body: BodyOf<'replayEvent'>) =>
+      post<AnswerOf<'replayEvent'>>('/api/v1/github/events', body),
+    githubEvent: (delivery: string) =>
+      get<AnswerOf<'githubEvent'>>(`/api/v1/github/events/${encodeURIComponent(delivery)}`),
+    /** For moderators only. */
+    moderation: (query: QueryOf<'moderation'> = {}) =>
+      get<AnswerOf<'moderation'>>('/api/v1/moderation', query),
+    closeModeration: (id: string, body: BodyOf<'closeModeration'>) =>
+      post<AnswerOf<'closeModeration'>>(`/api/v1/moderation/${encodeURIComponent(id)}`, body),
 
     /** Gives a JSON value back: how long the way is, without anything done at its end. */
     echo: <Value>(value: Value) => post<Value>('/api/v1/echo', value),

@@ -24,12 +24,16 @@ export interface GithubConfig {
   readonly eventsPerMinute: number
   /** Roles by the agent that fills them. */
   readonly team: Readonly<Record<string, string>>
+  /** Members that are called at an address of theirs, by the agent's name as it is registered. */
+  readonly callbacks: Readonly<Record<string, { readonly urlEnv: string; readonly secretEnv?: string }>>
   readonly confidence: number
   readonly actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>
   /** Names of people whose approval counts; undefined: of everyone who may decide. */
   readonly approvers?: readonly string[]
   /** Logins that are told on GitHub when an agent fails. */
   readonly maintainers: readonly string[]
+  /** Where moderators are called, apart from everybody else. */
+  readonly moderatorsUrlEnv?: string
   readonly routes: Routes
   readonly schedule: readonly Trigger[]
 }
@@ -125,6 +129,20 @@ export const GithubSchema = z
       .describe(
         'Which agent fills a role: { triage: Sorter }. Default: the agent of that name, whatever its case.',
       ),
+    callbacks: z
+      .record(
+        role,
+        z.strictObject({
+          url_env: variable.describe('The environment variable that holds its address.'),
+          secret_env: variable
+            .optional()
+            .describe('The environment variable that holds a secret: what is sent is signed with it.'),
+        }),
+      )
+      .nullish()
+      .describe(
+        "Agents without a runtime that speak the team's own JSON and are called: { Sorter: { url_env: SORTER_URL } }. Others ask for their tasks.",
+      ),
     confidence: confidence
       .optional()
       .describe('How sure an agent must be for what is done without asking. Default: 0.95.'),
@@ -145,6 +163,11 @@ export const GithubSchema = z
       .max(100)
       .nullish()
       .describe('Logins that are told on GitHub when an agent fails or asks.'),
+    moderators_url_env: variable
+      .optional()
+      .describe(
+        'The environment variable that holds an address of the moderators, such as a chat of their own: it is told that there is something, and nothing of what.',
+      ),
     routes: z
       .record(
         z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is no event of GitHub' }),
@@ -174,6 +197,7 @@ export type GithubInput = z.input<typeof GithubSchema>
 
 export function resolveGithub(
   written: GithubInput,
+  agents: readonly string[],
   approvers: readonly string[] | undefined,
   report: Report,
   warn: Report,
@@ -201,16 +225,35 @@ export function resolveGithub(
     dryRun: written.dry_run ?? false,
     eventsPerMinute: written.events_per_minute ?? EVENTS_PER_MINUTE,
     team: written.team ?? {},
+    callbacks: callbacksOf(written.callbacks ?? {}, agents, report),
     confidence: written.confidence ?? CONFIDENCE,
     actions: policiesOf(written.actions ?? {}),
     ...(approvers === undefined ? {} : { approvers }),
     maintainers: written.maintainers ?? [],
+    ...(written.moderators_url_env === undefined ? {} : { moderatorsUrlEnv: written.moderators_url_env }),
     routes: routesOf(written.routes ?? {}, report),
     schedule: triggersOf(written.schedule ?? {}, report),
   }
 }
 
 type Written = NonNullable<GithubInput>
+
+function callbacksOf(
+  written: NonNullable<Written['callbacks']>,
+  agents: readonly string[],
+  report: Report,
+): GithubConfig['callbacks'] {
+  const entries = Object.entries(written).map(([name, { url_env, secret_env }]) => {
+    const agent = agents.find((one) => one.toLowerCase() === name.toLowerCase())
+    if (agent === undefined)
+      report(['github', 'callbacks', name], `There is no agent "${name}"`, 'Add it to "agents".', 'key')
+    return [
+      agent ?? name,
+      { urlEnv: url_env, ...(secret_env === undefined ? {} : { secretEnv: secret_env }) },
+    ]
+  })
+  return Object.fromEntries(entries) as GithubConfig['callbacks']
+}
 
 function policiesOf(written: NonNullable<Written['actions']>): GithubConfig['actions'] {
   const entries = Object.entries(written).map(([kind, said]) => {

@@ -113,7 +113,7 @@ function githubOf(
   warn: Report,
 ): Pick<Config, 'github'> {
   const { approvers } = resolveApproval({ approvers: input.github?.approvers }, ['github'], people, report)
-  const github = resolveGithub(input.github, approvers, report, warn)
+  const github = resolveGithub(input.github, Object.keys(input.agents), approvers, report, warn)
   return github === undefined ? {} : { github }
 }
 

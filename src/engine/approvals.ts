@@ -126,7 +126,7 @@ export async function changeAction(
   const approval = wantsMore(asked, approvalOf(row)) ? asked! : approvalOf(row)
   const changed = {
     action,
-    action_hash: hashOf(action),
+    action_hash: hashOf({ ...row, action }),
     question: `May ${speaker.name} ${describe(definition, decoded.command, parts.redact)}?`,
     approvers: approval.approvers === undefined ? null : JSON.stringify(approval.approvers),
     quorum: approval.quorum,

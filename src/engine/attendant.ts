@@ -10,6 +10,7 @@ import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
+import { createSpoken, type Said } from './spoken.ts'
 import type { Clock, Log } from './surroundings.ts'
 import { createWaitingAnswers } from './waiting-answers.ts'
 
@@ -34,6 +35,10 @@ export interface Attendant {
    * there was none to end.
    */
   halt(by: string): Promise<Outcome | undefined>
+  /** A person ends its turn. Undefined when there was none to end. */
+  interrupt(by: string): Promise<Outcome | undefined>
+  /** The last that it said, oldest first. */
+  spoken(): readonly Said[]
   /**
    * In the transaction that stores a message for the agent: takes it at once when nothing else is under way, which
    * spares the wait for a second commit. Says whether it did.
@@ -79,6 +84,7 @@ const COUNTED = 100
 export function createAttendant(options: AttendantOptions): Attendant {
   const { name, store, clock, log } = options
   const answers = createWaitingAnswers()
+  const spoken = createSpoken()
   const handover = createHandover({
     ...options,
     answers,
@@ -118,6 +124,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   const port: SessionPort = {
     said(utterance) {
       utterances += 1
+      spoken.add(utterance, clock.now())
       const earlier = utterance.key === undefined ? lastWords : ''
       lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
       return listener.hear(utterance)
@@ -170,6 +177,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   }
 
   async function endTurn(isOver: boolean) {
+    spoken.endTurn()
     await listener.endTurn()
     if (isOver) await tellEnd()
   }
@@ -256,6 +264,10 @@ export function createAttendant(options: AttendantOptions): Attendant {
     },
     isGiven: () => handover.giving !== undefined,
     halt,
+    async interrupt(by) {
+      return session?.state === 'busy' && !dismissed ? await interrupts.forPerson(session, by) : undefined
+    },
+    spoken: spoken.all,
     dismiss() {
       dismissed = true
       handover.dismiss()

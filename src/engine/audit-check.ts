@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import { genesisHash } from '../audit/chain.ts'
 import { type ChainMark, type StoredEntry, verifyChain } from '../audit/verify.ts'
 import { formatId, parseId } from '../model/identifier.ts'
@@ -6,6 +5,7 @@ import { type AuditRow, readHead, streamAudit } from '../store/audit-log.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { isIntact, type MessageRow } from '../store/messages.ts'
 import type { Store } from '../store/store.ts'
+import { hashOf } from './request-view.ts'
 
 export interface AuditVerdict {
   ok: boolean
@@ -56,12 +56,12 @@ export async function verifyAudit(store: Store, witness?: ChainMark): Promise<Au
 
 /** What a person is asked about must be what was asked: a verdict is bound to its hash. */
 async function changedRequest(store: Store): Promise<string | undefined> {
-  const rows = store.stream<Pick<HumanRequestRow, 'id' | 'action' | 'action_hash'>>(
-    'SELECT id, action, action_hash FROM human_requests WHERE action IS NOT NULL ORDER BY id',
+  const rows = store.stream<Pick<HumanRequestRow, 'id' | 'asker' | 'context' | 'action' | 'action_hash'>>(
+    'SELECT id, asker, context, action, action_hash FROM human_requests WHERE action IS NOT NULL ORDER BY id',
   )
-  for await (const { id, action, action_hash } of rows) {
-    if (hash('sha256', action!) !== action_hash) {
-      return `The action of ${formatId('req', id)} is not the one that was asked about`
+  for await (const row of rows) {
+    if (hashOf(row) !== row.action_hash) {
+      return `The action of ${formatId('req', row.id)} is not the one that was asked about`
     }
   }
   return undefined

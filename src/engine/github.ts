@@ -1,24 +1,46 @@
+import { randomUUID } from 'node:crypto'
+import { type Action, describeAction } from '../github/action.ts'
 import type { GitHub } from '../github/github.ts'
+import { ORCHESTRATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
-import { changeAction, findAction, lastDeliveryAt, settledQuestions } from '../store/github.ts'
+import { changeAction, findAction, keepDelivery, settledQuestions } from '../store/github.ts'
 import { findHumanRequest } from '../store/human-requests.ts'
 import type { Switch } from './context.ts'
 import { createActing } from './github/acting.ts'
+import { createCallbacks } from './github/callbacks.ts'
 import { createDelegating } from './github/delegating.ts'
 import { createEnding } from './github/ending.ts'
+import { createEscalating } from './github/escalating.ts'
+import { createHealth, type GithubState } from './github/health.ts'
 import { type Incoming, type Received, receive } from './github/inbound.ts'
 import { startLoop } from './github/loop.ts'
+import { createMembers, type Members } from './github/members.ts'
+import { createMissed } from './github/missed.ts'
+import { createModerators } from './github/moderators.ts'
 import { createProposals } from './github/proposals.ts'
 import { AUDIT, type GithubParts } from './github/settings.ts'
+import { type EventTrail, trailOf } from './github/trail.ts'
 import { createTriggers, PERIODIC } from './github/triggers.ts'
 import { createWorking } from './github/working.ts'
+import { checkSetup, type Setup } from './github-setup.ts'
+import type { Handle } from './handle.ts'
 import type { Verdicts } from './verdicts.ts'
 
 /** The team that looks after repositories: events in, checked actions out (S3). */
 export interface GithubTeam {
   /** Throws what is not signed, not whole or not JSON. */
   receive(incoming: Incoming): Promise<Received>
+  /** Whether GitHub lets the team do its work. */
+  setup(): Promise<Setup>
+  /** A payload that is worked on as if it had just come; gives its delivery id. */
+  replay(event: string, payload: string): Promise<string>
+  /** What a delivery set in motion. */
+  trail(delivery: string): Promise<EventTrail | undefined>
+  /** How it is: what waits, and the health of its agents (S3.16). */
+  state(): Promise<GithubState>
+  /** For members that speak only the protocol's JSON. */
+  readonly members: Members
   begin(): Promise<void>
   /** After a reload. */
   follow(): Promise<void>
@@ -27,6 +49,7 @@ export interface GithubTeam {
 
 export interface GithubTeamOptions {
   parts: Switch
+  handle: Handle
   verdicts: Verdicts
   github: GitHub
   env: Readonly<Record<string, string | undefined>>
@@ -34,10 +57,9 @@ export interface GithubTeamOptions {
 
 const ENDS = /^task\.(?:completed|failed|cancelled|skipped)$/
 const VERDICTS = /^human\.(?:rejected|expired|withdrawn)$/
-/** GitHub keeps deliveries that long. */
-const REDELIVERABLE_MS = 3 * 24 * 3600_000
 
-export function createGithubTeam({ parts: given, verdicts, github, env }: GithubTeamOptions): GithubTeam {
+export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
+  const { parts: given, handle, verdicts, github, env } = options
   let login: string | undefined
   const { store, clock, log, team, standstill } = given
   const parts: GithubParts = {
@@ -58,7 +80,8 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
   }
   const proposals = createProposals(parts)
   const delegating = createDelegating(parts)
-  const ending = createEnding(parts, proposals, delegating)
+  const escalating = createEscalating(parts, proposals)
+  const ending = createEnding(parts, proposals, delegating, escalating)
   const isHalted = () => standstill.halted() !== undefined || team().config.github === undefined
   const acting = startLoop(createActing(parts, proposals), clock, log, isHalted)
   const events = createWorking(parts, proposals, delegating)
@@ -74,6 +97,15 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
     },
     ...([clock, log, isHalted] as const),
   )
+  const missed = createMissed(parts)
+  const health = createHealth(parts)
+  const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
+  const members = createMembers({
+    ...{ parts: { ...parts, mailroom: given.mailroom }, handle, proposals, health },
+    flagged: () => calling.kick(),
+  })
+  const callbacks = createCallbacks(parts, members, env)
+  const bringing = startLoop(callbacks, clock, log, isHalted)
   const triggers = createTriggers(parts, () => working.kick())
   let begun = false
   let underWay: Promise<unknown> = Promise.resolve()
@@ -87,6 +119,9 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
         follow(() => ending.forgive(subject))
       else if (VERDICTS.test(type)) follow(() => refused(String(data?.request_id)))
     }
+    if (entries.some(({ type }) => type === AUDIT.task)) bringing.kick()
+    // A report may have held something for moderators; whether it did, the audit does not know.
+    if (entries.some(({ type }) => ENDS.test(type))) calling.kick()
     // Whatever was committed may have made something ready; looking costs one query.
     if (entries.some(({ type }) => type.startsWith('human.') || type.startsWith('github.'))) acting.kick()
   })
@@ -104,25 +139,21 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
       const row = await findHumanRequest(tx, parseId('req', request) ?? 0)
       const { github: key } = JSON.parse(row?.context ?? '{}') as { github?: string }
       if (row === undefined || key === undefined) return
-      if ((await findAction(tx, key))?.state !== 'asked' || row.state === 'open') return
+      const proposed = await findAction(tx, key)
+      if (proposed?.state !== 'asked' || row.state === 'open') return
       await changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
+      const { agent, repository, number, action } = proposed
+      const what = describeAction(JSON.parse(action) as Action)
       tx.audit({
         type: AUDIT.logged,
         class: 'public',
-        actor: 'orchestrator',
-        subject: row.asker,
-        text: `Not done, ${request} is ${row.state}: ${row.question}`,
-        data: { request_id: request, key },
+        actor: ORCHESTRATOR,
+        subject: agent,
+        text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
+        data: { request_id: request, key, repository },
       })
+      if (row.state === 'expired') await escalating.expired(tx, { request, agent, repository, number, what })
     })
-  }
-
-  async function fetchMissed() {
-    const since = Math.max((await lastDeliveryAt(store)) ?? clock.now(), clock.now() - REDELIVERABLE_MS)
-    const asked = await github.redeliverMissed(since)
-    if (asked === undefined) return
-    if (asked.ok) log.info({ count: asked.value }, 'webhooks that were missed are sent again')
-    else log.warn({ failure: asked.failure }, 'webhooks that were missed could not be asked for')
   }
 
   return {
@@ -134,17 +165,31 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
       if (received.status === 'accepted') working.kick()
       return received
     },
+    async setup() {
+      parts.settings()
+      return await checkSetup(team(), github.survey, env)
+    },
+    async replay(event, payload) {
+      if (event === PERIODIC) throw new AppError('INVALID_REQUEST', `${PERIODIC} is no event of GitHub`)
+      const id = `replay-${randomUUID()}`
+      await store.write((tx) => keepDelivery(tx, { id, event, payload }))
+      working.kick()
+      return id
+    },
+    trail: (delivery) => trailOf(store, delivery),
+    state: health.state,
+    members,
     async begin() {
       begun = true
       await ending.catchUp()
       for (const request of await settledQuestions(store)) await refused(formatId('req', request))
       await triggers.follow()
+      await health.begin()
       working.kick()
       acting.kick()
-      // Nobody waits for it: GitHub may be away.
-      underWay = underWay
-        .then(fetchMissed)
-        .catch((error: unknown) => log.warn({ err: error }, 'missed webhooks are not known'))
+      missed.begin()
+      calling.kick()
+      bringing.kick()
     },
     async follow() {
       if (!begun || team().config.github === undefined) return
@@ -154,9 +199,13 @@ export function createGithubTeam({ parts: given, verdicts, github, env }: Github
     },
     async close() {
       stopListening()
+      await missed.close()
       await underWay
       await working.close()
       await acting.close()
+      await calling.close()
+      callbacks.close()
+      await bringing.close()
     },
   }
 }

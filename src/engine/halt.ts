@@ -1,6 +1,15 @@
 import { AppError } from '../model/errors.ts'
-import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../store/halt.ts'
-import type { Store, Tx } from '../store/store.ts'
+import {
+  endHalt,
+  type HaltRow,
+  keepDisturbed,
+  keepHalt,
+  lockHalt,
+  postponeClocks,
+  readHalt,
+} from '../store/halt.ts'
+import type { Store } from '../store/store.ts'
+import { agentsIn, goOnMessage, haltEntry, haltedIn, stoppedAgain } from './halt-record.ts'
 import type { Mailroom } from './mailroom.ts'
 import { post } from './post.ts'
 import type { Runs } from './runs.ts'
@@ -60,10 +69,15 @@ export function createHalt(options: HaltOptions): Halt {
   const { store, clock, log, standstill, timers, mailroom, sessions, tasks, runs, team } = options
   /** Interrupted, or refused something: they must hear when it is over. */
   let disturbed = new Set<string>()
+  const isShared = store.engine === 'postgres'
   let stored: Promise<void> = Promise.resolve()
   let isStored = false
   /** Counted, so that a stop that comes while everything is about to go on has the last word. */
   let stops = 0
+  /** Of what is known here: what was read before the last one is old. */
+  let changes = 0
+  let isLooking = false
+  let lookAgain = false
 
   async function stop(by: string, reason: string | undefined): Promise<Stopped> {
     const already = standstill.halted() !== undefined
@@ -72,7 +86,8 @@ export function createHalt(options: HaltOptions): Halt {
     // Not after the disk: nothing that waits there may come between.
     const interrupting = sessions.halt(by)
     for (const { agent, isBusy } of interrupting) if (isBusy) disturbed.add(agent)
-    if (!isStored) stored = keep()
+    // On a store that others share, one of them may just let everything go on.
+    if (!isStored || isShared) stored = keep(standstill.halted()!)
     await stored
     const outcomes = await Promise.all(interrupting.map(inTime))
     const interrupts = outcomes.filter((outcome) => outcome !== undefined)
@@ -80,6 +95,7 @@ export function createHalt(options: HaltOptions): Halt {
   }
 
   function begin(halted: Halted) {
+    changes += 1
     standstill.begin(halted)
     disturbed = new Set()
     isStored = false
@@ -87,15 +103,23 @@ export function createHalt(options: HaltOptions): Halt {
     runs.halt()
   }
 
-  async function keep() {
-    const halted = standstill.halted()!
+  async function keep(halted: Halted) {
     try {
-      await store.write(async (tx) => {
-        const isNew = (await readHalt(tx)) === undefined
-        await keepHalt(tx, rowOf(halted))
-        if (isNew)
-          tx.audit(entry('halted', halted.by, describeHalt(halted), { reason: halted.reason ?? null }))
+      const first = await store.write(async (tx) => {
+        const own = rowOf(halted, undefined)
+        const isThere = (await lockHalt(tx)) !== undefined
+        const row = await keepHalt(tx, own)
+        const isFirst = row.halted_by === own.halted_by && row.at === own.at && row.reason === own.reason
+        if (!isFirst || row.agents !== own.agents) await keepDisturbed(tx, rowOf(halted, row).agents)
+        if (isFirst && !isThere)
+          tx.audit(haltEntry('halted', halted.by, describeHalt(halted), { reason: halted.reason ?? null }))
+        return haltedIn(row)
       }, 'first')
+      changes += 1
+      isStored = true
+      // Another daemon was first, or let everything go on a moment too early.
+      if (standstill.halted() === undefined) begin(first)
+      else standstill.begin(first)
       isStored = true
     } catch (error) {
       log.error({ err: error }, 'everything is stopped, but that could not be stored')
@@ -125,19 +149,21 @@ export function createHalt(options: HaltOptions): Halt {
     // Its own row is written first, or this would leave it behind.
     await stored.catch(() => {})
     const gone = await store.write(async (tx) => {
-      const halted = standstill.halted()
-      // Of two at once, the second finds nothing left.
-      if (halted === undefined || !(await isThere(tx))) return undefined
+      const row = await lockHalt(tx)
+      const halted = standstill.halted() ?? (row && haltedIn(row))
+      // Of two at once, the second finds nothing left. A halt that could not be stored ends all the same.
+      if (halted === undefined || (isStored && row === undefined)) return undefined
       if (stops !== mine) return stoppedAgain()
       const lastedMs = Math.max(0, tx.now - halted.at)
       await endHalt(tx)
       await postponeClocks(tx, lastedMs)
       await tasks.postpone(tx, lastedMs)
       standstill.endIn(tx)
-      const told = [...disturbed].filter((agent) => team().resolve(agent) !== undefined).sort()
+      const all = new Set([...disturbed, ...(row === undefined ? [] : agentsIn(row))])
+      const told = [...all].filter(isTold).sort()
       for (const to of told) await post(tx, mailroom, { to, ...goOnMessage(halted, by) })
       tx.audit(
-        entry('resumed', by, `${by} let everything go on`, { halted_by: halted.by, ms: lastedMs, told }),
+        haltEntry('resumed', by, `${by} let everything go on`, { halted_by: halted.by, ms: lastedMs, told }),
       )
       tx.afterCommit(() => release(mine, halted))
       return { halted, lastedMs, told }
@@ -146,19 +172,26 @@ export function createHalt(options: HaltOptions): Halt {
     return gone
   }
 
-  /** A halt that could not be stored is only in memory, and ends all the same. */
-  async function isThere(tx: Tx): Promise<boolean> {
-    return !isStored || (await readHalt(tx)) !== undefined
+  /** Agents of other daemons need not be in this one's team. */
+  function isTold(agent: string): boolean {
+    return isShared || team().resolve(agent) !== undefined
   }
 
   function release(mine: number, before: Halted) {
     standstill.end()
     if (stops !== mine) {
-      begin({ ...before, at: clock.now() })
-      stored = keep()
+      const again = { ...before, at: clock.now() }
+      begin(again)
+      stored = keep(again)
       stored.catch(() => {})
       return
     }
+    goOn(before)
+  }
+
+  function goOn(before: Halted) {
+    changes += 1
+    standstill.end()
     isStored = false
     disturbed = new Set()
     timers.start().catch((error: unknown) => log.error({ err: error }, 'timers did not go on'))
@@ -169,17 +202,60 @@ export function createHalt(options: HaltOptions): Halt {
     mailroom.goOn()
   }
 
-  function rowOf({ by, reason, at }: Halted) {
-    return { halted_by: by, reason: reason ?? null, at, agents: JSON.stringify([...disturbed].sort()) }
+  /** With those whom other daemons have disturbed. */
+  function rowOf({ by, reason, at }: Halted, known: HaltRow | undefined): HaltRow {
+    const agents = new Set([...disturbed, ...(known === undefined ? [] : agentsIn(known))])
+    return { halted_by: by, reason: reason ?? null, at, agents: JSON.stringify([...agents].sort()) }
   }
 
   function disturb(agent: string) {
     const halted = standstill.halted()
     if (halted === undefined || disturbed.has(agent)) return
     disturbed.add(agent)
+    keepWhom()
+  }
+
+  function keepWhom() {
     store
-      .write((tx) => keepDisturbed(tx, rowOf(halted).agents))
+      .write(async (tx) => {
+        const row = await lockHalt(tx)
+        if (row !== undefined) await keepDisturbed(tx, rowOf(haltedIn(row), row).agents)
+      })
       .catch((error: unknown) => log.error({ err: error }, 'whom to tell of the end could not be stored'))
+  }
+
+  /** Another daemon of the team has written something: it may have stopped everything, or let it go on. */
+  async function lookAround() {
+    lookAgain = true
+    if (isLooking) return
+    isLooking = true
+    try {
+      while (lookAgain) await look()
+    } catch (error) {
+      log.error({ err: error }, 'whether everything is stopped could not be read')
+    } finally {
+      isLooking = false
+    }
+  }
+
+  async function look() {
+    lookAgain = false
+    const known = changes
+    const row = await readHalt(store)
+    const here = standstill.halted()
+    if (known !== changes) lookAgain = true
+    else if (row !== undefined && here === undefined) follow(haltedIn(row))
+    else if (row === undefined && here !== undefined && isStored) goOn(here)
+  }
+
+  function follow(halted: Halted) {
+    begin(halted)
+    isStored = true
+    for (const halting of sessions.halt(halted.by)) {
+      if (halting.isBusy) disturbed.add(halting.agent)
+      void inTime(halting)
+    }
+    if (disturbed.size > 0) keepWhom()
   }
 
   return {
@@ -188,29 +264,12 @@ export function createHalt(options: HaltOptions): Halt {
     go,
     disturbed: disturb,
     async open() {
+      store.onOthers(() => void lookAround())
       const row = await readHalt(store)
       if (row === undefined) return
-      standstill.begin({ by: row.halted_by, reason: row.reason ?? undefined, at: row.at })
-      disturbed = new Set(JSON.parse(row.agents) as string[])
+      standstill.begin(haltedIn(row))
+      disturbed = new Set(agentsIn(row))
       isStored = true
     },
   }
-}
-
-function goOnMessage(halted: Halted, by: string) {
-  return {
-    title: 'Go on',
-    content: `${describeHalt(halted)}. ${by} lets the work go on now: go on where you were. What you said meanwhile was refused and not done; say it again if it still holds.`,
-    priority: 'normal' as const,
-  }
-}
-
-function entry(what: string, actor: string, text: string, data: Record<string, unknown>) {
-  return { type: `team.${what}`, class: 'public' as const, actor, text, data }
-}
-
-function stoppedAgain(): AppError {
-  return new AppError('CONFLICT', 'Everything was stopped once more in the meantime', {
-    hint: 'orc status tells by whom and why; then orc go again.',
-  })
 }

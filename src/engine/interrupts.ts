@@ -62,6 +62,11 @@ export function createInterrupts({ name, store, clock, log, toHalt }: Interrupts
     async forUrgent(running: Session, from: string) {
       await note(await running.interrupt(), from, 'for an urgent message')
     },
+    async forPerson(running: Session, by: string): Promise<Outcome> {
+      const outcome = await running.interrupt()
+      await note(outcome, by, `by ${by}`)
+      return outcome
+    },
     /** One at a time: to some programs two interrupts in a row mean something else. Undefined: there was no turn. */
     halt(by: string, given: Promise<unknown> | undefined) {
       halting ??= haltTurn(by, given).finally(() => {

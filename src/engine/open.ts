@@ -52,6 +52,8 @@ export interface SwitchboardOptions {
   environment?: Readonly<NodeJS.ProcessEnv>
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
+  /** Agents are started with the service (unless they say otherwise); false: when they are needed. */
+  autostart?: boolean
   /** What the team for repositories acts through, where orc.yaml has one. */
   github?: GitHub
 }
@@ -133,6 +135,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   const sessions: Sessions = createSessions({
     watch: tasks.watch,
     isHalted,
+    autostart: options.autostart ?? true,
     store,
     mailroom,
     permissions,
@@ -155,11 +158,13 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
       handle({ kind: 'agent', agent }, said, { channel: 'mcp', idempotencyKey }),
   })
   const runs: Runs = createRuns({
-    ...{ store, timers, clock, log, standstill, tasks, meter, guests },
+    ...{ store, timers, clock, log, standstill, tasks, meter, guests, mailroom },
+    runtimes: options.runtimes ?? [],
     redact: options.redact,
     models: options.models,
     environment: options.environment ?? process.env,
     team: () => team,
+    sessions: () => sessions,
   })
   const halt = createHalt({
     ...{ store, clock, log, standstill, timers, mailroom, sessions, tasks, runs },
@@ -218,7 +223,10 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
   const github =
     options.github === undefined
       ? undefined
-      : createGithubTeam({ parts, verdicts, github: options.github, env: options.env ?? process.env })
+      : createGithubTeam({
+          ...{ parts, verdicts, handle, github: options.github },
+          env: options.env ?? process.env,
+        })
 
   await halt.open()
   await runs.open()

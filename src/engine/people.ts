@@ -120,12 +120,11 @@ async function openRequest(
     saidIn: await taskSaidIn(context),
   }
   const expiresAt = tx.now + APPROVAL_MS
+  const bound = { asker: speaker.name, context: JSON.stringify(held), action }
   const key = await insertHumanRequest(tx, {
     ...asked,
-    asker: speaker.name,
-    action,
-    action_hash: hashOf(action),
-    context: JSON.stringify(held),
+    ...bound,
+    action_hash: hashOf(bound),
     expires_at: expiresAt,
     approvers: approval?.approvers === undefined ? null : JSON.stringify(approval.approvers),
     quorum: approval?.quorum ?? 1,
@@ -143,7 +142,7 @@ async function openRequest(
       request_id: id,
       kind: asked.kind,
       command: command.type,
-      action_hash: hashOf(action),
+      action_hash: hashOf(bound),
       ...(approval === undefined ? {} : approval),
       ...about,
       ...behalf(speaker),

@@ -66,15 +66,14 @@ export function createPermissionDesk({
     const action = JSON.stringify({ type: question.tool, fields: question.input })
     return await store.write(async (tx) => {
       const expiresAt = tx.now + PERMISSION_MS
+      const bound = { asker: agent, context: JSON.stringify({ key: question.key }), action }
       const key = await insertHumanRequest(tx, {
         kind: 'approval',
         purpose: 'permission',
-        asker: agent,
+        ...bound,
         question: `May ${agent} use ${question.tool}: ${shown(question.input, redact)}?`,
         reason: question.reason ?? `${agent}'s program asks before it does this`,
-        action,
-        action_hash: hashOf(action),
-        context: JSON.stringify({ key: question.key }),
+        action_hash: hashOf(bound),
         expires_at: expiresAt,
       })
       const id = formatId('req', key)

@@ -6,8 +6,9 @@ import { findHumanRequest } from '../store/human-requests.ts'
 import { tasksOfMessages } from '../store/messages.ts'
 import { rememberedBy, rememberedIds, rememberId } from '../store/said-ids.ts'
 import type { Reader } from '../store/store.ts'
-import { findTask, openTasksOf } from '../store/tasks.ts'
+import { findTask } from '../store/tasks.ts'
 import type { HandlerContext } from './context.ts'
+import { currentTask } from './tasks/current.ts'
 
 /** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
 export interface Reference {
@@ -71,11 +72,14 @@ export async function ownTask(
     const task = saidIn === null ? undefined : await findTask(tx, saidIn)
     return task === undefined || isEnd(task.state) ? undefined : task
   }
-  const open = speaker.name === OPERATOR ? [] : await openTasksOf(tx, speaker.name)
-  const fitting = open.filter(fits)
-  if (fitting.length <= 1) return fitting[0]
-  const inTurn = fitting.filter(({ id }) => parts.tasks.inTurn(speaker.name).has(id))
-  return inTurn.length === 1 ? inTurn[0] : severalTasks(fitting)
+  if (speaker.name === OPERATOR) return undefined
+  const inTurn = parts.tasks.inTurn(speaker.name)
+  const found = await currentTask(tx, { agent: speaker.name, inTurn, fits })
+  return isSeveral(found) ? severalTasks(found) : found
+}
+
+function isSeveral(found: Task | readonly Task[] | undefined): found is readonly Task[] {
+  return Array.isArray(found)
 }
 
 export function unknownReference(said: string): AppError {
@@ -85,10 +89,7 @@ export function unknownReference(said: string): AppError {
 }
 
 function severalTasks(tasks: readonly Task[]): AppError {
-  const listed = tasks
-    .slice(0, 10)
-    .map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`)
-    .join(', ')
+  const listed = tasks.map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`).join(', ')
   return new AppError('CONFLICT', `You have several tasks: ${listed}`, {
     hint: 'Say which one is meant with in_response_to.',
   })

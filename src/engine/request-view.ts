@@ -22,14 +22,17 @@ export function formOf({ form }: Pick<HumanRequestRow, 'form'>): RequestForm {
   return JSON.parse(form) as RequestForm
 }
 
-export function hashOf(action: string): string {
-  return hash('sha256', action)
+/** What an approval is bound to: the exact action, and in whose name it would be carried out. */
+export function hashOf({ asker, context, action }: Bound): string {
+  return hash('sha256', JSON.stringify([asker, context, action]))
 }
 
+type Bound = Pick<HumanRequestRow, 'asker' | 'context' | 'action'>
+
 /** The held command, if there is one and it is the one that was asked about. */
-export function intactAction({ action, action_hash }: HumanRequestRow): Command | undefined {
-  if (action === null || hashOf(action) !== action_hash) return undefined
-  return JSON.parse(action) as Command
+export function intactAction(row: HumanRequestRow): Command | undefined {
+  if (row.action === null || hashOf(row) !== row.action_hash) return undefined
+  return JSON.parse(row.action) as Command
 }
 
 const OF_TASK: Partial<Record<QuestionKind, readonly HumanDecision[]>> = {
@@ -114,6 +117,7 @@ function toHumanRequest(row: HumanRequestRow, approvals: readonly ApprovalRow[])
     ...(action === undefined ? {} : { action: { ...action, hash: row.action_hash! } }),
     ...(row.modified_by === null ? {} : { modified: { by: row.modified_by, changes: changesIn(row) } }),
     ...(row.approvers === null ? {} : { approvers: JSON.parse(row.approvers) as string[] }),
+    ...(row.count === 1 ? {} : { count: row.count }),
     quorum: row.quorum,
     approvals: approvals.filter(({ action_hash }) => action_hash === row.action_hash).map(toGiven),
     decisions: row.state === 'open' ? decisionsOn(row) : [],

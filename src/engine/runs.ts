@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { isAbsolute } from 'node:path'
 import { formatProblems } from '../config.ts'
-import { AppError } from '../model/errors.ts'
+import { AppError, reasonOf } from '../model/errors.ts'
 import type { Plan } from '../model/plan.ts'
 import type { Models } from '../models/model.ts'
 import { pendingEffects } from '../runs/effect.ts'
@@ -11,6 +11,7 @@ import { resumeRun } from '../runs/resume.ts'
 import { createRun, loadRun, type Run } from '../runs/run.ts'
 import type { ProcessFacts } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import {
@@ -25,21 +26,26 @@ import {
 } from '../store/runs.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { createExcerpts } from './excerpts.ts'
+import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
-import { placeOfRun } from './run-place.ts'
+import { claimPlace } from './run-place.ts'
 import { createAttempts, orderOf } from './runs/attempts.ts'
+import { createComingUp } from './runs/coming-up.ts'
 import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
 import { deliverReport } from './runs/delivered.ts'
 import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
+import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
 import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
 import { createModelWorkshop } from './runs/model-workshop.ts'
 import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
+import { createReviewing } from './runs/reviewing.ts'
 import { createValidating } from './runs/validating.ts'
 import type { Workshops } from './runs/worker.ts'
+import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
@@ -80,6 +86,10 @@ export interface Runs {
   list(which: 'open' | 'all', limit: number): Promise<SeenRun[]>
   /** The request that asks people about an agent. */
   requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
+  /** A person says something to an agent of a run that has messages/ (S4.16). */
+  send(id: string, letter: Letter, by: string): Promise<{ run_id: string; file: string }>
+  /** What keeps an agent at work from going on, where that can be seen: a program that does not come up, a question. */
+  heldUp(run: SeenRun, node: string): string | undefined
   /** A person's word on a request of a run. Throws what cannot be done. */
   decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
   halt(): void
@@ -106,6 +116,10 @@ export interface RunsOptions {
   environment: Readonly<NodeJS.ProcessEnv>
   tasks: MemberTasks
   guests: GuestBook
+  /** They check the settings of the programs that a plan starts. */
+  runtimes: readonly Runtime[]
+  mailroom: Mailroom
+  sessions(): Sessions
 }
 
 export function createRuns(options: RunsOptions): Runs {
@@ -121,7 +135,11 @@ export function createRuns(options: RunsOptions): Runs {
   const now = () => standstill.halted()?.at ?? clock.now()
   const isHalted = () => standstill.halted() !== undefined
 
-  const member = createMemberWorkshop({ store, log, team, tasks: options.tasks, guests: options.guests })
+  const comingUp = createComingUp({ store, clock, sessions: options.sessions, isHalted })
+  const member = createMemberWorkshop({
+    ...{ store, log, team, comingUp },
+    ...{ tasks: options.tasks, guests: options.guests, sessions: options.sessions },
+  })
   const command = createCommandWorkshop({
     ...{ clock, log, marks, environment: options.environment },
     leftovers: () => leftovers,
@@ -134,16 +152,31 @@ export function createRuns(options: RunsOptions): Runs {
     program: member,
   }
   const deliver = deliverReport
-  const attempts = createAttempts({ clock, log, workshops, deliver })
+  const attempts = createAttempts({ clock, log, workshops, deliver, inform })
   const fixing = createFixing({ clock, workshops, deliver })
   const validate = createValidating({
     ...{ clock, team, models: options.models, meter: options.meter, marks },
     environment: options.environment,
+    review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({ log, attempts, fixing, validate, now })
 
+  const mail = createRunMail({
+    ...{ store, clock, log, cut, mailroom: options.mailroom },
+    nameOf(driver, node) {
+      const { attempt, alive } = driver.run.nodes.get(node)!
+      const name = alive ? member.nameOf(orderOf(driver, node, attempt)) : undefined
+      return name !== undefined && team().names.includes(name) ? name : undefined
+    },
+  })
+
   const driverOptions: DriverOptions = {
     ...{ store, timers, clock, log, cut, requests, now },
+    look(driver, node) {
+      const { attempt } = driver.run.nodes.get(node)!
+      attempts.look(driver, node, attempt)
+      return attempts.showsLife(driver, node, attempt)
+    },
     perform(driver, effect) {
       // Before that, `begin` sees to all of it; in a halt, the end of it does.
       if (begun && !closed && !isHalted()) outside.perform(driver, effect, true)
@@ -151,6 +184,7 @@ export function createRuns(options: RunsOptions): Runs {
     ended(driver) {
       if (drivers.get(driver.id) !== driver) return
       drivers.delete(driver.id)
+      mail.end(driver.id)
       void driver.close()
       void sweep(driver.id)
     },
@@ -159,7 +193,16 @@ export function createRuns(options: RunsOptions): Runs {
   function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
     const driver = createDriver(facts, run, records, driverOptions)
     drivers.set(facts.id, driver)
+    if (begun) mail.follow(driver)
     return driver
+  }
+
+  function inform(driver: Driver, node: string, text: string) {
+    driver.note(node, text)
+    const notice = { type: 'ask_person', node, ask: 0, text, awaits: false, expiresAt: null } as const
+    store
+      .write((tx) => requests.ask(tx, driver.id, notice))
+      .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
   }
 
   /** Whatever of a run left its group and its parents still bears its mark. */
@@ -178,7 +221,12 @@ export function createRuns(options: RunsOptions): Runs {
     const { config } = team()
     const read = readPlan(text, {
       ...(order.name === undefined ? {} : { name: order.name }),
-      team: { agents: config.agents.map(({ name }) => name), models: Object.keys(config.models) },
+      team: {
+        agents: config.agents.map(({ name }) => name),
+        models: Object.keys(config.models),
+        checkProgram: ({ program, runtime, with: settings }) =>
+          options.runtimes.find(({ name }) => name === runtime)?.check({ program, settings }) ?? [],
+      },
     })
     if (!read.ok) {
       throw new AppError('PLAN_INVALID', formatProblems(read.problems, 'plan.yaml'), {
@@ -240,6 +288,7 @@ export function createRuns(options: RunsOptions): Runs {
       )
       const plan = planOf(order.plan, folder, order)
       let started: { facts: RunFacts; run: Run } | undefined
+      let claimed: { id: string; place: string } | undefined
       const answer = await store.write(async (tx) => {
         started = undefined
         const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
@@ -247,7 +296,9 @@ export function createRuns(options: RunsOptions): Runs {
           return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
         }
         const id = `run_${await tx.nextKey('run')}`
-        const facts: RunFacts = { id, folder, place: placeOfRun(folder, id), by }
+        // A transaction may be tried again.
+        if (claimed?.id !== id) claimed = { id, place: placeFor(folder, id) }
+        const facts: RunFacts = { id, folder, place: claimed.place, by }
         const run = createRun({ id, plan, now: now() })
         await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
         tx.audit({
@@ -334,6 +385,24 @@ export function createRuns(options: RunsOptions): Runs {
       return seen.filter((one) => one !== undefined)
     },
     requestOf: (run, node, ask) => requests.find(store, { run, node, ask }),
+    async send(id, letter, by) {
+      await mustSee(id)
+      const driver = drivers.get(id)
+      if (driver === undefined) {
+        throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
+      }
+      return { run_id: id, file: await mail.send(driver, letter, by) }
+    },
+    heldUp(seen, node) {
+      const { state, attempt } = seen.run.nodes.get(node)!
+      if (state !== 'running') return undefined
+      const agent = member.nameOf(orderOf(seen, node, attempt))
+      const session = agent === undefined ? undefined : options.sessions().session(agent)
+      if (session?.state === 'initializing') return `its program to come up (orc attach ${agent})`
+      if (session?.state === 'waiting_input')
+        return `an answer to what it asks (orc inbox, orc attach ${agent})`
+      return undefined
+    },
 
     decided(tx, row, answer, by) {
       const { run, node, ask } = askedByRun(row)
@@ -388,6 +457,7 @@ export function createRuns(options: RunsOptions): Runs {
       await endUnwanted(found.keys())
       begun = true
       for (const driver of drivers.values()) {
+        mail.follow(driver)
         const { head } = driver.run
         // Of what is stored, before anything new is ordered; what comes of it is told after the return.
         const owed = isHalted() ? [] : pendingEffects(driver.run)
@@ -403,8 +473,10 @@ export function createRuns(options: RunsOptions): Runs {
       await attempts.close(how)
       await fixing.close(how)
       await outside.close()
+      await mail.close()
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
       member.close()
+      comingUp.close()
       command.close()
     },
   }
@@ -440,6 +512,17 @@ function checkFolder(folder: string) {
   throw new AppError('INVALID_REQUEST', `${folder.slice(0, 200)} is not a folder`, {
     hint: 'Give the whole path of a folder on the machine of the service: that of the plan.',
   })
+}
+
+function placeFor(folder: string, id: string): string {
+  try {
+    return claimPlace(folder, id)
+  } catch (error) {
+    throw new AppError('INVALID_REQUEST', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
+      hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
+      cause: error,
+    })
+  }
 }
 
 function conflict(): AppError {

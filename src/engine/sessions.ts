@@ -17,6 +17,7 @@ import { createPasses } from './sessions/pass.ts'
 import { createRecord, explained, type RecordState } from './sessions/record.ts'
 import type { Running } from './sessions/running.ts'
 import { type Conversation, createStarting } from './sessions/starting.ts'
+import type { Said } from './spoken.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import type { Tokens } from './tokens.ts'
@@ -40,6 +41,10 @@ export interface Sessions {
   halt(by: string): readonly Halting[]
   /** The halt is over: what was to be started meanwhile is started, and deliveries flow. */
   goOn(): void
+  /** A person ends an agent's turn. Undefined: it had none. */
+  interrupt(agent: string, by: string): Promise<{ stopped: boolean; evidence: string } | undefined>
+  /** The last that an agent said since the service found or started it, oldest first. */
+  spoken(agent: string): readonly Said[]
   setPaused(agent: string, paused: boolean): void
   isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
@@ -99,6 +104,8 @@ export interface SessionsOptions {
   listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
   watch: SessionWatch
   isHalted(): boolean
+  /** False: agents are started when something is sent to them, and not with the service. */
+  autostart: boolean
   /** Carries out what an agent says by a tool. */
   act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
@@ -262,6 +269,8 @@ export function createSessions(options: SessionsOptions): Sessions {
       for (const name of names) void start(name)
       for (const { attendant } of running.values()) attendant?.look()
     },
+    interrupt: async (name, by) => await running.get(name)?.attendant?.interrupt(by),
+    spoken: (name) => running.get(name)?.attendant?.spoken() ?? [],
     isPaused: (name) => paused.has(name),
     setPaused(name, hold) {
       mailroom.setHeld(name, hold)
@@ -295,7 +304,8 @@ export function createSessions(options: SessionsOptions): Sessions {
       // Only what is new: an agent that was stopped on purpose stays stopped.
       const added = team().config.agents.filter((agent) => !known.has(agent.name))
       known = new Set(team().names)
-      await Promise.all(added.filter((agent) => agent.autostart).map((agent) => start(agent.name)))
+      const starting = added.filter((agent) => agent.autostart && options.autostart)
+      await Promise.all(starting.map((agent) => start(agent.name)))
     },
     async open() {
       await registerAll()
@@ -313,8 +323,13 @@ export function createSessions(options: SessionsOptions): Sessions {
       const gone = rows.filter((row) => row.kept !== null && runtimeOf(row.agent) === undefined)
       await Promise.all(gone.map((row) => leftovers.discard(row.agent)))
       const wanted = new Map(rows.map((row) => [row.agent, row.wanted === 1]))
-      const starting = team().config.agents.filter((agent) => wanted.get(agent.name) ?? agent.autostart)
-      await Promise.all(starting.map((agent) => start(agent.name, options.isHalted() ? 'found' : 'last')))
+      const starting = team().config.agents.filter(
+        (agent) => wanted.get(agent.name) ?? (agent.autostart && options.autostart),
+      )
+      // What still runs is found again in any case; those who are there for one piece of work go on with it.
+      const how = ({ onDemand }: AgentConfig) =>
+        options.isHalted() || !(options.autostart || onDemand) ? 'found' : 'last'
+      await Promise.all(starting.map((agent) => start(agent.name, how(agent))))
     },
     async close(how) {
       leaving = how

@@ -2,7 +2,7 @@ import type { Task } from '../model/task.ts'
 import type { Models } from '../models/model.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { findTask, openTaskIds, updateTask } from '../store/tasks.ts'
+import { findTask, openTaskIds, unsettledTaskIds, updateTask } from '../store/tasks.ts'
 import { type Keyed, type OutsideEffect, pendingEffects } from '../tasks/effect.ts'
 import type { Happening } from '../tasks/happening.ts'
 import { newTask, type TaskDraft } from '../tasks/new-task.ts'
@@ -98,7 +98,23 @@ export function createTasks(options: TasksOptions): Tasks {
   const idle = createIdleStop({ store, timers, log, team, sessions })
   const isHalted = () => options.standstill.halted() !== undefined
   const watch = createWatch({ store, log, sessions, tell, idle })
-  const meanwhile = createMeanwhile(watch, { store, isHalted, disturbed: options.disturbed })
+  /** An interrupt that came before anything was known of its agent is decided on as soon as something is. */
+  const seen: SessionWatch = {
+    async turnBegan(agent) {
+      outside.known(agent)
+      await watch.turnBegan(agent)
+    },
+    async turnEnded(agent, lastWords) {
+      outside.known(agent)
+      await watch.turnEnded(agent, lastWords)
+    },
+    async exited(agent, why) {
+      outside.known(agent)
+      await watch.exited(agent, why)
+    },
+    unreachable: watch.unreachable,
+  }
+  const meanwhile = createMeanwhile(seen, { store, isHalted, disturbed: options.disturbed })
   const checking = createChecking({ store, clock, log, team, environment: options.environment })
   const outsideOptions: OutsideOptions = {
     store,
@@ -134,7 +150,7 @@ export function createTasks(options: TasksOptions): Tasks {
   }
 
   async function performAll() {
-    const ids = await openTaskIds(store)
+    const ids = await unsettledTaskIds(store)
     for (let at = 0; at < ids.length; at += LOADED_AT_ONCE) {
       for (const id of ids.slice(at, at + LOADED_AT_ONCE)) {
         const task = await findTask(store, id)

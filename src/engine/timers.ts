@@ -9,6 +9,8 @@ export type TimerKind =
   | 'unpark'
   | 'stop_idle'
   | 'github_trigger'
+  | 'github_health'
+  | 'github_retry'
   | 'run'
   | `task_${TaskTimer}`
 

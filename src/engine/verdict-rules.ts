@@ -6,6 +6,8 @@ import type { HumanRequestRow } from '../store/human-requests.ts'
 import { readAnswer } from './answers.ts'
 import { approvalOf, mustBeApprover, mustBeSeen } from './approvals.ts'
 import { decisionsOn } from './request-view.ts'
+import { tooLong } from './size.ts'
+import type { Team } from './team.ts'
 import type { Verdict } from './verdict.ts'
 
 /** Throws what stands against this person's word on this request, before anything of it is done. */
@@ -22,6 +24,21 @@ export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict
   if (decision !== 'answer') return
   const read = readAnswer(row, verdict.comment ?? '')
   if (!read.ok) throw read.error
+}
+
+/** Characters of a remark: it goes with the verdict to whoever asked. */
+const MOST_REMARK = 10_000
+
+/** C20: what is too long is refused whole and never cut. An answer is as long as a message may be. */
+export function mustFit(team: Team, { decision, comment = '' }: Verdict) {
+  const large = decision === 'answer' ? tooLong(team, 'answer', comment) : undefined
+  if (large !== undefined) throw large
+  if (decision === 'answer' || comment.length <= MOST_REMARK) return
+  throw new AppError(
+    'TOO_LARGE',
+    `The comment is ${comment.length} characters; it holds at most ${MOST_REMARK}`,
+    { hint: 'Nothing was decided. Say it shorter, or put the details into a file and name its path.' },
+  )
 }
 
 /** Those whose clock is enforced: a verdict that comes after its time, and before the timer was seen to, is late. */

@@ -23,7 +23,7 @@ import { viewRequests } from './request-view.ts'
 import { personBehind } from './team.ts'
 import { createTelling } from './telling.ts'
 import type { Decided, Verdict } from './verdict.ts'
-import { checkFits, mustBeOpen } from './verdict-rules.ts'
+import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 
 /** Of a person's words, in the audit. */
 const EXCERPT = 280
@@ -66,6 +66,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
   ): Promise<AppError | undefined> {
     try {
       const row = await findRow(reader, id)
+      mustFit(parts.team(), verdict)
       checkFits(row, person, verdict)
       if (parts.standstill.halted() === undefined) mustBeOpen(row, parts.clock.now())
       return undefined
@@ -85,6 +86,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
 
   async function decideIn(unsigned: Tx, person: Person, id: string, verdict: Verdict): Promise<Decided> {
     const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
+    mustFit(parts.team(), verdict)
     checkFits(row, person, verdict)
     const { decision } = verdict
     const isApproval = decision === 'approve' || decision === 'modify'

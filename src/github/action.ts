@@ -19,13 +19,41 @@ const branch = z
     error: 'is not a name for a branch',
   })
 
+/** Enough for a page of documentation; what is larger is written by people. */
+const MOST_FILES = 20
+const MOST_FILE_BYTES = 60_000
+const file = z.object({
+  path: z
+    .string()
+    .max(200)
+    .regex(/^(?!.*(?:^|\/)(?:\.{1,2}|\.git)(?:\/|$))(?!\/)[^\p{C}\\:*?"<>|]+(?<!\/)$/u, {
+      error: 'is no path of a file in the repository',
+    })
+    // What runs in the repository's name is no agent's to write.
+    .refine((path) => !/^\.github\/(?:workflows|actions)\//i.test(path), {
+      error: 'is a workflow, and agents change none',
+    }),
+  content: z.string(),
+})
+const files = z
+  .array(file)
+  .min(1)
+  .max(MOST_FILES, { error: `are more than ${MOST_FILES}` })
+  .refine((all) => all.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0) <= MOST_FILE_BYTES, {
+    error: `are larger than ${MOST_FILE_BYTES} bytes together`,
+  })
+  .refine((all) => new Set(all.map(({ path }) => path)).size === all.length, { error: 'name a path twice' })
+  .optional()
+
 const ACTIONS = {
   label: z.object({ number, label: z.string().min(1).max(50) }),
   comment: z.object({ number, body }),
   /** An agent neither approves nor blocks: that is for people. */
   review: z.object({ number, body }),
-  branch: z.object({ branch, base: branch.optional() }),
-  pull_request: z.object({ head: branch, base: branch.optional(), title: line, body }),
+  /** With files it holds one commit. */
+  branch: z.object({ branch, base: branch.optional(), message: line.optional(), files }),
+  /** With files the branch is made for it. */
+  pull_request: z.object({ head: branch, base: branch.optional(), title: line, body, files }),
   close: z.object({ number, duplicate_of: number.optional(), reason: z.string().max(1000).optional() }),
 } as const
 
@@ -111,10 +139,16 @@ export function describeAction(action: Action): string {
     case 'review':
       return `post a review on #${action.number}`
     case 'branch':
-      return `create the branch ${action.branch}`
+      return `create the branch ${action.branch}${withFiles(action.files)}`
     case 'pull_request':
-      return `open a pull request from ${action.head}: ${action.title}`
+      return `open a pull request from ${action.head}${withFiles(action.files)}: ${action.title}`
     case 'close':
       return `close #${action.number}${action.duplicate_of === undefined ? '' : ` as a duplicate of #${action.duplicate_of}`}`
   }
+}
+
+function withFiles(given: readonly { path: string }[] | undefined): string {
+  if (given === undefined) return ''
+  const names = given.slice(0, 5).map(({ path }) => path)
+  return ` with ${names.join(', ')}${given.length > names.length ? ` and ${given.length - names.length} more` : ''}`
 }

@@ -40,9 +40,10 @@ export function briefing(
   most: number,
 ): string {
   const head = [
-    isTeamRole(role) ? ROLE_TEXTS[role].prompt : OTHER_ROLE,
-    '',
+    // The first line is the title of the task (C13).
     delegation.task.description,
+    '',
+    isTeamRole(role) ? ROLE_TEXTS[role].prompt : OTHER_ROLE,
     '',
     ...RULES,
     '',

@@ -1,23 +1,50 @@
 import type { Action } from './action.ts'
 import type { Subject } from './event.ts'
 import type { Answer } from './failure.ts'
+import type { Survey } from './survey.ts'
 
 /** GitHub as the service uses it. It alone holds credentials; what can go wrong comes back as a value. */
 export interface GitHub {
+  readonly survey: Survey
   /** The login that everything is written under. */
   whoAmI(): Promise<Answer<string>>
   /** An issue or a pull request as it stands now. */
   look(repository: string, number: number): Promise<Answer<Subject>>
   /** The first comment or review of that login that holds the text. */
   findWritten(place: WrittenPlace, text: string, by: string): Promise<Answer<string | undefined>>
+  /** A pull request of that login from that branch that holds the text, open or not. */
+  findPullRequest(
+    repository: string,
+    head: string,
+    text: string,
+    by: string,
+  ): Promise<Answer<string | undefined>>
+  /** What people put on the whole repository. */
+  topicsOf(repository: string): Promise<Answer<string[]>>
   perform(repository: string, action: Action): Promise<Answer<Performed>>
   filesOf(repository: string, number: number): Promise<Answer<string[]>>
   /** How many issues and pull requests of that login the repository has, the one it is about not counted. */
   contributionsOf(repository: string, login: string, except: number): Promise<Answer<number>>
   /** Which of these paths there are, of those below a folder all. */
   filesAt(repository: string, folder: string): Promise<Answer<string[]>>
-  /** Webhooks of the App that were not taken, since that time; undefined for a token, which cannot ask. */
-  redeliverMissed(since: number): Promise<Answer<number>> | undefined
+  /** A file of the default branch; undefined for what is no text, or is not there. */
+  textOf(repository: string, path: string): Promise<Answer<string | undefined>>
+  /** Open threads that nobody touched since then, the oldest first. */
+  untouchedSince(repository: string, time: number): Promise<Answer<Subject[]>>
+  /** Only an App can ask for what was sent to it. */
+  readonly deliveries?: {
+    /** Webhooks since that time that nobody took, the oldest first. */
+    missed(since: number): Promise<Answer<MissedDelivery[]>>
+    /** GitHub sends it again, under the same guid. */
+    redeliver(id: number): Promise<Answer<undefined>>
+  }
+}
+
+export interface MissedDelivery {
+  /** Of the last attempt. */
+  readonly id: number
+  /** X-GitHub-Delivery. */
+  readonly guid: string
 }
 
 export interface WrittenPlace {

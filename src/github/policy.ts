@@ -28,6 +28,8 @@ export type Judged =
 /** What one person must not decide alone: how the repository is governed and what runs in its name. */
 const CRITICAL_LABELS = /^(?:security|breaking|release|governance)/i
 const CRITICAL_BRANCHES = /^(?:main|master|release|hotfix)(?:[/-]|$)/i
+const CRITICAL_FILES =
+  /^\.github\/|(?:^|\/)(?:LICENSE|SECURITY|GOVERNANCE|CODEOWNERS|CODE_OF_CONDUCT|MAINTAINERS)(?:\.\w+)?$/i
 export const CRITICAL_QUORUM = 2
 
 export function judge(proposal: Proposal, policy: ActionPolicy, about: Circumstances): Judged {
@@ -54,9 +56,11 @@ export function judge(proposal: Proposal, policy: ActionPolicy, about: Circumsta
 
 function isCritical({ action }: Proposal): boolean {
   if (action.kind === 'label') return CRITICAL_LABELS.test(action.label)
-  if (action.kind === 'branch') return CRITICAL_BRANCHES.test(action.branch)
-  if (action.kind === 'pull_request') return CRITICAL_BRANCHES.test(action.head)
-  return false
+  if (action.kind !== 'branch' && action.kind !== 'pull_request') return false
+  const branch = action.kind === 'branch' ? action.branch : action.head
+  return (
+    CRITICAL_BRANCHES.test(branch) || (action.files?.some(({ path }) => CRITICAL_FILES.test(path)) ?? false)
+  )
 }
 
 /** Words of agents for what nobody gets done; they are refused with a reason of their own. */

@@ -184,13 +184,19 @@ const taskContext = z.preprocess((value) => {
   return { note: said }
 }, z.record(z.string(), z.unknown()).optional())
 
+/** A JSON schema: an object, elsewhere the same as a text. */
+const jsonSchema = z.preprocess((value) => {
+  const said = blankIsMissing(value)
+  return typeof said === 'string' ? parsedJson(said) : said
+}, z.record(z.string(), z.unknown(), 'it is no JSON object').optional())
+
 const names = z.preprocess((value) => {
   const said = blankIsMissing(value)
   if (typeof said !== 'string') return said
-  return said.startsWith('[') ? parsedList(said) : said.split(/[,\n]+/).map((one) => one.trim())
+  return said.startsWith('[') ? parsedJson(said) : said.split(/[,\n]+/).map((one) => one.trim())
 }, z.array(name).max(20).optional())
 
-function parsedList(text: string): unknown {
+function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
@@ -215,6 +221,7 @@ export const delegate = defineCommand({
     requires_response: yesOrNo(true).describe('false: you go on without its report'),
     checks: names.describe('Names of the checks that its work must pass, separated by commas'),
     judge: optionalName.describe('The model or agent that judges its work, if you may choose'),
+    result_schema: jsonSchema.describe('A JSON schema that the reported result must fit'),
     timeout_seconds: seconds.describe('Working time, if not the usual one'),
     in_response_to: optionalName.describe('Your own task that this serves, if you have several'),
     message_id: ownId,
@@ -274,7 +281,7 @@ export const answer = defineCommand({
 const choices = z.preprocess((value) => {
   const said = blankIsMissing(value)
   if (typeof said !== 'string') return said
-  if (said.trimStart().startsWith('[')) return parsedList(said)
+  if (said.trimStart().startsWith('[')) return parsedJson(said)
   const parts = said.split(/[,\n]+/).map((one) => one.trim())
   return parts.filter((one) => one !== '')
 }, z.array(z.string().trim().min(1).max(500)).min(1).max(50).optional())

@@ -58,6 +58,8 @@ export interface HumanRequest extends AnswerForm {
   modified?: { by: string; changes: Record<string, FieldChange> }
   /** Whose approval counts; absent: everyone's who may decide. */
   approvers?: readonly string[]
+  /** Of a notice that tells of several things: how many. */
+  count?: number
   /** How many different people must approve. */
   quorum: number
   /** Those given so far to this very action. */

@@ -19,6 +19,12 @@ export const WORKSPACE_TEMPLATES = [
 ] as const
 export type WorkspaceTemplate = (typeof WORKSPACE_TEMPLATES)[number]
 
+/** The folder beside the workspaces in which agents leave messages. */
+export const MESSAGES = 'messages'
+
+/** What one agent may say to another there. */
+export const MESSAGE_TYPES = ['data_ready', 'question', 'answer', 'update'] as const
+
 /** What does an agent's work. `files`: someone outside, known by status.json and nothing else. */
 export type Runner =
   | { readonly kind: 'command'; readonly command: string }
@@ -77,8 +83,8 @@ export interface PlanAgent {
   /** Deliverables it is held to, as globs `outbox/…`. None: any one besides summary.md (S4.7). */
   readonly outputs: readonly string[]
   readonly checks: readonly PlanCheck[]
-  /** `default`: as orc.yaml says. */
-  readonly judge: 'default' | 'off' | { readonly model: string }
+  /** A model or an agent of orc.yaml. `default`: as that says. */
+  readonly judge: 'default' | 'off' | { readonly name: string }
   readonly retries: number
   /** Of one attempt. */
   readonly timeoutMs: number
@@ -110,6 +116,8 @@ export interface Plan {
   readonly timeoutMs: number | null
   /** How long a person has to decide on an agent that failed. Null: as long as it takes. */
   readonly askMs: number | null
+  /** Whether its agents have a folder for messages to each other (S4.16). */
+  readonly messages: boolean
   /** In the order of the file. */
   readonly agents: readonly PlanAgent[]
   readonly fixers: readonly Fixer[]

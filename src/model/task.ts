@@ -148,6 +148,8 @@ export interface Task {
   /** Names of the checks that a claim must pass. */
   checks: readonly string[]
   judge: Judge | null
+  /** What the reported result must fit, where the delegator says so. */
+  resultSchema: Readonly<Record<string, unknown>> | null
   timeoutMs: number
   /** The first try and its retries (C7). */
   maxAttempts: number

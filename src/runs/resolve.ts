@@ -15,6 +15,7 @@ export function resolvePlan(input: PlanInput, name: string, report: Report): Pla
     concurrency: input.concurrency ?? DEFAULTS.concurrency,
     timeoutMs: input.timeout === undefined ? null : parseDuration(input.timeout),
     askMs: durationOr(input.ask_timeout, DEFAULTS.askMs),
+    messages: input.messages ?? false,
     agents: Object.entries(input.agents).map(([agent, written]) => resolveAgent(agent, written, report)),
     fixers: fixers.map(([fixer, written]) => ({
       name: fixer,
@@ -36,7 +37,7 @@ function resolveAgent(name: string, input: AgentInput, report: Report): PlanAgen
     inputs: inputsOf(input.inputs ?? [], [...path, 'inputs'], report),
     outputs: outputsOf(input.outputs ?? [], [...path, 'outputs'], report),
     checks: (input.checks ?? []).map(checkOf),
-    judge: input.judge === undefined ? 'default' : isOff(input.judge) ? 'off' : { model: input.judge },
+    judge: input.judge === undefined ? 'default' : isOff(input.judge) ? 'off' : { name: input.judge },
     retries: input.retries ?? DEFAULT_RETRIES,
     timeoutMs: input.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(input.timeout),
     stallMs: durationOr(input.stall_timeout, runner.kind === 'command' ? null : DEFAULTS.stallMs),

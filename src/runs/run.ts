@@ -88,10 +88,12 @@ export interface StoredRun {
 /** A run as it was stored. */
 export function loadRun({ plan, head, nodes }: StoredRun): Run {
   const queued = nodes.filter((node) => node.queued !== null).toSorted((a, b) => a.queued! - b.queued!)
+  const stored = new Map(nodes.map((node) => [node.name, node]))
   return {
     head,
     graph: graphOf(plan),
-    nodes: new Map(nodes.map((node) => [node.name, node])),
+    // As people know it from the plan, in whatever order it was kept.
+    nodes: new Map(plan.agents.map(({ name }) => [name, stored.get(name)!])),
     line: new Map(queued.map(({ name, queued }) => [name, queued!])),
   }
 }

@@ -147,7 +147,7 @@ const PlanAgentSchema = z
       .union([off, name])
       .optional()
       .describe(
-        'A name from "models" in orc.yaml, which judges by the success criteria; off. Default: as in orc.yaml.',
+        'A name from "models" or "agents" in orc.yaml: that model, or that agent as a reviewer, judges by the success criteria; off. Default: as in orc.yaml.',
       ),
     retries: z
       .int()
@@ -215,6 +215,12 @@ export const PlanSchema = z
       .optional()
       .describe(
         'How long a person has to decide on an agent that failed; then it has. Default: 24h, or off.',
+      ),
+    messages: z
+      .boolean()
+      .optional()
+      .describe(
+        'true: the agents may leave messages for each other in messages/ beside their workspaces. Default: false; handing on files is better.',
       ),
     agents: z
       .record(name, PlanAgentSchema)

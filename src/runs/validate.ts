@@ -1,7 +1,8 @@
 import type { Report } from '../document/problem.ts'
 import { didYouMean } from '../document/suggestion.ts'
 import { foldName, RESERVED_NAMES } from '../model/agent.ts'
-import type { Plan, Runner } from '../model/plan.ts'
+import { MESSAGES, type Plan, type Runner } from '../model/plan.ts'
+import type { SettingsProblem } from '../model/settings.ts'
 import { findCycles, graphOf } from './graph.ts'
 import { checkOutputs } from './made-outputs.ts'
 
@@ -9,6 +10,8 @@ import { checkOutputs } from './made-outputs.ts'
 export interface Team {
   readonly agents?: readonly string[]
   readonly models?: readonly string[]
+  /** What is wrong with the settings of a program, by whoever starts it. */
+  checkProgram?(runner: Extract<Runner, { kind: 'program' }>): readonly SettingsProblem[]
 }
 
 /** A suggestion costs a look at every name. */
@@ -34,7 +37,7 @@ export function validatePlan(plan: Plan, team: Team, report: Report): void {
   }
 }
 
-function checkNames({ agents, fixers }: Plan, report: Report): void {
+function checkNames({ agents, fixers, messages }: Plan, report: Report): void {
   const taken = new Map<string, string>()
   const named = [
     ...agents.map(({ name }) => ['agents', name] as const),
@@ -54,6 +57,9 @@ function checkNames({ agents, fixers }: Plan, report: Report): void {
       )
     }
     taken.set(folded, name)
+    if (messages && list === 'agents' && folded === MESSAGES) {
+      report([list, name], `"${name}" is the folder of the messages`, 'Take another name.', 'key')
+    }
   }
   if (agents.length === 0) report(['agents'], 'There is nobody', 'Name at least one agent.')
 }
@@ -111,7 +117,10 @@ function checkFixers(plan: Plan, { agents: members }: Team, report: Report): voi
   }
 }
 
-function checkTeam(plan: Plan, { agents, models }: Team, report: Report): void {
+/** What `with` of a model may hold. */
+const MODEL_SETTINGS: ReadonlySet<string> = new Set(['prompt'])
+
+function checkTeam(plan: Plan, { agents, models, checkProgram }: Team, report: Report): void {
   const check = (
     known: readonly string[] | undefined,
     name: string,
@@ -123,11 +132,23 @@ function checkTeam(plan: Plan, { agents, models }: Team, report: Report): void {
   }
   const checkRunner = (runner: Runner, path: readonly string[]) => {
     if (runner.kind === 'agent') check(agents, runner.agent, [...path, 'agent'], 'agent')
-    if (runner.kind === 'model') check(models, runner.model, [...path, 'model'], 'model')
+    if (runner.kind === 'program') {
+      for (const { path: inside, message, hint } of checkProgram?.(runner) ?? []) {
+        report([...path, 'with', ...inside], message, hint)
+      }
+    }
+    if (runner.kind !== 'model') return
+    check(models, runner.model, [...path, 'model'], 'model')
+    for (const key of Object.keys(runner.with)) {
+      if (MODEL_SETTINGS.has(key)) continue
+      report([...path, 'with', key], `A model knows no setting "${key}"`, 'It takes "prompt".', 'key')
+    }
   }
   for (const { name, runner } of plan.fixers) checkRunner(runner, ['fixers', name])
   for (const { name, runner, judge } of plan.agents) {
     checkRunner(runner, ['agents', name])
-    if (typeof judge === 'object') check(models, judge.model, ['agents', name, 'judge'], 'model')
+    if (typeof judge === 'object' && agents !== undefined && models !== undefined) {
+      check([...models, ...agents], judge.name, ['agents', name, 'judge'], 'model or agent')
+    }
   }
 }

@@ -4,6 +4,7 @@ import { ERROR_CODES, type ErrorCode } from '../model/errors.ts'
 import { HUMAN_DECISIONS, HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
 import { DELIVERY_STATES, PRIORITIES, TASK_MESSAGE_KINDS } from '../model/message.ts'
 import { ROLES } from '../model/person.ts'
+import { MESSAGE_TYPES } from '../model/plan.ts'
 import { ACTIONS, type Action, VERDICTS } from '../model/rule.ts'
 import {
   EVIDENCE_OUTCOMES,
@@ -12,7 +13,9 @@ import {
   TASK_TIMERS,
   VALIDATION_STEPS,
 } from '../model/task.ts'
-import { ProblemSchema, RunEventSchema, RunNodeSchema, RunSchema } from './run-shape.ts'
+import { GithubLogSchema } from './github-log-shape.ts'
+import { EventTrailSchema, GithubStateSchema, SetupSchema } from './github-shape.ts'
+import { ProblemSchema, RunEventSchema, RunFileSchema, RunNodeSchema, RunSchema } from './run-shape.ts'
 import { TaskEventSchema } from './task-event.ts'
 
 /**
@@ -220,6 +223,7 @@ export const HumanRequestSchema = z.object({
     .optional()
     .describe('A person changed the command since it was asked about'),
   approvers: names.optional().describe('Whose approval counts; without it, that of everyone who may decide'),
+  count: z.number().optional().describe('Of a notice that tells of several things at once: how many'),
   quorum: z.number().describe('How many different people must approve'),
   approvals: z
     .array(z.object({ by: z.string(), at: z.string(), comment: z.string().optional() }))
@@ -445,6 +449,24 @@ export const ROUTES = {
     }),
     answer: z.object({ status: z.literal('typed') }),
   },
+  interrupt: {
+    method: 'post',
+    path: '/api/v1/agents/{agent}/interrupt',
+    who: 'operator',
+    summary: "End an agent's turn by its program's own means; what it was given stays given",
+    body: z.object({}),
+    answer: z.object({ stopped: z.boolean().describe('It truly ended'), evidence: z.string() }),
+  },
+  transcript: {
+    method: 'get',
+    path: '/api/v1/agents/{agent}/transcript',
+    who: 'operator',
+    summary: 'The last that an agent said by itself, since the service found or started it; oldest first',
+    answer: z.object({
+      agent: z.string(),
+      said: z.array(z.object({ at: z.string(), text: z.string() })),
+    }),
+  },
   figures: {
     method: 'get',
     path: '/api/v1/figures',
@@ -597,6 +619,7 @@ export const ROUTES = {
       context: z.record(z.string(), z.unknown()),
       checks: z.array(z.string()),
       judge: z.object({ kind: z.enum(['model', 'agent']), name: z.string() }).optional(),
+      result_schema: z.record(z.string(), z.unknown()).optional().describe('What the result must fit'),
       attempts: z
         .array(z.object({ attempt: z.number(), at: z.string(), why: z.string() }))
         .describe('Those that failed, and why'),
@@ -727,6 +750,18 @@ export const ROUTES = {
       cancelled: z.boolean().describe('False: it had ended or was cancelled before'),
     }),
   },
+  sendToRun: {
+    method: 'post',
+    path: '/api/v1/runs/{id}/messages',
+    who: 'operator',
+    summary: 'Say something to an agent of a run whose plan has messages: it becomes a file in messages/',
+    body: z.object({
+      to: z.string().min(1).max(64),
+      type: z.enum(MESSAGE_TYPES).default('update'),
+      content: z.unknown().refine((content) => content !== undefined, 'there is no content'),
+    }),
+    answer: z.object({ run_id: z.string(), file: z.string().describe('Its name in messages/') }),
+  },
   runEvents: {
     method: 'get',
     path: '/api/v1/runs/{id}/events',
@@ -738,6 +773,29 @@ export const ROUTES = {
     }),
     answer: RunEventSchema,
     type: 'text/event-stream',
+  },
+  runLog: {
+    method: 'get',
+    path: '/api/v1/runs/{id}/agents/{agent}/log',
+    who: 'operator',
+    summary: 'What an attempt of an agent of a run printed, the end of it',
+    query: z.object({
+      attempt: z.coerce
+        .number<number | string>()
+        .int()
+        .min(1)
+        .optional()
+        .describe('The last one, unless said'),
+    }),
+    answer: RunFileSchema,
+  },
+  runOutput: {
+    method: 'get',
+    path: '/api/v1/runs/{id}/agents/{agent}/output',
+    who: 'operator',
+    summary: 'One of the outputs of an agent of a run as text, the beginning of it',
+    query: z.object({ path: z.string().max(1000) }),
+    answer: RunFileSchema,
   },
   runReport: {
     method: 'get',
@@ -784,9 +842,14 @@ export const ROUTES = {
     path: '/api/v1/human-requests/{id}/verdict',
     who: 'person',
     summary: 'Approve, reject, change or answer; the asker is told either way',
+    // An answer is as long as a message may be, and its JSON several times that.
+    limit: 1024 * 1024,
     body: z.object({
       decision: z.enum(HUMAN_DECISIONS),
-      comment: z.string().max(10_000).optional().describe('The answer, or a remark that the asker is told'),
+      comment: z
+        .string()
+        .optional()
+        .describe('The answer, or a remark of at most 10,000 characters that the asker is told'),
       fields: z
         .record(z.string(), z.unknown())
         .optional()
@@ -840,6 +903,7 @@ export const ROUTES = {
         problem: z.string().optional(),
       }),
       halt: HaltSchema.optional(),
+      github: GithubStateSchema.optional().describe('Where orc.yaml has "github"'),
       agents: z.array(AgentSchema),
       deliveries: z.array(DeliveryCountSchema),
       open_requests: z.number(),
@@ -972,6 +1036,7 @@ export const ROUTES = {
           flag: z.record(z.string(), z.unknown()).describe('The coc_violation_flag of the protocol'),
           closed_at: z.string().optional(),
           closed_by: z.string().optional(),
+          decision: z.enum(['upheld', 'dismissed']).optional(),
           comment: z.string().optional(),
         }),
       ),
@@ -981,9 +1046,20 @@ export const ROUTES = {
     method: 'post',
     path: '/api/v1/moderation/{id}',
     who: 'person',
-    summary: 'A moderator has seen to a flag',
-    body: z.object({ comment: z.string().max(2000).optional() }),
+    summary: 'A moderator has decided on a flag; nobody else hears of it',
+    body: z.object({
+      decision: z.enum(['upheld', 'dismissed']),
+      comment: z.string().max(2000).optional(),
+    }),
     answer: z.object({ closed: z.boolean() }),
+  },
+  github: {
+    method: 'get',
+    path: '/api/v1/github',
+    who: 'operator',
+    summary: 'What came from GitHub, what agents proposed to do there, and what became of it; newest first',
+    query: z.object({ limit: count(500).default(100) }),
+    answer: GithubLogSchema,
   },
   githubWebhook: {
     method: 'post',
@@ -999,6 +1075,64 @@ export const ROUTES = {
       status: z.enum(['accepted', 'known']).describe('known: it came before, and is not worked on again'),
       delivery: z.string(),
     }),
+  },
+  nextTeamMessages: {
+    method: 'get',
+    path: '/api/v1/github/messages',
+    who: 'token',
+    summary:
+      "What a member of the GitHub team has to do, in the team's own JSON: each task_delegation until it is answered",
+    query: z.object({
+      wait: z.coerce
+        .number<number | string>()
+        .min(0)
+        .max(60)
+        .default(25)
+        .describe('Seconds to wait when there is nothing'),
+    }),
+    answer: z.array(z.record(z.string(), z.unknown())),
+  },
+  sayTeamMessage: {
+    method: 'post',
+    path: '/api/v1/github/messages',
+    who: 'token',
+    summary:
+      "A message of a member in the team's own JSON: task_completion, hitl_approval_request, coc_violation_flag, agent_health_check",
+    body: z.unknown().describe('At most 102,400 bytes'),
+    limit: 'own',
+    answer: z.object({
+      status: z.enum(['accepted', 'known']).describe('known: the task has ended, and it changes nothing'),
+      message_id: z.string(),
+    }),
+  },
+  githubSetup: {
+    method: 'get',
+    path: '/api/v1/github/setup',
+    who: 'operator',
+    summary: 'What the team needs of GitHub, and whether it has it: asks GitHub, and changes nothing',
+    answer: SetupSchema,
+  },
+  replayEvent: {
+    method: 'post',
+    path: '/api/v1/github/events',
+    who: 'operator',
+    summary: 'Work on a payload of GitHub as if it had just come',
+    body: z.object({
+      event: z
+        .string()
+        .regex(/^[a-z_]{1,64}$/)
+        .describe('As X-GitHub-Event has it: issues, pull_request …'),
+      payload: z.record(z.string(), z.unknown()),
+    }),
+    limit: 8 * 1024 * 1024,
+    answer: z.object({ delivery: z.string() }),
+  },
+  githubEvent: {
+    method: 'get',
+    path: '/api/v1/github/events/{delivery}',
+    who: 'operator',
+    summary: 'What an event of GitHub set in motion, as far as it has come',
+    answer: EventTrailSchema,
   },
   hook: {
     method: 'post',

@@ -76,6 +76,12 @@ export const RunNodeSchema = z.object({
     .describe('Of this round'),
 })
 
+export const RunFileSchema = z.object({
+  text: z.string(),
+  bytes: z.number().describe('Of the whole file'),
+  cut: z.boolean().describe('This is not all of it'),
+})
+
 const about = {
   seq: z.number().describe("The audit's number of it: Last-Event-ID"),
   at: z.string(),

@@ -82,6 +82,13 @@ export const TaskEventSchema = z.discriminatedUnion('type', [
     request_id: z.string().optional().describe('What people were asked, where it is about that'),
   }),
   z.object({
+    type: z.literal('halt').describe('Everything was stopped, or goes on'),
+    ...about,
+    over: z.boolean().describe('True: it goes on'),
+    by: z.string(),
+    text: z.string(),
+  }),
+  z.object({
     type: z.literal('end').describe('The task that is followed has ended; nothing comes after it'),
     ...about,
     agent: z.string(),

@@ -23,6 +23,8 @@ export interface Engine {
   /** Whether something stronger than the daemon's lease keeps a second daemon out. */
   exclusive: boolean
   check(): Promise<string[]>
+  /** Where several daemons can share the store. */
+  onOthers?(listener: () => void): () => void
   close(): Promise<void>
 }
 
@@ -76,6 +78,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
       listeners.add(listener)
       return () => void listeners.delete(listener)
     },
+    onOthers: (listener) => engine.onOthers?.(listener) ?? (() => {}),
     close() {
       closing ??= shutDown()
       return closing

@@ -174,15 +174,22 @@ export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<Audi
   ])
 }
 
-/** What was said and done in a tree of tasks, oldest first. */
+/** What was said and done in a tree of tasks, oldest first, and when since its beginning everything was stopped. */
 export async function readTree(
   store: Pick<Store, 'daemon' | 'all'>,
   root: number,
   { after, limit }: { after: number; limit: number },
 ): Promise<ReadEntry[]> {
+  const { daemon } = store
   const rows = await store.all<AuditRow>(
-    'SELECT * FROM audit WHERE root = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?',
-    [root, store.daemon, after, limit],
+    `SELECT * FROM (
+       SELECT * FROM (SELECT * FROM audit WHERE root = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?) AS said
+       UNION ALL
+       SELECT * FROM (SELECT * FROM audit
+         WHERE type IN ('team.halted', 'team.resumed') AND chain = ? AND seq > ?
+           AND seq > (SELECT MIN(seq) FROM audit WHERE root = ? AND chain = ?) ORDER BY seq LIMIT ?) AS halts
+     ) AS found ORDER BY seq LIMIT ?`,
+    [root, daemon, after, limit, daemon, after, root, daemon, limit, limit],
   )
   return rows.map(toEntry)
 }

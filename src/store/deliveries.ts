@@ -6,6 +6,9 @@ import type { Reader, Tx } from './store.ts'
 /** The ladder (C27): a step down it never happens; what was not confirmed goes back to the queue and is tried again. */
 const OPEN = `state NOT IN ('read', 'failed')`
 
+/** What an agent was given last is among so many of its messages. */
+const RECENT = 200
+
 export const DAMAGED = 'its bytes changed on disk'
 
 export interface Claim {
@@ -75,6 +78,22 @@ export async function wasGiven(reader: Reader, agent: string, task: number): Pro
     `SELECT 1 AS found FROM messages AS m JOIN deliveries AS d ON d.recipient = m.recipient AND d.message = m.seq
       WHERE m.task = ? AND m.recipient = ? AND d.state NOT IN ('queued', 'failed') LIMIT 1`,
     [task, agent],
+  )
+  return row !== undefined
+}
+
+/** Whether the agent has something else than that task before it, which it was given since. */
+export async function wasGivenElse(
+  reader: Reader,
+  agent: string,
+  { task, since }: { task: number; since: number },
+): Promise<boolean> {
+  const row = await reader.get<{ found: number }>(
+    `SELECT 1 AS found
+       FROM (SELECT * FROM deliveries WHERE recipient = ? ORDER BY message DESC LIMIT ${RECENT}) AS d
+       JOIN messages AS m ON m.seq = d.message
+      WHERE d.state NOT IN ('queued', 'failed') AND d.updated_at >= ? AND (m.task IS NULL OR m.task <> ?) LIMIT 1`,
+    [agent, since, task],
   )
   return row !== undefined
 }

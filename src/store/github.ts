@@ -59,9 +59,23 @@ export async function putOffDelivery(tx: Tx, id: string, until: number, note: st
   )
 }
 
-export async function lastDeliveryAt(reader: Reader): Promise<number | undefined> {
-  const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
+/** When GitHub sent something for the first time; `except`: events that are the service's own. */
+export async function firstDeliveryAt(reader: Reader, except: string): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>(
+    'SELECT MIN(received_at) AS at FROM github_deliveries WHERE event <> ?',
+    [except],
+  )
   return row?.at ?? undefined
+}
+
+/** Which of these never came. */
+export async function unknownDeliveries(reader: Reader, ids: readonly string[]): Promise<string[]> {
+  const unknown: string[] = []
+  for (const id of ids) {
+    const row = await reader.get('SELECT id FROM github_deliveries WHERE id = ?', [id])
+    if (row === undefined) unknown.push(id)
+  }
+  return unknown
 }
 
 /** One agent's part in what an event set in motion. */
@@ -80,15 +94,20 @@ export interface GithubWork {
   /** Which end of that it needs. */
   needs: 'success' | 'failure' | 'any'
   delegation: string
+  /** How often it was tried again. */
+  attempts: number
 }
 
-const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation'
+const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
 
 export async function insertWork(tx: Tx, work: GithubWork): Promise<void> {
-  await tx.run(`INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, [
-    ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
-    ...[work.after, work.needs, work.delegation, tx.now],
-  ])
+  await tx.run(
+    `INSERT INTO github_work (${WORK}, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      ...[work.id, work.delivery, work.role, work.agent, work.repository, work.number, work.state, work.task],
+      ...[work.after, work.needs, work.delegation, work.attempts, tx.now],
+    ],
+  )
 }
 
 export async function beginWork(tx: Tx, id: string, task: number): Promise<void> {
@@ -102,6 +121,20 @@ export async function endWork(tx: Tx, id: string, state: 'done' | 'failed' | 'sk
     [state, tx.now, id],
   )
   return rows.length === 1
+}
+
+/** It waits for its next attempt. False if it has ended. */
+export async function putOffWork(tx: Tx, id: string): Promise<boolean> {
+  const rows = await tx.all<{ id: string }>(
+    `UPDATE github_work SET state = 'waiting', task = NULL, attempts = attempts + 1
+      WHERE id = ? AND ended_at IS NULL AND task IS NOT NULL RETURNING id`,
+    [id],
+  )
+  return rows.length === 1
+}
+
+export async function findWork(reader: Reader, id: string): Promise<GithubWork | undefined> {
+  return await reader.get<GithubWork>(`SELECT ${WORK} FROM github_work WHERE id = ?`, [id])
 }
 
 export async function workOfTask(reader: Reader, task: number): Promise<GithubWork | undefined> {
@@ -340,15 +373,22 @@ export interface GithubConduct {
   created_at: number
   closed_at: number | null
   closed_by: string | null
+  decision: ConductDecision | null
   comment: string | null
 }
 
+export type ConductDecision = 'upheld' | 'dismissed'
+
+const CONDUCT = 'id, repository, number, flag, created_at, closed_at, closed_by, decision, comment'
+
+/** The same flag again takes its place, as long as nobody has decided. */
 export async function insertConduct(
   tx: Tx,
   flag: Pick<GithubConduct, 'id' | 'repository' | 'number' | 'flag'>,
 ): Promise<void> {
   await tx.run(
-    'INSERT INTO github_conduct (id, repository, number, flag, created_at) VALUES (?, ?, ?, ?, ?)',
+    `INSERT INTO github_conduct (id, repository, number, flag, created_at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (id) DO UPDATE SET flag = excluded.flag WHERE github_conduct.closed_at IS NULL`,
     [...[flag.id, flag.repository, flag.number, flag.flag, tx.now]],
   )
 }
@@ -360,15 +400,142 @@ export async function readConduct(
 ): Promise<GithubConduct[]> {
   const where = state === 'open' ? 'WHERE closed_at IS NULL' : ''
   return await reader.all<GithubConduct>(
-    `SELECT * FROM github_conduct ${where} ORDER BY created_at DESC, id LIMIT ?`,
+    `SELECT ${CONDUCT} FROM github_conduct ${where} ORDER BY created_at DESC, id LIMIT ?`,
     [limit],
   )
 }
 
-export async function closeConduct(tx: Tx, id: string, by: string, comment: string | null): Promise<boolean> {
+export async function closeConduct(
+  tx: Tx,
+  id: string,
+  { by, decision, comment }: { by: string; decision: ConductDecision; comment: string | null },
+): Promise<boolean> {
   const rows = await tx.all<{ id: string }>(
-    'UPDATE github_conduct SET closed_at = ?, closed_by = ?, comment = ? WHERE id = ? AND closed_at IS NULL RETURNING id',
-    [tx.now, by, comment, id],
+    `UPDATE github_conduct SET closed_at = ?, closed_by = ?, decision = ?, comment = ?
+      WHERE id = ? AND closed_at IS NULL RETURNING id`,
+    [tx.now, by, decision, comment, id],
   )
   return rows.length === 1
+}
+
+/** Whether there are flags that moderators were not told of yet. */
+export async function hasUntoldConduct(reader: Reader): Promise<boolean> {
+  const row = await reader.get(
+    'SELECT id FROM github_conduct WHERE told_at IS NULL AND closed_at IS NULL LIMIT 1',
+  )
+  return row !== undefined
+}
+
+/** All there are by now: one word calls people for all of them. */
+export async function conductTold(tx: Tx, until: number): Promise<void> {
+  await tx.run('UPDATE github_conduct SET told_at = ? WHERE told_at IS NULL AND created_at <= ?', [
+    tx.now,
+    until,
+  ])
+}
+
+/** What became of a delivery. */
+export async function readDelivery(
+  reader: Reader,
+  id: string,
+): Promise<
+  { id: string; event: string; state: string; note: string | null; received_at: number } | undefined
+> {
+  return await reader.get('SELECT id, event, state, note, received_at FROM github_deliveries WHERE id = ?', [
+    id,
+  ])
+}
+
+export async function workOfDelivery(reader: Reader, delivery: string): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE delivery = ? ORDER BY created_at, id`,
+    [delivery],
+  )
+}
+
+/** What was proposed, asked and said because of a delivery. Its id holds nothing that LIKE would take for a pattern but `_`. */
+export async function actionsOfDelivery(reader: Reader, delivery: string): Promise<GithubAction[]> {
+  return await reader.all<GithubAction>(
+    `SELECT ${ACTION} FROM github_actions WHERE substr(work, 1, ?) = ? ORDER BY created_at, key`,
+    [delivery.length + 1, `${delivery}/`],
+  )
+}
+
+export interface WorkFigures {
+  agent: string
+  /** Ended well or badly since that time. */
+  done: number
+  failed: number
+  average_ms: number | null
+  last_done: number | null
+}
+
+export async function readWorkFigures(reader: Reader, since: number): Promise<WorkFigures[]> {
+  return await reader.all<WorkFigures>(
+    `SELECT agent, SUM(CASE WHEN state = 'done' AND ended_at > ? THEN 1 ELSE 0 END) AS done,
+       SUM(CASE WHEN state = 'failed' AND ended_at > ? THEN 1 ELSE 0 END) AS failed,
+       AVG(CASE WHEN ended_at > ? THEN ended_at - created_at END) AS average_ms,
+       MAX(CASE WHEN state = 'done' THEN ended_at END) AS last_done
+      FROM github_work WHERE state IN ('done', 'failed') GROUP BY agent`,
+    [since, since, since],
+  )
+}
+
+/** How sure agents were of what they proposed since that time. */
+export async function readConfidences(
+  reader: Reader,
+  since: number,
+): Promise<{ agent: string; average: number }[]> {
+  return await reader.all(
+    `SELECT agent, AVG(confidence) AS average FROM github_actions
+      WHERE created_at > ? AND confidence IS NOT NULL GROUP BY agent`,
+    [since],
+  )
+}
+
+/** Work that was given so long ago that something must be wrong. */
+export async function readOverdue(
+  reader: Reader,
+  before: number,
+): Promise<{ agent: string; count: number }[]> {
+  return await reader.all(
+    `SELECT agent, COUNT(*) AS count FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND created_at < ?
+      GROUP BY agent`,
+    [before],
+  )
+}
+
+export async function countWaiting(reader: Reader): Promise<{ events: number; actions: number }> {
+  const row = await reader.get<{ events: number; actions: number }>(
+    `SELECT (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS events,
+       (SELECT COUNT(*) FROM github_actions WHERE state IN ('ready', 'acting')) AS actions`,
+  )
+  return row ?? { events: 0, actions: 0 }
+}
+
+/** When GitHub, or the clock, last set something in motion. */
+export async function latestDeliveryAt(reader: Reader): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>('SELECT MAX(received_at) AS at FROM github_deliveries')
+  return row?.at ?? undefined
+}
+
+/** What an agent has to do. */
+export async function openWorkOf(reader: Reader, agent: string): Promise<GithubWork[]> {
+  return await reader.all<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE ended_at IS NULL AND task IS NOT NULL AND agent = ? ORDER BY created_at, id`,
+    [agent],
+  )
+}
+
+/** The newest work of an agent, about that thread where one is named. */
+export async function latestWorkAbout(
+  reader: Reader,
+  agent: string,
+  number: number | undefined,
+): Promise<GithubWork | undefined> {
+  const about = number === undefined ? '' : ' AND number = ?'
+  return await reader.get<GithubWork>(
+    `SELECT ${WORK} FROM github_work WHERE agent = ?${about} ORDER BY created_at DESC, id LIMIT 1`,
+    [agent, ...(number === undefined ? [] : [number])],
+  )
 }

@@ -16,12 +16,22 @@ export async function readHalt(reader: Reader): Promise<HaltRow | undefined> {
   return await reader.get<HaltRow>('SELECT halted_by, reason, at, agents FROM halt WHERE team = ?', [TEAM])
 }
 
-export async function keepHalt(tx: Tx, halt: HaltRow): Promise<void> {
-  await tx.run(
+/** The same for whoever is going to change or end it. */
+export async function lockHalt(tx: Tx): Promise<HaltRow | undefined> {
+  return await tx.get<HaltRow>(
+    `SELECT halted_by, reason, at, agents FROM halt WHERE team = ? ${tx.lockRow}`,
+    [TEAM],
+  )
+}
+
+/** Gives the halt that stands: this one, or the one that was there before it. */
+export async function keepHalt(tx: Tx, halt: HaltRow): Promise<HaltRow> {
+  const row = await tx.get<HaltRow>(
     `INSERT INTO halt (team, halted_by, reason, at, agents) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (team) DO UPDATE SET agents = excluded.agents`,
+     ON CONFLICT (team) DO UPDATE SET team = excluded.team RETURNING halted_by, reason, at, agents`,
     [TEAM, halt.halted_by, halt.reason, halt.at, halt.agents],
   )
+  return row!
 }
 
 /** Of a halt that is there: one that has ended is not brought back by it. */

@@ -26,13 +26,17 @@ export interface HumanRequestRow {
   /** What was asked about first, where a person has changed the action since. */
   asked_action: string | null
   modified_by: string | null
+  /** Of a notice: what else is told by the same one while it is open. */
+  topic: string | null
+  /** How many things it tells of. */
+  count: number
 }
 
 export type NewHumanRequest = Pick<
   HumanRequestRow,
   'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
 > &
-  Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum'>> & {
+  Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum' | 'topic'>> & {
     /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
     id?: number
   }
@@ -41,7 +45,8 @@ export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Prom
   const id = request.id ?? (await tx.nextKey('req'))
   await tx.run(
     `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
-       created_at, expires_at, form, approvers, quorum) VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       created_at, expires_at, form, approvers, quorum, topic)
+     VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       id,
       request.kind,
@@ -57,6 +62,7 @@ export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Prom
       request.form ?? '{}',
       request.approvers ?? null,
       request.quorum ?? 1,
+      request.topic ?? null,
     ],
   )
   return id
@@ -125,6 +131,27 @@ export async function findRequestOf(reader: Reader, context: string): Promise<Hu
   )
 }
 
+/** The open notice on that topic; until the transaction ends, nobody else adds to it. */
+export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow | undefined> {
+  return await tx.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND topic = ? ORDER BY id LIMIT 1 ${tx.lockRow}`,
+    [topic],
+  )
+}
+
+/** It tells of one thing more. */
+export async function addToNotice(
+  tx: Tx,
+  id: number,
+  { question, context }: Pick<HumanRequestRow, 'question' | 'context'>,
+): Promise<void> {
+  await tx.run('UPDATE human_requests SET question = ?, context = ?, count = count + 1 WHERE id = ?', [
+    question,
+    context,
+    id,
+  ])
+}
+
 export async function openRequestsOf(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
   return await reader.all<HumanRequestRow>(
     `SELECT * FROM human_requests WHERE state = 'open' AND asker = ? ORDER BY id`,
@@ -132,15 +159,21 @@ export async function openRequestsOf(reader: Reader, asker: string): Promise<Hum
   )
 }
 
+/** The newest, oldest first; `asker`: only what that agent asked. */
 export async function readHumanRequests(
   reader: Reader,
   state: 'open' | 'all',
   limit: number,
+  asker?: string,
 ): Promise<HumanRequestRow[]> {
-  const where = state === 'open' ? `WHERE state = 'open'` : ''
+  const conditions = [
+    ...(state === 'open' ? [`state = 'open'`] : []),
+    ...(asker === undefined ? [] : ['asker = ?']),
+  ]
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
   const rows = await reader.all<HumanRequestRow>(
     `SELECT * FROM human_requests ${where} ORDER BY id DESC LIMIT ?`,
-    [limit],
+    [...(asker === undefined ? [] : [asker]), limit],
   )
   return rows.reverse()
 }

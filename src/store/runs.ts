@@ -55,8 +55,8 @@ export async function insertRun(
 ): Promise<void> {
   const key = keyOf(id)
   await tx.run(
-    `INSERT INTO runs (id, daemon, name, state, folder, place, started_by, head, plan, created_at, is_open)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `INSERT INTO runs (id, daemon, name, state, folder, place, started_by, head, created_at, is_open)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       key,
       daemon,
@@ -66,11 +66,12 @@ export async function insertRun(
       place,
       by,
       JSON.stringify(head),
-      JSON.stringify(plan),
       head.createdAt,
       openOf(head),
     ],
   )
+  // In a table of its own: it may be large, and the head is written again with each step.
+  await tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
   for (const node of nodes) await updateNode(tx, key, node)
 }
 
@@ -81,16 +82,12 @@ export async function replaceRun(
   nodes: ReadonlyMap<string, RunNode>,
 ): Promise<void> {
   const key = keyOf(id)
-  await tx.run('UPDATE runs SET name = ?, folder = ?, plan = ? WHERE id = ?', [
-    plan.name,
-    folder,
-    JSON.stringify(plan),
-    key,
-  ])
+  await tx.run('UPDATE runs SET name = ?, folder = ? WHERE id = ?', [plan.name, folder, key])
+  await tx.run('UPDATE run_plans SET plan = ? WHERE run = ?', [JSON.stringify(plan), key])
   await updateHead(tx, key, head)
-  const stored = await tx.all<{ name: string }>('SELECT name FROM run_nodes WHERE run = ?', [key])
+  const stored = await tx.all<{ name: string }>('SELECT name FROM run_agents WHERE run = ?', [key])
   for (const { name } of stored) {
-    if (!nodes.has(name)) await tx.run('DELETE FROM run_nodes WHERE run = ? AND name = ?', [key, name])
+    if (!nodes.has(name)) await tx.run('DELETE FROM run_agents WHERE run = ? AND name = ?', [key, name])
   }
   for (const node of nodes.values()) await updateNode(tx, key, node)
 }
@@ -106,7 +103,7 @@ export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<vo
 
 export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<void> {
   await tx.run(
-    `INSERT INTO run_nodes (run, name, document) VALUES (?, ?, ?)
+    `INSERT INTO run_agents (run, name, document) VALUES (?, ?, ?)
      ON CONFLICT (run, name) DO UPDATE SET document = excluded.document`,
     [key, node.name, writeNode(node)],
   )
@@ -116,13 +113,13 @@ export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<vo
 export async function updateRecord(tx: Tx, key: number, name: string, record: NodeRecord): Promise<void> {
   const { inbox, worktree, task } = record
   if (inbox !== undefined) {
-    await tx.run('UPDATE run_nodes SET inbox = ? WHERE run = ? AND name = ?', [inbox, key, name])
+    await tx.run('UPDATE run_agents SET inbox = ? WHERE run = ? AND name = ?', [inbox, key, name])
   }
   if (worktree !== undefined) {
-    await tx.run('UPDATE run_nodes SET worktree = ? WHERE run = ? AND name = ?', [worktree, key, name])
+    await tx.run('UPDATE run_agents SET worktree = ? WHERE run = ? AND name = ?', [worktree, key, name])
   }
   if (task !== undefined) {
-    await tx.run('UPDATE run_nodes SET task = ? WHERE run = ? AND name = ?', [
+    await tx.run('UPDATE run_agents SET task = ? WHERE run = ? AND name = ?', [
       parseId('task', task)!,
       key,
       name,
@@ -131,7 +128,10 @@ export async function updateRecord(tx: Tx, key: number, name: string, record: No
 }
 
 export async function findRun(reader: Reader, id: string): Promise<KeptRun | undefined> {
-  const row = await reader.get<RunRow>('SELECT * FROM runs WHERE id = ?', [parseId('run', id) ?? 0])
+  const row = await reader.get<RunRow>(
+    'SELECT runs.*, run_plans.plan FROM runs JOIN run_plans ON run_plans.run = runs.id WHERE runs.id = ?',
+    [parseId('run', id) ?? 0],
+  )
   return row === undefined ? undefined : toRun(row)
 }
 
@@ -145,7 +145,7 @@ export async function readRunHead(reader: Reader, id: string): Promise<RunHead |
 
 export async function readNodes(reader: Reader, id: string): Promise<KeptNode[]> {
   const rows = await reader.all<NodeRow>(
-    'SELECT document, inbox, worktree, task FROM run_nodes WHERE run = ?',
+    'SELECT document, inbox, worktree, task FROM run_agents WHERE run = ?',
     [keyOf(id)],
   )
   return rows.map(({ document, inbox, worktree, task }) => ({

@@ -1,5 +1,5 @@
 import { formatId, parseId } from '../model/identifier.ts'
-import { reviewerOf, type Task } from '../model/task.ts'
+import { reviewerOf, type Task, type TaskState } from '../model/task.ts'
 import type { Reader, Tx } from './store.ts'
 import { readTask, writeTask } from './task-document.ts'
 
@@ -29,8 +29,17 @@ export async function insertTask(tx: Tx, task: Task): Promise<void> {
 
 export async function updateTask(tx: Tx, task: Task): Promise<void> {
   await tx.run(
-    'UPDATE tasks SET state = ?, reviewer = ?, document = ?, ended_at = ?, updated_at = ? WHERE id = ?',
-    [task.state, reviewerOf(task), writeTask(task), task.endedAt, tx.now, keyOf(task.id)],
+    `UPDATE tasks SET state = ?, reviewer = ?, interrupting = ?, document = ?, ended_at = ?, updated_at = ?
+      WHERE id = ?`,
+    [
+      task.state,
+      reviewerOf(task),
+      task.interrupting ? 1 : 0,
+      writeTask(task),
+      task.endedAt,
+      tx.now,
+      keyOf(task.id),
+    ],
   )
 }
 
@@ -81,6 +90,64 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
   return rows.map(read)
 }
 
+const PAGE = 50
+
+/** The same a page at a time, for whoever needs the first few of what may be thousands. */
+export async function* eachOpenTaskOf(reader: Reader, agent: string): AsyncGenerator<Task> {
+  for (let after = 0; ; ) {
+    const rows = await reader.all<TaskRow & { id: number }>(
+      `SELECT id, document FROM tasks WHERE agent = ? AND ended_at IS NULL AND id > ? ORDER BY id LIMIT ${PAGE}`,
+      [agent, after],
+    )
+    for (const row of rows) yield read(row)
+    if (rows.length < PAGE) return
+    after = rows.at(-1)!.id
+  }
+}
+
+/** Those that its worker is at, or that are held: what the end of a turn may matter to. */
+export async function tasksAtWork(reader: Reader, agent: string): Promise<Task[]> {
+  const rows = await reader.all<TaskRow>(
+    `SELECT document FROM tasks WHERE agent = ? AND state IN ('executing', 'blocked') ORDER BY id`,
+    [agent],
+  )
+  return rows.map(read)
+}
+
+/** Those that the worker was given and has not begun. Others only wait for their turn: they are not begun with this one. */
+export async function tasksGiven(reader: Reader, agent: string): Promise<Task[]> {
+  const rows = await reader.all<TaskRow>(
+    `SELECT document FROM tasks WHERE state = 'analyzing' AND agent = ? AND id IN (
+       SELECT m.task FROM deliveries AS d JOIN messages AS m ON m.seq = d.message
+        WHERE d.recipient = ? AND d.state NOT IN ('read', 'failed') AND d.state <> 'queued') ORDER BY id`,
+    [agent, agent],
+  )
+  return rows.map(read)
+}
+
+export async function hasOpenTask(
+  reader: Reader,
+  agent: string,
+  states?: readonly TaskState[],
+): Promise<boolean> {
+  const among = states === undefined ? '' : `AND state IN (${states.map(() => '?').join(', ')})`
+  const row = await reader.get(
+    `SELECT 1 AS found FROM tasks WHERE agent = ? AND ended_at IS NULL ${among} LIMIT 1`,
+    [agent, ...(states ?? [])],
+  )
+  return row !== undefined
+}
+
+/** The delegator's own tasks that this agent works for now. */
+export async function tasksServed(reader: Reader, delegator: string, agent: string): Promise<string[]> {
+  const rows = await reader.all<{ parent: number }>(
+    `SELECT DISTINCT parent FROM tasks
+      WHERE agent = ? AND ended_at IS NULL AND delegator = ? AND parent IS NOT NULL`,
+    [agent, delegator],
+  )
+  return rows.map(({ parent }) => formatId('task', parent))
+}
+
 /** Claims that an agent is to judge, oldest first. */
 export async function reviewsOf(reader: Reader, agent: string): Promise<Task[]> {
   const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE reviewer = ? ORDER BY id', [agent])
@@ -126,6 +193,20 @@ function keyOf(id: string): number {
 export async function openTaskIds(reader: Reader): Promise<string[]> {
   // In no order: else the planner walks over all tasks that ever were, rather than the index of the open ones.
   const rows = await reader.all<{ id: number }>('SELECT id FROM tasks WHERE ended_at IS NULL')
+  return inOrder(rows)
+}
+
+/** Those that the world outside may still owe something: the open ones, and those whose worker is yet to be interrupted. */
+export async function unsettledTaskIds(reader: Reader): Promise<string[]> {
+  return inOrder(
+    await reader.all<{ id: number }>(
+      `SELECT id FROM tasks WHERE ended_at IS NULL
+       UNION ALL SELECT id FROM tasks WHERE interrupting = 1 AND ended_at IS NOT NULL`,
+    ),
+  )
+}
+
+function inOrder(rows: { id: number }[]): string[] {
   rows.sort((a, b) => a.id - b.id)
   return rows.map(({ id }) => formatId('task', id))
 }

@@ -5,7 +5,7 @@ import { DEFAULT_TIMEOUT_MS } from './settings.ts'
 type Given = Pick<Task, 'id' | 'delegator' | 'agent' | 'text' | 'createdAt'>
 type Optional = Pick<
   Task,
-  'context' | 'requiresResponse' | 'checks' | 'judge' | 'timeoutMs' | 'maxAttempts' | 'hop'
+  'context' | 'requiresResponse' | 'checks' | 'judge' | 'resultSchema' | 'timeoutMs' | 'maxAttempts' | 'hop'
 >
 
 export type TaskDraft = Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> }
@@ -19,6 +19,7 @@ export function newTask(given: TaskDraft): Task {
     requiresResponse: true,
     checks: [],
     judge: null,
+    resultSchema: null,
     maxAttempts: DEFAULT_MAX_ATTEMPTS,
     ...rest,
     timeoutMs,

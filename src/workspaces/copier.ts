@@ -21,28 +21,43 @@ import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000
+const MOST_HELD = 32
 
 /** Fills a folder beside inbox/ with copies and references, and puts it in inbox/'s place. */
 export interface Copier {
   write(segments: readonly string[], text: string): Promise<Input>
   takeFile(directory: Directory, name: string, real: string, to: readonly string[]): Promise<Input>
-  takeFiles(root: Directory, files: readonly Found[], real: string, to: readonly string[]): Promise<Input[]>
+  takeFiles(
+    root: Directory,
+    files: readonly Found[],
+    real: () => string,
+    to: readonly string[],
+  ): Promise<Input[]>
   /** What was taken so far stays, whatever comes later for its place. */
   prefer(): void
   seal(): Promise<Manifest>
   discard(): Promise<void>
 }
 
-export async function openCopier(workspace: string, limits: Limits, pace: Pace): Promise<Copier> {
+export interface CopierOptions {
+  readonly limits: Limits
+  readonly pace: Pace
+  /** No earlier draft can have been left. */
+  readonly isNew: boolean
+}
+
+export async function openCopier(workspace: string, { limits, pace, isNew }: CopierOptions): Promise<Copier> {
   const root = openDirectory(workspace, { shown: '' })
   const draftName = temporaryName('inbox')
-  const draft = await beginDraft(root, draftName, pace)
+  const draft = await beginDraft(root, draftName, isNew, pace)
   const inputs: Input[] = []
   const taken = new Set([REFERENCES])
   const preferred = new Map<string, Input>()
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
+  /** Folders in the draft, open until it is sealed: most inputs go where the one before went. */
+  const held = new Map<string, Directory>()
   // What was begun is cleared away, even when the work was called off.
   const unhurried = startPace()
 
@@ -64,7 +79,12 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
   }
 
   /** Closes the file. */
-  async function take(file: OpenFile, shown: string, real: string, to: readonly string[]): Promise<Input> {
+  async function take(
+    file: OpenFile,
+    shown: string,
+    real: () => string,
+    to: readonly string[],
+  ): Promise<Input> {
     try {
       const better = preferred.get(to.join('/'))
       if (better !== undefined) return better
@@ -73,7 +93,7 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
       if (size > limits.inlineBytes) {
         referencedBytes += size
         if (referencedBytes > limits.referencedBytes) tooLarge('references', shown, limits.referencedBytes)
-        return keep({ path, ...(await readContent(file, shown, pace)), reference: real })
+        return keep({ path, ...(await readContent(file, shown, pace)), reference: real() })
       }
       copiedBytes += size
       if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
@@ -100,11 +120,16 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
     work: (folder: Directory, last: string) => T | Promise<T>,
   ): Promise<T> {
     const above = segments.slice(0, -1)
-    const folder = above.length === 0 ? draft : makeFolders(draft, above)
+    if (above.length === 0) return await work(draft, segments.at(-1)!)
+    const path = above.join('/')
+    const known = held.get(path)
+    const folder = known ?? makeFolders(draft, above)
+    const isHeld = known !== undefined || held.size < MOST_HELD
+    if (isHeld) held.set(path, folder)
     try {
       return await work(folder, segments.at(-1)!)
     } finally {
-      if (folder !== draft) folder.close()
+      if (!isHeld) folder.close()
     }
   }
 
@@ -119,7 +144,7 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
     takeFile(directory, name, real, to) {
       const opened = openFile(directory, name)
       if (!opened.ok) throw new ProblemError(opened.problem)
-      return take(opened.value, real, real, to)
+      return take(opened.value, real, () => real, to)
     },
     async takeFiles(from, files, real, to) {
       const found: Input[] = []
@@ -127,7 +152,7 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
         const rest = pace.rest()
         if (rest !== undefined) await rest
         const place = [...to, ...file.segments]
-        found.push(await take(openFound(from, file), file.shown, join(real, file.path), place))
+        found.push(await take(openFound(from, file), file.shown, () => join(real(), file.path), place))
       }
       return found
     },
@@ -137,7 +162,7 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
     async seal() {
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
-      makeReadOnly(draft, inputs)
+      makeReadOnly(draft, held, inputs)
       // The empty one of a new workspace is replaced by the rename itself.
       if (tryRename(root, draftName, 'inbox')) {
         close()
@@ -161,15 +186,17 @@ export async function openCopier(workspace: string, limits: Limits, pace: Pace):
 
   function close() {
     open = false
+    for (const folder of held.values()) folder.close()
+    held.clear()
     draft.close()
     root.close()
   }
 }
 
 /** What an earlier draft left behind, when its process died, goes first. */
-async function beginDraft(root: Directory, name: string, pace: Pace): Promise<Directory> {
+async function beginDraft(root: Directory, name: string, isNew: boolean, pace: Pace): Promise<Directory> {
   try {
-    for (const left of listNames(root, MOST_LEFTOVERS).map(String)) {
+    for (const left of isNew ? [] : listNames(root, MOST_LEFTOVERS).map(String)) {
       if (left.startsWith(DRAFT)) await removeTree(root, left, pace)
     }
     return makeFolder(root, name, 'inbox')
@@ -204,12 +231,21 @@ function formatReferences(references: readonly Input[]): string {
   return `${JSON.stringify({ references: list }, null, 2)}\n`
 }
 
-function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
+function makeReadOnly(
+  draft: Directory,
+  held: ReadonlyMap<string, Directory>,
+  inputs: readonly Input[],
+): void {
   const folders = new Set<string>()
   for (const { path } of inputs) {
     for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at))
   }
   for (const folder of folders) {
+    const known = held.get(folder)
+    if (known !== undefined) {
+      fchmodSync(known.fd, 0o555)
+      continue
+    }
     const opened = openFolders(draft, folder.split('/'))
     // The folder of a reference is not there.
     if (!opened.ok) continue

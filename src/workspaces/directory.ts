@@ -1,5 +1,5 @@
 import { type BigIntStats, closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs'
-import { faultOf, showName } from './entry-name.ts'
+import { faultOf, isPlainName, showName } from './entry-name.ts'
 import { errnoOf, type Problem, ProblemError, problem, problemOf } from './problem.ts'
 
 /**
@@ -41,36 +41,48 @@ const FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | 
 export function openDirectory(path: string, options: DirectoryOptions = {}): Directory {
   const fd = openSync(path, FOLDER)
   const { shown = path, throughDescriptor = HAS_DESCRIPTORS } = options
-  return directoryOf(fd, Buffer.from(path), shown, throughDescriptor)
+  return directoryOf(fd, throughDescriptor ? path : Buffer.from(path), shown, throughDescriptor)
 }
 
 function directoryOf(
   fd: number,
-  path: Buffer,
+  path: string | Buffer,
   shown: string,
   throughDescriptor: boolean,
   parent?: Directory,
 ): Directory {
-  const { dev, ino } = fstatSync(fd, { bigint: true })
-  const self = throughDescriptor ? Buffer.from(`${DESCRIPTORS}/${fd}`) : path
+  const self = throughDescriptor ? `${DESCRIPTORS}/${fd}` : path
   let open = true
+  // Asked for seldom: through its descriptor a folder is always the same one.
+  let known: Pick<BigIntStats, 'dev' | 'ino'> | undefined
+  const identity = () => {
+    known ??= fstatSync(fd, { bigint: true })
+    return known
+  }
+  if (!throughDescriptor) identity()
   return {
     shown,
     fd,
     throughDescriptor,
-    dev,
-    ino,
+    get dev() {
+      return identity().dev
+    },
+    get ino() {
+      return identity().ino
+    },
     self,
     at(name) {
       if (!open) throw new Error(`${shown} was closed`)
+      if (typeof name === 'string' && typeof self === 'string' && isPlainName(name)) return `${self}/${name}`
       const bytes = typeof name === 'string' ? Buffer.from(name) : name
       if (bytes.includes(0x2f) || bytes.includes(0) || isDots(bytes)) {
         throw new Error(`${showName(bytes.toString())} is not the name of an entry`)
       }
-      return Buffer.concat([self, Buffer.from('/'), bytes])
+      return Buffer.concat([Buffer.from(self), Buffer.from('/'), bytes])
     },
     isStill() {
       if (throughDescriptor) return true
+      const { dev, ino } = identity()
       const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
       return now?.dev === dev && now.ino === ino && (parent?.isStill() ?? true)
     },
@@ -104,10 +116,15 @@ export function openFolder(
   const fault = faultOf(name)
   if (fault !== undefined) return refused(problem('bad_name', shown, fault))
   try {
+    const path = parent.at(name)
+    // One call that opens a folder or nothing; to open a folder has no effects. Why not, a look says then.
+    const direct = parent.throughDescriptor ? tryFolder(path) : undefined
+    if (direct !== undefined) {
+      return { ok: true, value: directoryOf(direct, path, shown, true, parent) }
+    }
     const seen = lookAt(parent, name)
     if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
     if (!seen.isDirectory()) return refused(notAFolder(shown, seen))
-    const path = parent.at(name)
     const fd = openSync(path, FOLDER)
     const opened = directoryOf(fd, Buffer.from(path), shown, parent.throughDescriptor, parent)
     if (opened.dev === seen.dev && opened.ino === seen.ino && opened.isStill()) {
@@ -117,6 +134,14 @@ export function openFolder(
     return refused(changed(shown))
   } catch (error) {
     return refused(sincePresent(error, shown))
+  }
+}
+
+function tryFolder(path: string | Buffer): number | undefined {
+  try {
+    return openSync(path, FOLDER)
+  } catch {
+    return undefined
   }
 }
 
@@ -158,6 +183,16 @@ export function openFile(directory: Directory, name: string): Opened<OpenFile> {
     if (seen === undefined) return refused(problem('missing', shown, 'is not there'))
     // Not even opened: to open a device can have effects.
     if (!seen.isFile()) return refused(notAFile(shown, seen))
+    return openSeen(directory, name, seen)
+  } catch (error) {
+    return refused(sincePresent(error, shown))
+  }
+}
+
+/** A regular file that was seen a moment ago: the same one, or none. */
+export function openSeen(directory: Directory, name: string, seen: BigIntStats): Opened<OpenFile> {
+  const shown = showIn(directory, name)
+  try {
     const fd = openSync(directory.at(name), FILE)
     const stat = fstatSync(fd, { bigint: true })
     const same = stat.isFile() && stat.dev === seen.dev && stat.ino === seen.ino

@@ -9,11 +9,19 @@ const EVERY_UNPRINTABLE = new RegExp(UNPRINTABLE.source, 'gu')
 const LONGEST_NAME = 255
 const LONGEST_SHOWN = 160
 
+/** Nearly all names: told at one look, for a walk asks of each file. */
+const PLAIN = /^[\w.-]{1,255}$/
+
+export function isPlainName(name: string): boolean {
+  return PLAIN.test(name) && name !== '.' && name !== '..'
+}
+
 export type ReadName = { ok: true; name: string } | { ok: false; shown: string; why: string }
 
 /** The name as text, if it can be told to people and agents, and written down, without surprises. */
 export function readName(bytes: Buffer): ReadName {
-  let name: string
+  let name = bytes.toString('latin1')
+  if (isPlainName(name)) return { ok: true, name }
   try {
     name = decoder.decode(bytes)
   } catch {
@@ -25,6 +33,7 @@ export function readName(bytes: Buffer): ReadName {
 
 /** What is wrong with one name, for names that a plan or a caller gives. */
 export function faultOf(name: string): string | undefined {
+  if (isPlainName(name)) return undefined
   if (name === '' || name === '.' || name === '..') return 'has a name that is no name'
   if (name.includes('/')) return 'has a slash in its name'
   if (!name.isWellFormed()) return 'has a name that is not UTF-8'
@@ -45,6 +54,7 @@ export function splitPath(path: string): { segments: string[] } | { why: string 
 
 /** For messages: one line, whatever was in the name. */
 export function showName(name: string): string {
+  if (name.length <= LONGEST_SHOWN && PLAIN.test(name)) return name
   const plain = name
     .toWellFormed()
     .replace(EVERY_UNPRINTABLE, (character) => `\\u{${character.codePointAt(0)!.toString(16)}}`)

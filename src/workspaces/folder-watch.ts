@@ -36,8 +36,11 @@ export function watchFolder({ folder, shown, heard, lost }: FolderWatchOptions):
     isStillThere() {
       try {
         const now = openDirectory(folder)
-        now.close()
-        return now.ino === directory.ino && now.dev === directory.dev
+        try {
+          return now.ino === directory.ino && now.dev === directory.dev
+        } finally {
+          now.close()
+        }
       } catch {
         return false
       }

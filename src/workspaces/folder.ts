@@ -9,11 +9,11 @@ import { fillIn, formatInstructions } from './instructions.ts'
 import type { Limits } from './limits.ts'
 import type { Manifest } from './manifest.ts'
 import { startPace } from './pace.ts'
-import { failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
+import { errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { formatSkill } from './skill.ts'
-import { resetStatus } from './status-file.ts'
-import { makeFolder, replaceFile, temporaryName } from './writing.ts'
+import { firstStatus } from './status-file.ts'
+import { temporaryName, writeNew } from './writing.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -23,6 +23,8 @@ export interface WorkspaceWanted {
   /** What it is there for. */
   readonly objective: string
   readonly hasWorktree?: boolean
+  /** prepareInbox makes it: not before, only to be replaced. */
+  readonly withoutInbox?: boolean
   readonly messages?: string
 }
 
@@ -35,15 +37,16 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
   const parent = dirname(path)
   const draft = join(parent, temporaryName(basename(path)))
   try {
-    mkdirSync(parent, { recursive: true })
     // A rename would replace an empty folder without a word.
     if (existsSync(path)) return failed(problem('exists', path, 'is there already'))
-    mkdirSync(draft, 0o755)
+    makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
     try {
-      replaceFile(root, 'SKILL.md', formatSkill(wanted), 0o444)
-      for (const folder of ['inbox', 'outbox', 'workspace']) makeFolder(root, folder).close()
-      resetStatus(root)
+      // Nobody knows the draft yet, so that nothing in it has to appear at once.
+      writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
+      const folders = ['outbox', 'workspace', ...(wanted.withoutInbox === true ? [] : ['inbox'])]
+      for (const folder of folders) mkdirSync(root.at(folder), 0o755)
+      firstStatus(root)
     } finally {
       root.close()
     }
@@ -55,8 +58,20 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
   }
 }
 
+function makeDraft(draft: string): void {
+  try {
+    mkdirSync(draft, 0o755)
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    mkdirSync(dirname(draft), { recursive: true })
+    mkdirSync(draft, 0o755)
+  }
+}
+
 export interface InboxWanted {
   readonly workspace: string
+  /** The workspace was made just now: no earlier draft can have been left in it. */
+  readonly isNew?: boolean
   /** The title of the instructions. */
   readonly task: string
   readonly instructions: PlanInstructions
@@ -80,7 +95,8 @@ export interface PreparedInbox {
 /** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
 export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
   const { workspace, limits, signal, inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  const drafted = await draftInbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
+  const { isNew = false } = wanted
+  const drafted = await draftInbox(workspace, { limits, isNew, ...(signal === undefined ? {} : { signal }) })
   if (!drafted.ok) return drafted
   const draft = drafted.value
   const leftOut: Problem[] = []

@@ -49,15 +49,17 @@ export interface InboxDraft {
 
 export interface InboxOptions {
   readonly limits: Limits
+  /** No earlier draft can have been left in the workspace. */
+  readonly isNew?: boolean
   readonly signal?: AbortSignal
 }
 
 export async function draftInbox(
   workspace: string,
-  { limits, signal }: InboxOptions,
+  { limits, isNew = false, signal }: InboxOptions,
 ): Promise<Outcome<InboxDraft>> {
   const pace = startPace(signal)
-  const opened = await attempt('inbox', () => openCopier(workspace, limits, pace))
+  const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace, isNew }))
   return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace) } : opened
 }
 
@@ -90,7 +92,7 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
           const { files, leftOut, unmatched } = await selectFiles(outbox, wanted)
           if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, leftOut))
-          const inputs = await copier.takeFiles(outbox, files, `${realpathSync(from)}/outbox`, place)
+          const inputs = await copier.takeFiles(outbox, files, () => `${realpathSync(from)}/outbox`, place)
           return { inputs, leftOut }
         } finally {
           outbox.close()
@@ -105,7 +107,7 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
   async function takeFolder(folder: Directory, real: string, place: string[]): Promise<Added> {
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'any' })
-      return { inputs: await copier.takeFiles(folder, files, real, place), leftOut }
+      return { inputs: await copier.takeFiles(folder, files, () => real, place), leftOut }
     } finally {
       folder.close()
     }

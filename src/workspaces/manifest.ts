@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { readContent } from './content.ts'
-import { type Directory, openDirectory, openFile, openPart } from './directory.ts'
+import { type Opened, type OpenFile, openDirectory, openFile, openPart, openSeen } from './directory.ts'
 import type { Limits } from './limits.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
@@ -67,11 +67,11 @@ export function checkInbox(
       await walkTree(inbox, {
         limits: { ...limits, files: limits.files + manifest.inputs.length },
         pace,
-        async file({ directory, name, path, shown }) {
+        async file({ directory, name, path, shown, stat }) {
           const input = copied.get(path)
           copied.delete(path)
           if (input === undefined) differences.push({ path, change: 'added' })
-          else if (!(await isSame(directory, name, shown, input, pace))) {
+          else if (!(await isSame(openSeen(directory, name, stat), shown, input, pace))) {
             differences.push({ path, change: 'changed' })
           }
         },
@@ -89,7 +89,7 @@ export function checkInbox(
       if (reference === undefined) continue
       const folder = openDirectory(dirname(reference))
       try {
-        if (await isSame(folder, basename(reference), reference, input, pace)) continue
+        if (await isSame(openFile(folder, basename(reference)), reference, input, pace)) continue
         differences.push({ path: reference, change: 'changed' })
       } finally {
         folder.close()
@@ -101,14 +101,7 @@ export function checkInbox(
 
 const isCopied = ({ reference }: Input) => reference === undefined
 
-async function isSame(
-  directory: Directory,
-  name: string,
-  shown: string,
-  input: Input,
-  pace: Pace,
-): Promise<boolean> {
-  const opened = openFile(directory, name)
+async function isSame(opened: Opened<OpenFile>, shown: string, input: Input, pace: Pace): Promise<boolean> {
   if (!opened.ok) return false
   try {
     if (Number(opened.value.stat.size) !== input.size) return false

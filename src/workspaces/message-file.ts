@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { AGENT_NAME } from '../model/agent.ts'
+import { MESSAGE_TYPES } from '../model/plan.ts'
 import { type Problem, problem } from './problem.ts'
 
 /** S4.16. */
-export const MESSAGE_TYPES = ['data_ready', 'question', 'answer', 'update'] as const
-
 const QueueMessage = z.object({
   from: z.string().regex(AGENT_NAME),
   to: z.string().regex(AGENT_NAME),

@@ -13,7 +13,7 @@ import {
   type Status,
   type StatusPatch,
 } from './status.ts'
-import { replaceFile } from './writing.ts'
+import { replaceFile, writeNew } from './writing.ts'
 
 export const STATUS_FILE = 'status.json'
 
@@ -36,12 +36,17 @@ export function readStatus(workspace: string): StatusReading {
 export function readStatusIn(root: Directory): StatusReading {
   const read = readSmall(root, STATUS_FILE, STATUS_BYTES)
   if (!read.ok) return read
+  if (read.value.equals(FRESH_BYTES)) return FRESH_READING
   // Most torn files can be told by their end, without reading megabytes of them as JSON.
   if (!endsLikeAnObject(read.value)) {
     return { ok: false, problem: problem('torn', STATUS_FILE, 'is not whole JSON') }
   }
+  return readText(read.value.toString())
+}
+
+function readText(text: string): StatusReading {
   // A line end that comes a moment later is nothing new.
-  const content = read.value.toString().trim()
+  const content = text.trim()
   const parsed = parseStatus(content)
   return parsed.ok ? { ...parsed, sha256: hash('sha256', content) } : parsed
 }
@@ -53,6 +58,11 @@ function endsLikeAnObject(content: Buffer): boolean {
 /** Puts a fresh status.json in place, for a new attempt (S4.4). */
 export function resetStatus(root: Directory): void {
   write(root, pendingStatus)
+}
+
+/** In a folder that nobody knows yet. */
+export function firstStatus(root: Directory): void {
+  writeNew(root, STATUS_FILE, FRESH, 0o644)
 }
 
 const TRIES = 5
@@ -91,5 +101,14 @@ function versionOf(root: Directory): string {
 }
 
 function write(root: Directory, status: RawStatus): void {
-  replaceFile(root, STATUS_FILE, `${JSON.stringify(status, null, 2)}\n`, 0o644)
+  replaceFile(root, STATUS_FILE, textOf(status), 0o644)
 }
+
+function textOf(status: RawStatus): string {
+  return `${JSON.stringify(status, null, 2)}\n`
+}
+
+/** Many agents never touch it. */
+const FRESH = textOf(pendingStatus)
+const FRESH_BYTES = Buffer.from(FRESH)
+const FRESH_READING: StatusReading = readText(FRESH)

@@ -25,6 +25,8 @@ export interface StatusWatchOptions {
   readonly workspace: string
   /** What is known already: pending for a new attempt. */
   readonly from?: WorkspaceState
+  /** Nobody can have written since it was laid out: there is nothing to read before the first event. */
+  readonly isNew?: boolean
   news(news: StatusNews): void
   /** How long after a look that failed the next ones follow, in ms. An agent may write in pieces, or in two steps. */
   readonly again?: readonly number[]
@@ -44,6 +46,7 @@ const SHORT_LOOK_MS = 2
 export function watchStatus({
   workspace,
   from = 'pending',
+  isNew = false,
   news,
   again = AGAIN,
 }: StatusWatchOptions): StatusWatch {
@@ -68,7 +71,7 @@ export function watchStatus({
     },
     lost: lose,
   })
-  schedule()
+  if (!isNew) schedule()
 
   /** Events come in heaps; one look serves all that have come by then. */
   function schedule() {

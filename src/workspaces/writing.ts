@@ -28,7 +28,9 @@ export function createFile(directory: Directory, name: string, mode: number): nu
   }
 }
 
+/** Through the descriptor of its folder nothing else can have been meant. */
 function isAt(directory: Directory, name: string, fd: number): boolean {
+  if (directory.throughDescriptor) return true
   if (!directory.isStill()) return false
   const made = fstatSync(fd, { bigint: true })
   const seen = lookAt(directory, name)
@@ -57,8 +59,13 @@ export function replaceFile(directory: Directory, name: string, data: string | B
   }
 }
 
+const OWN = randomBytes(6).toString('hex')
+let drafts = 0
+
+/** Told from those of all other processes, and of those before. */
 export function temporaryName(name: string): string {
-  return `.${name.slice(0, 100)}.${randomBytes(6).toString('hex')}`
+  drafts += 1
+  return `.${name.slice(0, 100)}.${OWN}${drafts.toString(36)}`
 }
 
 export function writeAll(fd: number, data: Buffer): void {

@@ -199,6 +199,28 @@ describe('orc ask (S2.9)', () => {
     expect(ran.err.match(/Lead is asked/g)).toHaveLength(1)
   })
 
+  it('shows that everything was stopped, and that it goes on; so does the trace', async () => {
+    await openByHand()
+    await team.orc('stop --all --reason "an old one"')
+    await team.orc('go')
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await team.orc(['stop', '--all', '--reason', 'too fast'])
+    await vi.waitFor(() => expect(asking.err()).toContain('Everything is stopped; `orc go`'), 20_000)
+    expect(asking.err()).toContain('too fast')
+    await team.orc('go')
+    await vi.waitFor(() => expect(asking.err()).toContain('operator let everything go on'), 20_000)
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This.'])
+    expect(await asking.ended).toMatchObject({ code: 0, out: 'This.\n' })
+    await team.orc('stop --all --reason "a later one"')
+    await team.orc('go')
+    const events = (await team.orc('ask --resume task_1 --json')).json() as TaskEvent[]
+    const halts = events.filter((event) => event.type === 'halt')
+    expect(halts.map(({ over }) => over)).toEqual([false, true])
+    expect((await team.orc('trace task_1')).out).toMatch(/operator +stop +task_1 +.*too fast/)
+  })
+
   it('shows a question though the service goes away just when it is looked at', async () => {
     const proxy = await openProxy(await openByHand())
     try {

@@ -1,8 +1,9 @@
-import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { hashOf } from '../../src/engine/request-view.ts'
 import type { Principal } from '../../src/model/agent.ts'
 import { AppError } from '../../src/model/errors.ts'
+import { findHumanRequest } from '../../src/store/human-requests.ts'
 import { type Board, openBoard } from './harness.ts'
 
 const HOUR = 3600_000
@@ -99,9 +100,10 @@ async function take(board: Board, one: Step): Promise<Board> {
         type: 'send_message',
         fields: { to: 'Master', priority: 'normal', content: 'forged' },
       })
+      const row = await findHumanRequest(board.store, 1)
       await run('UPDATE human_requests SET action = ?, action_hash = ? WHERE id = 1', [
         action,
-        hash('sha256', action),
+        hashOf({ ...row!, action }),
       ])
       return board
     }

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type ConfigInput, defineConfig } from '../../src/config.ts'
+import { verifyAudit } from '../../src/engine/audit-check.ts'
 import type { Verdict } from '../../src/engine/verdict.ts'
 import type { Principal } from '../../src/model/agent.ts'
 import { agent, type Board, OPERATOR, openBoard } from './harness.ts'
@@ -204,6 +205,27 @@ describe('an approval is bound to the action', () => {
     )
     expect(await approve('ben')).toMatchObject({ request: { state: 'open', approvals: [{ by: 'ben' }] } })
     expect(await arrived()).toEqual([])
+  })
+
+  it('and to whoever asked: in nobody else’s name is it carried out', async () => {
+    await open()
+    await send('harmless')
+    await approve('ada')
+    const before = await board.store.get<{ context: string }>('SELECT context FROM human_requests')
+    await board.store.write((tx) =>
+      tx.run(
+        `UPDATE human_requests SET context = REPLACE(context, '"speaker":"Worker"', '"speaker":"Boss"')`,
+      ),
+    )
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    expect(await verifyAudit(board.store)).toMatchObject({ ok: false })
+    await board.store.write((tx) => tx.run('UPDATE human_requests SET context = ?', [before!.context]))
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Boss'`))
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    expect(await arrived()).toEqual([])
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Worker'`))
+    await approve('ben')
+    expect(await arrived()).toEqual(['harmless'])
   })
 
   it('and is refused where the person says by its hash that they saw another', async () => {

@@ -214,6 +214,17 @@ describe('a check', () => {
     })
   })
 
+  it('that throws is not waited for: the parent is told at once, with the reason', async () => {
+    await openWith({ broken: { command: 'echo \0' } })
+    const task = await checked('broken')
+    expect(task).toMatchObject({ state: 'waiting_parent' })
+    expect(lastChecks(task)).toMatchObject({
+      outcome: 'unavailable',
+      text: expect.stringMatching(/its checks could not be run: .*null bytes/),
+    })
+    expect(team.turn('Master')).toContain('it could not be validated')
+  })
+
   it('waits for its turn where another runs in the same folder', async () => {
     team = await openTeam(
       { Master: {}, A: { parent: 'Master' }, B: { parent: 'Master' } },

@@ -46,15 +46,28 @@ describe('a webhook', () => {
     expect((await team.fake.send(url, 'no such event!', {})).status).toBe(400)
   })
 
-  it('of the same delivery works once, however often it comes (C25)', async () => {
+  it('that does not say that it is JSON is refused, signed or not', async () => {
+    const team = await openGithubTeam({})
+    const url = team.hookUrl()
+    for (const contentType of ['application/x-www-form-urlencoded', 'text/plain', 'application/xml']) {
+      expect(await team.fake.send(url, 'issues', {}, { contentType })).toMatchObject({
+        status: 400,
+        json: { hint: expect.stringContaining('application/json') },
+      })
+      expect((await team.fake.send(url, 'issues', {}, { contentType, secret: 'another' })).status).toBe(401)
+    }
+    const contentType = 'Application/JSON; charset=utf-8'
+    expect((await team.fake.send(url, 'issues', {}, { contentType })).status).toBe(202)
+  })
+
+  it('that comes a thousand times under one id works once (C25)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.99) })
     const issue = team.fake.openIssue({ association: 'CONTRIBUTOR' })
     const payload = { action: 'opened', issue: team.fake.repository.show(issue), sender: { login: 'x' } }
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, () =>
-        team.fake.send(team.hookUrl(), 'issues', payload, { delivery: 'one' }),
-      ),
-    )
+    const send = () => team.fake.send(team.hookUrl(), 'issues', payload, { delivery: 'one' })
+    const answers = []
+    for (let round = 0; round < 20; round++)
+      answers.push(...(await Promise.all(Array.from({ length: 50 }, send))))
     expect(answers.every(({ status }) => status === 202)).toBe(true)
     expect(answers.filter(({ json }) => json.status === 'accepted')).toHaveLength(1)
     await team.settled()
@@ -77,6 +90,50 @@ describe('a webhook', () => {
     await team.settled()
     expect(team.prompts).toEqual([])
   })
+
+  it('that comes after a later one neither brings back what was nor is acted on any more', async () => {
+    const team = await openGithubTeam({ Triage: comment('Which version?') })
+    const { fake } = team
+    const issue = fake.openIssue({ association: 'CONTRIBUTOR', title: 'It crashes' })
+    const opened = { ...fake.repository.show(issue), updated_at: '2030-01-01T00:00:00Z' }
+    issue.state = 'closed'
+    issue.title = 'It crashed'
+    const closed = { ...fake.repository.show(issue), updated_at: '2030-01-02T00:00:00Z' }
+    const sender = { login: 'x', type: 'User' }
+    await fake.send(team.hookUrl(), 'issues', { action: 'closed', issue: closed, sender })
+    await fake.send(team.hookUrl(), 'issues', { action: 'opened', issue: opened, sender })
+    await team.settled()
+    expect(await team.board().store.all('SELECT title, state FROM github_documents')).toEqual([
+      { title: 'It crashed', state: 'closed' },
+    ])
+    expect(team.prompts).toHaveLength(1)
+    expect(fake.writes()).toEqual([])
+    expect(team.lines().join('\n')).toContain('it was closed meanwhile')
+  })
+
+  it('that comments on an issue nobody has told us of yet is worked on', async () => {
+    const team = await openGithubTeam({})
+    const issue = team.fake.openIssue({ association: 'CONTRIBUTOR' })
+    await team.commented(issue, 'helper', 'Same here.', 'MEMBER')
+    await team.opened({ ...issue })
+    await team.settled()
+    expect(team.prompts.map(({ system }) => /^You are (\w+),/.exec(system)?.[1]).sort()).toEqual([
+      'Community',
+      'Triage',
+    ])
+  })
+
+  it.each([502, 503])(
+    'is kept where GitHub answers %i to what is asked about it, and worked on later',
+    async (status) => {
+      const team = await openGithubTeam({ Triage: bug(0.99) })
+      team.fake.fail({ fits: ({ method }) => method === 'GET', status, times: 2 })
+      const issue = await team.opened({ association: 'CONTRIBUTOR' })
+      await team.settled()
+      expect(issue.labels).toEqual(['bug'])
+      expect(team.prompts).toHaveLength(1)
+    },
+  )
 
   it('of what the team itself did sets nothing in motion', async () => {
     const team = await openGithubTeam({ Triage: comment('Thanks.'), Community: comment('Me too.') })

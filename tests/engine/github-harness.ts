@@ -5,7 +5,8 @@ import { onTestFinished, vi } from 'vitest'
 import { type ConfigInput, defineConfig } from '../../src/config.ts'
 import { type Orchub, startOrchub } from '../../src/main.ts'
 import type { AuditEntry } from '../../src/model/audit-entry.ts'
-import { type FakeGitHub, SECRET, startGitHub, TOKEN } from '../fakes/github/github.ts'
+import { APP } from '../fakes/github/app.ts'
+import { type FakeGitHub, type FakeOptions, SECRET, startGitHub, TOKEN } from '../fakes/github/github.ts'
 import type { FakeThread } from '../fakes/github/repository.ts'
 import { startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'
@@ -29,32 +30,42 @@ export const NOTHING = {
   rationale: 'Nothing to do.',
 }
 
+/** The messages of a turn that want a report. */
+function tasksIn(text: string): { task: string; userText: string }[] {
+  return text.split('[END ORCHUB MESSAGE').flatMap((userText) => {
+    const [, task] = /^Task: (task_\d+) \((?:delegate|follow_up)\)$/m.exec(userText) ?? []
+    return task === undefined ? [] : [{ task, userText }]
+  })
+}
+
 /** The whole service with agents that are models, a scripted model and a GitHub of its own: all of it real but these. */
 export async function openGithubTeam(
   answers: Answers,
   github: Partial<NonNullable<ConfigInput['github']>> = {},
   more: Partial<ConfigInput> = {},
+  options: FakeOptions = {},
 ) {
-  const fake: FakeGitHub = await startGitHub()
+  const fake: FakeGitHub = await startGitHub('octo/hello', options)
   const prompts: ModelRequest[] = []
   const server = await startModelServer({
     play: (request): ModelReply => {
       const speaker = /^You are (\w+),/.exec(request.system)?.[1] ?? ''
-      if (
-        request.toolResults.length > 0 ||
-        (!request.userText.includes('(delegate)') && !request.userText.includes('(follow_up)'))
-      ) {
-        return { text: 'Done.' }
-      }
-      prompts.push(request)
-      const answer = answers[speaker] ?? NOTHING
-      const result = typeof answer === 'function' ? answer(request) : answer
-      const text = typeof result === 'string' ? result : JSON.stringify(result)
-      return { toolCalls: [{ name: 'report', input: { status: 'completed', result: text } }] }
+      // A busy agent gets several tasks in one turn, and reports on each.
+      const asked = request.toolResults.length > 0 ? [] : tasksIn(request.userText)
+      const toolCalls = asked.map(({ task, userText }) => {
+        const one = { ...request, userText }
+        prompts.push(one)
+        const answer = answers[speaker] ?? NOTHING
+        const result = typeof answer === 'function' ? answer(one) : answer
+        const text = typeof result === 'string' ? result : JSON.stringify(result)
+        return { name: 'report', input: { status: 'completed', in_response_to: task, result: text } }
+      })
+      return toolCalls.length === 0 ? { text: 'Done.' } : { toolCalls }
     },
   })
   vi.stubEnv('FAKE_GITHUB_SECRET', SECRET)
   vi.stubEnv('FAKE_GITHUB_TOKEN', TOKEN)
+  vi.stubEnv('FAKE_GITHUB_KEY', fake.app?.privateKey)
   const folder = mkdtempSync(join(tmpdir(), 'orc-github-'))
   const model = { runtime: 'llm' as const, with: { model: 'local', max_steps: 3 } }
   const config = defineConfig(
@@ -69,7 +80,9 @@ export async function openGithubTeam(
       },
       github: {
         secret_env: 'FAKE_GITHUB_SECRET',
-        token_env: 'FAKE_GITHUB_TOKEN',
+        ...(fake.app === undefined
+          ? { token_env: 'FAKE_GITHUB_TOKEN' }
+          : { app: { id: APP.id, key_env: 'FAKE_GITHUB_KEY' } }),
         api_url: fake.url,
         ...github,
       },
@@ -77,10 +90,20 @@ export async function openGithubTeam(
     },
     { file: join(folder, 'orc.yaml'), env: {} },
   )
-  let orchub: Orchub
+  let orchub!: Orchub
   const entries: AuditEntry[] = []
+  const logged: string[] = []
+  const noting = (level: string) => (about: object, message: string) => {
+    // As errors are written: what they say, not only that there was one.
+    const shown = JSON.stringify(about, (_, value) => (value instanceof Error ? value.stack : value))
+    logged.push(`${level} ${message} ${shown}`)
+  }
+  const log = { debug: noting('debug'), info: noting('info'), warn: noting('warn'), error: noting('error') }
   const start = async () => {
-    orchub = await startOrchub({ config, port: 0 })
+    const port = orchub === undefined ? 0 : Number(new URL(orchub.url).port)
+    // Where it was before; what was missed may be sent again as soon as it is there.
+    fake.hookTo(orchub && `${orchub.url}/github/webhooks`)
+    orchub = await startOrchub({ config, port, log })
     orchub.switchboard.store.onCommit((committed) => void entries.push(...committed))
     fake.hookTo(`${orchub.url}/github/webhooks`)
   }
@@ -89,27 +112,34 @@ export async function openGithubTeam(
     vi.unstubAllEnvs()
     await orchub.close()
     await server.close()
-    await fake.close()
     rmSync(folder, { recursive: true, force: true })
+    await fake.close()
   })
 
   const hookUrl = () => `${orchub.url}/github/webhooks`
   const payloadOf = (thread: FakeThread, action: string) => ({
     action,
-    [thread.isPull ? 'pull_request' : 'issue']: fake.repository.show(thread),
+    ...(thread.isPull
+      ? { pull_request: fake.repository.showPull(thread) }
+      : { issue: fake.repository.show(thread) }),
     sender: { login: thread.author, type: 'User' },
   })
   return {
     fake,
     prompts,
     entries,
+    /** What the service's log says. */
+    logged,
     board: () => orchub.switchboard,
     hookUrl,
     /** The service goes away and comes back. */
-    async restart() {
+    async restart(meanwhile?: () => Promise<unknown>) {
       await orchub.close()
+      fake.hookTo(undefined)
+      await meanwhile?.()
       await start()
     },
+    payloadOf,
     async opened(thread: Partial<FakeThread>, options: { delivery?: string } = {}) {
       const made = fake.repository.open(thread)
       await fake.send(hookUrl(), made.isPull ? 'pull_request' : 'issues', payloadOf(made, 'opened'), options)
@@ -128,7 +158,7 @@ export async function openGithubTeam(
       entries.filter((entry) => entry.class === 'public').map(({ type, text }) => `${type}: ${text}`),
     until: (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 20 }),
     /** Nothing more is under way. */
-    async settled() {
+    async settled(timeout = 15_000) {
       const { store } = orchub.switchboard
       await vi.waitFor(
         async () => {
@@ -139,7 +169,7 @@ export async function openGithubTeam(
           )
           if (row!.open !== 0) throw new Error(`${row!.open} are open`)
         },
-        { timeout: 15_000, interval: 30 },
+        { timeout, interval: 30 },
       )
     },
   }

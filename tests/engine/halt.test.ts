@@ -258,6 +258,45 @@ describe('a halt in the midst of things', () => {
     expect(await team.store.all('SELECT * FROM halt')).toEqual([])
   })
 
+  it('ends with what was held, in the order in which it came, ahead of what comes then', async () => {
+    team = await openTeam({ Lead: {}, Worker: { parent: 'Lead', deliver: 'single' } })
+    await team.rest('Lead', 'Worker')
+    const send = (content: string) => team.order('send_message', { to: 'Worker', content })
+    await team.orders('send_message', { to: 'Worker', content: 'at work on this' })
+    // Given, and not taken yet when everything stops.
+    await send('before it')
+    const { promise, resolve } = Promise.withResolvers<Arrival>()
+    team.puppets.of('Worker').arrival = promise
+    team.puppets.of('Worker').become('idle')
+    await team.settle()
+    const stopping = team.halt.stop('operator', undefined)
+    resolve({ state: 'queued', evidence: 'it was withdrawn' })
+    await team.settle()
+    await stopping
+    team.puppets.of('Worker').arrival = { state: 'submitted', evidence: 'the puppet nodded' }
+    await send('during it, one')
+    await send('during it, two')
+    // At the same moment, and right behind it.
+    const going = Promise.all([send('just before its end'), team.halt.go('operator'), send('just after it')])
+    await team.settle()
+    await going
+    await send('later')
+    const heard: string[] = []
+    for (let turn = 0; turn < 6; turn++) {
+      await team.settle()
+      heard.push(/\n\n?([a-z][a-z, ]+)\n/.exec(team.turn('Worker'))?.[1] ?? team.turn('Worker'))
+      await team.ends('Worker')
+    }
+    expect(heard).toEqual([
+      'before it',
+      'during it, one',
+      'during it, two',
+      'just before its end',
+      'just after it',
+      'later',
+    ])
+  })
+
   it('stays when it is said once more while everything is about to go on', async () => {
     await open()
     await stop('first')

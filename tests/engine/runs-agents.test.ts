@@ -76,6 +76,84 @@ agents: { guest: { program: any, with: { command: "true" }, instructions: Do it.
   expect(puppets.of(name).ended).toBe('stop')
 })
 
+describe('a program that', () => {
+  const GUEST =
+    'agents: { guest: { program: any, with: { command: "true" }, instructions: Do it., retries: 0 } }'
+
+  it('takes long to come up is not given up; people are told what it shows, and it goes on once it is up', async () => {
+    const puppets = createPuppets()
+    team = await openRunTeam({ runtimes: [puppets] })
+    const id = await team.start(GUEST)
+    await team.until(async () => puppets.started(`${id}-guest`) === 1)
+    const told = () => team.entries.filter(({ type }) => type === 'human.told')
+    await team.until(async () => told().length > 0, 5000)
+    expect(told()[0]!.text).toMatch(/guest does not come up.*orc attach run_1-guest/)
+    expect(team.runs.heldUp(await team.see(id), 'guest')).toContain('to come up (orc attach run_1-guest)')
+    expect(puppets.of(`${id}-guest`).turns).toEqual([])
+    puppets.of(`${id}-guest`).become('idle')
+    await team.until(async () => puppets.of(`${id}-guest`).turns.length > 0)
+    await team.say(`${id}-guest`, 'report', { status: 'completed', result: 'Done as asked.' })
+    expect((await team.ended(id)).run.nodes.get('guest')).toMatchObject({ state: 'completed', attempt: 1 })
+    expect(told()).toHaveLength(1)
+  })
+
+  it('cannot be started fails with what was in the way, and leaves nobody in the team', async () => {
+    const puppets = createPuppets()
+    puppets.failNext = new Error('claude is not installed')
+    team = await openRunTeam({ runtimes: [puppets] })
+    const id = await team.start(GUEST)
+    expect((await team.ended(id)).run.nodes.get('guest')!.reason).toContain('claude is not installed')
+    expect(team.team().names).toEqual(['Helper'])
+  })
+
+  it('is stopped while it comes up ends with it', async () => {
+    const puppets = createPuppets()
+    team = await openRunTeam({ runtimes: [puppets] })
+    const id = await team.start(GUEST)
+    await team.until(async () => puppets.started(`${id}-guest`) === 1)
+    await team.runs.cancel(id, 'operator', 'enough')
+    expect((await team.ended(id)).run.head.outcome).toBe('cancelled')
+    expect(puppets.of(`${id}-guest`).ended).toBe('stop')
+  })
+
+  it('is in a turn does not stall, however long that is; one that rests without a word does (C22)', async () => {
+    const puppets = createPuppets()
+    team = await openRunTeam({ runtimes: [puppets] })
+    const id = await team.start(GUEST.replace('retries: 0', 'retries: 0, stall_timeout: 1m, timeout: 20m'))
+    const name = `${id}-guest`
+    await team.until(async () => puppets.started(name) === 1)
+    puppets.of(name).become('idle')
+    await team.until(async () => puppets.of(name).turns.length > 0)
+    puppets.of(name).become('busy')
+    for (let minute = 0; minute < 10; minute++) await team.clock.advance(50_000)
+    expect(await team.node(id, 'guest')).toMatchObject({ state: 'running', attempt: 1 })
+    puppets.of(name).become('unknown')
+    const seen = await team.ended(id, 10_000)
+    expect(seen.run.nodes.get('guest')!.reason).toContain('no sign of life for 60 s')
+  })
+})
+
+it('starts nothing where the settings of a program are wrong, and names the place', async () => {
+  const puppets = createPuppets()
+  puppets.check = ({ settings }) =>
+    'modle' in (settings as object)
+      ? [{ path: ['modle'], message: 'There is no "modle"', hint: 'model?' }]
+      : []
+  team = await openRunTeam({ runtimes: [puppets] })
+  const plan = `agents:
+  good: { command: "true" }
+  guest:
+    program: any
+    with:
+      modle: fast
+`
+  await expect(team.start(plan)).rejects.toMatchObject({
+    code: 'PLAN_INVALID',
+    data: { problems: [{ line: 6, path: 'agents.guest.with.modle', message: 'There is no "modle"' }] },
+  })
+  expect(existsSync(join(team.plans, 'runs'))).toBe(false)
+})
+
 describe('a model', () => {
   const config = {
     models: {
@@ -174,5 +252,102 @@ agents:
   expect(git('log', '--format=%s', `orc/${id}/coder`)).toBe('second\nfirst\n')
   expect(JSON.parse(team.file(id, 'coder', 'outbox', 'git', 'branch.json'))).toMatchObject({
     branch: `orc/${id}/coder`,
+  })
+})
+
+describe('a reviewer', () => {
+  const PLAN = `
+agents:
+  poet: { command: "echo $(cat attempts/*/why.md 2>/dev/null | wc -l) > outbox/poem; ${MADE}", judge: Critic, success_criteria: It rhymes., retries: 1 }
+`
+  async function openWithCritic(verdicts: string[]) {
+    const puppets = createPuppets()
+    team = await openRunTeam({ runtimes: [puppets], config: { agents: { Critic: PROGRAM } } })
+    const id = await team.start(PLAN)
+    puppets.of('Critic').become('idle')
+    for (const [index, result] of verdicts.entries()) {
+      await team.until(async () => puppets.of('Critic').turns.length > index, 100)
+      expect(puppets.of('Critic').turns[index]!.text).toContain('It rhymes.')
+      expect(puppets.of('Critic').turns[index]!.text).toContain(team.place(id, 'poet'))
+      puppets.of('Critic').become('busy')
+      await team.say('Critic', 'report', { status: 'completed', result })
+      puppets.of('Critic').become('idle')
+    }
+    return await team.ended(id)
+  }
+
+  it('of the team judges the work; what it rejects is tried again, with its reason (C22)', async () => {
+    const seen = await openWithCritic([
+      'REJECTED: roses and violets do not rhyme.',
+      '**Accepted.** It rhymes now.',
+    ])
+    const { state, attempts } = seen.run.nodes.get('poet')!
+    expect(state).toBe('completed')
+    expect(attempts.map(({ why }) => why)).toEqual([
+      'Critic rejected it: roses and violets do not rhyme.',
+      '',
+    ])
+    expect(attempts[1]!.evidence.at(-1)).toMatchObject({
+      step: 'judge',
+      outcome: 'passed',
+      text: 'Critic: It rhymes now.',
+    })
+    expect(Number(team.file(seen.id, 'poet', 'outbox', 'poem'))).toBeGreaterThan(0)
+  })
+
+  it('that gives no verdict has not judged', async () => {
+    const seen = await openWithCritic(['It was a nice read.', 'ACCEPTED'])
+    expect(seen.run.nodes.get('poet')!.attempts[0]!.why).toBe('Critic gave no verdict: It was a nice read.')
+  })
+})
+
+describe('a halt', () => {
+  it('breaks off the work of a model, which is asked again when all goes on; no attempt is lost by it', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    let calls = 0
+    const models = {
+      about: () => undefined,
+      async generateObject({ signal }: ObjectCall) {
+        calls += 1
+        if (calls > 1)
+          return { ok: true, value: { summary: 'Summed up.', files: [{ path: 'sum.md', content: 'x' }] } }
+        resolve()
+        await new Promise((_, reject) =>
+          signal!.addEventListener('abort', () => reject(new Error('aborted'))),
+        )
+      },
+    } as unknown as Models
+    const fast = { provider: 'openai-compatible' as const, model: 'x', base_url: 'http://127.0.0.1:1/v1' }
+    team = await openRunTeam({ models, config: { models: { fast } } })
+    const id = await team.start(
+      'agents: { short: { model: fast, instructions: Sum it up., retries: 0, judge: off } }',
+    )
+    await promise
+    await team.halt.stop('operator', undefined)
+    await team.clock.advance(60_000)
+    expect(calls).toBe(1)
+    expect((await team.node(id, 'short')).state).toBe('running')
+    await team.halt.go('operator')
+    expect((await team.ended(id)).run.nodes.get('short')).toMatchObject({ state: 'completed', attempt: 1 })
+    expect(calls).toBe(2)
+  })
+
+  it('holds a fixer still, and its clock with it', async () => {
+    team = await openRunTeam()
+    team.write('in.txt', 'bad')
+    const id = await team.start(`
+agents:
+  picky: { command: "grep -q good inbox/in.txt && ${MADE} x > outbox/x", inputs: [in.txt], retries: 0, on_error: fix, fixer: mender }
+fixers:
+  mender: { command: "touch ../../../../began; while ! test -e ../../../../enough; do sleep 0.02; done; mkdir -p outbox/inputs; echo good > outbox/inputs/in.txt", timeout: 1m }
+`)
+    await team.until(async () => existsSync(join(team.plans, 'began')))
+    await team.halt.stop('operator', undefined)
+    team.write('enough', '')
+    await team.clock.advance(10 * 60_000)
+    await new Promise((done) => setTimeout(done, 100))
+    expect(await team.node(id, 'picky')).toMatchObject({ state: 'fixing' })
+    await team.halt.go('operator')
+    expect((await team.ended(id, 0)).run.nodes.get('picky')).toMatchObject({ state: 'completed', attempt: 2 })
   })
 })

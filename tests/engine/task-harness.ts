@@ -1,6 +1,8 @@
 import type { ConfigInput } from '../../src/config.ts'
 import type { Task } from '../../src/model/task.ts'
 import type { Models } from '../../src/models/model.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
+import type { Store } from '../../src/store/store.ts'
 import { findTask } from '../../src/store/tasks.ts'
 import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
 import { openBoard } from './harness.ts'
@@ -11,6 +13,7 @@ export async function openTeam(
   more: Partial<ConfigInput> = {},
   puppets: Puppets = createPuppets(),
   models?: Models,
+  openStore?: (options: StoreOptions) => Promise<Store>,
 ) {
   const runtime = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
   const board = await openBoard(
@@ -21,7 +24,11 @@ export async function openTeam(
       limits: { rate: 'off' },
       ...more,
     },
-    { runtimes: [puppets], ...(models === undefined ? {} : { models }) },
+    {
+      runtimes: [puppets],
+      ...(models === undefined ? {} : { models }),
+      ...(openStore === undefined ? {} : { openStore }),
+    },
   )
   return await onBoard(board, puppets)
 }

@@ -94,6 +94,38 @@ describe('a restart', () => {
     expect(evidence.filter(({ step }) => step === 'checks')).toHaveLength(1)
   })
 
+  it('between a cancellation and its interrupt interrupts the worker, once its state is known', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    // As kill -9 does it: what is on disk is there, and nothing more is done.
+    await team.tasks.close()
+    await team.orders('task_action', { task_id: 'task_1', action: 'cancel', text: 'changed our minds' })
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+    team = await team.restarted()
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: true })
+    team.puppets.of('Worker').become('busy', 'found at work')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(1)
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: false })
+    team = await team.restarted()
+    team.puppets.of('Worker').become('busy')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+  })
+
+  it('does not let that interrupt hit the turn that follows', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.tasks.close()
+    await team.orders('task_action', { task_id: 'task_1', action: 'cancel' })
+    await team.orders('send_message', { to: 'Worker', content: 'And now something else' })
+    team = await team.restarted()
+    await team.rest('Worker')
+    expect(team.turn('Worker')).toContain('And now something else')
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: false })
+  })
+
   it('after the end changes nothing', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })

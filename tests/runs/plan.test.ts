@@ -239,7 +239,7 @@ describe('a mistake in a plan', () => {
     ).toEqual([
       'There is no agent "Wroker" in orc.yaml. Did you mean "Worker"?',
       'There is no model "fats" in orc.yaml. Did you mean "fast"?',
-      'There is no model "smart" in orc.yaml. Add it to orc.yaml.',
+      'There is no model or agent "smart" in orc.yaml. Add it to orc.yaml.',
       'There is no fixer "x". Name one of "fixers".',
     ])
     expect(messagesOf(text)).toEqual([])

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { insertHumanRequest } from '../../src/store/human-requests.ts'
 import { type Desk, openDesk } from './harness.ts'
 
 let desk: Desk
@@ -45,6 +46,43 @@ describe('requests to people over HTTP (C9)', () => {
     await ask('please')
     expect(await list(desk.tokens.worker)).toHaveLength(1)
     expect(await list(desk.tokens.other)).toEqual([])
+  })
+
+  it('show an agent its own, however many of others came since', async () => {
+    await ask('please')
+    await desk.store.write(async (tx) => {
+      for (let number = 0; number < 1200; number++) {
+        await insertHumanRequest(tx, {
+          ...{ kind: 'input', purpose: 'question', asker: 'Other', question: 'Which?', reason: 'it asks' },
+          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
+        })
+      }
+    })
+    expect(await list(desk.tokens.worker)).toMatchObject([{ id: 'req_1' }])
+    expect(await list(desk.tokens.worker, '?state=all&limit=5')).toMatchObject([{ id: 'req_1' }])
+    expect(await list(desk.tokens.other, '?limit=5')).toHaveLength(5)
+  })
+
+  it('take a comment of up to 10,000 characters whole, and refuse a longer one with nothing decided (C20)', async () => {
+    await ask('please')
+    const long = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_001) })
+    expect(long.status).toBe(413)
+    expect(long.json).toMatchObject({
+      code: 'TOO_LARGE',
+      message: 'The comment is 10001 characters; it holds at most 10000',
+    })
+    expect(await list(desk.tokens.operator)).toMatchObject([{ id: 'req_1', state: 'open' }])
+    const fits = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_000) })
+    expect(fits.json.request.comment).toHaveLength(10_000)
+    expect((await desk.mailOf('Worker'))[0]!.content).toContain('x'.repeat(10_000))
+  })
+
+  it('take an answer as long as a message', async () => {
+    await desk.command(desk.tokens.worker, { type: 'request_user_input', question: 'What is the text?' })
+    const long = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(102_401) })
+    expect(long).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+    const fits = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(20_000) })
+    expect(fits.json.request).toMatchObject({ state: 'answered', comment: 'x'.repeat(20_000) })
   })
 
   it('carry out the command when they are approved, and tell the asker', async () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe } from 'vitest'
 import { auditCases } from './conformance/audit.ts'
 import { daemonCases } from './conformance/daemons.ts'
+import { figureCases } from './conformance/figures.ts'
 import { githubCases } from './conformance/github.ts'
 import { lifecycleCases } from './conformance/lifecycle.ts'
 import { mailboxCases } from './conformance/mailbox.ts'
@@ -26,6 +27,7 @@ export function describeStore(engine: string, createPlace: () => Promise<Place>)
     describe('mailboxes', () => mailboxCases(here))
     describe('records', () => recordCases(here))
     describe('the GitHub team', () => githubCases(here))
+    describe('figures', () => figureCases(here))
     describe('daemons', () => daemonCases(here))
     describe('opening and closing', () => lifecycleCases(here))
   })

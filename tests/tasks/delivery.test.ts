@@ -204,13 +204,28 @@ describe('what may be delegated', () => {
     expect(world.delegate({ agent: 'ada' })).toMatchObject({ ok: false, code: 'CIRCUIT_OPEN' })
   })
 
-  it('waits with a retry until the circuit is tried again', () => {
+  it('waits with a retry until the circuit is tried again, and loses no attempt by that', () => {
     const world = createWorld({ breaker: { failures: 1, pauseMs: 60_000 } })
     world.delegate({ agent: 'ada', maxAttempts: 3 })
     world.pass(30 + 1)
     expect(world.sends('delegate')).toHaveLength(1)
     world.pass(60)
-    expect(world.task('task_1').attempt).toBe(3)
+    expect(world.task('task_1').attempt).toBe(2)
     expect(world.sends('delegate')).toHaveLength(2)
+    const notes = world.effects.filter((effect) => effect.type === 'note').map(({ text }) => text)
+    expect(notes).toContain('ada failed too often of late: attempt 2 waits until it is tried again')
+  })
+
+  it('waits behind the trials of others for half an hour, and then fails with a person told (S2.1, C7)', () => {
+    const world = createWorld({ breaker: { failures: 2, pauseMs: 60_000 } })
+    for (let number = 0; number < 40; number++) world.delegate({ agent: 'ada', maxAttempts: 4 })
+    world.pass(40 * 60)
+    const tasks = Array.from({ length: 40 }, (_, index) => world.task(`task_${index + 1}`))
+    expect(tasks.every(({ state }) => state === 'failed' || state === 'pending')).toBe(true)
+    const waited = tasks.filter(({ reason }) => reason?.includes('was not tried again within 30 min'))
+    expect(waited.length).toBeGreaterThan(5)
+    expect(waited.every(({ attempt }) => attempt < 4)).toBe(true)
+    world.pass(6 * 3600)
+    for (const { id } of tasks) expect(world.task(id).state).toBe('failed')
   })
 })

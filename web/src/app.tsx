@@ -9,7 +9,7 @@ import { Loading } from './parts/panel.tsx'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { HaltBanner, StopButton } from './parts/stop.tsx'
 import { counted } from './parts/words.ts'
-import { useIsLive, useRequests, useRoom, useTeam } from './room.ts'
+import { type Me, useIsLive, useRequests, useRoom, useTeam } from './room.ts'
 import { go, to, usePlace } from './route.ts'
 import { switchTheme } from './theme.ts'
 
@@ -71,10 +71,21 @@ const VIEWS = {
     key: 'm',
     part: part(async () => (await import('./views/metrics.tsx')).MetricsView),
   },
+  moderation: {
+    title: 'Moderation',
+    icon: 'flag',
+    key: 'o',
+    part: part(async () => (await import('./views/moderation.tsx')).ModerationView),
+  },
 } as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
 const AgentView = part(async () => (await import('./views/agent.tsx')).AgentView)
 
 type ViewName = keyof typeof VIEWS
+
+/** To everyone but moderators there is no such thing. */
+function viewsFor({ role }: Me): ViewName[] {
+  return (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== 'moderation' || role === 'moderator')
+}
 
 export function App({ onLeave }: { onLeave: () => void }) {
   const room = useRoom()
@@ -83,7 +94,8 @@ export function App({ onLeave }: { onLeave: () => void }) {
   const [isHelp, setHelp] = useState(false)
   const requests = useRequests().data ?? []
   const [act] = useAct()
-  const current = view in VIEWS || view === 'agents' ? (view as ViewName | 'agents') : 'team'
+  const views = viewsFor(room.me)
+  const current = views.find((name) => name === view) ?? (view === 'agents' ? 'agents' : 'team')
   const Part = current === 'agents' ? AgentView : VIEWS[current].part
   const title = current === 'agents' ? 'Agent' : VIEWS[current].title
 
@@ -94,7 +106,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
   }, [requests.length, title])
 
   useKeys({
-    ...Object.fromEntries(Object.entries(VIEWS).map(([name, { key }]) => [`g ${key}`, () => go(to(name))])),
+    ...Object.fromEntries(views.map((name) => [`g ${VIEWS[name].key}`, () => go(to(name))])),
     c: room.mayAct() ? () => setComposeTo('') : undefined,
     '?': () => setHelp(true),
   })
@@ -116,7 +128,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
           <img src="/favicon.svg" alt="" />
           Orchub
         </p>
-        {(Object.keys(VIEWS) as ViewName[]).map((name) => (
+        {views.map((name) => (
           <a
             key={name}
             href={to(name)}
@@ -183,9 +195,9 @@ export function App({ onLeave }: { onLeave: () => void }) {
           <Part />
         </Suspense>
       </main>
-      {current === 'inbox' ? null : <Arrival />}
+      <Arrival isInbox={current === 'inbox'} />
       {composeTo === undefined ? null : <Compose to={composeTo} onClose={() => setComposeTo(undefined)} />}
-      {isHelp ? <Shortcuts views={VIEWS} onClose={() => setHelp(false)} /> : null}
+      {isHelp ? <Shortcuts views={views.map((name) => VIEWS[name])} onClose={() => setHelp(false)} /> : null}
     </div>
   )
 }
@@ -204,22 +216,20 @@ function Vitals() {
   const { data } = useTeam()
   if (data === undefined) return null
   const busy = data.agents.filter(({ session }) => session === 'busy').length
-  const waiting = data.deliveries.reduce(
-    (sum, { count, state }) => (state === 'queued' ? sum + count : sum),
-    0,
-  )
-  const unclear = data.deliveries.reduce(
-    (sum, { count, state }) => (state === 'uncertain' ? sum + count : sum),
-    0,
-  )
+  const total = (wanted: string) =>
+    data.deliveries?.reduce((sum, { count, state }) => (state === wanted ? sum + count : sum), 0)
+  const waiting = total('queued')
+  const unclear = total('uncertain') ?? 0
   return (
     <span className="vitals">
       <span>
         <b>{busy}</b> of {counted(data.agents.length, 'agent')} busy
       </span>
-      <span>
-        <b>{waiting}</b> queued
-      </span>
+      {waiting === undefined ? null : (
+        <span>
+          <b>{waiting.toLocaleString('en')}</b> queued
+        </span>
+      )}
       {unclear === 0 ? null : (
         <span>
           <b>{unclear}</b> uncertain

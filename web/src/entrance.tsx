@@ -14,6 +14,8 @@ type Entry =
   | { step: 'inside'; room: Room }
 
 const client = openClient()
+/** A longer one would go off at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Lets in whoever has a session, or a link that makes one. */
 export function Entrance() {
@@ -25,6 +27,7 @@ export function Entrance() {
   useEffect(() => {
     let isGone = false
     let room: Room | undefined
+    let end: ReturnType<typeof setTimeout> | undefined
     const signedOut = () => {
       keepHalf(undefined)
       room?.close()
@@ -43,6 +46,9 @@ export function Entrance() {
       const me = await client.me()
       if (isGone) return
       room = openRoom(client, me, signedOut)
+      if (me.expires_at !== undefined) {
+        end = setTimeout(signedOut, Math.min(Date.parse(me.expires_at) - Date.now(), LONGEST_TIMER_MS))
+      }
       setEntry({ step: 'inside', room })
     }
     enter().catch((error: unknown) => {
@@ -56,6 +62,7 @@ export function Entrance() {
     })
     return () => {
       isGone = true
+      clearTimeout(end)
       room?.close()
     }
   }, [code, attempt])
@@ -80,7 +87,7 @@ export function Entrance() {
           {entry.why === undefined ? null : <p role="alert">{entry.why}</p>}
           <p>
             On the machine where the service runs, <code>orc open</code> opens this page signed in.{' '}
-            <code>orc open --print</code> prints the link.
+            <code>orc open --print</code> prints the link, for another browser or a phone.
           </p>
         </>
       ) : null}

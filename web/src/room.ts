@@ -1,10 +1,12 @@
-import { createContext, use, useEffect, useSyncExternalStore } from 'react'
+import { createContext, use, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { type Client, ClientError } from '../../src/client/client.ts'
 import type { AnswerOf, AuditEntryAnswer } from '../../src/service/contract.ts'
 
 export type Me = AnswerOf<'me'>
 export type Agent = AnswerOf<'agents'>['agents'][number]
-export type State = AnswerOf<'state'>
+/** Without what is not known yet. */
+export type State = Pick<AnswerOf<'state'>, 'agents' | 'halt'> &
+  Partial<Pick<AnswerOf<'state'>, 'deliveries'>>
 export type Request = AnswerOf<'humanRequests'>['requests'][number]
 export type Task = AnswerOf<'tasks'>['tasks'][number]
 export type Mail = AnswerOf<'messages'>['messages'][number]
@@ -19,8 +21,10 @@ interface Query {
   answer: Answer<unknown>
   topics: ReadonlySet<string> | 'all'
   everyMs: number
+  /** How long the last reading took: what takes long is read less often. */
+  tookMs: number
   readers: Set<() => void>
-  load(): Promise<unknown>
+  load(before: unknown): Promise<unknown>
   isRunning: boolean
   isStale: boolean
   endedAt: number
@@ -38,20 +42,31 @@ export interface Room {
   recent(): readonly Entry[]
   subscribe(reader: () => void): () => void
   onEvents(reader: (entries: readonly Entry[]) => void): () => void
-  ask<T>(key: string, load: () => Promise<T>, topics: readonly string[] | 'all', everyMs: number): Handle<T>
+  ask<T>(key: string, load: Load<T>, topics: readonly string[] | 'all', everyMs: number): Handle<T>
   /** Reads again what these events make out of date, without waiting for them. */
   touch(...topics: string[]): void
   close(): void
 }
+
+/** `before`: what the last reading gave, for what only grows. */
+type Load<T> = (before: T | undefined) => Promise<T>
 
 export interface Handle<T> {
   get(): Answer<T>
   subscribe(reader: () => void): () => void
 }
 
+/** The longest pause between two attempts to connect again. */
+const BACK_MS = 1500
 const KEPT_EVENTS = 400
 const REMEMBERED = 120
+/** Faster than this nobody reads; and a page that nobody sees has no frames, but still has to tell of questions. */
+const CALM_MS = 100
 const HIDDEN_MS = 250
+/** A slow answer makes the next one wait, but never for longer. */
+const LONGEST_WAIT_MS = 5000
+/** Answers that nobody looks at any more, for whoever comes back to them. */
+const KEPT_ANSWERS = 12
 const NOTHING: Answer<unknown> = { data: undefined, error: undefined }
 
 /**
@@ -67,17 +82,26 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
   let live = false
   let waiting: Entry[] = []
   let isScheduled = false
+  let flushedAt = Number.NEGATIVE_INFINITY
 
-  /** Once per frame; a page that nobody sees has no frames, and still has to tell of questions. */
+  /** Once per frame, and calmly. */
   function schedule() {
     if (isScheduled) return
     isScheduled = true
-    if (document.hidden) setTimeout(flush, HIDDEN_MS)
-    else requestAnimationFrame(flush)
+    let isDone = false
+    const once = () => {
+      if (isDone) return
+      isDone = true
+      flush()
+    }
+    const wait = Math.max(0, flushedAt + CALM_MS - performance.now())
+    setTimeout(() => requestAnimationFrame(once), wait)
+    setTimeout(once, wait + HIDDEN_MS)
   }
 
   function flush() {
     isScheduled = false
+    flushedAt = performance.now()
     const entries = waiting
     waiting = []
     if (entries.length > 0) {
@@ -98,7 +122,8 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
   function refresh(query: Query) {
     query.isStale = true
     if (query.readers.size === 0 || query.isRunning || query.timer !== undefined) return
-    const wait = Math.max(0, query.endedAt + query.everyMs - performance.now())
+    const pause = Math.max(query.everyMs, Math.min(query.tookMs * 5, LONGEST_WAIT_MS))
+    const wait = Math.max(0, query.endedAt + pause - performance.now())
     query.timer = setTimeout(() => void run(query), wait)
   }
 
@@ -108,7 +133,7 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     query.isRunning = true
     const startedAt = performance.now()
     try {
-      query.answer = { data: await query.load(), error: undefined }
+      query.answer = { data: await query.load(query.answer.data), error: undefined }
     } catch (error) {
       const fault = error instanceof ClientError ? error : undefined
       if (fault?.code === 'UNAUTHENTICATED') onSignedOut()
@@ -120,10 +145,20 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     }
     query.isRunning = false
     query.endedAt = performance.now()
-    // What takes long is asked for less often.
-    query.everyMs = Math.max(query.everyMs, (query.endedAt - startedAt) * 5)
+    query.tookMs = query.endedAt - startedAt
     for (const reader of [...query.readers]) reader()
     if (query.isStale) refresh(query)
+  }
+
+  /** Of what nobody looks at, only the last few stay. */
+  function forgetOldest() {
+    const unread = [...queries]
+      .filter(([, { readers, isRunning, endedAt }]) => readers.size === 0 && !isRunning && endedAt > 0)
+      .toSorted(([, one], [, other]) => other.endedAt - one.endedAt)
+    for (const [key, { timer }] of unread.slice(KEPT_ANSWERS)) {
+      clearTimeout(timer)
+      queries.delete(key)
+    }
   }
 
   async function follow() {
@@ -136,7 +171,7 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
           if (wasDown) for (const query of queries.values()) refresh(query)
           schedule()
         }
-        for await (const entry of client.events({ signal: abort.signal, onLink })) {
+        for await (const entry of client.events({ signal: abort.signal, onLink, longestMs: BACK_MS })) {
           waiting.push(entry)
           schedule()
         }
@@ -181,15 +216,16 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
       listeners.add(reader)
       return () => listeners.delete(reader)
     },
-    ask<T>(key: string, load: () => Promise<T>, topics: readonly string[] | 'all', everyMs: number) {
+    ask<T>(key: string, load: Load<T>, topics: readonly string[] | 'all', everyMs: number) {
       let query = queries.get(key)
       if (query === undefined) {
         query = {
           answer: NOTHING,
           topics: topics === 'all' ? 'all' : new Set(topics),
           everyMs,
+          tookMs: 0,
           readers: new Set(),
-          load,
+          load: load as Load<unknown>,
           isRunning: false,
           isStale: true,
           endedAt: Number.NEGATIVE_INFINITY,
@@ -203,11 +239,15 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
         get: () => mine.answer,
         subscribe(reader: () => void) {
           mine.readers.add(reader)
+          // It may have been forgotten since it was asked for.
+          if (!queries.has(key)) queries.set(key, mine)
           if (mine.isStale) refresh(mine)
           return () => {
             mine.readers.delete(reader)
             // What nobody looks at is read anew when somebody does.
-            if (mine.readers.size === 0) mine.isStale = true
+            if (mine.readers.size > 0) return
+            mine.isStale = true
+            forgetOldest()
           }
         },
       }
@@ -229,12 +269,12 @@ export function useRoom(): Room {
 /** What the store says, and says again when one of these topics (`message`, `task`, …) has an event. */
 export function useAsk<T>(
   key: string,
-  load: (client: Client) => Promise<T>,
+  load: (client: Client, before: T | undefined) => Promise<T>,
   topics: readonly string[] | 'all',
   everyMs = 500,
 ): Answer<T> {
   const room = useRoom()
-  const handle = room.ask(key, () => load(room.client), topics, everyMs)
+  const handle = room.ask<T>(key, (before) => load(room.client, before), topics, everyMs)
   return useSyncExternalStore(handle.subscribe, handle.get)
 }
 
@@ -252,8 +292,13 @@ const TEAM_TOPICS = [
   'team',
 ]
 
+/** The team as it stands. Who is in it is known first: counting all that waits takes its time where much does. */
 export function useTeam(): Answer<State> {
-  return useAsk('state', (client) => client.state(), TEAM_TOPICS)
+  const first = useAsk('agents', (client) => client.agents(), [])
+  const full = useAsk<State>('state', (client) => client.state(), TEAM_TOPICS)
+  const agents = first.data?.agents
+  const early = useMemo(() => ({ data: agents && { agents }, error: undefined }), [agents])
+  return full.data === undefined && full.error === undefined ? early : full
 }
 
 export function useRequests(): Answer<Request[]> {

@@ -1,5 +1,13 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { formatLine } from '../../audit/line.ts'
+import {
+  isPublic,
+  openPublicChain,
+  type PublicHead,
+  publicLine,
+  publicTitle,
+} from '../../audit/public-trail.ts'
+import { AppError } from '../../model/errors.ts'
 import type { AuditEntryAnswer } from '../../service/contract.ts'
 import { streamAudit, toEntry } from '../../store/audit-log.ts'
 import type { Store } from '../../store/store.ts'
@@ -9,10 +17,11 @@ import { noJson } from '../faults.ts'
 import { complain, printJson, printRaw } from '../output.ts'
 import type { Place } from '../place.ts'
 import { showProgress } from '../progress.ts'
+import { PUBLIC_FORMS } from '../public-form.ts'
 import { reach } from '../reach.ts'
 import type { Verb } from '../verb.ts'
 
-const FORMATS = ['jsonl', 'text']
+const FORMATS = ['jsonl', 'text', 'html']
 
 export const verb: Verb = {
   name: 'audit export',
@@ -28,27 +37,49 @@ export const verb: Verb = {
     {
       name: 'format',
       value: 'FORMAT',
-      summary: 'jsonl (the default, can be verified) or text',
+      summary:
+        'jsonl (the default, can be verified) or text; with --public, html as well, and all of them can be',
       choices: FORMATS,
     },
+    {
+      name: 'public',
+      summary: 'only what anyone may read: what agents did for repositories, in a chain of its own',
+    },
+    { name: 'repository', value: 'OWNER/NAME', summary: 'with --public: of this one only' },
   ],
-  examples: ['orc audit export -o audit.jsonl', 'orc audit export --format text | less'],
+  examples: [
+    'orc audit export -o audit.jsonl',
+    'orc audit export --format text | less',
+    'orc audit export --public --format html -o trail.html',
+  ],
 
-  async run({ place, option, json }) {
+  async run({ place, option, flag, json }) {
     const format = option('format') ?? 'jsonl'
     const file = option('output')
+    const repository = option('repository')
+    if (!flag('public') && (format === 'html' || repository !== undefined)) {
+      throw new AppError(
+        'USAGE',
+        `${format === 'html' ? 'html' : '--repository'} goes together with --public`,
+        {
+          hint: 'Add --public, or leave it away.',
+        },
+      )
+    }
     if (json && file === undefined && format === 'text')
       throw noJson(
         'audit export --format text',
         'Leave one of --json and --format text away, or add -o FILE.',
       )
-    const write = (take: (text: string) => void) => writeEntries(place, format, take)
+    const write = (take: (text: string) => void): Promise<Written> =>
+      flag('public') ? writePublic(place, format, repository, take) : writeEntries(place, format, take)
     if (file === undefined) {
       await write(printRaw)
       return 0
     }
     const { head, count } = await writeWhole(file, write)
     if (json) printJson({ file, format, count, head })
+    else if (flag('public')) complain(`${counted(count, 'line', 'lines')} in ${file}`)
     else complain(`${counted(count, 'entry', 'entries')} in ${file}`)
     return 0
   },
@@ -66,19 +97,52 @@ async function writeEntries(place: Place, format: string, write: (text: string) 
   return end
 }
 
+type Written = ExportEnd | { head: PublicHead; count: number }
+
+/** The lines that anyone may read, and the head of their own chain. */
+async function writePublic(
+  place: Place,
+  format: string,
+  repository: string | undefined,
+  write: (text: string) => void,
+): Promise<Written> {
+  const title = publicTitle(repository)
+  const form = PUBLIC_FORMS[format]!
+  const chain = openPublicChain(title)
+  write(form.begin(title))
+  await eachEntry(
+    place,
+    (entry) => {
+      if (isPublic(entry, repository)) write(form.line(chain.add(publicLine(entry))))
+    },
+    { class: 'public' },
+  )
+  const head = chain.head()
+  write(form.end(title, head))
+  return { head, count: head.n }
+}
+
 /** From the running service, or from the store itself when none runs. */
-async function eachEntry(place: Place, take: (entry: AuditEntryAnswer) => void): Promise<void> {
+async function eachEntry(
+  place: Place,
+  take: (entry: AuditEntryAnswer) => void,
+  query: { class?: 'public' } = {},
+): Promise<void> {
   await reach(
     place,
     async (client) => {
-      for await (const entry of client.audit()) take(entry)
+      for await (const entry of client.audit(query)) take(entry)
     },
-    ({ store }) => eachStored(store, take),
+    ({ store }) => eachStored(store, take, query),
   )
 }
 
-async function eachStored(store: Store, take: (entry: AuditEntryAnswer) => void): Promise<void> {
-  for await (const row of streamAudit(store, {})) {
+async function eachStored(
+  store: Store,
+  take: (entry: AuditEntryAnswer) => void,
+  query: { class?: 'public' },
+): Promise<void> {
+  for await (const row of streamAudit(store, query)) {
     const entry = toEntry(row)
     take({ ...entry, data: entry.data ?? {}, line: formatLine(entry) })
   }
@@ -87,8 +151,8 @@ async function eachStored(store: Store, take: (entry: AuditEntryAnswer) => void)
 /** Under another name until it is on disk, so that a half-written file never passes for an export. */
 async function writeWhole(
   file: string,
-  fill: (write: (text: string) => void) => Promise<ExportEnd>,
-): Promise<ExportEnd> {
+  fill: (write: (text: string) => void) => Promise<Written>,
+): Promise<Written> {
   const temporary = `${file}.${process.pid}.part`
   const progress = showProgress('entries')
   let count = 0

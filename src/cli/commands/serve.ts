@@ -22,7 +22,13 @@ export const verb: Verb = {
     'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.\n' +
     'Ctrl-C, SIGTERM and SIGHUP end it properly, with exit code 0. Agents in terminals go on, and are found again at\n' +
     'the next start; `orc down` stops them too.',
-  options: SERVICE_OPTIONS,
+  options: [
+    ...SERVICE_OPTIONS,
+    {
+      name: 'no-autostart',
+      summary: 'start agents when a run, a task or a person needs them, and not with it',
+    },
+  ],
   examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],
   run: (invocation) =>
     runService(invocation, {

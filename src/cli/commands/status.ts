@@ -2,6 +2,7 @@ import type { Client } from '../../client/client.ts'
 import type { AnswerOf } from '../../service/contract.ts'
 import { agentsText, waitingFor } from '../agents-text.ts'
 import { openClient } from '../connect.ts'
+import { githubLine } from '../github-text.ts'
 import { shortTime } from '../mail-text.ts'
 import { paint, plain, plainLine, print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
@@ -31,6 +32,7 @@ export async function showStatus(client: Client, json: boolean): Promise<number>
   print(`store ${state.store.engine}: ${plain(state.store.place)}`)
   if (state.halt !== undefined) print(haltLine(state.halt))
   print(agentsText(state.agents, waitingFor(state.deliveries)))
+  if (state.github !== undefined) print(githubLine(state.github))
   const { open_requests: open } = state
   print(
     open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),

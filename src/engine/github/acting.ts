@@ -1,5 +1,5 @@
 import { type Action, actionKey, describeAction } from '../../github/action.ts'
-import { type GitHubFailure, isRecoverable } from '../../github/failure.ts'
+import { type Answer, type GitHubFailure, isRecoverable } from '../../github/failure.ts'
 import { markOf, signed } from '../../github/notice.ts'
 import { isPaused } from '../../github/pause.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
@@ -18,11 +18,13 @@ import { AUDIT, type GithubParts } from './settings.ts'
 
 /** What limits cost time and no attempts; but not for ever. */
 const LONGEST_WAIT_MS = 6 * 3600_000
+const PAUSE_KNOWN_MS = 10_000
 export const ERROR_LABEL = 'agent-error'
 
 /** Does what was decided, once, after another look at how things stand. */
 export function createActing(parts: GithubParts, proposals: Proposals) {
   const { store, clock, github, settings, ownLogin, redact, log } = parts
+  const pauses = new Map<string, { at: number; is: boolean }>()
 
   async function act(row: GithubAction): Promise<void> {
     const action = JSON.parse(row.action) as Action
@@ -31,8 +33,8 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     if (standing.verdict === 'later') return await later(row, action, standing.failure)
     if (standing.verdict === 'end') return await end(row, action, standing.state, standing.why)
     // A call went out before, and what became of it is not known: our own words are looked for.
-    if (row.state === 'acting' && (action.kind === 'comment' || action.kind === 'review')) {
-      const found = await findOwn(row, action.kind, action.number)
+    if (row.state === 'acting' && 'body' in action) {
+      const found = await findOwn(row, action)
       if (!found.ok) return await later(row, action, found.failure)
       if (found.value !== undefined) return await end(row, action, 'done', 'it was done before', found.value)
     }
@@ -40,7 +42,9 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts }))
     const answer = await github.perform(row.repository, written(row, action, standing.author))
     if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
-    await later({ ...row, attempts, state: 'acting' }, action, answer.failure)
+    // What was refused for a limit was not tried.
+    const isLimit = answer.failure.kind === 'limited'
+    await later(isLimit ? row : { ...row, attempts, state: 'acting' }, action, answer.failure)
   }
 
   type Standing =
@@ -50,6 +54,10 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
 
   /** Between a proposal and its approval lie up to three days. */
   async function lookAgain(row: GithubAction, action: Action): Promise<Standing> {
+    const paused = row.agent === ORCHESTRATOR ? { ok: true as const, value: false } : await isAllPaused(row)
+    if (!paused.ok) return { verdict: 'later', failure: paused.failure }
+    if (paused.value)
+      return { verdict: 'end', state: 'stale', why: 'people paused the team in the repository' }
     if (row.number === null) return { verdict: 'go', author: undefined }
     const now = await github.look(row.repository, row.number)
     if (!now.ok) {
@@ -66,15 +74,30 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     ) {
       return { verdict: 'end', state: 'done', why: 'the label is there already' }
     }
-    if (action.kind === 'close' && state === 'closed')
+    if (action.kind === 'close' && state === 'closed') {
+      // Ours, most likely: the call went out, and its answer was lost.
+      if (row.state === 'acting') return { verdict: 'end', state: 'done', why: 'it was done before' }
       return { verdict: 'end', state: 'stale', why: 'it is closed already' }
+    }
     if (!isOwn && state === 'closed' && (action.kind === 'comment' || action.kind === 'review')) {
       return { verdict: 'end', state: 'stale', why: 'it was closed meanwhile' }
     }
     return { verdict: 'go', author }
   }
 
-  async function findOwn(row: GithubAction, kind: 'comment' | 'review', number: number) {
+  /** Asked at most every so often: one call more for each action would be felt in GitHub's limits. */
+  async function isAllPaused({ repository }: GithubAction): Promise<Answer<boolean>> {
+    const known = pauses.get(repository)
+    if (known !== undefined && clock.now() - known.at < PAUSE_KNOWN_MS) return { ok: true, value: known.is }
+    const topics = await github.topicsOf(repository)
+    // Whoever must not know of the repository gets no further anyway.
+    if (!topics.ok) return isRecoverable(topics.failure) ? topics : { ok: true, value: false }
+    const is = isPaused([], topics.value)
+    pauses.set(repository, { at: clock.now(), is })
+    return { ok: true, value: is }
+  }
+
+  async function findOwn(row: GithubAction, action: Extract<Action, { body: string }>) {
     const login = await ownLogin()
     if (login === undefined) {
       return {
@@ -82,12 +105,17 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
         failure: { kind: 'unavailable' as const, message: 'GitHub does not say who we are' },
       }
     }
+    const { repository, key, created_at } = row
+    if (action.kind === 'pull_request')
+      return await github.findPullRequest(repository, action.head, markOf(key), login)
     // Clocks differ; a minute is more than theirs and ours may.
-    const place = { repository: row.repository, number, kind, since: row.created_at - 60_000 }
-    return await github.findWritten(place, markOf(row.key), login)
+    const place = { repository, number: action.number, kind: action.kind, since: created_at - 60_000 }
+    return await github.findWritten(place, markOf(key), login)
   }
 
   function written(row: GithubAction, action: Action, author: string | undefined): Action {
+    if (action.kind === 'branch')
+      return { ...action, message: commitMessage(action.message ?? 'Written by an agent', row) }
     if (!('body' in action)) return action
     const isOwn = row.agent === ORCHESTRATOR
     const mayMention = [
@@ -192,3 +220,8 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
 }
 
 const WORDS = { done: 'Done', stale: 'Not done any more', dry: 'Would be done', failed: 'Failed' } as const
+
+/** By it the service knows its own commit again (C25), and everybody that an agent wrote it. */
+function commitMessage(text: string, { key, agent }: GithubAction): string {
+  return `${text}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
+}

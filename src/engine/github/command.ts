@@ -29,6 +29,8 @@ const definition = defineCommand({
     title: text,
     duplicate_of: number,
     reason: text,
+    message: text,
+    files: z.array(z.object({ path: z.string(), content: z.string() })).optional(),
   }),
   example: '',
 })

@@ -138,7 +138,10 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
             actor: ORCHESTRATOR,
             subject: agent,
             text: `${agent} is halted after too many failures; ${thread(event)} is left to people`,
-            data: { delivery: event.id },
+            data: {
+              delivery: event.id,
+              ...(event.repository === undefined ? {} : { repository: event.repository }),
+            },
           })
           continue
         }
@@ -156,6 +159,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
           task: null,
           after: isBound ? after : null,
           needs: on,
+          attempts: 0,
           delegation: encodeTeamMessage(delegationOf(id, role, event, gathered, tx, description)),
         }
         await insertWork(tx, work)

@@ -1,70 +1,98 @@
 import { afterOutcome, CLEAN } from '../../github/pause.ts'
 import { readReport } from '../../github/report.ts'
+import { type TaskError, taskError } from '../../github/task-error.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
+import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
 import { formatId } from '../../model/identifier.ts'
 import { isEnd, type Task } from '../../model/task.ts'
 import { setPaused } from '../../store/agents.ts'
 import {
   endWork,
+  findWork,
   type GithubWork,
   keepStanding,
   openWork,
+  putOffWork,
   readStanding,
   workAfter,
   workOfTask,
 } from '../../store/github.ts'
-import { insertHumanRequest } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
+import { setTimer } from '../../store/timers.ts'
 import { askedOf } from './asked.ts'
 import type { createDelegating } from './delegating.ts'
+import type { createEscalating } from './escalating.ts'
 import type { createProposals } from './proposals.ts'
 import { AUDIT, type GithubParts, isDiscreet } from './settings.ts'
 
 export type Proposals = ReturnType<typeof createProposals>
 type Delegating = ReturnType<typeof createDelegating>
+type Escalating = ReturnType<typeof createEscalating>
 
-const NOTICE_MS = 30 * 24 * 3600_000
+const RETRY = 'github_retry'
 
 /** What comes of a task once it has ended: proposals, the steps after it, and the agent's standing. */
 export function createEnding(
-  { store, settings, sessions }: GithubParts,
+  { store, sessions, timers, redact }: GithubParts,
   proposals: Proposals,
   delegating: Delegating,
+  escalating: Escalating,
 ) {
+  timers.on(RETRY, async (tx, id) => {
+    const work = await findWork(tx, id)
+    if (work?.state === 'waiting' && work.task === null) await delegating.begin(tx, work)
+  })
+
   async function ended(tx: Tx, work: GithubWork, task: Task): Promise<void> {
     const read = task.state === 'completed' ? readReport(task.result ?? '', askedOf(work, task)) : undefined
     const report = read?.ok === true ? read.report : undefined
     const isSuccess = report !== undefined && report.completion.status !== 'failure'
-    if (!(await endWork(tx, work.id, isSuccess ? 'done' : 'failed'))) return
-    await note(tx, work.agent, isSuccess)
     const about = { work: work.id, task_id: task.id, role: work.role, repository: work.repository }
     if (report === undefined || !isSuccess) {
-      const why =
-        report?.completion.error?.errorMessage ??
-        (read?.ok === false ? read.problem : task.reason) ??
-        task.state
+      const error = taskError({
+        task,
+        completion: report?.completion,
+        problem: read?.ok === false ? read.problem : undefined,
+        retries: work.attempts,
+        at: new Date(tx.now).toISOString(),
+      })
+      if (error.is_recoverable && work.attempts < DEFAULT_RETRIES) return await retry(tx, work, error)
+      if (!(await endWork(tx, work.id, 'failed'))) return
+      await note(tx, work.agent, false)
+      // What it was about is public; an agent's words on a failure may quote what is not.
+      const { error_message: _, ...told } = error
       tx.audit({
         type: AUDIT.failure,
         class: 'public',
         actor: work.agent,
         subject: ORCHESTRATOR,
-        // What it was about is public; an agent's words on a failure may quote what is not.
-        text: `${threadOf(work)} came to nothing`,
-        data: about,
+        text: `${threadOf(work)} came to nothing: ${error.error_type}${error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`}`,
+        data: { ...about, error: told },
       })
-      await tellFailure(tx, work, why)
+      await escalating.failed(tx, work, error)
     } else {
+      if (!(await endWork(tx, work.id, 'done'))) return
+      await note(tx, work.agent, true)
       const { completion } = report
+      const proposed = report.proposals.length + report.byApproval.length
       tx.audit({
         type: AUDIT.success,
         class: 'public',
         actor: work.agent,
         subject: ORCHESTRATOR,
-        text: `${threadOf(work)}: ${wordsOf(work, completion.rationale, report.proposals.length + report.byApproval.length)}`,
-        ...(completion.confidenceScore === undefined ? {} : { confidence: completion.confidenceScore }),
+        text: `${threadOf(work)}: ${wordsOf(work, completion.rationale, proposed)}`,
+        // Of those that propose nothing, one looks like the other (S3.15).
+        ...(completion.confidenceScore === undefined || proposed === 0
+          ? {}
+          : { confidence: completion.confidenceScore }),
         data: about,
       })
+      if (completion.requiresHumanReview && proposed === 0) {
+        const why = completion.humanReviewReason ?? completion.rationale
+        const question = `${work.agent} wants a person to look at ${work.repository}${work.number === null ? '' : `#${work.number}`}`
+        await escalating.notice(tx, work.agent, question, redact(why).slice(0, 2000))
+      }
       for (const refused of report.refused) {
         tx.audit({
           type: AUDIT.logged,
@@ -96,45 +124,22 @@ export function createEnding(
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
     await setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
-    await notice(tx, agent, text, `orc resume ${agent} lets it go on.`)
+    await escalating.notice(tx, agent, text, `orc resume ${agent} lets it go on.`)
   }
 
-  async function tellFailure(tx: Tx, work: GithubWork, why: string) {
-    await notice(
-      tx,
-      work.agent,
-      `${work.agent} failed at ${threadOf(work)} in ${work.repository}`,
-      why.slice(0, 2000),
-    )
-    if (work.number === null) return
-    const tagged = settings()
-      .maintainers.map((login) => `@${login}`)
-      .join(' ')
-    if (tagged === '') return
-    const text = `**${work.agent}** could not do its work here. ${tagged}`
-    await proposals.say(tx, `${work.id}/failed`, work.repository, work.number, text)
-  }
-
-  async function notice(tx: Tx, agent: string, question: string, reason: string) {
-    const request = await insertHumanRequest(tx, {
-      kind: 'escalation',
-      purpose: 'notice',
-      asker: agent,
-      question,
-      reason,
-      action: null,
-      action_hash: null,
-      context: '{}',
-      expires_at: tx.now + NOTICE_MS,
-    })
-    const id = formatId('req', request)
+  /** S3.20, C7: after 1, 2 and 4 s it gets its task once more; what it proposes then is still done once. */
+  async function retry(tx: Tx, work: GithubWork, error: TaskError) {
+    const due = tx.now + pauseAfter(work.attempts + 1)
+    if (!(await putOffWork(tx, work.id))) return
+    await setTimer(tx, RETRY, work.id, due)
+    tx.afterCommit(() => timers.setFor(due))
     tx.audit({
-      type: 'human.told',
+      type: AUDIT.logged,
       class: 'internal',
       actor: ORCHESTRATOR,
-      subject: agent,
-      text: `${id}: ${question}`,
-      data: { request_id: id },
+      subject: work.agent,
+      text: `${threadOf(work)} is tried again (${work.attempts + 1} of ${DEFAULT_RETRIES}): ${error.error_type}: ${redact(error.error_message).slice(0, 300)}`,
+      data: { work: work.id, repository: work.repository },
     })
   }
 
@@ -170,10 +175,10 @@ export function createEnding(
   }
 }
 
+/** Why nothing is proposed is not said in public: it could be about a person. */
 function wordsOf({ role }: GithubWork, rationale: string, proposals: number): string {
   if (isDiscreet(role)) return 'looked at'
-  const count = proposals === 0 ? 'nothing proposed' : `${proposals} proposed`
-  return `${count}. ${rationale}`
+  return proposals === 0 ? 'nothing proposed' : `${proposals} proposed. ${rationale}`
 }
 
 function threadOf({ number, repository }: GithubWork): string {

@@ -9,6 +9,8 @@ export interface Incoming {
   readonly delivery: string | undefined
   readonly event: string | undefined
   readonly signature: string | undefined
+  /** Without its parameters. */
+  readonly mediaType: string | undefined
 }
 
 export interface Received {
@@ -17,13 +19,14 @@ export interface Received {
 }
 
 const DELIVERY = /^[A-Za-z0-9-]{1,64}$/
-const EVENT = /^[a-z_]{1,64}$/
+/** Such as `projects_v2_item`. */
+const EVENT = /^[a-z][a-z0-9_]{0,63}$/
 
 /** Proven, stored, and answered; what becomes of it is seen to afterwards (C25). */
 export async function receive(
   store: Store,
   secret: string | undefined,
-  { body, delivery, event, signature }: Incoming,
+  { body, delivery, event, signature, mediaType }: Incoming,
 ): Promise<Received> {
   if (secret === undefined || secret === '') {
     throw new AppError('CONFIG_INVALID', 'The secret of the webhook is not in the environment', {
@@ -38,8 +41,8 @@ export async function receive(
   if (delivery === undefined || !DELIVERY.test(delivery) || event === undefined || !EVENT.test(event)) {
     throw new AppError('INVALID_REQUEST', 'X-GitHub-Delivery or X-GitHub-Event is missing or malformed')
   }
-  if (!isObject(body)) {
-    throw new AppError('INVALID_REQUEST', 'The body is no JSON object', {
+  if (mediaType !== 'application/json' || !isObject(body)) {
+    throw new AppError('INVALID_REQUEST', 'The body is no JSON object, or does not say that it is JSON', {
       hint: 'Choose application/json as the content type of the webhook.',
     })
   }

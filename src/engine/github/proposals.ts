@@ -28,11 +28,15 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     const { work, proposal, rationale } = proposed
     const { action, confidence } = proposal
     const policy = settings().actions[action.kind] ?? DEFAULT_POLICIES[action.kind]
-    const judged = judge(proposal, policy, {
-      threshold: settings().confidence,
-      requiresHitl: proposed.requiresHitl,
-      wantsReview: proposed.wantsReview,
-    })
+    const hasSecret =
+      'files' in action && action.files?.some(({ content }) => redact(content) !== content) === true
+    const judged = hasSecret
+      ? SECRET
+      : judge(proposal, policy, {
+          threshold: settings().confidence,
+          requiresHitl: proposed.requiresHitl,
+          wantsReview: proposed.wantsReview,
+        })
     const key = actionKey(work.id, action)
     const isNew = await insertAction(tx, {
       key,
@@ -74,15 +78,14 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     const what = describeAction(proposal.action)
     const { approvers } = settings()
     const expiresAt = tx.now + APPROVAL_MS
+    const bound = { asker: work.agent, context: JSON.stringify({ ...held, github: key }), action }
     const request = await insertHumanRequest(tx, {
       kind: 'approval',
       purpose: 'command',
-      asker: work.agent,
+      ...bound,
       question: `May ${work.agent} ${what} in ${work.repository}?`,
       reason: `${judged.reason}. ${redact(rationale)}`,
-      action,
-      action_hash: hashOf(action),
-      context: JSON.stringify({ ...held, github: key }),
+      action_hash: hashOf(bound),
       expires_at: expiresAt,
       approvers: approvers === undefined ? null : JSON.stringify(approvers),
       quorum: judged.quorum,
@@ -100,7 +103,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
         request_id: id,
         kind: 'approval',
         command: GITHUB_ACTION,
-        action_hash: hashOf(action),
+        action_hash: hashOf(bound),
         quorum: judged.quorum,
       },
     })
@@ -214,3 +217,6 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
 }
 
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
+
+/** In a text it is taken out; a file without it would be another file. */
+const SECRET: Judged = { verdict: 'refuse', reason: 'a file holds what looks like a secret' }

@@ -36,6 +36,7 @@ export const AUDIT = {
   failure: 'github.failure',
   logged: 'github.logged',
   asked: 'github.asked',
+  health: 'github.health',
 } as const
 
 /** What this role says of people is for moderators, so that its own words are never public. */

@@ -33,7 +33,7 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
     }
     try {
       const decision = said.name === 'approve' ? 'approve' : 'reject'
-      const comment = verdict.comment === '' ? {} : { comment: verdict.comment.slice(0, 2000) }
+      const comment = verdict.comment === '' ? {} : { comment: verdict.comment }
       const { request } = await verdicts.decide({ kind: 'person', person: person.name }, verdict.request, {
         decision,
         ...comment,

@@ -18,6 +18,7 @@ import type { Tx } from '../../store/store.ts'
 import type { createDelegating } from './delegating.ts'
 import type { Proposals } from './ending.ts'
 import { createGathering, TryLater } from './gather.ts'
+import { whyNotOurs } from './ours.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
 import { createSlash } from './slash.ts'
 import { PERIODIC } from './triggers.ts'
@@ -70,13 +71,10 @@ export function createWorking(
     })
   }
 
-  async function whyIgnored({ type, repository, sender, comment }: GitHubEvent): Promise<string | undefined> {
-    const { repositories } = settings()
-    if (repository === undefined) return `${type} is about no repository`
-    const isOurs = repositories?.some((one) => one.toLowerCase() === repository.toLowerCase()) ?? true
-    if (!isOurs) return `${repository} is not among github.repositories`
-    if (sender === undefined) return undefined
-    if (sender.isBot && comment !== undefined) return 'machines are not answered'
+  async function whyIgnored(event: GitHubEvent): Promise<string | undefined> {
+    const why = whyNotOurs(event, settings().repositories)
+    const { sender } = event
+    if (why !== undefined || sender === undefined) return why
     const own = await ownLogin()
     if (own === undefined) throw new TryLater('GitHub does not say who we are', undefined)
     return sender.login.toLowerCase() === own.toLowerCase() ? 'it is our own doing' : undefined
@@ -143,8 +141,9 @@ export function createWorking(
       return true
     },
     async due() {
-      const due = await nextDeliveryDue(store)
-      return due === undefined ? undefined : Math.max(due, clock.now() + pace.waitMs())
+      // Nothing is looked for before then: a flood that waits its turn would be looked through for each that comes.
+      const wait = pace.waitMs()
+      return wait > 0 ? clock.now() + wait : await nextDeliveryDue(store)
     },
   }
 }

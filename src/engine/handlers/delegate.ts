@@ -18,6 +18,7 @@ import { findJudge, isSameJudge } from '../judges.ts'
 import { askToGoOn, parkedReason } from '../people.ts'
 import { ownTask, remember, saidBefore } from '../references.ts'
 import { refusalError } from '../refusal.ts'
+import { unusableSchema } from '../result-schema.ts'
 import { tooLong } from '../size.ts'
 import type { Team } from '../team.ts'
 
@@ -26,8 +27,11 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
   decide({ team, speaker }, fields) {
     const to = team.resolve(fields.to)
     if (to === undefined) return unknownAgent(team, fields.to)
-    const large = tooLong(team, 'task', fields.task, JSON.stringify(fields.context ?? {}))
+    const { context = {}, result_schema: schema } = fields
+    const large = tooLong(team, 'task', fields.task, JSON.stringify(context), JSON.stringify(schema ?? {}))
     if (large !== undefined) return large
+    const unusable = schema === undefined ? undefined : unusableSchema(schema)
+    if (unusable !== undefined) return unusable
     const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
     if (judge instanceof AppError) return judge
     if (judge?.kind === 'agent' && judge.name === to) return judgesItself(to)
@@ -63,6 +67,7 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
       hop,
       checks: (fields.checks ?? []).map((check) => (commands.has(check) ? declaredCheck(check) : check)),
       ...(judge === undefined ? {} : { judge }),
+      ...(fields.result_schema === undefined ? {} : { resultSchema: fields.result_schema }),
       ...(fields.timeout_seconds === undefined ? {} : { timeoutMs: fields.timeout_seconds * 1000 }),
       ...(parent === undefined ? {} : { parent }),
     })

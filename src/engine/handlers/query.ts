@@ -5,7 +5,7 @@ import { formatId } from '../../model/identifier.ts'
 import type { Receipt } from '../../model/receipt.ts'
 import type { Task } from '../../model/task.ts'
 import { findOpenQuestion } from '../../store/human-requests.ts'
-import { openTasksOf } from '../../store/tasks.ts'
+import { tasksServed } from '../../store/tasks.ts'
 import type { HandlerContext } from '../context.ts'
 import type { Handler } from '../handler.ts'
 import { unknownAgent } from '../identity.ts'
@@ -20,6 +20,7 @@ import {
 } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { tooLong } from '../size.ts'
+import { firstOpen } from '../tasks/current.ts'
 import { isOperatorName, personBehind } from '../team.ts'
 
 /** Both ways along parent–child edges (C11); the edge is the task. */
@@ -32,10 +33,8 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
     if (twin !== undefined) return twin
     const to = partner(context, fields.to)
     if (to instanceof AppError) return to
-    const children = to === undefined || to === OPERATOR ? [] : await openTasksOf(tx, to)
-    const served = new Set(
-      children.filter(({ delegator }) => delegator === speaker.name).map(({ parent }) => parent),
-    )
+    const isAgent = to !== undefined && to !== OPERATOR
+    const served = new Set(isAgent ? await tasksServed(tx, speaker.name, to) : [])
     const fits = ({ id, delegator }: Task) => to === undefined || delegator === to || served.has(id)
     const task = await ownTask(context, fields.in_response_to, fits)
     if (task instanceof AppError) return task
@@ -136,7 +135,8 @@ async function findQuestion(
   }
   const asker = partner(context, fields.to)
   if (asker instanceof AppError) return asker
-  const tasks = asker === undefined ? [] : await openTasksOf(tx, asker)
+  const asks = ({ questions }: Task) => questions.some(({ to }) => to === speaker.name)
+  const tasks = asker === undefined ? [] : await firstOpen(tx, asker, asks, 2)
   const asking = tasks.flatMap((task) =>
     task.questions.filter(({ to }) => to === speaker.name).map(({ id }) => ({ task, about: id })),
   )

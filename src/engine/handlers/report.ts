@@ -1,10 +1,11 @@
 import type { FieldsOf } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
 import { formatId } from '../../model/identifier.ts'
-import { isEnd } from '../../model/task.ts'
+import { isEnd, type Task } from '../../model/task.ts'
 import type { Handler } from '../handler.ts'
 import { noTask, ownTask, remember } from '../references.ts'
 import { refusalError } from '../refusal.ts'
+import { problemWith } from '../result-schema.ts'
 import { tooLong } from '../size.ts'
 import { takeReport } from '../taken-report.ts'
 
@@ -24,7 +25,12 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     if (task === undefined) return noTask(speaker.name)
     const report = formatId('msg', await tx.nextKey('msg'))
     const { status } = fields
-    const { result, problem } = await takeReport(tx, parts.redact, task, fields.result)
+    const { result, problem = misfit(task, fields.result) } = await takeReport(
+      tx,
+      parts.redact,
+      task,
+      fields.result,
+    )
     const told = await parts.tasks.tell(tx, task, {
       type: 'reported',
       by: speaker.name,
@@ -37,8 +43,28 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     await remember(context, fields.message_id, task.id)
     parts.tasks.spoke(tx, speaker.name, task.id)
     const { state } = told.task
+    const missing = status === 'completed' ? missingIn(told.task) : undefined
+    if (missing !== undefined) {
+      const next =
+        told.task.rejections > task.rejections ? 'Put it right and report again' : 'Its delegator decides'
+      const reason = `${task.id} is not done: ${missing}. ${next}`
+      return { status: 'ok', result: reason, details: { task_id: task.id, state, accepted: false, missing } }
+    }
     const outcome =
       told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
     return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
   },
+}
+
+function misfit({ resultSchema, takenOver }: Task, result: string): string | undefined {
+  // That it is empty is known without a schema, and said in other words.
+  if (resultSchema === null || takenOver || result.trim() === '') return undefined
+  return problemWith(resultSchema, result)
+}
+
+/** What is wrong with the report itself is known at once; its worker need not wait for the message about it. */
+function missingIn({ claims, evidence }: Task): string | undefined {
+  const last = evidence.at(-1)
+  const isRejected = last?.claim === claims && last.step === 'schema' && last.outcome === 'failed'
+  return isRejected ? last.text : undefined
 }

@@ -6,7 +6,7 @@ import { keepAttempt } from '../../workspaces/attempts.ts'
 import type { Status, WorkspaceState } from '../../workspaces/status.ts'
 import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
 import { type StatusWatch, watchStatus } from '../../workspaces/status-watch.ts'
-import { exitFileOf, logOf, workspaceOf } from '../run-place.ts'
+import { exitsOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock, Log } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
@@ -21,6 +21,8 @@ export interface AttemptsOptions {
   workshops: Workshops
   /** `begin` was for the one attempt; what it wrote for someone who only speaks by commands. */
   deliver(workspace: string, report: string): Promise<void>
+  /** Tells people something that needs no answer. */
+  inform(driver: Driver, node: string, text: string): void
 }
 
 interface Live {
@@ -32,7 +34,7 @@ interface Live {
 const PROGRESS_MS = 500
 
 /** The attempts that live: their workers, and their status.json. Each is told of until it exited, once. */
-export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptions) {
+export function createAttempts({ clock, log, workshops, deliver, inform }: AttemptsOptions) {
   const live = new Map<string, Live>()
   let closed = false
   let isFrozen = false
@@ -53,7 +55,8 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     }
     if (closed) return
     mkdirSync(dirname(order.logFile), { recursive: true })
-    open(driver, order, node, attempt, 'pending', (port) => workshops[order.runner.kind].start(order, port))
+    const begin = (port: WorkPort) => workshops[order.runner.kind].start(order, port)
+    open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
   }
 
   /** After a restart. */
@@ -79,6 +82,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
       started: () => port.started(),
       active: () => port.active(),
       metered: (spent) => port.metered(spent),
+      slow: (agent, screen) => port.slow(agent, screen),
       reported: (how, why) => port.reported(how, why),
       delegated: (task) => port.delegated(task),
       ended: (ended) => port.ended(ended),
@@ -86,7 +90,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     const found = await workshops[order.runner.kind].find(order, through)
     if (found === undefined || closed) return closed
     const worker = found
-    open(driver, order, node, attempt, from, (real) => {
+    open(driver, order, node, attempt, { from, isNew: false }, (real) => {
       port = real
       for (const news of heard) news(real)
       return worker
@@ -99,7 +103,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     order: WorkOrder,
     node: string,
     attempt: number,
-    from: WorkspaceState,
+    { from, isNew }: { from: WorkspaceState; isNew: boolean },
     begin: (port: WorkPort) => Worker,
   ) {
     const key = keyOf(driver, node, attempt)
@@ -122,6 +126,7 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
       watch = watchStatus({
         workspace: order.workspace,
         from,
+        isNew: isNew && order.runner.kind === 'command',
         news(news) {
           if (isOver) return
           if (news.kind === 'status') status.said(news.status)
@@ -137,16 +142,21 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
         started: () => driver.tell({ type: 'started', node, attempt }),
         active: () => driver.tell({ type: 'active', node, attempt }),
         metered: (spent) => driver.tell({ type: 'metered', node, attempt, spent }),
+        slow: (agent, screen) => inform(driver, node, slowText(node, agent, screen)),
         delegated: (task) => driver.tell({ type: 'active', node, attempt }, { task }),
         reported(how, why) {
           void report(order.workspace, how, why).finally(() => watch?.look())
         },
         ended: (ended) => void reporting.then(() => end(ended)),
       }
-      live.set(key, { worker: NOBODY, look: () => watch?.look() })
+      const look = () => {
+        watch?.look()
+        status.flush()
+      }
+      live.set(key, { worker: NOBODY, look })
       const worker = begin(port)
       if (isOver) return
-      live.set(key, { worker, look: () => watch?.look() })
+      live.set(key, { worker, look })
       if (isFrozen) worker.freeze(true)
     } catch (error) {
       log.error({ err: error, run: driver.id, node }, 'an attempt could not be started')
@@ -204,10 +214,12 @@ export function createAttempts({ clock, log, workshops, deliver }: AttemptsOptio
     follow,
     stop,
     has: (driver: Driver, node: string, attempt: number) => live.has(keyOf(driver, node, attempt)),
-    /** Before a stall is believed: it may have spoken, and the event was missed. */
+    /** Before its time is said to be up: it may have spoken just now, or the event was missed. */
     look(driver: Driver, node: string, attempt: number) {
       live.get(keyOf(driver, node, attempt))?.look()
     },
+    showsLife: (driver: Driver, node: string, attempt: number): boolean =>
+      live.get(keyOf(driver, node, attempt))?.worker.showsLife?.() ?? false,
     /** Everything is halted, or goes on. */
     freeze(frozen: boolean) {
       isFrozen = frozen
@@ -243,7 +255,7 @@ export function orderOf(
     objective: instructions.objective,
     timeoutMs,
     logFile: logOf(driver.place, node, attempt),
-    exitFile: exitFileOf(driver.place, node, attempt),
+    exitsFile: exitsOf(driver.place),
     task: driver.record(node).task,
   }
 }
@@ -254,10 +266,16 @@ function recorder(heard: ((port: WorkPort) => void)[]): WorkPort {
     started: () => later((port) => port.started()),
     active: () => later((port) => port.active()),
     metered: (spent) => later((port) => port.metered(spent)),
+    slow: (agent, screen) => later((port) => port.slow(agent, screen)),
     reported: (how, why) => later((port) => port.reported(how, why)),
     delegated: (task) => later((port) => port.delegated(task)),
     ended: (ended) => later((port) => port.ended(ended)),
   }
+}
+
+function slowText(node: string, agent: string, screen: string): string {
+  const shows = screen === '' ? 'It shows nothing.' : `It shows:\n${screen}`
+  return `the program of ${node} does not come up; it may wait for a person (orc attach ${agent}). ${shows}`
 }
 
 function readState(workspace: string): WorkspaceState | undefined {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync, rmSync } from 'node:fs'
+import { appendFileSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
@@ -15,8 +15,8 @@ export interface CommandOrder {
   readonly mark: string
   /** What it prints. */
   readonly logFile: string
-  /** Where its shell puts its exit code. */
-  readonly exitFile: string
+  /** Where the shells of a run put their exit codes, a line each. */
+  readonly exitsFile: string
   /** What the service was started with. */
   readonly environment: Readonly<NodeJS.ProcessEnv>
 }
@@ -48,9 +48,9 @@ const SHOWN = 300
 const LOOK_EVERY_MS = 100
 
 export function startCommand(order: CommandOrder, launcher: Launcher | undefined): CommandProcess {
-  const { logFile, exitFile, cwd, mark } = order
+  const { logFile, exitsFile, cwd, mark } = order
   mkdirSync(dirname(logFile), { recursive: true })
-  const script = withExitFile(order.command, exitFile)
+  const script = withExit(order)
   const variables = { TERM: 'dumb', [SESSION_MARK]: mark }
   const { pid, exited } =
     launcher?.launch({ script, cwd, variables, logFile }) ??
@@ -72,7 +72,7 @@ export function startCommand(order: CommandOrder, launcher: Launcher | undefined
         await endProcesses({ mark, leader: await leader }).catch(() => {})
       }
       if (why !== undefined) return { code: null, signal: null, lost: false, why }
-      const found = isKnown ? code : (readExitCode(exitFile) ?? null)
+      const found = isKnown ? code : (readExitCode(exitsFile, mark) ?? null)
       const lost = !isKnown && found === null
       return {
         code: found,
@@ -110,7 +110,7 @@ function spawnDirectly(
 
 /** What an earlier service started, by its mark. Its processes may all have ended. */
 export function adoptCommand(
-  { mark, exitFile, logFile }: Pick<CommandOrder, 'mark' | 'exitFile' | 'logFile'>,
+  { mark, exitsFile, logFile }: Pick<CommandOrder, 'mark' | 'exitsFile' | 'logFile'>,
   processes: readonly ProcessFacts[],
 ): CommandProcess {
   const { promise, resolve } = Promise.withResolvers<Ended>()
@@ -120,7 +120,7 @@ export function adoptCommand(
       setTimeout(look, LOOK_EVERY_MS)
       return
     }
-    const code = readExitCode(exitFile)
+    const code = readExitCode(exitsFile, mark)
     const lost = code === undefined
     const why = lost
       ? 'it ended while the service was away'
@@ -139,25 +139,31 @@ export function adoptCommand(
   }
 }
 
-export function hasExitFile(exitFile: string): boolean {
-  return readExitCode(exitFile) !== undefined
+export function hasEnded({ exitsFile, mark }: Pick<CommandOrder, 'exitsFile' | 'mark'>): boolean {
+  return readExitCode(exitsFile, mark) !== undefined
 }
 
 /** The service ends it: what its shell may still write down is not its own end. */
-export function forgetExit(exitFile: string): void {
-  rmSync(exitFile, { force: true })
+export function forgetExit(exitsFile: string, mark: string): void {
+  appendFileSync(exitsFile, `${mark} ${FORGOTTEN}\n`)
 }
+
+const FORGOTTEN = '-'
 
 /** The code survives the service that waited for it. One that replaces its shell leaves none, and is run again after a crash. */
-function withExitFile(command: string, exitFile: string): string {
-  const path = `'${exitFile.replaceAll("'", "'\\''")}'`
-  return `trap 'printf %s "$?" > ${path.replaceAll("'", "'\\''")}' EXIT\n${command}`
+function withExit({ command, exitsFile, mark }: CommandOrder): string {
+  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+  return `trap ${quoted(`echo "${mark} $?" >> ${quoted(exitsFile)}`)} EXIT\n${command}`
 }
 
-function readExitCode(exitFile: string): number | undefined {
+/** The last word on it counts. */
+function readExitCode(exitsFile: string, mark: string): number | undefined {
   try {
-    const text = readFileSync(exitFile, 'latin1')
-    return /^\d{1,3}$/.test(text) ? Number(text) : undefined
+    const lines = `\n${readFileSync(exitsFile, 'latin1')}`
+    const at = lines.lastIndexOf(`\n${mark} `)
+    const code =
+      at < 0 ? undefined : /^\d{1,3}(?=\n)/.exec(lines.slice(at + mark.length + 2, at + mark.length + 7))
+    return code ? Number(code[0]) : undefined
   } catch {
     return undefined
   }

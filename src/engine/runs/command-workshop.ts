@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import { passedOn } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
 import type { Clock, Log } from '../surroundings.ts'
@@ -6,7 +7,7 @@ import {
   type CommandOrder,
   type CommandProcess,
   forgetExit,
-  hasExitFile,
+  hasEnded,
   startCommand,
 } from './command-process.ts'
 import { canLaunch, createLauncher, type Launcher } from './launcher.ts'
@@ -30,12 +31,17 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
   const { clock, log, marks, environment, leftovers } = options
   let launcher: Launcher | undefined
 
-  function orderOf({ run, node, what, runner, workspace, logFile, exitFile }: WorkOrder): CommandOrder {
+  function orderOf({ run, node, what, runner, workspace, logFile, exitsFile }: WorkOrder): CommandOrder {
     const command = runner.kind === 'command' ? runner.command : ''
-    return { command, cwd: workspace, mark: marks.of(run, node, what), logFile, exitFile, environment }
+    return { command, cwd: workspace, mark: marks.of(run, node, what), logFile, exitsFile, environment }
   }
 
-  function workerOf(process: CommandProcess, { exitFile }: CommandOrder, port: WorkPort): Worker {
+  function workerOf(
+    process: CommandProcess,
+    { exitsFile, mark, logFile }: CommandOrder,
+    port: WorkPort,
+  ): Worker {
+    let printed = 0
     let isClosed = false
     let isDone = false
     let cancel = () => {}
@@ -56,6 +62,11 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
       freeze: (frozen) => {
         if (!isDone) process.freeze(frozen)
       },
+      showsLife() {
+        const before = printed
+        printed = sizeOf(logFile)
+        return printed > before
+      },
       async close(how) {
         cancel()
         if (isDone) return
@@ -63,7 +74,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
         if (how === 'leave') return
         await end()
         // The next service takes it for lost, and lets it begin again.
-        forgetExit(exitFile)
+        forgetExit(exitsFile, mark)
       },
     }
   }
@@ -81,13 +92,18 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
     async find(work, port) {
       const order = orderOf(work)
       const processes = (await leftovers()).get(order.mark) ?? []
-      if (processes.length === 0 && !hasExitFile(order.exitFile)) return undefined
+      if (processes.length === 0 && !hasEnded(order)) return undefined
       const worker = workerOf(adoptCommand(order, processes), order, port)
       port.started()
       return worker
     },
     close: () => launcher?.close(),
   }
+}
+
+/** How much it has printed. */
+function sizeOf(logFile: string): number {
+  return statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** Someone outside, known by status.json only: there is nothing to start and nothing to stop. */

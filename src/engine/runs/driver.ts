@@ -45,6 +45,8 @@ export interface DriverOptions {
   requests: RunRequests
   /** What the clocks of runs go by: during a halt, the moment it began. */
   now(): number
+  /** Its time is said to be up: looks at its files, and says whether it shows other signs of life. */
+  look(driver: Driver, node: string): boolean
   /** After the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
   /** All of it is on disk, and it has ended with its report written. */
@@ -181,7 +183,7 @@ export function createDriver(
       case 'run_ended':
         break
       default:
-        if (REPEATABLE.has(effect.type)) options.perform(driver, effect)
+        if (isRepeatable(effect)) options.perform(driver, effect)
         else unstored.outside.push(effect)
     }
   }
@@ -253,7 +255,16 @@ export function createDriver(
     note: (node, text) => push({ entry: noted(facts.id, node, cut(text, 1000)) }),
     postpone: (laterMs) => push({ laterMs }),
     ring() {
-      for (const event of clock.ring(options.now())) push({ event })
+      for (const event of clock.ring(options.now())) {
+        // What it has said by now is told first; a sign of life gives it more time.
+        const isAlive =
+          (event.type === 'stalled' || event.type === 'timed_out') && options.look(driver, event.node)
+        if (isAlive && event.type === 'stalled') {
+          const { attempt } = run.nodes.get(event.node)!
+          push({ event: { type: 'active', node: event.node, attempt } })
+        }
+        push({ event })
+      }
       // Even where nothing was due: the row is gone, and there may be later ones.
       push({ laterMs: 0 })
     },
@@ -282,7 +293,17 @@ export function createDriver(
 }
 
 /** What would be done again after a crash in any case. */
-const REPEATABLE: ReadonlySet<OutsideEffect['type']> = new Set(['prepare', 'validate', 'write_report'])
+const REPEATABLE: ReadonlySet<OutsideEffect['type']> = new Set([
+  'prepare',
+  'follow_attempt',
+  'validate',
+  'write_report',
+])
+
+/** One that said that it is done is only let go. */
+function isRepeatable(effect: OutsideEffect): boolean {
+  return REPEATABLE.has(effect.type) || (effect.type === 'stop_attempt' && effect.finished)
+}
 
 function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {
   return nodes.size + records.size + entries.length + effects.length + outside.length === 0

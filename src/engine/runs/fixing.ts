@@ -10,7 +10,7 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { watchStatus } from '../../workspaces/status-watch.ts'
-import { correctionsOf, exitFileOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
+import { correctionsOf, exitsOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
@@ -30,7 +30,8 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
 export function createFixing({ clock, workshops, deliver }: FixingOptions) {
-  const live = new Map<string, Worker>()
+  const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
+  let isFrozen = false
 
   async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<Happening> {
     const { node, fix: number } = effect
@@ -67,6 +68,7 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
       started() {},
       active() {},
       metered() {},
+      slow() {},
       delegated() {},
       reported: (how, why) => tell((one) => one.reported(how, why)),
       ended: (ended) => tell((one) => one.ended(ended)),
@@ -99,7 +101,13 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
         stopped ??= why
         worker?.stop(false)
       }
-      const cancel = clock.after(order.timeoutMs, () => stop('the fixer was not done in time'))
+      let timeLeft = order.timeoutMs
+      let since = clock.now()
+      const startClock = () => {
+        since = clock.now()
+        return clock.after(timeLeft, () => stop('the fixer was not done in time'))
+      }
+      let cancel = startClock()
       // The service ends: what the fixer does is found again, or begun again. Nothing of it is told.
       const aborted = () => {
         finish()
@@ -116,6 +124,7 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
         started() {},
         active() {},
         metered() {},
+        slow() {},
         delegated() {},
         reported(how, why) {
           last = how
@@ -132,7 +141,16 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
           else done({ ok: false, why: said || why || 'the fixer ended without saying that it was done' })
         },
       })
-      live.set(key, worker)
+      const { freeze: hold, ...rest } = worker
+      const freeze = (frozen: boolean) => {
+        hold(frozen)
+        // In a halt its clock stands still as well.
+        cancel()
+        if (frozen) timeLeft -= clock.now() - since
+        else cancel = startClock()
+      }
+      live.set(key, { ...rest, freeze })
+      if (isFrozen) freeze(true)
     })
   }
 
@@ -144,6 +162,8 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
       return worker !== undefined
     },
     freeze(frozen: boolean) {
+      if (isFrozen === frozen) return
+      isFrozen = frozen
       for (const worker of live.values()) worker.freeze(frozen)
     },
     async close(how: 'leave' | 'end') {
@@ -186,7 +206,7 @@ function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): Wo
     objective: objectiveOf(fixer, node),
     timeoutMs: fixer.timeoutMs,
     logFile: logOf(driver.place, `${node}.fix`, number),
-    exitFile: exitFileOf(driver.place, `${node}.fix`, number),
+    exitsFile: exitsOf(driver.place),
     task: undefined,
   }
 }

@@ -19,10 +19,22 @@ const LONGEST_NAME = 64
 
 export function createGuests({ changed, stop }: GuestsOptions) {
   const guests = new Map<string, AgentConfig>()
+  /** On their way out. */
+  const leaving = new Map<string, Promise<void>>()
+
+  async function letGo(name: string): Promise<void> {
+    try {
+      await stop(name)
+    } finally {
+      guests.delete(name)
+      await changed()
+    }
+  }
 
   return {
     async invite(order: WorkOrder): Promise<string> {
-      const name = nameOf(order)
+      const name = guestName(order)
+      await leaving.get(name)?.catch(() => {})
       if (!guests.has(name)) {
         guests.set(name, configOf(name, order))
         await changed()
@@ -30,15 +42,15 @@ export function createGuests({ changed, stop }: GuestsOptions) {
       return name
     },
     async dismiss(order: WorkOrder): Promise<void> {
-      const name = nameOf(order)
+      const name = guestName(order)
       if (!guests.has(name)) return
-      await stop(name)
-      guests.delete(name)
-      await changed()
+      const gone = leaving.get(name) ?? letGo(name).finally(() => leaving.delete(name))
+      leaving.set(name, gone)
+      await gone
     },
     /** Before the team is first made: those that were at work when the service ended. */
     expect(order: WorkOrder) {
-      guests.set(nameOf(order), configOf(nameOf(order), order))
+      guests.set(guestName(order), configOf(guestName(order), order))
     },
     /** orc.yaml with the guests among the agents. */
     among: (config: Config): Config =>
@@ -49,7 +61,7 @@ export function createGuests({ changed, stop }: GuestsOptions) {
 export type GuestBook = ReturnType<typeof createGuests>
 
 /** `run_7-writer`; for a fix `run_7-writer-fix-1`. */
-function nameOf({ run, node, what }: WorkOrder): string {
+export function guestName({ run, node, what }: WorkOrder): string {
   const name = what.startsWith('attempt') ? `${run}-${node}` : `${run}-${node}-${what.replace(' ', '-')}`
   return name.length <= LONGEST_NAME
     ? name

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../model/agent.ts'
 import type { AuditEntry } from '../../model/audit-entry.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Task } from '../../model/task.ts'
@@ -9,10 +9,12 @@ import type { Store } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { spentOnTask } from '../../store/usage.ts'
 import type { Happening } from '../../tasks/happening.ts'
+import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
 import type { Tasks } from '../tasks.ts'
 import type { Team } from '../team.ts'
-import type { Guests } from './guests.ts'
+import type { ComingUp } from './coming-up.ts'
+import { type Guests, guestName } from './guests.ts'
 import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
 
 /** The part of the tasks that is needed to give one. */
@@ -25,10 +27,21 @@ export interface MemberWorkshopOptions {
   tasks: MemberTasks
   /** For programs that are started for the run. */
   guests: Guests
+  comingUp: ComingUp
+  sessions(): Pick<Sessions, 'session'>
+}
+
+/** In a turn, or held up in one by a question to a person: both have clocks of their own. */
+const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
+
+export interface MemberWorkshop extends Workshop {
+  /** Who does it, by the name in the team; undefined for what no member does. */
+  nameOf(order: WorkOrder): string | undefined
+  close(): void
 }
 
 /** Members of the team, and programs started for the run: each gets a task, and speaks by REPORT or by its files. */
-export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop & { close(): void } {
+export function createMemberWorkshop(options: MemberWorkshopOptions): MemberWorkshop {
   const { store, log, team, tasks, guests } = options
   const followed = new Map<string, () => void>()
 
@@ -42,9 +55,19 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
   /** Of several services, or after a crash, the same work is given once. */
   const keyOf = ({ run, node, what }: WorkOrder) => `${run}/${node}/${what}`
 
-  async function give(order: WorkOrder): Promise<string | { why: string }> {
-    const agent = order.runner.kind === 'program' ? await guests.invite(order) : memberOf(order)
+  async function give(
+    order: WorkOrder,
+    port: WorkPort,
+    signal: AbortSignal,
+  ): Promise<string | { why: string }> {
+    const isGuest = order.runner.kind === 'program'
+    const agent = isGuest ? await guests.invite(order) : nameOf(order)
     if (agent === undefined) return { why: 'there is no such member of the team any more' }
+    // It is given its task once it can take one: how long a program takes to start, and whom it asks, is no fault of the work.
+    const why = isGuest
+      ? await options.comingUp.comeUp(agent, (screen) => port.slow(agent, screen), signal)
+      : undefined
+    if (why !== undefined) return { why }
     return await store.write(async (tx) => {
       const earlier = await findReceipt(tx, ORCHESTRATOR, keyOf(order))
       if (earlier !== undefined) return earlier.receipt
@@ -66,11 +89,17 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
     })
   }
 
-  function memberOf({ runner }: WorkOrder): string | undefined {
-    return runner.kind === 'agent' ? team().resolve(runner.agent) : undefined
+  function nameOf(order: WorkOrder): string | undefined {
+    if (order.runner.kind === 'program') return guestName(order)
+    return order.runner.kind === 'agent' ? team().resolve(order.runner.agent) : undefined
   }
 
-  function workerOf(order: WorkOrder, port: WorkPort, giving: Promise<string | { why: string }>): Worker {
+  function workerOf(
+    order: WorkOrder,
+    port: WorkPort,
+    give: (signal: AbortSignal) => Promise<string | { why: string }>,
+  ): Worker {
+    const stopping = new AbortController()
     let task: string | undefined
     let isStarted = false
     let isOver = false
@@ -82,8 +111,15 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
       if (isOver || isClosed) return
       isOver = true
       if (task !== undefined) followed.delete(task)
-      port.ended({ code, signal: null, lost: false, why })
-      if (order.runner.kind === 'program') void guests.dismiss(order)
+      const tell = () => port.ended({ code, signal: null, lost: false, why })
+      if (order.runner.kind !== 'program') return tell()
+      // It has ended when its program has.
+      void guests
+        .dismiss(order)
+        .catch((error: unknown) =>
+          log.error({ err: error, run: order.run }, 'a program of a run did not end'),
+        )
+        .then(() => !isClosed && tell())
     }
     const guard = (work: Promise<unknown>) =>
       void work.catch((error: unknown) => {
@@ -139,7 +175,7 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
     }
 
     guard(
-      giving.then(async (given) => {
+      give(stopping.signal).then(async (given) => {
         if (typeof given !== 'string') return over(null, given.why)
         task = given
         port.delegated(given)
@@ -155,22 +191,30 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): Workshop &
           ? { type: 'settled', by: OPERATOR, as: 'completed', reason: 'its status.json says that it is done' }
           : { type: 'cancelled', by: OPERATOR, reason: `${order.run} does not need it any more` }
         if (task !== undefined) guard(endTask(stopWith))
+        else stopping.abort()
+      },
+      showsLife() {
+        const name = nameOf(order)
+        const state = name === undefined ? undefined : options.sessions().session(name)?.state
+        return state !== undefined && AT_WORK.has(state)
       },
       // Its session is halted like all others.
       freeze() {},
       async close() {
         isClosed = true
+        stopping.abort()
         if (task !== undefined) followed.delete(task)
       },
     }
   }
 
   return {
-    start: (order, port) => workerOf(order, port, give(order)),
+    start: (order, port) => workerOf(order, port, (signal) => give(order, port, signal)),
     async find(order, port) {
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
-      return earlier === undefined ? undefined : workerOf(order, port, Promise.resolve(earlier.receipt))
+      return earlier === undefined ? undefined : workerOf(order, port, async () => earlier.receipt)
     },
+    nameOf,
     close: stopListening,
   }
 }

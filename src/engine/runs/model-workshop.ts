@@ -56,29 +56,48 @@ export function createModelWorkshop({ log, team, models, meter }: ModelWorkshopO
 
   return {
     start(order, port) {
-      const stopping = new AbortController()
-      let isClosed = false
+      let stopping = new AbortController()
+      let isOver = false
+      let isStopped = false
+      let frozen = false
       const end = (code: number | null, why: string) => {
-        if (!isClosed) port.ended({ code, signal: null, lost: false, why })
+        if (isOver) return
+        isOver = true
+        port.ended({ code, signal: null, lost: false, why })
+      }
+      const begin = () => {
+        const { signal } = stopping
+        void work(order, port, signal)
+          .catch((error: unknown) => {
+            log.error({ err: error, run: order.run, node: order.node }, 'the work of a model failed')
+            return error instanceof Error ? error.message : String(error)
+          })
+          .then((why) => {
+            // Broken off by a halt: it is asked again when all goes on.
+            if (why !== undefined && signal.aborted && !isStopped) return
+            end(why === undefined ? 0 : 1, why ?? '')
+          })
       }
       port.started()
       updateStatus(order.workspace, { state: 'running', started: new Date().toISOString() })
-      void work(order, port, stopping.signal)
-        .catch((error: unknown) => {
-          log.error({ err: error, run: order.run, node: order.node }, 'the work of a model failed')
-          return error instanceof Error ? error.message : String(error)
-        })
-        .then((why) => end(why === undefined ? 0 : 1, why ?? ''))
+      begin()
       const worker: Worker = {
         stop(finished) {
-          if (!finished) stopping.abort()
+          if (finished || isOver) return
+          isStopped = true
+          stopping.abort()
+          // Nobody is at work who could say so.
+          if (frozen) end(1, 'it was stopped')
         },
-        freeze(frozen) {
-          // Its answer is lost with the halt, and asked for again.
-          if (frozen) stopping.abort()
+        freeze(isHalted) {
+          if (isOver || isStopped || isHalted === frozen) return
+          frozen = isHalted
+          if (isHalted) return stopping.abort()
+          stopping = new AbortController()
+          begin()
         },
         async close() {
-          isClosed = true
+          isOver = true
           stopping.abort()
         },
       }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import type { PlanAgent } from '../../model/plan.ts'
+import { MESSAGES, type PlanAgent } from '../../model/plan.ts'
 import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
@@ -42,8 +42,10 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
   const made = await makeWorkspace(driver, agent, workspace)
   if (!made.ok) return failed(made.problems)
   const corrections = correctionsOf(driver.place, node)
+  const areCorrected = existsSync(corrections)
   const prepared = await prepareInbox({
     workspace,
+    isNew: made.isNew,
     task: titleOf(agent),
     instructions: agent.instructions,
     limits: DEFAULT_LIMITS,
@@ -60,12 +62,12 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
     })),
     outputs: agent.outputs,
     ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
-    ...(existsSync(corrections) ? { corrections } : {}),
+    ...(areCorrected ? { corrections } : {}),
     signal,
   })
   if (!prepared.ok) return failed(prepared.problems)
   const { manifest, leftOut } = prepared.value
-  const other = existsSync(corrections) ? undefined : changedSince(driver, agent, sources, manifest)
+  const other = areCorrected ? undefined : changedSince(driver, agent, sources, manifest)
   if (other !== undefined) {
     return { event: { type: 'copy_failed', node, preparation, why: other, recoverable: false } }
   }
@@ -85,22 +87,25 @@ function titleOf({ name, instructions: { objective } }: PlanAgent): string {
   return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
 }
 
-type Made = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
+type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
 
 async function makeWorkspace(driver: Driver, agent: PlanAgent, workspace: string): Promise<Made> {
   const { name, template, worktree, instructions } = agent
-  if (!existsSync(workspace)) {
+  const isNew = !existsSync(workspace)
+  if (isNew) {
     const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
-    const made = await createWorkspace({ path: workspace, name, template, objective, hasWorktree: worktree })
+    const wanted = { path: workspace, name, template, objective, hasWorktree: worktree, withoutInbox: true }
+    const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
+    const made = await createWorkspace({ ...wanted, ...messages })
     if (!made.ok) return made
   }
-  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, record: {} }
+  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
   const added = await addWorktree({
     workspace,
     repository: driver.folder,
     branch: `orc/${driver.id}/${name}`,
   })
-  return added.ok ? { ok: true, record: { worktree: JSON.stringify(added.value) } } : added
+  return added.ok ? { ok: true, isNew, record: { worktree: JSON.stringify(added.value) } } : added
 }
 
 export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import { AppError } from '../../model/errors.ts'
 import type { PlanAgent } from '../../model/plan.ts'
 import type { RunEvidence } from '../../model/run.ts'
-import type { CheckResult } from '../../model/task.ts'
+import type { CheckResult, Judge } from '../../model/task.ts'
 import { judgeReport } from '../../models/judge.ts'
 import type { Models } from '../../models/model.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
@@ -17,6 +18,7 @@ import { readStatus } from '../../workspaces/status-file.ts'
 import { summarizeBranch } from '../../workspaces/worktree-outbox.ts'
 import { runProcess } from '../check-process.ts'
 import { findingsText, resultOf } from '../checks.ts'
+import { findJudge } from '../judges.ts'
 import { createLanes } from '../lanes.ts'
 import type { Meter } from '../meter.ts'
 import { workspaceOf } from '../run-place.ts'
@@ -26,6 +28,7 @@ import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
 import { manifestIn, worktreeOf } from './preparing.ts'
+import type { Judged, Review, Reviewing } from './reviewing.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
@@ -36,11 +39,13 @@ export interface ValidatingOptions {
   meter: Pick<Meter, 'ownCall'>
   marks: RunMarks
   environment: Readonly<NodeJS.ProcessEnv>
+  /** Of an agent of the team. */
+  review: Reviewing
 }
 
 const SUMMARY_CHARACTERS = 8000
 const PROBLEMS_SHOWN = 5
-const JUDGE_MS = 5 * 60_000
+const JUDGE_MS = { model: 5 * 60_000, agent: 30 * 60_000 }
 
 /** C22: schema, required outputs, checks, judge; what one finds wrong, the next need not look at. */
 export function createValidating(options: ValidatingOptions) {
@@ -104,13 +109,10 @@ export function createValidating(options: ValidatingOptions) {
     }
     const outputs = madeOutputs(last.outbox)
     const summary = (last.outbox.summary ?? '').slice(0, SUMMARY_CHARACTERS).toWellFormed()
-    const judged = await judge(
-      agent,
-      summary,
-      outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`),
-      checksText,
-      signal,
-    )
+    const files = outputs.map(({ path, bytes }) => `${path} (${bytes} bytes)`)
+    const report = `${summary}\n\nFiles in the outbox:\n${files.slice(0, 200).join('\n')}`
+    const claim = { key: `${driver.id}/${node}/review ${attempt}`, workspace, report, evidence: checksText }
+    const judged = await judge(agent, claim, signal)
     if (!found('judge', judged.outcome, judged.text)) return refused()
     return {
       ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
@@ -138,33 +140,36 @@ export function createValidating(options: ValidatingOptions) {
     })
   }
 
-  async function judge(
-    agent: PlanAgent,
-    summary: string,
-    files: readonly string[],
-    evidence: string,
-    signal: AbortSignal,
-  ): Promise<Pick<RunEvidence, 'outcome' | 'text'>> {
+  async function judge(agent: PlanAgent, claim: Claim, signal: AbortSignal): Promise<Judged> {
     const { config } = options.team()
-    const fallback = config.tasks.judge?.kind === 'model' ? config.tasks.judge.name : undefined
-    const model = agent.judge === 'off' ? undefined : agent.judge === 'default' ? fallback : agent.judge.model
-    if (model === undefined) return { outcome: 'skipped', text: 'there is no judge' }
-    const away = (text: string) => ({ outcome: 'unavailable' as const, text })
+    const away = (text: string): Judged => ({ outcome: 'unavailable', text })
+    const judge = judgeOf(options.team(), agent)
+    if (judge === undefined) return { outcome: 'skipped', text: 'there is no judge' }
+    if (judge instanceof AppError) return away(judge.message)
+    const instructions = formatInstructions(agent.name, agent.instructions)
+    const timeoutMs = config.tasks.judgeMs ?? JUDGE_MS[judge.kind]
+    if (judge.kind === 'agent') {
+      const reviewer = judge.name
+      const isOwn = agent.runner.kind === 'agent' && options.team().resolve(agent.runner.agent) === reviewer
+      if (isOwn) return { outcome: 'skipped', text: `${reviewer} does not judge its own work` }
+      return await options.review({ ...claim, reviewer, instructions, timeoutMs }, signal)
+    }
+    const model = judge.name
     if (options.models === undefined || !Object.hasOwn(config.models, model)) {
       return away(`orc.yaml has no model "${model}"`)
     }
     const call = options.meter.ownCall('judge')
     if (call === undefined) return away('the service may not spend more (limits.spend)')
     const late = new AbortController()
-    const cancel = options.clock.after(config.tasks.judgeMs ?? JUDGE_MS, () => late.abort())
+    const cancel = options.clock.after(timeoutMs, () => late.abort())
     try {
       const judged = await judgeReport(
         options.models,
         model,
         {
-          task: formatInstructions(agent.name, agent.instructions),
-          report: `${summary}\n\nFiles in the outbox:\n${files.slice(0, 200).join('\n')}`,
-          evidence,
+          task: instructions,
+          report: claim.report,
+          evidence: claim.evidence,
         },
         { ...call, signal: AbortSignal.any([signal, late.signal]) },
       )
@@ -178,6 +183,14 @@ export function createValidating(options: ValidatingOptions) {
 }
 
 export type Validating = ReturnType<typeof createValidating>
+
+type Claim = Pick<Review, 'key' | 'workspace' | 'report' | 'evidence'>
+
+/** Undefined: none is wanted. */
+function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined {
+  if (judge === 'off') return undefined
+  return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
+}
 
 type Looked = { ok: true; outbox: Outbox } | { ok: false; why: string }
 

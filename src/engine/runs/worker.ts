@@ -14,7 +14,7 @@ export interface WorkOrder {
   readonly objective: string
   readonly timeoutMs: number
   readonly logFile: string
-  readonly exitFile: string
+  readonly exitsFile: string
   /** The task of a member of the team, where it was given before. */
   readonly task: string | undefined
 }
@@ -25,6 +25,8 @@ export interface WorkPort {
   /** A sign of life. */
   active(): void
   metered(spent: Spent): void
+  /** Its program was started and does not come up: a person may have to look at it. */
+  slow(agent: string, screen: string): void
   /** It spoke by a command and not by status.json. */
   reported(how: 'completed' | 'failed', why: string): void
   /** The task by which a member of the team does it. */
@@ -37,6 +39,8 @@ export interface Worker {
   stop(finished: boolean): void
   /** Everything is halted, or goes on. */
   freeze(frozen: boolean): void
+  /** Asked before it is said to have stalled: whether it is at work, or has been since it was last asked. */
+  showsLife?(): boolean
   /** The service ends. `leave`: what can outlive it goes on; nothing is told any more. */
   close(how: 'leave' | 'end'): Promise<void>
 }

@@ -64,7 +64,8 @@ export function createStarting(options: StartingOptions) {
       if (session === undefined) {
         if (running.get(name) === entry) running.delete(name)
         attendant.dismiss()
-        await record(name, 'exited', 'not started: everything is stopped')
+        const why = options.isHalted() ? 'everything is stopped' : 'it is started when it is needed'
+        await record(name, 'exited', `not started: ${why}`)
         return
       }
       resolve(session)

@@ -1,6 +1,7 @@
+import type { TaskState } from '../../model/task.ts'
 import { countQueued } from '../../store/deliveries.ts'
 import type { Store } from '../../store/store.ts'
-import { openTasksOf, reviewsOf } from '../../store/tasks.ts'
+import { hasOpenTask, reviewsOf } from '../../store/tasks.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
@@ -16,7 +17,7 @@ export interface IdleOptions {
 }
 
 /** States in which the worker itself has something to do. */
-const AT_WORK: ReadonlySet<string> = new Set(['pending', 'analyzing', 'executing'])
+const AT_WORK: readonly TaskState[] = ['pending', 'analyzing', 'executing']
 
 /** Stops agents that have had nothing to do for as long as orc.yaml says; their conversation is kept. */
 export function createIdleStop({ store, timers, log, team, sessions }: IdleOptions) {
@@ -25,7 +26,7 @@ export function createIdleStop({ store, timers, log, team, sessions }: IdleOptio
   timers.on('stop_idle', async (tx, agent) => {
     const ms = limitOf(agent)
     if (ms === undefined || sessions().session(agent)?.state !== 'idle') return
-    const isAtWork = (await openTasksOf(tx, agent)).some(({ state }) => AT_WORK.has(state))
+    const isAtWork = await hasOpenTask(tx, agent, AT_WORK)
     const isAwaited = isAtWork || (await reviewsOf(tx, agent)).length > 0
     if (isAwaited || (await countQueued(tx, agent, 1)) > 0) {
       await setTimer(tx, 'stop_idle', agent, tx.now + ms)

@@ -1,5 +1,5 @@
 import type { Store } from '../../store/store.ts'
-import { openTasksOf, reviewsOf } from '../../store/tasks.ts'
+import { hasOpenTask, reviewsOf } from '../../store/tasks.ts'
 import type { SessionWatch } from '../sessions.ts'
 
 export interface MeanwhileOptions {
@@ -23,8 +23,8 @@ export function createMeanwhile(watch: SessionWatch, { store, isHalted, disturbe
     turnBegan: watch.turnBegan,
     async turnEnded(agent, lastWords) {
       if (!isHalted()) return await watch.turnEnded(agent, lastWords)
-      const atWork = [...(await openTasksOf(store, agent)), ...(await reviewsOf(store, agent))]
-      if (atWork.length > 0) disturbed(agent)
+      const isAwaited = (await hasOpenTask(store, agent)) || (await reviewsOf(store, agent)).length > 0
+      if (isAwaited) disturbed(agent)
     },
     exited: (agent, why) => tellLater(agent, () => watch.exited(agent, why)),
     unreachable: (agent, why) => tellLater(agent, () => watch.unreachable(agent, why)),

@@ -247,7 +247,11 @@ function firstLine(text: string): string {
   return (end === -1 ? start : start.slice(0, end)).trimEnd()
 }
 
-function withContext(text: string, { context }: Task): string {
-  if (Object.keys(context).length === 0) return text
-  return `${text}\n\nContext:\n${JSON.stringify(context, null, 2)}`
+function withContext(text: string, { context, resultSchema }: Task): string {
+  const parts = [text]
+  if (resultSchema !== null) {
+    parts.push(`Report as result nothing but JSON that fits this schema:\n${JSON.stringify(resultSchema)}`)
+  }
+  if (Object.keys(context).length > 0) parts.push(`Context:\n${JSON.stringify(context, null, 2)}`)
+  return parts.join('\n\n')
 }

@@ -1,4 +1,9 @@
+import type { SessionState } from '../../model/agent.ts'
+import { reasonOf } from '../../model/errors.ts'
+import { parseId } from '../../model/identifier.ts'
+import { wasGivenElse } from '../../store/deliveries.ts'
 import type { Store, Tx } from '../../store/store.ts'
+import { findTask } from '../../store/tasks.ts'
 import type { Keyed, OutsideEffect } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Sessions } from '../sessions.ts'
@@ -9,6 +14,9 @@ import type { Judging } from './judging.ts'
 
 type Start = Extract<OutsideEffect, { type: 'start_agent' }>
 type Interrupt = Extract<OutsideEffect, { type: 'interrupt_agent' }>
+
+/** States of a session in which nobody can say whether it is in a turn. */
+const UNKNOWN: ReadonlySet<SessionState> = new Set(['initializing', 'unknown'])
 
 export interface OutsideOptions {
   store: Store
@@ -28,6 +36,8 @@ export interface OutsideOptions {
  */
 export function createOutside(options: OutsideOptions) {
   const { store, log } = options
+  /** By their keys. */
+  const postponed = new Map<string, Keyed<Interrupt>>()
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
@@ -35,9 +45,14 @@ export function createOutside(options: OutsideOptions) {
   function perform(effect: Keyed<OutsideEffect>) {
     if (signal.aborted || underWay.has(effect.key)) return
     const done = carryOut(effect)
-      .catch((error: unknown) => {
+      .catch(async (error: unknown) => {
         if (signal.aborted) return
         log.error({ err: error, task: effect.task, effect: effect.type }, 'an effect of a task failed')
+        await tellFailure(effect, reasonOf(error))
+      })
+      .catch((error: unknown) => {
+        // Its timer is left.
+        if (!signal.aborted) log.error({ err: error, task: effect.task }, 'a task could not be told of that')
       })
       .finally(() => underWay.delete(effect.key))
     underWay.set(effect.key, done)
@@ -71,17 +86,46 @@ export function createOutside(options: OutsideOptions) {
     await store.write((tx) => options.tell(tx, task, event))
   }
 
-  async function interrupt({ agent, task, interrupt: number }: Interrupt) {
+  /** What could not be validated is not waited for: whoever delegated decides, and knows why. */
+  async function tellFailure(effect: OutsideEffect, reason: string) {
+    if (effect.type !== 'run_checks' && effect.type !== 'run_judge') return
+    const what = effect.type === 'run_checks' ? 'its checks could not be run' : `${effect.judge} failed`
+    await tell(effect.task, { type: 'validation_gave_up', claim: effect.claim, why: `${what}: ${reason}` })
+  }
+
+  async function interrupt(effect: Keyed<Interrupt>) {
+    const { agent, task, interrupt: number } = effect
     const session = options.sessions().session(agent)
-    if (session?.state === 'busy' && !options.isElsewhere(agent, task)) {
+    // Found again a moment ago: whether it is in a turn is not known yet.
+    if (session !== undefined && UNKNOWN.has(session.state)) {
+      postponed.set(effect.key, effect)
+      return
+    }
+    if (session?.state === 'busy' && !(await isElsewhere(agent, task))) {
       const { stopped, evidence } = await session.interrupt()
       if (!stopped) log.warn({ agent, task, evidence }, 'an agent did not stop')
     }
     await tell(task, { type: 'interrupted', interrupt: number })
   }
 
+  /** What the memory does not know after a restart, the deliveries do: its turn may be on what it was given since. */
+  async function isElsewhere(agent: string, id: string): Promise<boolean> {
+    if (options.isElsewhere(agent, id)) return true
+    const task = await findTask(store, id)
+    const since = task?.endedAt ?? task?.failures.at(-1)?.at
+    return since !== undefined && (await wasGivenElse(store, agent, { task: parseId('task', id)!, since }))
+  }
+
   return {
     perform,
+    /** The state of the agent's session is known now, or there is none any more. */
+    known(agent: string) {
+      for (const [key, effect] of postponed) {
+        if (effect.agent !== agent) continue
+        postponed.delete(key)
+        perform(effect)
+      }
+    },
     wake(agent: string) {
       if (signal.aborted) return
       options

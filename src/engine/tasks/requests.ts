@@ -18,6 +18,7 @@ import type { Happening } from '../../tasks/happening.ts'
 import type { RequestForm } from '../request-view.ts'
 import type { Timers } from '../timers.ts'
 import { aboutTask } from './about.ts'
+import { addToTopic, topicOf } from './gathering.ts'
 
 type AskPerson = Extract<StoreEffect, { type: 'ask_person' }>
 
@@ -41,6 +42,8 @@ export async function askPerson(
   effect: AskPerson,
   cut: (text: string) => string,
 ): Promise<void> {
+  const topic = isNotice(effect) ? topicOf(task, effect.reason) : undefined
+  if (topic !== undefined && (await addToTopic(tx, task, { topic, reason: effect.reason }))) return
   const known = parseId('req', effect.question)
   const asks = task.questions.find(({ id }) => id === effect.question)?.kind
   const form: RequestForm = { ...effect.form, ...(asks === undefined ? {} : { asks }) }
@@ -48,7 +51,7 @@ export async function askPerson(
     ...(known === undefined ? {} : { id: known }),
     kind: effect.kind,
     // Where nobody waits, what is answered all the same comes as a message.
-    purpose: effect.awaits ? 'task' : effect.kind === 'input' ? 'question' : 'notice',
+    purpose: isNotice(effect) ? 'notice' : effect.awaits ? 'task' : 'question',
     asker: task.agent,
     question: effect.text,
     reason: effect.reason,
@@ -57,6 +60,7 @@ export async function askPerson(
     context: questionContext(effect.task, effect.question),
     expires_at: effect.expiresAt ?? tx.now + NO_EXPIRY_MS,
     form: JSON.stringify(form),
+    ...(topic === undefined ? {} : { topic }),
   })
   const id = formatId('req', key)
   tx.audit({
@@ -70,6 +74,11 @@ export async function askPerson(
   if (expiresAt === null) return
   await setTimer(tx, 'expire_request', id, expiresAt)
   tx.afterCommit(() => timers.setFor(expiresAt))
+}
+
+/** People are told; nobody waits for what they say. */
+function isNotice({ kind, awaits }: AskPerson): boolean {
+  return kind === 'escalation' && !awaits
 }
 
 /**

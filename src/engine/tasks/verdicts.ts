@@ -3,8 +3,10 @@ import { AppError } from '../../model/errors.ts'
 import { formatId } from '../../model/identifier.ts'
 import type { HumanRequestRow } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
-import { findTask, openTasksOf } from '../../store/tasks.ts'
+import { findTask } from '../../store/tasks.ts'
 import { refusalError } from '../refusal.ts'
+import { taskAsking } from './about.ts'
+import { currentTask } from './current.ts'
 import type { Progress } from './progress.ts'
 import { askedIn, eventOf, type PersonsWord } from './requests.ts'
 
@@ -32,16 +34,14 @@ export function createTaskVerdicts(tell: Progress['tell'], inTurn: (agent: strin
     },
 
     async approvalAsked(tx: Tx, agent: string, question: string, text: string) {
-      const open = await openTasksOf(tx, agent)
-      const current = open.filter(({ id }) => inTurn(agent).has(id))
-      const task = open.length === 1 ? open[0] : current.length === 1 ? current[0] : undefined
-      if (task !== undefined) await tell(tx, task.id, { type: 'approval_asked', by: agent, question, text })
+      const found = await currentTask(tx, { agent, inTurn: inTurn(agent) })
+      if (found === undefined || !('id' in found)) return
+      await tell(tx, found.id, { type: 'approval_asked', by: agent, question, text })
     },
 
     async approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean> {
       const question = formatId('req', row.id)
-      const open = await openTasksOf(tx, row.asker)
-      const task = open.find(({ questions }) => questions.some(({ id }) => id === question))
+      const task = await taskAsking(tx, { ...row, id: question })
       if (task === undefined) return false
       const isExpired = state === 'expired'
       const by = isExpired ? ORCHESTRATOR : OPERATOR

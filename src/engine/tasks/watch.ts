@@ -3,7 +3,7 @@ import type { DeliveryState } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
 import { tasksOfMessages } from '../../store/messages.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
-import { findTask, openTasksOf, reviewsOf } from '../../store/tasks.ts'
+import { findTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from '../../store/tasks.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Sessions, SessionWatch } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
@@ -38,7 +38,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   }
 
   /** For all that concerns the agent; nothing is written when there is nothing. */
-  async function tellAll(agent: string, eventFor: EventFor) {
+  async function tellAll(agent: string, eventFor: EventFor, concernsOf: Concerns = allOf) {
     if (closed || (await concernsOf(store, agent)).length === 0) return
     await store.write(async (tx) => {
       for (const concern of await concernsOf(tx, agent)) {
@@ -99,9 +99,10 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
       said.delete(agent)
       lastTurn.delete(agent)
       const started = { type: 'started', by: agent } as const
-      const eventFor: EventFor = ({ task, isReview }) =>
-        !isReview && task.state === 'analyzing' ? started : undefined
-      await guarded(agent, tellAll(agent, eventFor))
+      await guarded(
+        agent,
+        tellAll(agent, () => started, givenTo),
+      )
       await guarded(agent, idle.began(agent))
     },
     async turnEnded(agent, lastWords) {
@@ -111,7 +112,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
         isReview
           ? { type: 'review_turn_ended', by: agent, lastWords }
           : { type: 'turn_ended', by: agent, said: spoken.has(id), lastWords }
-      await guarded(agent, tellAll(agent, eventFor))
+      await guarded(agent, tellAll(agent, eventFor, inHandsOf))
       if (!closed) await guarded(agent, idle.rests(agent))
     },
     exited(agent, why) {
@@ -146,10 +147,27 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   }
 }
 
-async function concernsOf(reader: Reader, agent: string): Promise<Concern[]> {
-  const own = (await openTasksOf(reader, agent)).map((task) => ({ task, isReview: false }))
-  const reviews = (await reviewsOf(reader, agent)).map((task) => ({ task, isReview: true }))
-  return [...own, ...reviews]
+/** Not all each time: an agent may have thousands of tasks that wait, and takes as many turns. */
+type Concerns = (reader: Reader, agent: string) => Promise<Concern[]>
+
+const allOf: Concerns = async (reader, agent) => [
+  ...(await openTasksOf(reader, agent)).map(asWorker),
+  ...(await reviewsOf(reader, agent)).map(asReviewer),
+]
+
+const inHandsOf: Concerns = async (reader, agent) => [
+  ...(await tasksAtWork(reader, agent)).map(asWorker),
+  ...(await reviewsOf(reader, agent)).map(asReviewer),
+]
+
+const givenTo: Concerns = async (reader, agent) => (await tasksGiven(reader, agent)).map(asWorker)
+
+function asWorker(task: Task): Concern {
+  return { task, isReview: false }
+}
+
+function asReviewer(task: Task): Concern {
+  return { task, isReview: true }
 }
 
 /** A message on a child's task is about the delegator's own, where it has one. */

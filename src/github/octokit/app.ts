@@ -39,13 +39,17 @@ export function createApp(
 
   return {
     asApp: () => authenticated(),
+    /** False: there is nothing to forget. */
+    forget: (repository: string): boolean => byRepository.delete(repository),
     forRepository(repository: string): Promise<Octokit> {
       const known = byRepository.get(repository)
       if (known !== undefined) return known
       const client = find(repository)
       byRepository.set(repository, client)
       // The App may be installed there yet.
-      client.catch(() => byRepository.delete(repository))
+      client.catch(() => {
+        if (byRepository.get(repository) === client) byRepository.delete(repository)
+      })
       return client
     },
   }

@@ -5,7 +5,10 @@ import { readThread } from '../event.ts'
 import { type Answer, classify, type FailedCall, type GitHubFailure } from '../failure.ts'
 import type { GitHub, Performed, WrittenPlace } from '../github.ts'
 import { createApp } from './app.ts'
+import { type CommitFile, commitFiles } from './commit.ts'
 import type { Credentials } from './credentials.ts'
+import { createDeliveries } from './deliveries.ts'
+import { createSurvey, type Exchanged } from './survey.ts'
 
 export interface OctokitOptions {
   readonly credentials: Credentials
@@ -18,18 +21,61 @@ export interface OctokitOptions {
 type Params = Record<string, unknown>
 const PAGE = 100
 const MOST_PAGES = 10
+const QUIET = 'GitHub asked to be left alone for a while'
 
 /** The port over Octokit. Retries and waits are the caller's, which keeps them in the store. */
 export function createOctokit(options: OctokitOptions): GitHub {
   const { credentials, apiUrl, timeoutMs, userAgent, now } = options
   const silent = { debug() {}, info() {}, warn() {}, error() {} }
-  const basic = { baseUrl: apiUrl.replace(/\/+$/, ''), userAgent, log: silent }
+  // Here, and not with each call: an App's own call for a token ends in time as well.
+  const timely: typeof fetch = (url, init) => fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) })
+  const basic = { baseUrl: apiUrl.replace(/\/+$/, ''), userAgent, log: silent, request: { fetch: timely } }
   const app = credentials.kind === 'app' ? createApp(basic, credentials, createAppAuth) : undefined
+
+  /** Whoever goes on asking while they are limited is limited for longer, or banned. */
+  const quietUntil = new Map<string, number>()
 
   function clientFor(repository: string | undefined): Promise<Octokit> | Octokit {
     if (app !== undefined) return repository === undefined ? app.asApp() : app.forRepository(repository)
     const token = credentials.kind === 'token' ? credentials.token() : undefined
-    return new Octokit({ ...basic, ...(token === undefined ? {} : { auth: token }) })
+    // GitHub answers strangers too, and what it answers them would be believed.
+    if (!token) throw new Error('the token is not in the environment')
+    return new Octokit({ ...basic, auth: token })
+  }
+
+  async function exchange<Data>(
+    repository: string | undefined,
+    route: string,
+    params: Params = {},
+  ): Promise<Answer<Exchanged<Data>>> {
+    // An App is limited by installation, and a token as a whole.
+    const limited = app === undefined ? '' : (repository ?? '')
+    const left = (quietUntil.get(limited) ?? 0) - now()
+    if (left > 0) return { ok: false, failure: { kind: 'limited', message: QUIET, retryAfterMs: left } }
+    const answer = await attempt<Data>(repository, route, params)
+    if (!answer.ok && answer.failure.retryAfterMs !== undefined)
+      quietUntil.set(limited, now() + answer.failure.retryAfterMs)
+    if (answer.ok || answer.failure.kind !== 'unauthenticated' || repository === undefined) return answer
+    // The App may have been installed anew, with other tokens.
+    return app?.forget(repository) === true ? await attempt(repository, route, params) : answer
+  }
+
+  async function attempt<Data>(
+    repository: string | undefined,
+    route: string,
+    params: Params,
+  ): Promise<Answer<Exchanged<Data>>> {
+    try {
+      const client = await clientFor(repository)
+      const [owner, repo] = repository?.split('/') ?? []
+      const answer = await client.request(route, {
+        ...(repository === undefined ? {} : { owner, repo }),
+        ...params,
+      })
+      return { ok: true, value: { data: answer.data as Data, headers: answer.headers } }
+    } catch (error) {
+      return { ok: false, failure: failureOf(error, now()) }
+    }
   }
 
   async function call<Data>(
@@ -37,18 +83,8 @@ export function createOctokit(options: OctokitOptions): GitHub {
     route: string,
     params: Params = {},
   ): Promise<Answer<Data>> {
-    try {
-      const client = await clientFor(repository)
-      const [owner, repo] = repository?.split('/') ?? []
-      const answer = await client.request(route, {
-        ...(repository === undefined ? {} : { owner, repo }),
-        ...params,
-        request: { signal: AbortSignal.timeout(timeoutMs) },
-      })
-      return { ok: true, value: answer.data as Data }
-    } catch (error) {
-      return { ok: false, failure: failureOf(error, now()) }
-    }
+    const answer = await exchange<Data>(repository, route, params)
+    return answer.ok ? { ok: true, value: answer.value.data } : answer
   }
 
   /** Pages until one is not full, and never without an end. */
@@ -100,7 +136,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
           }),
         )
       case 'branch':
-        return await makeBranch(repository, action.branch, action.base)
+        return await makeBranch(repository, action.branch, action)
       case 'pull_request':
         return await openPullRequest(repository, action)
     }
@@ -111,7 +147,11 @@ export function createOctokit(options: OctokitOptions): GitHub {
     return answer.ok ? { ok: true, value: answer.value.default_branch } : answer
   }
 
-  async function makeBranch(repository: string, branch: string, from?: string): Promise<Answer<Performed>> {
+  async function makeBranch(
+    repository: string,
+    branch: string,
+    { base: from, files, message = '' }: { base?: string; files?: readonly CommitFile[]; message?: string },
+  ): Promise<Answer<Performed>> {
     const base = from === undefined ? await defaultBranch(repository) : { ok: true as const, value: from }
     if (!base.ok) return base
     const head = await call<{ object: { sha: string } }>(
@@ -122,6 +162,10 @@ export function createOctokit(options: OctokitOptions): GitHub {
       },
     )
     if (!head.ok) return head
+    if (files !== undefined) {
+      const commit = { branch, parent: head.value.object.sha, message, files }
+      return await commitFiles((route, params) => call(repository, route, params), commit)
+    }
     const made = await call(repository, 'POST /repos/{owner}/{repo}/git/refs', {
       ref: `refs/heads/${branch}`,
       sha: head.value.object.sha,
@@ -133,7 +177,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
 
   async function openPullRequest(
     repository: string,
-    { head, base, title, body }: Extract<Action, { kind: 'pull_request' }>,
+    { head, base, title, body, files }: Extract<Action, { kind: 'pull_request' }>,
   ): Promise<Answer<Performed>> {
     const owner = repository.split('/')[0]!
     const open = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/pulls', {
@@ -142,6 +186,16 @@ export function createOctokit(options: OctokitOptions): GitHub {
     })
     if (!open.ok) return open
     if (open.value.length > 0) return { ok: true, value: performed(open.value[0]) }
+    if (files !== undefined) {
+      // The mark that the body ends with says whose commit it is, as it says of the pull request.
+      const message = `${title}\n\n${body.slice(body.lastIndexOf('<!--'))}`
+      const branch = await makeBranch(repository, head, {
+        ...(base === undefined ? {} : { base }),
+        files,
+        message,
+      })
+      if (!branch.ok) return branch
+    }
     const into = base === undefined ? await defaultBranch(repository) : { ok: true as const, value: base }
     if (!into.ok) return into
     return await done(
@@ -150,6 +204,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
   }
 
   return {
+    survey: createSurvey(credentials.kind, exchange),
     async whoAmI() {
       if (app !== undefined) {
         const answer = await call<{ slug: string }>(undefined, 'GET /app')
@@ -164,26 +219,34 @@ export function createOctokit(options: OctokitOptions): GitHub {
       })
       if (!answer.ok) return answer
       const subject = readThread('issue', answer.value)
-      // Moved or converted: GitHub answers with something else than asked for.
-      if (subject === undefined || subject.number !== number) return gone(`#${number} is not there any more`)
+      const { repository_url: at = '' } = answer.value as { repository_url?: string }
+      // Moved or converted: GitHub answers with something else than asked for, in another repository perhaps.
+      const isThere = at.toLowerCase().endsWith(`/repos/${repository.toLowerCase()}`)
+      if (subject?.number !== number || !isThere) return gone(`#${number} is not there any more`)
       return { ok: true, value: subject }
+    },
+    async topicsOf(repository) {
+      const answer = await call<{ topics?: string[] }>(repository, 'GET /repos/{owner}/{repo}')
+      return answer.ok ? { ok: true, value: answer.value.topics ?? [] } : answer
+    },
+    async findPullRequest(repository, head, text, by) {
+      const owner = repository.split('/')[0]!
+      const found = await pages<Written>(repository, 'GET /repos/{owner}/{repo}/pulls', {
+        head: `${owner}:${head}`,
+        state: 'all',
+      })
+      return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
     },
     async findWritten({ repository, number, kind, since }: WrittenPlace, text, by) {
       const isReview = kind === 'review'
-      const found = await pages<{
-        body?: string | null
-        html_url?: string
-        user?: { login?: string } | null
-      }>(
+      const found = await pages<Written>(
         repository,
         isReview
           ? 'GET /repos/{owner}/{repo}/pulls/{number}/reviews'
           : 'GET /repos/{owner}/{repo}/issues/{number}/comments',
         { number, ...(isReview ? {} : { since: new Date(since).toISOString() }) },
       )
-      if (!found.ok) return found
-      const own = found.value.find(({ body, user }) => user?.login === by && body?.includes(text))
-      return { ok: true, value: own === undefined ? undefined : (own.html_url ?? '') }
+      return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
     },
     perform,
     async filesOf(repository, number) {
@@ -204,6 +267,24 @@ export function createOctokit(options: OctokitOptions): GitHub {
         ? { ok: true, value: found.value.filter(({ number }) => number !== except).length }
         : found
     },
+    async textOf(repository, path) {
+      const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', { path })
+      if (!found.ok) return found.failure.kind === 'gone' ? { ok: true, value: undefined } : found
+      const { content, encoding } = found.value as { content?: unknown; encoding?: unknown }
+      const isText = typeof content === 'string' && encoding === 'base64'
+      return { ok: true, value: isText ? Buffer.from(content, 'base64').toString('utf8') : undefined }
+    },
+    async untouchedSince(repository, time) {
+      const found = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/issues', {
+        state: 'open',
+        sort: 'updated',
+        direction: 'asc',
+        per_page: PAGE,
+      })
+      if (!found.ok) return found
+      const threads = found.value.flatMap((one) => readThread('issue', one) ?? [])
+      return { ok: true, value: threads.filter(({ updatedAt }) => Date.parse(updatedAt ?? '') < time) }
+    },
     async filesAt(repository, folder) {
       const found = await call<unknown>(repository, 'GET /repos/{owner}/{repo}/contents/{path}', {
         path: folder,
@@ -213,32 +294,19 @@ export function createOctokit(options: OctokitOptions): GitHub {
       const paths = entries.map((entry: { path?: unknown }) => entry.path)
       return { ok: true, value: paths.filter((path) => typeof path === 'string') }
     },
-    redeliverMissed(since) {
-      return app === undefined ? undefined : redeliver(since)
-    },
+    ...(app === undefined ? {} : { deliveries: createDeliveries(exchange) }),
   }
+}
 
-  async function redeliver(since: number): Promise<Answer<number>> {
-    const found = await call<{ id: number; guid: string; delivered_at: string; status_code: number }[]>(
-      undefined,
-      'GET /app/hook/deliveries',
-      { per_page: PAGE },
-    )
-    if (!found.ok) return found
-    const recent = found.value.filter(({ delivered_at }) => Date.parse(delivered_at) >= since)
-    const taken = new Set(recent.filter((one) => one.status_code < 400).map(({ guid }) => guid))
-    const missed = recent.filter(({ guid }, index) => {
-      const isLatest = recent.findIndex((one) => one.guid === guid) === index
-      return isLatest && !taken.has(guid)
-    })
-    for (const { id } of missed) {
-      const asked = await call(undefined, 'POST /app/hook/deliveries/{delivery_id}/attempts', {
-        delivery_id: id,
-      })
-      if (!asked.ok) return asked
-    }
-    return { ok: true, value: missed.length }
-  }
+interface Written {
+  body?: string | null
+  html_url?: string
+  user?: { login?: string } | null
+}
+
+function ownAmong(written: readonly Written[], text: string, by: string): string | undefined {
+  const own = written.find(({ body, user }) => user?.login === by && body?.includes(text))
+  return own === undefined ? undefined : (own.html_url ?? '')
 }
 
 async function done(calling: Promise<Answer<unknown>>): Promise<Answer<Performed>> {
@@ -258,16 +326,34 @@ function gone(message: string): Answer<never> {
   return { ok: false, failure: { kind: 'gone', message } }
 }
 
+interface HttpError {
+  status?: number
+  response?: { headers?: FailedCall['headers'] }
+  request?: { url?: string }
+}
+
+/** Where an App asks for what it needs to ask anything else. */
+const CREDENTIALS = /\/(?:installation|access_tokens)$/
+
 function failureOf(error: unknown, now: number): GitHubFailure {
   const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
-  const { status, response } = error as { status?: number; response?: { headers?: FailedCall['headers'] } }
+  const { status, response, request } = error as HttpError
   if (response !== undefined && typeof status === 'number') {
-    return classify({ status, message, headers: response.headers ?? {} }, now)
+    const failure = classify({ status, message, headers: response.headers ?? {} }, now)
+    // Not what was asked about is gone, but what we ask with.
+    return failure.kind === 'gone' && CREDENTIALS.test(request?.url ?? '')
+      ? { kind: 'unauthenticated', status, message: 'The GitHub App is not installed there (any more)' }
+      : failure
   }
   const cause = (error as { cause?: unknown }).cause
   const isLate = [name, cause instanceof Error ? cause.name : ''].some(
     (one) => one === 'TimeoutError' || one === 'AbortError',
   )
   if (isLate) return { kind: 'timeout', message: 'GitHub did not answer in time' }
+  if (name !== 'HttpError')
+    return {
+      kind: 'unauthenticated',
+      message: `The credentials for GitHub cannot be used: ${message.slice(0, 200)}`,
+    }
   return { kind: 'unavailable', message: `GitHub cannot be reached: ${message.slice(0, 200)}` }
 }

@@ -9,6 +9,7 @@ import type { Desk, RouteHandler } from './call.ts'
 import { dispatch } from './dispatch.ts'
 import type { Caller, Gate } from './gate.ts'
 import type { Pages } from './pages.ts'
+import { interruptAgent, showTranscript } from './routes/agent.ts'
 import { takeAsk } from './routes/asks.ts'
 import { checkAudit, readAudit } from './routes/audit.ts'
 import { closeSession, mintLogin, openSession, showMe } from './routes/browser.ts'
@@ -17,7 +18,15 @@ import { takeCommands } from './routes/commands.ts'
 import { countDeliveries, nextDeliveries } from './routes/deliveries.ts'
 import { streamEvents } from './routes/events.ts'
 import { showFigures } from './routes/figures.ts'
-import { takeGithubWebhook } from './routes/github.ts'
+import {
+  nextTeamMessages,
+  replayGithubEvent,
+  sayTeamMessage,
+  showGithubEvent,
+  showGithubSetup,
+  takeGithubWebhook,
+} from './routes/github.ts'
+import { showGithub } from './routes/github-log.ts'
 import { haltTeam, letGoOn } from './routes/halt.ts'
 import { takeHook } from './routes/hooks.ts'
 import { decideHumanRequest, listHumanRequests, showHumanRequest } from './routes/human-requests.ts'
@@ -25,7 +34,17 @@ import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
 import { closeModeration, listModeration } from './routes/moderation.ts'
 import { streamRun } from './routes/run-events.ts'
-import { cancelRun, listRuns, proposePlan, reportRun, resumeRun, showRun, startRun } from './routes/runs.ts'
+import { showRunLog, showRunOutput } from './routes/run-files.ts'
+import {
+  cancelRun,
+  listRuns,
+  proposePlan,
+  reportRun,
+  resumeRun,
+  sendToRun,
+  showRun,
+  startRun,
+} from './routes/runs.ts'
 import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
 import { streamTask } from './routes/task-events.ts'
 import { listTasks, showTask } from './routes/tasks.ts'
@@ -57,6 +76,8 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   go: letGoOn,
   webhooks: listWebhooks,
   testWebhook,
+  interrupt: interruptAgent,
+  transcript: showTranscript,
   messages: listMessages,
   message: showMessage,
   mailbox: showMailbox,
@@ -72,7 +93,10 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   run: showRun,
   resumeRun,
   cancelRun,
+  sendToRun,
   runEvents: streamRun,
+  runLog: showRunLog,
+  runOutput: showRunOutput,
   runReport: reportRun,
   proposePlan,
   humanRequests: listHumanRequests,
@@ -91,7 +115,13 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   mcp: answerMcp,
   moderation: listModeration,
   closeModeration,
+  github: showGithub,
   githubWebhook: takeGithubWebhook,
+  nextTeamMessages,
+  sayTeamMessage,
+  githubSetup: showGithubSetup,
+  replayEvent: replayGithubEvent,
+  githubEvent: showGithubEvent,
   hook: takeHook,
   metrics: showMetrics,
   openapi: showOpenApi,

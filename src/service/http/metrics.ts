@@ -111,6 +111,7 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
       for (const kind of CALL_KINDS) this.set({ kind }, openCalls.count(kind))
     },
   })
+  if (switchboard.github !== undefined) observeGithub(switchboard, registers)
   collectDefaultMetrics({ register: registry })
 
   for (const type of [...switchboard.registry.all().map((definition) => definition.type), UNKNOWN]) {
@@ -130,4 +131,41 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     render: async () => ({ type: registry.contentType, text: await registry.metrics() }),
     close: () => registry.clear(),
   }
+}
+
+/** The team for repositories. Of flags about conduct there is no figure, not even how many there are (S3.15). */
+function observeGithub({ github, team }: Switchboard, registers: Registry[]) {
+  const state = async () => (team().config.github === undefined ? undefined : await github!.state())
+  new Gauge({
+    name: 'orchub_github_agent_health',
+    help: '1 for the status that an agent of the GitHub team has: healthy, degraded or error',
+    labelNames: ['agent', 'status'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, status } of (await state())?.agents ?? []) this.set({ agent, status }, 1)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_tasks_last_hour',
+    help: 'Tasks that an agent of the GitHub team completed in the last hour',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, tasks_completed_last_hour } of (await state())?.agents ?? [])
+        this.set({ agent }, tasks_completed_last_hour)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_waiting',
+    help: 'Events of GitHub that wait to be worked on, and actions that wait to be done',
+    labelNames: ['what'],
+    registers,
+    async collect() {
+      const now = await state()
+      this.set({ what: 'events' }, now?.events_waiting ?? 0)
+      this.set({ what: 'actions' }, now?.actions_waiting ?? 0)
+    },
+  })
 }

@@ -40,9 +40,17 @@ function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> 
   return counts
 }
 
-/** One agent of it. `requestId`: what people are asked about it. */
-export function wireNode(seen: SeenRun, node: RunNode, now: number, requestId: string | undefined): WireNode {
+export interface Circumstances {
+  /** What people are asked about it. */
+  requestId?: string
+  /** What keeps it from going on. */
+  heldUp?: string
+}
+
+/** One agent of it. */
+export function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
   const { run, place } = seen
+  const { requestId } = around
   const { name, state, progress, result, attempts, settledAt } = node
   const agent = run.graph.agents.get(name)!
   const here = attempts.filter(({ orderedAt }) => orderedAt >= (run.head.begunAt ?? 0))
@@ -54,7 +62,7 @@ export function wireNode(seen: SeenRun, node: RunNode, now: number, requestId: s
     state,
     ...(node.reason === '' ? {} : { reason: node.reason }),
     depends_on: run.graph.needs.get(name)!.map(({ from }) => from),
-    waits_for: waitsFor(seen, node, requestId),
+    waits_for: waitsFor(seen, node, around),
     ...(progress === null || progress.step === '' ? {} : { step: progress.step }),
     ...(progress === null ? {} : { progress: { done: progress.done, total: progress.total } }),
     attempt: node.attempt,
@@ -80,7 +88,11 @@ export function wireNode(seen: SeenRun, node: RunNode, now: number, requestId: s
 }
 
 /** The first thing one asks of an agent that stands still. */
-function waitsFor({ run }: SeenRun, { name, state, due }: RunNode, requestId: string | undefined): string[] {
+function waitsFor(
+  { run }: SeenRun,
+  { name, state, due }: RunNode,
+  { requestId, heldUp }: Circumstances,
+): string[] {
   if (isSettled(state)) return []
   switch (state) {
     case 'waiting': {
@@ -95,6 +107,8 @@ function waitsFor({ run }: SeenRun, { name, state, due }: RunNode, requestId: st
       return [`${run.graph.agents.get(name)!.fixer ?? 'someone'} to put its inputs right`]
     case 'asking':
       return [`a person to decide${requestId === undefined ? '' : ` (${requestId})`}`]
+    case 'running':
+      return heldUp === undefined ? [] : [heldUp]
     default:
       return []
   }

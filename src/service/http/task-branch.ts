@@ -6,7 +6,7 @@ import { outlineOf } from '../../store/tasks.ts'
 
 /** A task and all below it, as the tree grows. */
 export interface Branch {
-  /** Whether an entry is about a task of this branch that is one of these parties' business. */
+  /** Whether an entry is about a task of this branch that is one of these parties' business, or a halt meanwhile. */
   takes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
   has(task: string, parties: readonly string[] | 'all'): boolean
 }
@@ -41,7 +41,8 @@ export async function openBranch(store: Store, top: Task): Promise<Branch> {
 
   return {
     has,
-    takes({ type, data, class: kept }, parties) {
+    takes({ type, data, at, class: kept }, parties) {
+      if (type === 'team.halted' || type === 'team.resumed') return isBefore(top.endedAt, at)
       if (kept === 'private' && parties !== 'all') return false
       if (data?.root !== top.root || typeof data.task_id !== 'string') return false
       const { task_id, parent, delegator, agent } = data
@@ -50,4 +51,9 @@ export async function openBranch(store: Store, top: Task): Promise<Branch> {
       return has(task_id, parties)
     },
   }
+}
+
+/** What came after its end is of no concern to a task. */
+function isBefore(endedAt: number | null, at: string): boolean {
+  return endedAt === null || Date.parse(at) <= endedAt
 }

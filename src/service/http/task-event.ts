@@ -3,11 +3,11 @@ import type { Task } from '../../model/task.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
 import type { TaskEvent } from '../task-event.ts'
 
-/** What an audit entry about a tree of tasks says to its readers. The entry's data was written by the engine. */
-export function taskEventOf(entry: ReadEntry): TaskEvent {
+/** What an audit entry about the tree of that root says to its readers. The entry's data was written by the engine. */
+export function taskEventOf(entry: ReadEntry, root: string): TaskEvent {
   const { seq, at, actor, subject, type } = entry
   const data = (entry.data ?? {}) as Data
-  const about = { seq, at, task_id: data.task_id ?? data.root! }
+  const about = { seq, at, task_id: data.task_id ?? root }
   const text = (prefix: string) =>
     entry.text.startsWith(prefix) ? entry.text.slice(prefix.length) : entry.text
   switch (type) {
@@ -31,6 +31,9 @@ export function taskEventOf(entry: ReadEntry): TaskEvent {
       const { agent, step, outcome, excerpt } = data
       return { type: 'evidence', ...about, agent: agent!, step: step!, outcome: outcome!, text: excerpt! }
     }
+    case 'team.halted':
+    case 'team.resumed':
+      return { type: 'halt', ...about, over: type === 'team.resumed', by: actor, text: entry.text }
     case 'task.noted':
       return { type: 'note', ...about, text: text(`${about.task_id}: `) }
     case 'message.accepted':

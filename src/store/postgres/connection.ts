@@ -2,11 +2,9 @@ import type { IdKind } from '../../model/identifier.ts'
 import { LAST_KEY } from '../keys.ts'
 import type { Connection, SqlValue } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'
+import { CHANNEL } from './hints.ts'
 import type { Session } from './session.ts'
 import { toPostgres } from './statement.ts'
-
-/** Other daemons listen here. Only a hint: whoever misses one finds the rows all the same. */
-const CHANNEL = 'orchub'
 
 /**
  * Held by a transaction from its first key to its end, so that keys become visible in their order, as with a

@@ -6,8 +6,9 @@ import { readAddress } from './address.ts'
 import { checkTables } from './check.ts'
 import { postgresConnection } from './connection.ts'
 import { nameFault } from './fault.ts'
+import { listenForHints } from './hints.ts'
 import { postgresReaders } from './readers.ts'
-import { openSession, type Session } from './session.ts'
+import { openSession, type Session, type SessionSettings } from './session.ts'
 
 const DIALECT: Dialect = {
   key: 'BIGINT PRIMARY KEY',
@@ -42,10 +43,10 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
 
   async function connect(
     silenceMs = READ_SILENCE_MS,
-    parameters: Record<string, string> = {},
+    more: Omit<SessionSettings, 'applicationName' | 'silenceMs'> = {},
   ): Promise<Session> {
     const applicationName = `orchub ${daemon}`
-    const session = await openSession(address, { applicationName, silenceMs, parameters })
+    const session = await openSession(address, { applicationName, silenceMs, ...more })
     if (closed) {
       await session.end()
       throw new AppError('SERVICE_STOPPING', 'The store is closing')
@@ -57,10 +58,15 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
 
   // A daemon that hangs in the middle of a transaction must not keep its successor from taking over.
   const connectWriter = () =>
-    connect(Math.max(WRITE_SILENCE_MS, 2 * leaseMs), { idle_in_transaction_session_timeout: String(leaseMs) })
+    connect(Math.max(WRITE_SILENCE_MS, 2 * leaseMs), {
+      parameters: { idle_in_transaction_session_timeout: String(leaseMs) },
+    })
+
+  const hints = listenForHints({ daemon, connect: (listening) => connect(WRITE_SILENCE_MS, listening) })
 
   async function close() {
     closed = true
+    hints.close()
     await Promise.all([...sessions].map((session) => session.end()))
   }
 
@@ -78,7 +84,11 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     await writer.query(UNLOCK_SCHEMA)
     const { reader, stream } = postgresReaders(() => connect(), address.server)
     const check = () => checkTables(reader)
-    return await assembleStore({ connection, reader, stream, exclusive: false, check, close }, options)
+    const { on: onOthers } = hints
+    return await assembleStore(
+      { connection, reader, stream, exclusive: false, check, onOthers, close },
+      options,
+    )
   } catch (error) {
     await close()
     throw nameFault(address.server, error)

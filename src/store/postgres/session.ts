@@ -24,6 +24,9 @@ export interface SessionSettings {
   silenceMs: number
   /** Settings of the server for this session. */
   parameters?: Record<string, string>
+  /** What other sessions notify of, where this one listens. */
+  onNotify?(payload: string): void
+  onLost?(): void
 }
 
 const CONNECT_MS = 10_000
@@ -60,10 +63,13 @@ async function openAt(endpoint: Endpoint, url: string, settings: SessionSettings
     types: { int8: { to: 20, from: [20], parse: Number, serialize: String } },
     // Known to the driver but not to its types. A pipeline must be able to hold the largest batch.
     ...{ socket: socket.next, max_pipeline: 100_000 },
+    ...{ onnotify: (_channel: string, payload: string) => settings.onNotify?.(payload) },
   })
 
   function lose(reason: string) {
+    const isNew = loss === undefined
     loss ??= broken('CONNECTION_CLOSED', reason)
+    if (isNew) settings.onLost?.()
     clearTimeout(silence)
     for (const reject of pending) reject(loss)
     pending.clear()

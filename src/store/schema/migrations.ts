@@ -390,4 +390,45 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX human_requests_of_task ON human_requests (context) WHERE state = 'open' AND purpose = 'task';
   `,
+  `
+  ALTER TABLE tasks ADD COLUMN interrupting {int} NOT NULL DEFAULT 0;
+  UPDATE tasks SET interrupting = 1 WHERE document LIKE '%"interrupting":true%';
+  CREATE INDEX tasks_interrupting ON tasks (id) WHERE interrupting = 1;
+  CREATE INDEX tasks_at_work ON tasks (agent, id) WHERE state IN ('executing', 'blocked');
+  CREATE INDEX audit_of_halts ON audit (chain, seq) WHERE type IN ('team.halted', 'team.resumed');
+
+  ALTER TABLE human_requests ADD COLUMN topic {text};
+  ALTER TABLE human_requests ADD COLUMN count {int} NOT NULL DEFAULT 1;
+  CREATE INDEX human_requests_of_topic ON human_requests (topic) WHERE state = 'open' AND topic IS NOT NULL;
+  `,
+  `
+  CREATE TABLE run_plans (
+    run {int} PRIMARY KEY,
+    plan {text} NOT NULL
+  );
+  INSERT INTO run_plans (run, plan) SELECT id, plan FROM runs;
+  ALTER TABLE runs DROP COLUMN plan;
+
+  CREATE TABLE run_agents (
+    run {int} NOT NULL,
+    name {text} NOT NULL,
+    document {text} NOT NULL,
+    inbox {text},
+    worktree {text},
+    task {int},
+    PRIMARY KEY (run, name)
+  );
+  INSERT INTO run_agents (run, name, document, inbox, worktree, task)
+    SELECT run, name, document, inbox, worktree, task FROM run_nodes;
+  DROP TABLE run_nodes;
+  `,
+  `
+  ALTER TABLE github_conduct ADD COLUMN decision {text};
+  ALTER TABLE github_conduct ADD COLUMN told_at {int};
+  ALTER TABLE github_work ADD COLUMN attempts {int} NOT NULL DEFAULT 0;
+  `,
+  `
+  DROP INDEX github_deliveries_open;
+  CREATE INDEX github_deliveries_open ON github_deliveries (received_at, id) WHERE state = 'waiting';
+  `,
 ]

@@ -27,7 +27,11 @@ export function sqliteReader(
   }
 }
 
-export function sqliteConnection(database: DatabaseSync, file: string): Connection {
+export function sqliteConnection(
+  database: DatabaseSync,
+  file: string,
+  sync: () => Promise<void>,
+): Connection {
   const { prepare, all, get } = sqliteReader(database, file)
   /** The last key of each kind, read once. */
   const keys = new Map<IdKind, number>()
@@ -44,7 +48,10 @@ export function sqliteConnection(database: DatabaseSync, file: string): Connecti
     get,
     begin: () => named(file, () => void prepare('BEGIN IMMEDIATE').run()),
     run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
-    commit: () => named(file, () => void prepare('COMMIT').run()),
+    commit() {
+      named(file, () => void prepare('COMMIT').run())
+      return sync()
+    },
     rollback() {
       if (database.isTransaction) prepare('ROLLBACK').run()
     },

@@ -1,4 +1,5 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
+import { pauseAfter } from '../../model/backoff.ts'
 import type { Task } from '../../model/task.ts'
 import { allowedAt, breakerState } from '../breaker.ts'
 import type { StoreEffect } from '../effect.ts'
@@ -13,8 +14,6 @@ import { sendToWorker } from './worker.ts'
 interface Failed {
   why: string
   recoverable?: boolean
-  /** Not to be tried before, whatever the backoff says. */
-  notBefore?: number
   /** The worker is still at it and must stop. */
   interrupt?: boolean
 }
@@ -23,10 +22,7 @@ interface Failed {
  * A failed attempt is followed by another after a pause, or by the end and a person (C7). Children stay: those that
  * have ended need not be done again, and the others have clocks of their own.
  */
-export function failAttempt(
-  view: View,
-  { why, recoverable = true, notBefore = 0, interrupt = false }: Failed,
-): Done {
+export function failAttempt(view: View, { why, recoverable = true, interrupt = false }: Failed): Done {
   const { task, now } = view
   const failure: StoreEffect = { type: 'record_outcome', agent: task.agent, outcome: 'failure' }
   const next = afterFailure({ ...task, recoverable })
@@ -40,7 +36,7 @@ export function failAttempt(
     // Not an edge of the table: a retry is a new attempt, which begins anew (C6).
     state: 'pending',
     attempt: task.attempt + 1,
-    due: { kind: 'retry', at: Math.max(now + next.delayMs, notBefore) },
+    due: { kind: 'retry', at: now + next.delayMs },
     remainingMs: task.timeoutMs,
     questions: [],
     claim: null,
@@ -67,6 +63,26 @@ export function sendAttempt(view: View, settings: TaskSettings): Done {
     ? [{ type: 'record_outcome', agent: task.agent, outcome: 'trial' }]
     : []
   return done(sent.task, ...trial, sent.effect)
+}
+
+/**
+ * While the circuit is open, nothing is sent: that is no attempt, and none is used up. Trials go one at a time, so that a
+ * task may wait behind many others; not for ever (S2.1).
+ */
+export function waitForCircuit(view: View, at: number, settings: TaskSettings): Done {
+  const { task } = view
+  const { agent } = task
+  const last = task.failures.at(-1)
+  if (at - (last?.at ?? task.createdAt) > settings.startMs) {
+    const minutes = settings.startMs / 60_000
+    const reason = `${agent} failed too often of late, and was not tried again within ${minutes} min; last: ${last?.why}`
+    return end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
+  }
+  const text = `${agent} failed too often of late: attempt ${task.attempt} waits until it is tried again`
+  // Said once for each attempt, however often it is put off.
+  const isFirst = last === undefined || task.due!.at <= last.at + pauseAfter(last.attempt)
+  const notes: StoreEffect[] = isFirst ? [{ type: 'note', task: task.id, text }] : []
+  return done({ ...task, due: { kind: 'retry', at } }, ...notes)
 }
 
 /** When the circuit breaker lets the next task through to this worker, if that is not now. */

@@ -2,7 +2,7 @@
 import type { Task, TaskTimer } from '../../model/task.ts'
 import { findCycle } from '../tree.ts'
 import type { View } from '../view.ts'
-import { closedUntil, failAttempt, sendAttempt } from './attempts.ts'
+import { closedUntil, failAttempt, sendAttempt, waitForCircuit } from './attempts.ts'
 import { done, type Handlers, moved, refuse } from './outcome.ts'
 import { begun, settle } from './resting.ts'
 
@@ -78,9 +78,8 @@ export const delivery: Pick<
 
   retry_due(view, _, settings) {
     if (!isDue(view, 'retry')) return stale(view.task)
-    const notBefore = closedUntil(view, settings)
-    if (notBefore === undefined) return sendAttempt(view, settings)
-    return failAttempt(view, { why: `${view.task.agent} failed too often of late`, notBefore })
+    const at = closedUntil(view, settings)
+    return at === undefined ? sendAttempt(view, settings) : waitForCircuit(view, at, settings)
   },
 
   deadline_passed(view) {

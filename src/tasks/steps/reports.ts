@@ -81,7 +81,8 @@ function claim(
   const sound = withEvidence(view, claimed, {
     step: 'schema',
     outcome: 'passed',
-    text: 'the report is not empty',
+    text:
+      task.resultSchema === null || task.takenOver ? 'the report is not empty' : 'the result fits its schema',
   })
   // A person's word needs no judge.
   if (task.takenOver) return complete(view, sound, 'a person finished it')

@@ -72,7 +72,8 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
 
   async function explain(): Promise<string> {
     const screens = await Promise.all(
-      Object.keys(cast).map(async (name) => {
+      // With those that were started for a run.
+      orchub.switchboard.team().names.map(async (name) => {
         const session = orchub.switchboard.sessions.session(name)
         const screen = await session?.screen?.(30).catch((error: Error) => error.message)
         return `--- ${name} is ${session?.state}\n${screen ?? ''}`

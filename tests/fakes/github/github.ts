@@ -1,13 +1,16 @@
 /**
  * A GitHub on loopback: REST as the real one speaks it, with its limits and faults, and webhooks with signatures. What
- * it is asked is checked as the real one would; what changes is sent out as webhooks, our own doing too.
+ * it is asked and what it answers is compared with GitHub's own description, and a call that does not fit fails the
+ * test; what changes is sent out as webhooks, our own doing too.
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createRepository, type FakeRepository, type FakeThread } from './repository.ts'
-import { findRoute } from './routes.ts'
+import { APP, createApp, type FakeApp } from './app.ts'
+import { description } from './description.ts'
+import { createRepository, type FakeRepository, type FakeThread, showUser } from './repository.ts'
+import { findRoute, type Result, refusal } from './routes.ts'
 
 export const TOKEN = 'a-token-of-the-fake'
 export const SECRET = 'the secret of the webhook'
@@ -39,60 +42,115 @@ export interface SendOptions {
   secret?: string
   signature?: string
   body?: string
+  contentType?: string
+}
+
+export interface FakeOptions {
+  /** Where the API begins; Enterprise has `/api/v3`. */
+  prefix?: string
+  /** Takes an App's credentials, and not the token. */
+  app?: boolean
 }
 
 export type FakeGitHub = Awaited<ReturnType<typeof startGitHub>>
 
-export async function startGitHub(name = 'octo/hello') {
+export async function startGitHub(
+  name = 'octo/hello',
+  { prefix = '', app: isApp = false }: FakeOptions = {},
+) {
   const repository: FakeRepository = createRepository(name)
   const calls: FakeCall[] = []
   const faults: Fault[] = []
+  const problems: string[] = []
   const open = new Set<ServerResponse>()
+  const underWay = new Set<Promise<unknown>>()
   let hook: string | undefined
+  const app: FakeApp | undefined = isApp
+    ? createApp(async (event, delivery, body) => {
+        if (hook === undefined) return undefined
+        const answer = await send(hook, event, {}, { delivery, body }).catch(() => undefined)
+        return answer?.status
+      })
+    : undefined
 
   async function answer(incoming: IncomingMessage, outgoing: ServerResponse) {
     const url = new URL(incoming.url ?? '/', 'http://fake')
     let text = ''
     for await (const chunk of incoming) text += chunk
-    const body = text === '' ? {} : (JSON.parse(text) as Record<string, unknown>)
+    const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname
+    const sent = text === '' ? undefined : (JSON.parse(text) as Record<string, unknown>)
     const call: FakeCall = {
       method: incoming.method!,
-      path: url.pathname,
-      body,
+      path,
+      body: sent ?? {},
       headers: incoming.headers,
       status: 0,
     }
     calls.push(call)
-    const reply = (status: number, data: unknown, headers: Record<string, string> = {}) => {
+    const asked = { method: call.method, path, query: url.searchParams, body: sent }
+    const reply = ({ status, data, headers = {} }: Result) => {
+      problems.push(
+        ...description()
+          .problemsOfAnswer(asked, status, data)
+          .map((one) => `the fake: ${one}`),
+      )
       call.status = status
       outgoing.writeHead(status, { 'content-type': 'application/json; charset=utf-8', ...headers })
       outgoing.end(JSON.stringify(data))
     }
-    const said = incoming.headers.authorization
-    if (said !== `token ${TOKEN}` && said !== `Bearer ${TOKEN}`)
-      return reply(401, { message: 'Bad credentials' })
+    if (url.pathname === path && prefix !== '') {
+      problems.push(`${path} is not below ${prefix}`)
+      return reply(refusal(404, 'Not Found'))
+    }
+    const by = identify(incoming, path)
+    if (typeof by === 'object') return reply(by)
+    const wrong = description().problemsOfCall(asked)
+    if (wrong.length > 0) {
+      problems.push(...wrong)
+      return reply(refusal(400, wrong.join('; ')))
+    }
     const fault = faults.find((one) => one.times > 0 && one.fits(call))
     if (fault !== undefined) {
       fault.times -= 1
       if (fault.hangs && !fault.doesIt) return
-      if (!fault.doesIt)
-        return reply(fault.status ?? 500, { message: fault.message ?? 'Server Error' }, fault.headers)
+      if (!fault.doesIt) {
+        const refused = refusal(fault.status ?? 500, fault.message ?? 'Server Error')
+        return reply({ ...refused, ...(fault.headers === undefined ? {} : { headers: fault.headers }) })
+      }
     }
-    const found = findRoute(call.method, url.pathname)
-    if (found === undefined) return reply(404, { message: 'Not Found' })
-    const [, owner, repo] = /^\/repos\/([^/]+)\/([^/]+)/.exec(url.pathname) ?? []
-    if (owner !== undefined && `${owner}/${repo}` !== name) return reply(404, { message: 'Not Found' })
-    const result = found.route(repository, { params: found.params, query: url.searchParams, body })
+    const result = app?.route(call.method, path, url.searchParams) ?? route(call, url.searchParams, by)
     if (fault?.doesIt) {
       if (!fault.hangs) outgoing.destroy()
       return
     }
-    reply(result.status, result.data)
+    reply(result)
     if (result.event !== undefined && hook !== undefined) {
       const { type, payload } = result.event
       // GitHub, too, goes on when nobody takes it.
-      send(hook, type, { ...payload, sender: { login: BOT, type: 'User' } }).catch(() => {})
+      note(send(hook, type, { ...payload, sender: showUser(by) }).catch(() => {}))
     }
+  }
+
+  /** Who it is, or how they are turned away. */
+  function identify({ headers }: IncomingMessage, path: string): string | Result {
+    const [scheme = '', secret = ''] = (headers.authorization ?? '').split(' ')
+    const who = app?.identify(scheme, secret, path)
+    if (who === 'app' || who === 'installation') return `${APP.slug}[bot]`
+    if (who !== undefined) return who
+    return secret === TOKEN && !isApp ? BOT : refusal(401, 'Bad credentials')
+  }
+
+  function route({ method, path, body }: FakeCall, query: URLSearchParams, by: string): Result {
+    const found = findRoute(method, path)
+    const [, owner, repo] = /^\/repos\/([^/]+)\/([^/]+)/.exec(path) ?? []
+    if (found === undefined || (owner !== undefined && `${owner}/${repo}` !== name))
+      return refusal(404, 'Not Found')
+    return found.route(repository, { params: found.params, query, body, by })
+  }
+
+  function note(sending: Promise<unknown>) {
+    underWay.add(sending)
+    void sending.finally(() => underWay.delete(sending))
   }
 
   /** As GitHub does: the signature is over the very bytes. */
@@ -112,7 +170,7 @@ export async function startGitHub(name = 'octo/hello') {
       method: 'POST',
       body,
       headers: {
-        'content-type': 'application/json',
+        'content-type': options.contentType ?? 'application/json',
         'x-github-event': event,
         'x-github-delivery': options.delivery ?? randomUUID(),
         'x-hub-signature-256': options.signature ?? signature,
@@ -131,16 +189,19 @@ export async function startGitHub(name = 'octo/hello') {
   const { port } = server.address() as AddressInfo
 
   return {
-    url: `http://127.0.0.1:${port}`,
+    url: `http://127.0.0.1:${port}${prefix}`,
     name,
     repository,
     calls,
+    /** Calls and answers that GitHub's description does not know; closing throws them. */
+    problems,
+    app,
     /** The calls that changed something. */
     writes: () => calls.filter(({ method, status }) => method !== 'GET' && status < 400),
     fail: (fault: Omit<Fault, 'times'> & { times?: number }) => void faults.push({ times: 1, ...fault }),
     send,
     /** Where what changes is sent to. */
-    hookTo: (url: string) => {
+    hookTo: (url: string | undefined) => {
       hook = url
     },
     /** Somebody opens an issue. */
@@ -151,6 +212,9 @@ export async function startGitHub(name = 'octo/hello') {
       for (const outgoing of open) outgoing.destroy()
       server.close()
       await once(server, 'close')
+      await Promise.all(underWay)
+      if (problems.length > 0)
+        throw new Error(`not as GitHub describes it: ${[...new Set(problems)].join('\n')}`)
     },
   }
 }

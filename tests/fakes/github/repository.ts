@@ -1,4 +1,6 @@
-/** What a repository of the fake holds, and how GitHub shows it. */
+import { description } from './description.ts'
+
+/** What a repository of the fake holds, and how GitHub shows it: its own examples with what matters changed. */
 export interface FakeThread {
   number: number
   title: string
@@ -22,6 +24,19 @@ export interface FakeComment {
 }
 
 export type FakeRepository = ReturnType<typeof createRepository>
+
+type Shown = Record<string, unknown>
+const REPO = '/repos/{owner}/{repo}'
+
+function example(method: string, template: string, status: number): Shown {
+  return description().example(method, template, status) as Shown
+}
+
+/** `dependabot[bot]` is a machine. */
+export function showUser(login: string): Shown {
+  const user = example('get', `${REPO}/issues/{issue_number}`, 200).user as Shown
+  return { ...user, login, type: login.endsWith('[bot]') ? 'Bot' : 'User' }
+}
 
 export function createRepository(name: string) {
   const threads = new Map<number, FakeThread>()
@@ -51,23 +66,44 @@ export function createRepository(name: string) {
     return thread
   }
 
-  function show(thread: FakeThread) {
+  function common(thread: FakeThread) {
     return {
       id: 5000 + thread.number,
       number: thread.number,
       title: thread.title,
       body: thread.body,
-      labels: thread.labels.map((label, index) => ({ id: index + 1, name: label })),
+      labels: showLabels(thread),
       state: thread.state,
-      state_reason: thread.state_reason,
-      user: { login: thread.author, type: 'User' },
+      user: showUser(thread.author),
       author_association: thread.association,
       created_at: '2030-01-01T00:00:00Z',
       updated_at: '2030-01-01T00:00:00Z',
-      comments: thread.comments.length,
+      closed_at: thread.state === 'closed' ? '2030-01-02T00:00:00Z' : null,
       html_url: page(thread.number),
-      ...(thread.isPull ? { pull_request: { url: `${page(thread.number)}/pull` } } : {}),
+      repository_url: `https://api.github.example/repos/${name}`,
     }
+  }
+
+  /** As an issue, which every pull request is too. */
+  function show(thread: FakeThread): Shown {
+    const { pull_request, ...issue } = example('get', `${REPO}/issues/{issue_number}`, 200)
+    return {
+      ...issue,
+      ...common(thread),
+      state_reason: thread.state_reason,
+      comments: thread.comments.length,
+      ...(thread.isPull ? { pull_request } : {}),
+    }
+  }
+
+  function showPull(thread: FakeThread): Shown {
+    const pull = example('post', `${REPO}/pulls`, 201)
+    return { ...pull, requested_teams: [], ...common(thread), comments: thread.comments.length }
+  }
+
+  function showLabels({ labels }: FakeThread): Shown[] {
+    const [label] = description().example('post', `${REPO}/issues/{issue_number}/labels`, 200) as Shown[]
+    return labels.map((one, index) => ({ ...label, id: index + 1, name: one }))
   }
 
   function comment(thread: FakeThread, author: string, body: string): FakeComment {
@@ -80,14 +116,28 @@ export function createRepository(name: string) {
     thread: FakeThread,
     { id, body, author, createdAt }: FakeComment,
     association = 'NONE',
-  ) {
+  ): Shown {
     return {
+      ...example('post', `${REPO}/issues/{issue_number}/comments`, 201),
       id,
       body,
-      user: { login: author, type: 'User' },
+      user: showUser(author),
       author_association: association,
       created_at: createdAt,
+      updated_at: createdAt,
       html_url: `${page(thread.number)}#issuecomment-${id}`,
+    }
+  }
+
+  function showReview(thread: FakeThread, { id, body, author, createdAt }: FakeComment): Shown {
+    return {
+      ...example('post', `${REPO}/pulls/{pull_number}/reviews`, 200),
+      id,
+      body,
+      user: showUser(author),
+      state: 'COMMENTED',
+      submitted_at: createdAt,
+      html_url: `${page(thread.number)}#pullrequestreview-${id}`,
     }
   }
 
@@ -101,8 +151,11 @@ export function createRepository(name: string) {
     pulls: [] as { head: string; base: string; title: string; body: string; number: number }[],
     open,
     show,
+    showPull,
+    showLabels,
     comment,
     showComment,
+    showReview,
     nextId: () => ++ids,
   }
 }

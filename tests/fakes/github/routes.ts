@@ -1,41 +1,81 @@
-import { BOT } from './github.ts'
-import type { FakeRepository } from './repository.ts'
+import { description } from './description.ts'
+import { type FakeRepository, showUser } from './repository.ts'
 
-interface Asked {
+export interface Asked {
   params: string[]
   query: URLSearchParams
   body: Record<string, unknown>
+  /** Whose credentials it came with. */
+  by: string
 }
 
-interface Result {
+export interface Result {
   status: number
   data: unknown
+  headers?: Record<string, string>
   /** What the real one would send out because of it. */
   event?: { type: string; payload: Record<string, unknown> }
 }
 
 export type FakeRoute = (repository: FakeRepository, asked: Asked) => Result
 
-const NOT_FOUND: Result = { status: 404, data: { message: 'Not Found' } }
-const invalid = (message: string): Result => ({
+const DOCS = 'https://docs.github.com/rest'
+
+export function refusal(status: number, message: string): Result {
+  return { status, data: { message, documentation_url: DOCS, status: String(status) } }
+}
+
+const NOT_FOUND = refusal(404, 'Not Found')
+const invalid = (field: string): Result => ({
   status: 422,
-  data: { message: `Validation Failed: ${message}` },
+  data: {
+    message: 'Validation Failed',
+    errors: [{ resource: 'Issue', code: 'invalid', field }],
+    documentation_url: DOCS,
+  },
 })
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 const MOST = 65_536
 
 const REPO = '/repos/[^/]+/[^/]+'
 
+function example(method: string, template: string, status: number): Record<string, unknown> {
+  const shown = description().example(method, template, status)
+  return (Array.isArray(shown) ? shown[0] : shown) as Record<string, unknown>
+}
+
 const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
-  ['GET', '/user', () => ({ status: 200, data: { login: BOT } })],
-  ['GET', REPO, ({ name }) => ({ status: 200, data: { full_name: name, default_branch: 'main' } })],
+  [
+    'GET',
+    '/user',
+    (_, { by }) => ({
+      status: 200,
+      data: { ...example('get', '/user', 200), ...showUser(by), user_view_type: 'private' },
+    }),
+  ],
+  [
+    'GET',
+    REPO,
+    ({ name, topics }) => ({
+      status: 200,
+      data: {
+        ...example('get', '/repos/{owner}/{repo}', 200),
+        // GitHub's own examples lack a part of these.
+        ...{ source: undefined, parent: undefined, template_repository: undefined },
+        full_name: name,
+        default_branch: 'main',
+        topics,
+        language: null,
+      },
+    }),
+  ],
   [
     'GET',
     `${REPO}/issues`,
     ({ threads, show }, { query }) => {
       const creator = query.get('creator')
       const found = [...threads.values()].filter(({ author }) => creator === null || author === creator)
-      return { status: 200, data: found.map(show) }
+      return { status: 200, data: paged(found, query).map(show) }
     },
   ],
   [
@@ -53,9 +93,6 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       const thread = threads.get(Number(params[0]))
       if (thread === undefined) return NOT_FOUND
       if (body.state !== 'open' && body.state !== 'closed') return invalid('state')
-      const reasons = ['completed', 'not_planned', 'duplicate', 'reopened', null]
-      if (body.state_reason !== undefined && !reasons.includes(body.state_reason as string))
-        return invalid('state_reason')
       thread.state = body.state
       thread.state_reason = (body.state_reason as string | undefined) ?? null
       return {
@@ -68,7 +105,7 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
   [
     'POST',
     `${REPO}/issues/(\\d+)/labels`,
-    ({ threads, show }, { params, body }) => {
+    ({ threads, show, showLabels }, { params, body }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined) return NOT_FOUND
       const { labels } = body
@@ -76,7 +113,7 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       thread.labels = [...new Set([...thread.labels, ...labels])]
       return {
         status: 200,
-        data: thread.labels.map((name) => ({ name })),
+        data: showLabels(thread),
         event: { type: 'issues', payload: { action: 'labeled', issue: show(thread) } },
       }
     },
@@ -89,23 +126,17 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       if (thread === undefined) return NOT_FOUND
       const since = Date.parse(query.get('since') ?? '1970-01-01T00:00:00Z')
       const found = thread.comments.filter(({ createdAt }) => Date.parse(createdAt) >= since)
-      return {
-        status: 200,
-        data: paged(
-          found.map((comment) => showComment(thread, comment)),
-          query,
-        ),
-      }
+      return { status: 200, data: paged(found, query).map((comment) => showComment(thread, comment)) }
     },
   ],
   [
     'POST',
     `${REPO}/issues/(\\d+)/comments`,
-    ({ threads, show, comment, showComment }, { params, body }) => {
+    ({ threads, show, comment, showComment }, { params, body, by }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined) return NOT_FOUND
       if (!isText(body.body) || body.body.length > MOST) return invalid('body')
-      const made = showComment(thread, comment(thread, BOT, body.body), 'MEMBER')
+      const made = showComment(thread, comment(thread, by, body.body), 'MEMBER')
       return {
         status: 201,
         data: made,
@@ -119,71 +150,64 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ threads }, { params, query }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      return {
-        status: 200,
-        data: paged(
-          thread.files.map((filename) => ({ filename })),
-          query,
-        ),
-      }
+      const file = example('get', '/repos/{owner}/{repo}/pulls/{pull_number}/files', 200)
+      return { status: 200, data: paged(thread.files, query).map((filename) => ({ ...file, filename })) }
     },
   ],
   [
     'GET',
     `${REPO}/pulls/(\\d+)/reviews`,
-    ({ threads, showComment }, { params, query }) => {
+    ({ threads, showReview }, { params, query }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      return {
-        status: 200,
-        data: paged(
-          thread.reviews.map((review) => showComment(thread, review)),
-          query,
-        ),
-      }
+      return { status: 200, data: paged(thread.reviews, query).map((review) => showReview(thread, review)) }
     },
   ],
   [
     'POST',
     `${REPO}/pulls/(\\d+)/reviews`,
-    ({ threads, nextId, showComment }, { params, body }) => {
+    ({ threads, nextId, showReview }, { params, body, by }) => {
       const thread = threads.get(Number(params[0]))
       if (thread === undefined || !thread.isPull) return NOT_FOUND
-      if (body.event !== 'COMMENT' && body.event !== 'APPROVE' && body.event !== 'REQUEST_CHANGES')
-        return invalid('event')
       if (!isText(body.body)) return invalid('body')
-      const review = { id: nextId(), body: body.body, author: BOT, createdAt: new Date().toISOString() }
+      const review = { id: nextId(), body: body.body, author: by, createdAt: new Date().toISOString() }
       thread.reviews.push(review)
-      return { status: 200, data: showComment(thread, review) }
+      return { status: 200, data: showReview(thread, review) }
     },
   ],
   [
     'GET',
     `${REPO}/pulls`,
-    ({ pulls }, { query }) => ({
-      status: 200,
-      data: pulls
+    ({ pulls, threads, showPull }, { query }) => {
+      const state = query.get('state') ?? 'open'
+      const found = pulls
         .filter(({ head }) => (query.get('head') ?? '').endsWith(`:${head}`))
-        .map(({ number }) => ({ number })),
-    }),
+        .map(({ number }) => threads.get(number)!)
+        .filter((thread) => state === 'all' || thread.state === state)
+      const shown = example('get', '/repos/{owner}/{repo}/pulls', 200)
+      return { status: 200, data: found.map((thread) => ({ ...shown, ...showPull(thread) })) }
+    },
   ],
   [
     'POST',
     `${REPO}/pulls`,
-    ({ pulls, branches, open }, { body }) => {
+    ({ pulls, branches, threads, open, showPull }, { body, by }) => {
       const { head, base, title, body: text } = body
       if (!isText(head) || !isText(base) || !isText(title) || !branches.has(head)) return invalid('head')
-      const { number } = open({ isPull: true, title })
-      pulls.push({ head, base, title, body: String(text), number })
-      return { status: 201, data: { number, html_url: `https://github.example/pull/${number}` } }
+      const isOpen = pulls.some((one) => one.head === head && threads.get(one.number)?.state === 'open')
+      if (isOpen) return invalid('A pull request already exists')
+      const made = open({ isPull: true, title, body: String(text), author: by })
+      pulls.push({ head, base, title, body: String(text), number: made.number })
+      return { status: 201, data: showPull(made) }
     },
   ],
   [
     'GET',
     `${REPO}/git/ref/heads(?:/|%2F)(.+)`,
     ({ branches }, { params }) => {
-      const sha = branches.get(decodeURIComponent(params[0]!))
-      return sha === undefined ? NOT_FOUND : { status: 200, data: { object: { sha } } }
+      const name = decodeURIComponent(params[0]!)
+      const sha = branches.get(name)
+      return sha === undefined ? NOT_FOUND : { status: 200, data: showRef(name, sha) }
     },
   ],
   [
@@ -192,23 +216,39 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     ({ branches }, { body }) => {
       const [, branch] = /^refs\/heads\/(.+)$/.exec(String(body.ref)) ?? []
       if (branch === undefined || !/^[0-9a-f]{40}$/.test(String(body.sha))) return invalid('ref')
-      if (branches.has(branch)) return { status: 422, data: { message: 'Reference already exists' } }
+      if (branches.has(branch)) return refusal(422, 'Reference already exists')
       branches.set(branch, String(body.sha))
-      return { status: 201, data: { ref: body.ref } }
+      return { status: 201, data: showRef(branch, String(body.sha)) }
     },
   ],
   [
     'GET',
-    `${REPO}/contents/(.*)`,
+    `${REPO}/contents(?:/(.*))?`,
     ({ files, workflows }, { params }) => {
-      const path = decodeURIComponent(params[0]!)
-      if (path === '') return { status: 200, data: files.map((file) => ({ path: file })) }
-      if (path === '.github/workflows')
-        return { status: 200, data: workflows.map((file) => ({ path: file })) }
+      const path = decodeURIComponent(params[0] ?? '')
+      if (path === '') return { status: 200, data: files.map(showFile) }
+      if (path === '.github/workflows') return { status: 200, data: workflows.map(showFile) }
       return NOT_FOUND
     },
   ],
 ]
+
+function showRef(branch: string, sha: string) {
+  const shown = example('post', '/repos/{owner}/{repo}/git/refs', 201)
+  return { ...shown, ref: `refs/heads/${branch}`, object: { ...(shown.object as object), sha } }
+}
+
+function showFile(path: string) {
+  return {
+    type: 'file',
+    size: 1,
+    name: path.split('/').at(-1),
+    path,
+    sha: 'b'.repeat(40),
+    ...{ url: DOCS, git_url: DOCS, html_url: DOCS, download_url: DOCS },
+    _links: { self: DOCS, git: DOCS, html: DOCS },
+  }
+}
 
 function paged<Item>(items: readonly Item[], query: URLSearchParams): Item[] {
   const size = Number(query.get('per_page') ?? 30)
@@ -218,7 +258,7 @@ function paged<Item>(items: readonly Item[], query: URLSearchParams): Item[] {
 
 export function findRoute(method: string, path: string): { route: FakeRoute; params: string[] } | undefined {
   for (const [wanted, pattern, route] of ROUTES) {
-    const match = wanted === method ? new RegExp(`^${pattern}/?$`).exec(path) : null
+    const match = wanted === method ? new RegExp(`^${pattern}$`).exec(path) : null
     if (match !== null) return { route, params: match.slice(1) }
   }
   return undefined

@@ -54,6 +54,7 @@ const work: GithubWork = {
   task: 7,
   after: null,
   needs: 'success',
+  attempts: 0,
   delegation: '{}',
 }
 

@@ -65,7 +65,9 @@ describe('the plan of a query', () => {
       return []
     }
     await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
-    expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)$/)])
+    expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)/)])
+    expect(plans[0]).toMatch(/audit USING INDEX audit_of_halts \(chain=\? AND seq>\?\)/)
+    expect(plans[0]).not.toMatch(/SCAN audit/)
     await store.close()
   })
 

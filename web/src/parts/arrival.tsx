@@ -8,7 +8,7 @@ import { RequestCard } from './request-card.tsx'
  * A question that arrives is put before the person at once, wherever they are (S2.16); not over another dialog, and not
  * while they write. Closing it decides nothing: it stays in the inbox.
  */
-export function Arrival() {
+export function Arrival({ isInbox }: { isInbox: boolean }) {
   const { data } = useRequests()
   const known = useRef<Set<string>>(undefined)
   const [shown, setShown] = useState<string>()
@@ -19,14 +19,16 @@ export function Arrival() {
     const fresh = data.filter(({ id }) => known.current?.has(id) !== true)
     known.current = new Set(data.map(({ id }) => id))
     if (isFirst) return
-    for (const { asker, question } of fresh) notify(asker, question)
+    for (const { id, asker, question } of fresh) notify(id, asker, question)
     const next = fresh[0]
+    // In the inbox it is before them already.
+    if (isInbox) return
     if (next !== undefined && document.querySelector('[role=dialog]') === null && !isWriting())
       setShown(next.id)
   }, [data])
 
   const request = data?.find(({ id }) => id === shown)
-  if (request === undefined) return null
+  if (request === undefined || isInbox) return null
   return (
     <Modal title={`${request.asker} asks`} onClose={() => setShown(undefined)}>
       <RequestCard request={request} isModal isSudden onDone={() => setShown(undefined)} />
@@ -51,12 +53,12 @@ function isWriting(): boolean {
   return document.activeElement?.closest('input, textarea, [data-takes-keys]') != null
 }
 
-function notify(asker: string, question: string) {
+function notify(id: string, asker: string, question: string) {
   if (!document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return
-  const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: 'orchub' })
+  const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: id })
   note.onclick = () => {
     focus()
-    go(to('inbox'))
+    go(to('inbox', id))
     note.close()
   }
 }

@@ -1,13 +1,14 @@
 import { useState } from 'react'
-import { useRoom, useTeam } from '../room.ts'
+import { useRoom } from '../room.ts'
 import { demandOk, useAct } from './act.tsx'
+import { AgentPicker } from './agent-picker.tsx'
 import { Modal } from './modal.tsx'
 
+const EVERYONE = ['*']
 const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
 
 export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
   const room = useRoom()
-  const agents = useTeam().data?.agents ?? []
   const [draft, setDraft] = useState({ to, title: '', content: '', priority: 'normal' })
   const [act, isBusy] = useAct()
   const set = (name: keyof typeof draft) => (event: { target: { value: string } }) =>
@@ -37,16 +38,17 @@ export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
         }}
       >
         <div className="form-pair">
-          <label className="field">
-            <span>To</span>
-            <select value={draft.to} onChange={set('to')} required>
-              <option value="">Choose …</option>
-              <option value="*">everyone</option>
-              {agents.map(({ name }) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <div className="field">
+            <span aria-hidden="true">To</span>
+            <AgentPicker
+              label="To"
+              also={EVERYONE}
+              value={draft.to}
+              placeholder="an agent, or * for everyone"
+              isRequired
+              onPick={(name) => set('to')({ target: { value: name } })}
+            />
+          </div>
           <label className="field">
             <span>Priority</span>
             <select value={draft.priority} onChange={set('priority')}>

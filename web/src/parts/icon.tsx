@@ -10,6 +10,8 @@ const PATHS = {
   rules: 'M2.5 2.5h11v11h-11zM2.5 6.2h11m-11 3.6h11M6.2 2.5v11m3.6-11v11',
   audit: 'M3.5 2.5h6l3 3v8h-9v-11Zm2.5 5h4M6 10h4',
   metrics: 'M2.5 13.5h11M4 11V8m3 3V4.5M10 11V6.5m3 4.5V3',
+  flag: 'M4 13.5v-11m0 .5h8l-2 2.8 2 2.7H4',
+  history: 'M3 8a5 5 0 1 0 1.6-3.7M3 3v2.5h2.5M8 5.5V8l2 1.2',
   stop: 'M5 2.5h6l3 3v5l-3 3H5l-3-3v-5l3-3ZM6 6l4 4m0-4-4 4',
   go: 'M5 3.5v9l7-4.5-7-4.5Z',
   compose: 'M3 13l.6-2.8L10.8 3l2.2 2.2-7.2 7.2L3 13Z',

@@ -105,7 +105,8 @@ export function RequestCard({
         </a>
         <Chip word={request.kind} tone="asks" />
         <span className="label">
-          {request.id} · {since(request.created_at, now)} ago · {untilText(request.expires_at, now)}
+          {request.id} · {since(request.created_at, now)} ago
+          {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}
         </span>
         {request.task_id === undefined ? null : <a href={to('tasks', request.task_id)}>{request.task_id}</a>}
       </header>
@@ -140,7 +141,14 @@ export function RequestCard({
           </fieldset>
         )}
         {changed === undefined ? null : <Edit fields={changed} onChange={setChanged} />}
-        {request.decisions.length === 0 ? (
+        {request.state !== 'open' ? (
+          <p>
+            <Chip word={request.state} tone={request.state === 'rejected' ? 'bad' : 'done'} />{' '}
+            {request.decided_by === undefined ? '' : `by ${request.decided_by}`}
+            {request.decided_at === undefined ? '' : `, ${since(request.decided_at, now)} ago`}
+            {request.comment === undefined ? '' : `: “${request.comment}”`}
+          </p>
+        ) : request.decisions.length === 0 ? (
           <p className="label">You may look at this, but not decide it.</p>
         ) : (
           <>

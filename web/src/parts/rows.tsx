@@ -1,5 +1,7 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useRef } from 'react'
+import { type ReactNode, type UIEvent, useEffect, useRef } from 'react'
+
+const NEAR = 40
 
 /** A long list of which only what is seen is in the page. */
 export function Rows<T>({
@@ -7,12 +9,15 @@ export function Rows<T>({
   size,
   label,
   keyOf,
+  isAtEnd = false,
   children,
 }: {
   items: readonly T[]
   size: number
   label: string
   keyOf: (item: T) => string | number
+  /** It begins at its end, and stays there while it grows, unless somebody scrolls away. */
+  isAtEnd?: boolean
   children: (item: T, index: number) => ReactNode
 }) {
   const scroller = useRef<HTMLDivElement>(null)
@@ -23,9 +28,18 @@ export function Rows<T>({
     getItemKey: (index) => keyOf(items[index]!),
     overscan: 8,
   })
+  const stays = useRef(isAtEnd)
+  const last = items.length - 1
+  const end = rows.getTotalSize()
+  useEffect(() => {
+    if (stays.current && last >= 0) rows.scrollToIndex(last, { align: 'end' })
+  }, [last, end])
+  const watch = ({ currentTarget: { scrollTop, clientHeight, scrollHeight } }: UIEvent<HTMLElement>) => {
+    stays.current = isAtEnd && scrollTop + clientHeight >= scrollHeight - NEAR
+  }
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
-    <section className="rows" ref={scroller} tabIndex={0} aria-label={label}>
+    <section className="rows" ref={scroller} onScroll={watch} tabIndex={0} aria-label={label}>
       <div className="rows-all" style={{ height: rows.getTotalSize() }}>
         {rows.getVirtualItems().map((row) => (
           <div

@@ -1,8 +1,6 @@
 import { Modal } from './modal.tsx'
 
-interface Views {
-  readonly [name: string]: { readonly title: string; readonly key: string }
-}
+type Views = readonly { readonly title: string; readonly key: string }[]
 
 const MORE: readonly (readonly [string, string])[] = [
   ['c', 'write a message'],
@@ -18,7 +16,7 @@ export function Shortcuts({ views, onClose }: { views: Views; onClose: () => voi
   return (
     <Modal title="Keyboard" onClose={onClose}>
       <dl className="shortcuts">
-        {Object.values(views).map(({ title, key }) => (
+        {views.map(({ title, key }) => (
           <Line key={key} keys={`g ${key}`} text={title} />
         ))}
         {MORE.map(([keys, text]) => (

@@ -54,7 +54,7 @@ const TASK_TONES: Record<string, string> = {
   validating: 'busy',
 }
 
-export function Chip({ word, tone }: { word: string; tone?: string }) {
+export function Chip({ word, tone }: { word: string; tone?: string | undefined }) {
   return (
     <span className="chip" data-tone={tone ?? LADDER_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
       {word.replaceAll('_', ' ')}

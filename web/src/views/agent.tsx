@@ -1,17 +1,17 @@
-import { lazy, Suspense, useState } from 'react'
+import { type KeyboardEvent, lazy, Suspense, useState } from 'react'
 import { demandOk, useAct } from '../parts/act.tsx'
 import { Context } from '../parts/context.tsx'
-import { Ladder } from '../parts/ladder.tsx'
 import { Modal } from '../parts/modal.tsx'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { RequestCard } from '../parts/request-card.tsx'
 import { Chip, StateMark } from '../parts/state.tsx'
-import { clock, money } from '../parts/words.ts'
-import { type Agent, type Request, useAsk, useRequests, useRoom, useTeam } from '../room.ts'
+import { money } from '../parts/words.ts'
+import { type Agent, type Request, useRequests, useRoom, useTeam } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
+import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
 const Terminal = lazy(async () => ({ default: (await import('./terminal.tsx')).TerminalPane }))
-const TABS = ['terminal', 'mail', 'tasks', 'prompt'] as const
+const TABS = ['terminal', 'transcript', 'mail', 'tasks', 'prompt'] as const
 
 export function AgentView() {
   const { id = '', query } = usePlace()
@@ -32,7 +32,14 @@ export function AgentView() {
             {requests.map((request) => (
               <Asking key={request.id} request={request} />
             ))}
-            <div className="tabs" role="tablist" aria-label={`About ${agent.name}`}>
+            <div
+              className="tabs"
+              role="tablist"
+              aria-label={`About ${agent.name}`}
+              onKeyDown={(event) =>
+                stepTabs(event, (by) => openTab(agent.name, TABS.at((TABS.indexOf(tab) + by) % TABS.length)!))
+              }
+            >
               {TABS.map((one) => (
                 <button
                   key={one}
@@ -41,7 +48,8 @@ export function AgentView() {
                   id={`tab-${one}`}
                   aria-selected={tab === one}
                   aria-controls="tabpanel"
-                  onClick={() => refine(to('agents', agent.name, { tab: one }))}
+                  tabIndex={tab === one ? 0 : -1}
+                  onClick={() => openTab(agent.name, one)}
                 >
                   {one === 'mail' ? 'Mail and deliveries' : one[0]!.toUpperCase() + one.slice(1)}
                 </button>
@@ -53,6 +61,7 @@ export function AgentView() {
                   <Terminal key={agent.name} agent={agent.name} session={agent.session} />
                 </Suspense>
               ) : null}
+              {tab === 'transcript' ? <TranscriptTab agent={agent.name} /> : null}
               {tab === 'mail' ? <MailTab agent={agent.name} /> : null}
               {tab === 'tasks' ? <TasksTab agent={agent.name} /> : null}
               {tab === 'prompt' ? <PromptTab agent={agent.name} /> : null}
@@ -62,6 +71,19 @@ export function AgentView() {
       }}
     </Shown>
   )
+}
+
+function openTab(agent: string, tab: (typeof TABS)[number]) {
+  refine(to('agents', agent, { tab }))
+  document.getElementById(`tab-${tab}`)?.focus()
+}
+
+/** One tab is in the order of Tab; the arrows go to the others. */
+function stepTabs(event: KeyboardEvent, step: (by: number) => void) {
+  const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
+  if (by === 0) return
+  event.preventDefault()
+  step(by)
 }
 
 /** In one line, so that the terminal stays in sight. */
@@ -115,16 +137,10 @@ function Controls({ agent }: { agent: Agent }) {
     })
   const interrupt = () =>
     void act(async () => {
-      demandOk(
-        await room.client.command({
-          type: 'send_message',
-          to: agent.name,
-          priority: 'urgent',
-          title: 'Please stop',
-          content: `${room.me.name} interrupts you: stop what you are doing and wait for word.`,
-        }),
-      )
-      return `${agent.name} is being interrupted.`
+      const { stopped, evidence } = await room.client.interrupt(agent.name)
+      room.touch('session')
+      if (!stopped) throw new Error(`${agent.name} did not stop: ${evidence}`)
+      return `${agent.name} was interrupted: ${evidence}`
     })
   const isOff = STARTS.has(agent.session)
   return (
@@ -186,96 +202,4 @@ function Controls({ agent }: { agent: Agent }) {
       )}
     </>
   )
-}
-
-function MailTab({ agent }: { agent: string }) {
-  const { query } = usePlace()
-  const chosen = query.get('message') ?? undefined
-  const answer = useAsk(
-    `mail:${agent}`,
-    async (client) => (await client.messages({ agent, limit: 200 })).messages.toReversed(),
-    ['message', 'delivery'],
-  )
-  return (
-    <Shown answer={answer}>
-      {(mail) =>
-        mail.length === 0 ? (
-          <Empty title={`Nobody wrote to ${agent} yet, and it wrote to nobody`} />
-        ) : (
-          <ul className="list">
-            {mail.map((one) => (
-              <li key={one.id}>
-                <button
-                  type="button"
-                  className="line"
-                  aria-expanded={chosen === one.id}
-                  onClick={() =>
-                    refine(
-                      to('agents', agent, { tab: 'mail', message: chosen === one.id ? undefined : one.id }),
-                    )
-                  }
-                >
-                  <Chip word={one.delivery} />
-                  <span className="line-main">
-                    <b>
-                      {one.from} → {one.to}
-                    </b>{' '}
-                    {one.title}
-                  </span>
-                  <span className="label">
-                    {one.id} {clock(one.at)}
-                  </span>
-                </button>
-                {chosen === one.id ? (
-                  <div className="opened">
-                    <pre className="block">{one.content}</pre>
-                    <Ladder id={one.id} />
-                  </div>
-                ) : null}
-              </li>
-            ))}
-          </ul>
-        )
-      }
-    </Shown>
-  )
-}
-
-function TasksTab({ agent }: { agent: string }) {
-  const answer = useAsk(
-    'tasks:all',
-    async (client) => (await client.tasks({ state: 'all', limit: 1000 })).tasks,
-    ['task'],
-  )
-  return (
-    <Shown answer={answer}>
-      {(all) => {
-        const mine = all.filter((task) => task.agent === agent || task.delegator === agent).toReversed()
-        if (mine.length === 0) return <Empty title={`No task of ${agent}`} />
-        return (
-          <ul className="list">
-            {mine.map((task) => (
-              <li key={task.id}>
-                <a className="line" href={to('tasks', task.id)}>
-                  <Chip word={task.state} />
-                  <span className="line-main">
-                    <b>
-                      {task.delegator} → {task.agent}
-                    </b>{' '}
-                    {task.task}
-                  </span>
-                  <span className="label">{task.id}</span>
-                </a>
-              </li>
-            ))}
-          </ul>
-        )
-      }}
-    </Shown>
-  )
-}
-
-function PromptTab({ agent }: { agent: string }) {
-  const answer = useAsk(`prompt:${agent}`, async (client) => (await client.prompt(agent)).prompt, ['config'])
-  return <Shown answer={answer}>{(prompt) => <pre className="block prompt">{prompt}</pre>}</Shown>
 }

@@ -1,36 +1,38 @@
 import { useState } from 'react'
+import type { Client } from '../../../src/client/client.ts'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
+import { AgentPicker } from '../parts/agent-picker.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { clock, counted } from '../parts/words.ts'
-import { type Entry, useAsk, useRoom, useTeam } from '../room.ts'
+import { type Entry, useAsk, useRoom } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
-const LIMIT = 2000
+const LIMIT = 1000
+const PEOPLE = ['operator', 'system']
 const FILTERS = ['text', 'agent', 'type', 'since'] as const
 type Filter = Record<(typeof FILTERS)[number], string>
 
 export function AuditView() {
   const room = useRoom()
   const { id, query } = usePlace()
-  const agents = useTeam().data?.agents ?? []
   const filter = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ''])) as Filter
-  const answer = useAsk(
+  const answer = useAsk<Entry[]>(
     `audit:${JSON.stringify(filter)}`,
-    async (client) => {
-      const entries: Entry[] = []
+    async (client, before) => {
       const said = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
-      for await (const entry of client.audit({ ...said, limit: LIMIT })) entries.push(entry)
-      return entries.toReversed()
+      return await readOn(client, said, before)
     },
     'all',
     1500,
   )
   const set = (name: keyof Filter) => (event: { target: { value: string } }) =>
     refine(to('audit', undefined, { ...filter, [name]: event.target.value }))
-  const chosen = answer.data?.find(({ seq }) => String(seq) === id)
+  const listed = answer.data?.find(({ seq }) => String(seq) === id)
+  const old = useEntry(answer.data === undefined || listed !== undefined ? undefined : id)
+  const chosen = listed ?? old
   return (
     <>
       <Head title="Audit" note={answer.data === undefined ? undefined : noteOf(answer.data.length)}>
@@ -43,12 +45,13 @@ export function AuditView() {
           defaultValue={filter.text}
           onChange={debounced(set('text'))}
         />
-        <select aria-label="Agent" value={filter.agent} onChange={set('agent')}>
-          <option value="">every agent</option>
-          {agents.map(({ name }) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+        <AgentPicker
+          label="Agent"
+          placeholder="every agent"
+          also={PEOPLE}
+          value={filter.agent}
+          onPick={(value) => set('agent')({ target: { value } })}
+        />
         <input
           aria-label="Type"
           placeholder="Type, such as message"
@@ -96,6 +99,32 @@ export function AuditView() {
       </div>
     </>
   )
+}
+
+/** One that is not in the list: it may be older, or not fit the filter. */
+function useEntry(id: string | undefined): Entry | undefined {
+  const seq = Number(id ?? Number.NaN)
+  const answer = useAsk<Entry | undefined>(
+    `entry:${id ?? ''}`,
+    async (client) => {
+      if (!Number.isSafeInteger(seq) || seq < 1) return undefined
+      for await (const entry of client.audit({ after: seq - 1, limit: 1 })) return entry
+      return undefined
+    },
+    [],
+  )
+  return answer.data?.seq === seq ? answer.data : undefined
+}
+
+/** Newest first. The audit only grows: what is known stays, and what came since is read. */
+async function readOn(client: Client, filter: object, before: readonly Entry[] = []): Promise<Entry[]> {
+  const after = before[0]?.seq
+  const fresh: Entry[] = []
+  const query = { ...filter, limit: LIMIT, ...(after === undefined ? {} : { after }) }
+  for await (const entry of client.audit(query)) fresh.push(entry)
+  // There may be more than that since; then the newest are wanted, and not the next.
+  if (after !== undefined && fresh.length === LIMIT) return readOn(client, filter)
+  return [...fresh.toReversed(), ...before].slice(0, LIMIT)
 }
 
 function noteOf(count: number): string {

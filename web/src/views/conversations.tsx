@@ -1,14 +1,17 @@
 import { useMemo } from 'react'
+import { AgentPicker } from '../parts/agent-picker.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Ladder } from '../parts/ladder.tsx'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted } from '../parts/words.ts'
-import { type Mail, useAsk, useTeam } from '../room.ts'
+import { type Mail, useAsk } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
-const SHOWN = 1000
+const SHOWN = 500
+/** They write messages as well. */
+const PEOPLE = ['operator', 'system']
 /** Beyond this a sequence has more lanes than a screen; then one agent is chosen. */
 const MOST_LANES = 10
 
@@ -16,7 +19,6 @@ export function ConversationsView() {
   const { id, query } = usePlace()
   const agent = query.get('agent') ?? ''
   const asThread = query.get('as') === 'thread'
-  const agents = useTeam().data?.agents ?? []
   const answer = useAsk(
     `messages:${agent}`,
     async (client) => (await client.messages({ limit: SHOWN, ...(agent === '' ? {} : { agent }) })).messages,
@@ -30,17 +32,14 @@ export function ConversationsView() {
         title="Conversations"
         note={answer.data === undefined ? undefined : counted(answer.data.length, 'message')}
       >
-        <select
-          aria-label="Of which agent"
+        <AgentPicker
+          label="Of which agent"
+          placeholder="everyone"
           className="search"
+          also={PEOPLE}
           value={agent}
-          onChange={(event) => set({ agent: event.target.value || undefined })}
-        >
-          <option value="">everyone</option>
-          {agents.map(({ name }) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
+          onPick={(name) => set({ agent: name || undefined })}
+        />
         <div className="segments">
           <button type="button" aria-pressed={!asThread} onClick={() => set({ as: undefined })}>
             Sequence

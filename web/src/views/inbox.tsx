@@ -3,10 +3,14 @@ import { Icon } from '../parts/icon.tsx'
 import { useKeys } from '../parts/keys.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { RequestCard } from '../parts/request-card.tsx'
+import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted } from '../parts/words.ts'
 import { useAsk, useRequests } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
+
+/** With all that each says, and its buttons: more at once is no help. */
+const MOST_CARDS = 30
 
 export function InboxView() {
   const { id, query } = usePlace()
@@ -17,6 +21,7 @@ export function InboxView() {
     0,
     open.findIndex((request) => request.id === id),
   )
+  const first = Math.max(0, Math.min(at - MOST_CARDS / 2, open.length - MOST_CARDS))
   const choose = (index: number) => {
     const next = open[Math.max(0, Math.min(open.length - 1, index))]
     if (next !== undefined) refine(to('inbox', next.id))
@@ -43,6 +48,9 @@ export function InboxView() {
           </button>
         </div>
       </Head>
+      {id !== undefined && answer.data !== undefined && open.every((request) => request.id !== id) ? (
+        <Decided key={id} id={id} />
+      ) : null}
       {isPast ? (
         <Past />
       ) : (
@@ -56,17 +64,37 @@ export function InboxView() {
               </Empty>
             ) : (
               <ul className="cards">
-                {requests.map((request, index) => (
+                {requests.slice(first, first + MOST_CARDS).map((request, index) => (
                   <li key={request.id}>
-                    <RequestCard request={request} isChosen={index === at} />
+                    <RequestCard request={request} isChosen={first + index === at} />
                   </li>
                 ))}
+                {requests.length > MOST_CARDS ? (
+                  <li className="label">
+                    {first + 1} to {Math.min(requests.length, first + MOST_CARDS)} of {requests.length}; j and
+                    k go on to the others.
+                  </li>
+                ) : null}
               </ul>
             )
           }
         </Shown>
       )}
     </>
+  )
+}
+
+/** One that is no longer open, for whoever has its address. */
+function Decided({ id }: { id: string }) {
+  const answer = useAsk(`request:${id}`, (client) => client.humanRequest(id), ['human'])
+  return (
+    <Shown answer={answer}>
+      {(request) => (
+        <div className="cards">
+          <RequestCard request={request} />
+        </div>
+      )}
+    </Shown>
   )
 }
 
@@ -82,9 +110,9 @@ function Past() {
         const past = all.filter(({ state }) => state !== 'open')
         if (past.length === 0) return <Empty title="Nothing was decided yet" />
         return (
-          <ul className="list">
-            {past.map((request) => (
-              <li key={request.id} className="line">
+          <Rows items={past} size={37} label="Decided, newest first" keyOf={({ id }) => id}>
+            {(request) => (
+              <a className="line" href={to('inbox', request.id, { show: 'past' })}>
                 <Chip
                   word={request.state}
                   tone={request.state === 'rejected' ? 'bad' : request.state === 'expired' ? 'off' : 'done'}
@@ -97,9 +125,9 @@ function Past() {
                   {request.decided_by ?? ''}{' '}
                   {request.decided_at === undefined ? '' : clock(request.decided_at)}
                 </span>
-              </li>
-            ))}
-          </ul>
+              </a>
+            )}
+          </Rows>
         )
       }}
     </Shown>

@@ -12,7 +12,7 @@ import {
 } from '@xyflow/react'
 import { useMemo } from 'react'
 import { Chip } from '../parts/state.tsx'
-import { type RunNode, runTone } from './runs.tsx'
+import { type RunNode, runTone } from './run-tone.ts'
 
 const SIZE = { width: 190, height: 76, gapX: 70, gapY: 26 }
 

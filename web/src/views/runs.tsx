@@ -1,28 +1,18 @@
-import { lazy, type ReactNode, Suspense } from 'react'
+import { lazy, Suspense } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
+import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted, span } from '../parts/words.ts'
 import { useAsk, useRoom } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
+import { NodeAside } from './run-node.tsx'
+import { runTone } from './run-tone.ts'
 
 const Graph = lazy(async () => ({ default: (await import('./run-graph.tsx')).RunGraph }))
 
 type Run = AnswerOf<'runs'>['runs'][number]
-export type RunNode = AnswerOf<'run'>['nodes'][number]
-
-const TONES: Record<string, string> = {
-  waiting: 'off',
-  ready: 'held',
-  asking: 'asks',
-  completed: 'done',
-  partial: 'asks',
-  failed: 'bad',
-  skipped: 'off',
-  cancelled: 'off',
-}
-export const runTone = (state: string) => TONES[state] ?? 'busy'
 
 export function RunsView() {
   const { id } = usePlace()
@@ -48,22 +38,20 @@ function AllRuns() {
               </p>
             </Empty>
           ) : (
-            <ul className="list">
-              {runs.map((run) => (
-                <li key={run.id}>
-                  <a className="line" href={to('runs', run.id)}>
-                    <Chip word={run.state} tone={runTone(run.state)} />
-                    <span className="line-main">
-                      <b>{run.name}</b> {run.goal ?? ''}
-                    </span>
-                    <Progress run={run} />
-                    <span className="label">
-                      {run.id} · {clock(run.created_at)}
-                    </span>
-                  </a>
-                </li>
-              ))}
-            </ul>
+            <Rows items={runs} size={37} label="Runs, newest first" keyOf={({ id }) => id}>
+              {(run) => (
+                <a className="line" href={to('runs', run.id)}>
+                  <Chip word={run.state} tone={runTone(run.state)} />
+                  <span className="line-main">
+                    <b>{run.name}</b> {run.goal ?? ''}
+                  </span>
+                  <Progress run={run} />
+                  <span className="label">
+                    {run.id} · {clock(run.created_at)}
+                  </span>
+                </a>
+              )}
+            </Rows>
           )
         }
       </Shown>
@@ -116,6 +104,24 @@ function OneRun({ id }: { id: string }) {
             Cancel run
           </button>
         ) : null}
+        {room.mayAct() && answer.data !== undefined && answer.data.state !== 'running' ? (
+          <button
+            type="button"
+            className="button"
+            data-kind="main"
+            disabled={isBusy}
+            title="Whoever completed from the same inputs is not run again"
+            onClick={() =>
+              void act(async () => {
+                const { resumed, round } = await room.client.resumeRun(id)
+                room.touch('run')
+                return resumed ? `${id} goes on, round ${round}.` : `${id} had not ended, and goes on.`
+              })
+            }
+          >
+            Resume run
+          </button>
+        ) : null}
       </Head>
       <Shown answer={answer}>
         {({ nodes }) => (
@@ -125,7 +131,7 @@ function OneRun({ id }: { id: string }) {
                 <Graph nodes={nodes} onChoose={(name) => refine(to('runs', id, { node: name }))} />
               </Suspense>
             </div>
-            {node === undefined ? null : <NodeAside node={node} onClose={to('runs', id)} />}
+            {node === undefined ? null : <NodeAside run={id} node={node} />}
           </div>
         )}
       </Shown>
@@ -139,72 +145,5 @@ function RunNote({ run }: { run: Run }) {
       <Chip word={run.state} tone={runTone(run.state)} /> <Progress run={run} /> · {span(run.elapsed_ms)}
       {run.round > 1 ? ` · round ${run.round}` : ''}
     </>
-  )
-}
-
-function NodeAside({ node, onClose }: { node: RunNode; onClose: string }) {
-  return (
-    <aside className="aside" aria-label={node.name}>
-      <div className="aside-head">
-        <h2>{node.name}</h2>
-        <a className="button" data-kind="quiet" href={onClose}>
-          Close
-        </a>
-      </div>
-      <dl className="pairs">
-        <dt>State</dt>
-        <dd>
-          <Chip word={node.state} tone={runTone(node.state)} /> {node.reason ?? ''}
-        </dd>
-        {node.waits_for.length === 0 ? null : (
-          <>
-            <dt>Waits for</dt>
-            <dd>{node.waits_for.join('; ')}</dd>
-          </>
-        )}
-        <dt>Needs</dt>
-        <dd>{node.depends_on.join(', ') || 'nothing'}</dd>
-        {node.step === undefined ? null : (
-          <>
-            <dt>Does</dt>
-            <dd>{node.step}</dd>
-          </>
-        )}
-        <dt>Workspace</dt>
-        <dd>
-          <code>{node.workspace}</code>
-        </dd>
-      </dl>
-      {node.summary === undefined ? null : <pre className="block">{node.summary}</pre>}
-      <List title="Attempts">
-        {node.attempts.map(({ number, outcome, why }) => (
-          <li key={number}>
-            <Chip word={outcome} tone={runTone(outcome)} />
-            <span>
-              {number}. {why}
-            </span>
-          </li>
-        ))}
-      </List>
-      <List title="Outputs">
-        {node.outputs.map(({ path, bytes }) => (
-          <li key={path}>
-            <span>
-              <code>{path}</code> <span className="label">{counted(bytes, 'byte')}</span>
-            </span>
-          </li>
-        ))}
-      </List>
-    </aside>
-  )
-}
-
-function List({ title, children }: { title: string; children: ReactNode[] }) {
-  if (children.length === 0) return null
-  return (
-    <div>
-      <p className="section">{title}</p>
-      <ol className="ladder">{children}</ol>
-    </div>
   )
 }

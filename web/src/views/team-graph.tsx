@@ -10,70 +10,87 @@ import {
   Position,
   ReactFlow,
 } from '@xyflow/react'
-import { useCallback, useEffect, useMemo, useState } from 'react'
+import { memo, useCallback, useEffect, useMemo, useState } from 'react'
 import { Context } from '../parts/context.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { StateMark, toneOf } from '../parts/state.tsx'
 import { money } from '../parts/words.ts'
 import { type Entry, useEvents } from '../room.ts'
-import { go, to } from '../route.ts'
+import { to } from '../route.ts'
 import type { Member } from './team.tsx'
 import { layOut } from './tree-layout.ts'
+import type { Drawing } from './worth-drawing.ts'
 
 const SIZE = { width: 208, height: 104, gapX: 28, gapY: 72 }
 /** How long a message is seen to travel. */
 const TALK_MS = 4000
+/** More at once nobody can follow. */
+const MOST_TALKS = 24
+const MOST_MOVING = 8
 
-type MemberNode = Node<{ member: Member }, 'member'>
-const NODE_TYPES = { member: MemberCard }
+type MemberNode = Node<{ member: Member; below: number }, 'member'>
+const NODE_TYPES = { member: memo(MemberCard, hasSameMember) }
 
-export function TeamGraph({ members }: { members: readonly Member[] }) {
-  const places = useMemo(() => layOut(members, SIZE), [members])
+export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
+  const shape = members.map(({ name, parent = '' }) => `${name}<${parent}`).join(';')
+  const places = useMemo(() => layOut(members, SIZE), [shape])
   const talks = useTalks()
-  const nodes = members.map(
-    (member): MemberNode => ({
-      id: member.name,
-      type: 'member',
-      position: places.get(member.name)!,
-      data: { member },
-      width: SIZE.width,
-      draggable: false,
-      connectable: false,
-      ariaLabel: `${member.name}, ${member.session}`,
-    }),
-  )
-  const names = new Set(members.map(({ name }) => name))
-  const edges: Edge[] = [
-    ...members
-      .filter(({ parent }) => parent !== undefined && names.has(parent))
-      .map(
-        ({ name, parent }): Edge => ({
-          id: `${parent}>${name}`,
-          source: parent!,
-          target: name,
-          type: 'smoothstep',
-          sourceHandle: 'bottom-out',
-          targetHandle: 'top-in',
-          focusable: false,
+  const nodes = useMemo(
+    () =>
+      members.map(
+        (member): MemberNode => ({
+          id: member.name,
+          type: 'member',
+          position: places.get(member.name)!,
+          data: { member, below: below.get(member.name) ?? 0 },
+          width: SIZE.width,
+          height: SIZE.height,
+          draggable: false,
+          connectable: false,
+          ariaLabel: `${member.name}, ${member.session}`,
         }),
       ),
-    ...[...talks]
-      .filter(([key]) => key.split('>').every((name) => names.has(name)))
-      .map(([key, count]): Edge => {
+    [members, below, places],
+  )
+  const tree = useMemo(
+    () =>
+      members
+        .filter(({ parent }) => parent !== undefined && places.has(parent))
+        .map(
+          ({ name, parent }): Edge => ({
+            id: `${parent}>${name}`,
+            source: parent!,
+            target: name,
+            type: 'smoothstep',
+            sourceHandle: 'bottom-out',
+            targetHandle: 'top-in',
+            focusable: false,
+          }),
+        ),
+    [shape],
+  )
+  const edges = useMemo(() => {
+    const heard = [...talks]
+      .filter(([key]) => key.split('>').every((name) => places.has(name)))
+      .slice(-MOST_TALKS)
+    return [
+      ...tree,
+      ...heard.map(([key, count]): Edge => {
         const [source, target] = key.split('>') as [string, string]
         return {
           id: `talk:${key}`,
           source,
           target,
           ...sidesOf(places.get(source)!.y, places.get(target)!.y),
-          animated: true,
+          animated: heard.length <= MOST_MOVING,
           className: 'talk',
           zIndex: 2,
           focusable: false,
           ...(count > 1 ? { label: `${count} messages` } : {}),
         }
       }),
-  ]
+    ]
+  }, [tree, talks, places])
   return (
     <ReactFlow
       nodes={nodes}
@@ -86,7 +103,7 @@ export function TeamGraph({ members }: { members: readonly Member[] }) {
       onlyRenderVisibleElements
       nodesDraggable={false}
       nodesConnectable={false}
-      onNodeClick={(_, { id }) => go(to('agents', id))}
+      nodesFocusable={false}
       proOptions={{ hideAttribution: true }}
       aria-label="The team as a graph"
     >
@@ -104,23 +121,19 @@ function sidesOf(from: number, until: number) {
     : { sourceHandle: 'top-out', targetHandle: 'bottom-in' }
 }
 
-function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
+function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
   const state = member.asks ? 'waiting_input' : member.session
   return (
-    <a
-      className="card"
-      href={to('agents', member.name)}
-      data-tone={toneOf(state)}
-      data-asks={member.asks}
-      tabIndex={-1}
-    >
+    <div className="card" data-tone={toneOf(state)} data-asks={member.asks}>
       <Handle id="top-in" type="target" position={Position.Top} />
       <Handle id="top-out" type="source" position={Position.Top} />
-      <span className="card-head">
-        <b>{member.name}</b>
-        <StateMark state={state} />
-      </span>
-      <span className="card-task">{member.current_task ?? member.role ?? ' '}</span>
+      <a className="card-link" href={to('agents', member.name)}>
+        <span className="card-head">
+          <b>{member.name}</b>
+          <StateMark state={state} />
+        </span>
+        <span className="card-task">{member.current_task ?? member.role ?? ' '}</span>
+      </a>
       <span className="card-foot">
         {member.waiting > 0 ? (
           <span>
@@ -132,12 +145,23 @@ function MemberCard({ data: { member } }: NodeProps<MemberNode>) {
         {member.unclear > 0 ? <span className="unclear">{member.unclear} uncertain</span> : null}
         <Context context={member.context} />
         {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
-        <span className="card-program">{member.program ?? member.runtime}</span>
+        {below === 0 ? (
+          <span className="card-program">{member.program ?? member.runtime}</span>
+        ) : (
+          <a className="card-below" href={to('team', undefined, { as: 'graph', root: member.name })}>
+            + {below} below
+          </a>
+        )}
       </span>
       <Handle id="bottom-in" type="target" position={Position.Bottom} />
       <Handle id="bottom-out" type="source" position={Position.Bottom} />
-    </a>
+    </div>
   )
+}
+
+/** The team is read anew twice a second, and most of it is as it was. */
+function hasSameMember(before: NodeProps<MemberNode>, after: NodeProps<MemberNode>): boolean {
+  return JSON.stringify(before.data) === JSON.stringify(after.data)
 }
 
 /** Who writes to whom just now, and how many messages. */

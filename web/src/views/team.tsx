@@ -7,11 +7,12 @@ import { StateMark } from '../parts/state.tsx'
 import { clock, counted, money } from '../parts/words.ts'
 import { type Agent, type State, useRecent, useRequests, useTeam } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
+import { worthDrawing } from './worth-drawing.ts'
 
 const Graph = lazy(async () => ({ default: (await import('./team-graph.tsx')).TeamGraph }))
 
-/** Beyond this a drawing is a carpet. */
-const MOST_DRAWN = 150
+/** Beyond this a drawing is a carpet: then a list comes first, and of the drawing only a part is shown. */
+const MOST_DRAWN = 80
 
 /** An agent with what else is known of it here. */
 export interface Member extends Agent {
@@ -30,6 +31,8 @@ export function TeamView() {
     [answer.data, requests],
   )
   const wanted = query.get('as') ?? (members.length > MOST_DRAWN ? 'list' : 'graph')
+  const root = query.get('root') ?? ''
+  const drawing = useMemo(() => worthDrawing(members, MOST_DRAWN, root), [members, root])
   const found = members.filter(({ name, role = '' }) =>
     `${name} ${role}`.toLowerCase().includes(search.toLowerCase()),
   )
@@ -76,8 +79,16 @@ export function TeamView() {
             <div className="team">
               <div className="team-graph">
                 <Suspense fallback={<Loading />}>
-                  <Graph members={members} />
+                  <Graph key={root} {...drawing} />
                 </Suspense>
+                {drawing.drawn.length === members.length ? null : (
+                  <p className="team-part">
+                    {root === '' ? null : <a href={to('team', undefined, { as: 'graph' })}>Whole team</a>}
+                    <span>
+                      {drawing.drawn.length} of {counted(members.length, 'agent')}. The list has them all.
+                    </span>
+                  </p>
+                )}
               </div>
               <Activity />
             </div>

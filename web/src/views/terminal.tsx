@@ -6,12 +6,14 @@ import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { useRoom } from '../room.ts'
-import { colour } from '../theme.ts'
+import { History } from './terminal-history.tsx'
 
 type Frame = AnswerOf<'terminalEvents'>
 
 /** What was typed within this time goes out together. */
 const TYPING_MS = 15
+/** Whether the rows are also there as text for a screen reader, which costs a little. */
+const SPOKEN = 'orchub.screen-reader'
 
 /** The agent's terminal as it is in its pane, as a picture; a keyboard only for whoever took it over. */
 export function TerminalPane({ agent, session }: { agent: string; session: string }) {
@@ -22,6 +24,9 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
   const [act, isBusy] = useAct()
   const isMine = frame?.taken_by === room.me.name
   const terminal = useRef<Terminal>(undefined)
+  const [isPast, setPast] = useState(false)
+  const [isSpoken, setSpoken] = useState(() => localStorage.getItem(SPOKEN) === 'yes')
+  const isRead = useRef(isSpoken)
 
   useEffect(() => {
     const abort = new AbortController()
@@ -32,13 +37,12 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       fontSize: 12.5,
       scrollback: 0,
       allowProposedApi: false,
-      theme: { background: '#0b0f12', foreground: colour('text'), cursor: '#5cc8b0' },
-      screenReaderMode: false,
+      theme: { background: '#0b0f12', foreground: '#d5dde5', cursor: '#5cc8b0' },
+      screenReaderMode: isRead.current,
     })
     terminal.current = screen
     screen.open(place.current!)
     screen.write('\u001b)0')
-    screen.options.theme = { background: '#0b0f12', foreground: '#d5dde5', cursor: '#5cc8b0' }
     async function follow() {
       for await (const { rows, ...next } of room.client.terminalEvents(agent, { signal: abort.signal })) {
         draw(screen, { rows, ...next })
@@ -56,6 +60,12 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       terminal.current = undefined
     }
   }, [agent, room, session === 'exited'])
+
+  useEffect(() => {
+    isRead.current = isSpoken
+    localStorage.setItem(SPOKEN, isSpoken ? 'yes' : 'no')
+    if (terminal.current !== undefined) terminal.current.options.screenReaderMode = isSpoken
+  }, [isSpoken])
 
   useEffect(() => {
     const screen = terminal.current
@@ -87,6 +97,26 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           </strong>
         )}
         <span className="top-space" />
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          aria-pressed={isSpoken}
+          onClick={() => setSpoken(!isSpoken)}
+        >
+          Screen reader
+        </button>
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          aria-pressed={isPast}
+          disabled={isMine}
+          onClick={() => setPast(!isPast)}
+        >
+          <Icon name="history" />
+          Scrollback
+        </button>
         {room.mayAct() && frame?.can_take_over === true && (frame.taken_by === undefined || isMine) ? (
           <button
             type="button"
@@ -109,7 +139,9 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           {fault}
         </p>
       )}
+      {isPast && !isMine ? <History agent={agent} /> : null}
       <section
+        hidden={isPast && !isMine}
         className="terminal-screen"
         data-takes-keys={isMine}
         data-has-terminal={hasTerminal}

@@ -11,7 +11,7 @@ interface Size {
 }
 
 /** Beyond this, the children of one agent stand in several rows below it. */
-const WIDEST = 8
+const WIDEST = 6
 
 /** Parents above and in the middle of their children. Those without a parent stand side by side. */
 export function layOut(members: readonly Named[], size: Size): Map<string, { x: number; y: number }> {
@@ -31,15 +31,17 @@ export function layOut(members: readonly Named[], size: Size): Map<string, { x: 
     places.set(name, { x: left * stepX, y: depth * stepY })
     const isFlat = below.length > WIDEST && below.every((child) => !children.has(child))
     let width = 0
+    // About as wide as a screen is to its height.
+    const columns = Math.max(WIDEST, Math.ceil(Math.sqrt(below.length)))
     if (isFlat) {
       for (const [index, child] of below.entries()) {
-        const row = Math.floor(index / WIDEST)
+        const row = Math.floor(index / columns)
         places.set(child, {
-          x: (left + (index % WIDEST)) * stepX,
+          x: (left + (index % columns)) * stepX,
           y: (depth + 1) * stepY + row * (size.height + 24),
         })
       }
-      width = WIDEST
+      width = columns
     } else for (const child of below) width += place(child, left + width, depth + 1)
     width = Math.max(1, width)
     places.set(name, { x: (left + (width - 1) / 2) * stepX, y: depth * stepY })

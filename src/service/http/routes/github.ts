@@ -1,31 +1,73 @@
+import type { GithubTeam } from '../../../engine/github.ts'
 import { AppError } from '../../../model/errors.ts'
+import { MAX_COMMAND_BYTES } from '../../../wire/codec.ts'
 import { sendJson } from '../answer.ts'
-import { readText } from '../body.ts'
-import { type RouteHandler, SENT } from '../call.ts'
+import { mediaTypeOf, readText } from '../body.ts'
+import { type Call, type Desk, type RouteHandler, SENT } from '../call.ts'
 
 /** GitHub sends up to 25 MB, and of that what we work on is far smaller. */
 const MOST_BYTES = 8 * 1024 * 1024
 
 /** The body is taken as it came: whoever does not know the secret gets nothing parsed. */
-export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (
-  { switchboard },
-  { incoming, outgoing },
-) => {
-  const { github } = switchboard
-  if (github === undefined || switchboard.team().config.github === undefined) {
-    throw new AppError('NOT_FOUND', 'This service has no team for GitHub', {
-      hint: 'Add "github:" to orc.yaml, and start it again.',
-    })
-  }
+export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { incoming, outgoing }) => {
+  const github = teamOf(desk)
   const body = await readText(incoming, outgoing, { bytes: MOST_BYTES })
   const received = await github.receive({
     body,
     delivery: header(incoming.headers['x-github-delivery']),
     event: header(incoming.headers['x-github-event']),
     signature: header(incoming.headers['x-hub-signature-256']),
+    mediaType: mediaTypeOf(incoming.headers['content-type']),
   })
   sendJson(outgoing, 202, JSON.stringify(received))
   return SENT
+}
+
+function teamOf({ switchboard }: Desk): GithubTeam {
+  const { github } = switchboard
+  if (github !== undefined && switchboard.team().config.github !== undefined) return github
+  throw new AppError('NOT_FOUND', 'This service has no team for GitHub', {
+    hint: 'Add "github:" to orc.yaml, and start it again.',
+  })
+}
+
+export const showGithubSetup: RouteHandler<'githubSetup'> = (desk) => teamOf(desk).setup()
+
+export const replayGithubEvent: RouteHandler<'replayEvent'> = async (desk, { body }) => ({
+  delivery: await teamOf(desk).replay(body.event, JSON.stringify(body.payload)),
+})
+
+export const showGithubEvent: RouteHandler<'githubEvent'> = async (desk, { params }) => {
+  const trail = await teamOf(desk).trail(params.delivery!)
+  if (trail !== undefined) return trail
+  throw new AppError('NOT_FOUND', `GitHub sent no ${params.delivery!.slice(0, 64)}`)
+}
+
+/** In the protocol's own JSON, and nothing around it. */
+export const nextTeamMessages: RouteHandler<'nextTeamMessages'> = async (desk, call) => {
+  const { members } = teamOf(desk)
+  const agent = memberOf(call)
+  const open = desk.openCalls.open('poll', call.caller, call.outgoing)
+  try {
+    const messages = await members.next(agent, { waitMs: call.query.wait * 1000, signal: open.signal })
+    return messages.map((text) => JSON.parse(text) as Record<string, unknown>)
+  } finally {
+    open.done()
+  }
+}
+
+export const sayTeamMessage: RouteHandler<'sayTeamMessage'> = async (desk, call) => {
+  const { members } = teamOf(desk)
+  const agent = memberOf(call)
+  const text = await readText(call.incoming, call.outgoing, { bytes: MAX_COMMAND_BYTES })
+  return await members.say(agent, text)
+}
+
+function memberOf({ isOperator, me }: Pick<Call, 'isOperator' | 'me'>): string {
+  if (!isOperator) return me
+  throw new AppError('FORBIDDEN', 'Members of the team speak here, each with its own token', {
+    hint: 'orc token AGENT makes one.',
+  })
 }
 
 function header(value: string | string[] | undefined): string | undefined {

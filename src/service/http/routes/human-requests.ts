@@ -11,14 +11,11 @@ import type { Call, Desk, RouteHandler } from '../call.ts'
 
 type Wire = AnswerOf<'humanRequests'>['requests'][number]
 
-const MOST = 1000
-
 export const listHumanRequests: RouteHandler<'humanRequests'> = async (desk, call) => {
   const { state, limit } = call.query
   const { store } = desk.switchboard
-  const rows = await readHumanRequests(store, state, call.isOperator ? limit : MOST)
-  const own = call.isOperator ? rows : rows.filter((row) => row.asker === call.me).slice(-limit)
-  const requests = await viewRequests(store, own)
+  const rows = await readHumanRequests(store, state, limit, call.isOperator ? undefined : call.me)
+  const requests = await viewRequests(store, rows)
   return { requests: requests.map((request) => wireRequest(request, caller(desk, call))) }
 }
 

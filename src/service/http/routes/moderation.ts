@@ -24,6 +24,7 @@ export const listModeration: RouteHandler<'moderation'> = async (desk, call) => 
       flag: JSON.parse(row.flag) as Record<string, unknown>,
       ...(row.closed_at === null ? {} : { closed_at: new Date(row.closed_at).toISOString() }),
       ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
+      ...(row.decision === null ? {} : { decision: row.decision }),
       ...(row.comment === null ? {} : { comment: row.comment }),
     })),
   }
@@ -31,8 +32,10 @@ export const listModeration: RouteHandler<'moderation'> = async (desk, call) => 
 
 export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {
   const name = moderator(desk, call)
-  const comment = call.body.comment ?? null
-  return {
-    closed: await desk.switchboard.store.write((tx) => closeConduct(tx, call.params.id!, name, comment)),
-  }
+  const { decision, comment = null } = call.body
+  const closed = await desk.switchboard.store.write((tx) =>
+    closeConduct(tx, call.params.id!, { by: name, decision, comment }),
+  )
+  if (!closed) throw new AppError('NOT_FOUND', 'There is no open flag with this id')
+  return { closed }
 }

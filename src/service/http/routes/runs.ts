@@ -45,7 +45,13 @@ export const showRun: RouteHandler<'run'> = async (desk, call) => {
   for (const { name } of seen.run.graph.plan.agents) {
     const node = nodes.get(name)!
     const asked = node.state === 'asking' ? await runs.requestOf(seen.id, name, node.asks) : undefined
-    shown.push(wireNode(seen, node, clock.now(), asked === undefined ? undefined : formatId('req', asked.id)))
+    const heldUp = runs.heldUp(seen, name)
+    shown.push(
+      wireNode(seen, node, clock.now(), {
+        ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
+        ...(heldUp === undefined ? {} : { heldUp }),
+      }),
+    )
   }
   return {
     ...wireRun(seen, clock.now()),
@@ -67,6 +73,9 @@ export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { pa
 
 export const cancelRun: RouteHandler<'cancelRun'> = ({ switchboard }, { params, body, me }) =>
   switchboard.runs.cancel(params.id!, me, body.reason ?? `${me} cancelled it`)
+
+export const sendToRun: RouteHandler<'sendToRun'> = ({ switchboard }, { params, body, me }) =>
+  switchboard.runs.send(params.id!, body, me)
 
 export const reportRun: RouteHandler<'runReport'> = async (desk, call) => {
   const { run } = await namedRun(desk, call)

@@ -34,6 +34,9 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
       ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
     ...(halted === undefined ? {} : { halt: wireHalt(halted) }),
+    ...(switchboard.github === undefined || team.config.github === undefined
+      ? {}
+      : { github: await switchboard.github.state() }),
     agents: await rosterOf(store, team, switchboard),
     deliveries: await countOpen(store),
     open_requests: await countOpenRequests(store),

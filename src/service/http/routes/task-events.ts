@@ -25,7 +25,7 @@ export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
       let text = ''
       for (const { entry } of events) {
         if (!branch.takes(entry, parties)) continue
-        const event = taskEventOf(entry)
+        const event = taskEventOf(entry, task.root)
         text += formatEvent(event.type, event.seq, JSON.stringify(event))
       }
       return text

@@ -45,6 +45,7 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
     context: { ...task.context },
     checks: [...task.checks],
     ...(task.judge === null ? {} : { judge: task.judge }),
+    ...(task.resultSchema === null ? {} : { result_schema: { ...task.resultSchema } }),
     attempts: task.failures.map((failed) => ({ ...failed, at: iso(failed.at) })),
     ...(task.claim === null ? {} : { claim: wireClaim(task.claim) }),
     evidence: task.evidence.map(wireEvidence),

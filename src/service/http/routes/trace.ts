@@ -28,7 +28,7 @@ export const traceTask: RouteHandler<'trace'> = async (desk, call) => {
       if (!branch.takes(entry, parties)) continue
       isMore = steps.length === limit
       if (isMore) break
-      steps.push(taskEventOf(entry))
+      steps.push(taskEventOf(entry, top.root))
     }
     if (page.length < PAGE) break
     after = page.at(-1)!.seq

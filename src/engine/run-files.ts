@@ -1,0 +1,76 @@
+import { closeSync, readSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { openDirectory, openFile, openFolders, openPart } from '../workspaces/directory.ts'
+import { splitPath } from '../workspaces/entry-name.ts'
+import { logOf, workspaceOf } from './run-place.ts'
+
+/** The end of a file of a run, as text. */
+export interface FileEnd {
+  readonly text: string
+  readonly bytes: number
+  /** What stands before it was left out. */
+  readonly isCut: boolean
+}
+
+/** What an attempt printed, undefined if there is nothing. */
+export function readRunLog(place: string, agent: string, attempt: number, most: number): FileEnd | undefined {
+  const path = logOf(place, agent, attempt)
+  return quietly(() => {
+    const folder = openDirectory(dirname(path))
+    try {
+      return readEnd(folder, basename(path), most, 'end')
+    } finally {
+      folder.close()
+    }
+  })
+}
+
+/** One of an agent's outputs; no link in the way is followed (C11). */
+export function readRunOutput(place: string, agent: string, path: string, most: number): FileEnd | undefined {
+  return quietly(() => {
+    const split = splitPath(path.replace(/^outbox\//, ''))
+    if ('why' in split) return undefined
+    const { segments } = split
+    const outbox = openPart(workspaceOf(place, agent), 'outbox')
+    try {
+      if (segments.length === 1) return readEnd(outbox, segments[0]!, most, 'beginning')
+      const folder = openFolders(outbox, segments.slice(0, -1))
+      if (!folder.ok) return undefined
+      try {
+        return readEnd(folder.value, segments.at(-1)!, most, 'beginning')
+      } finally {
+        folder.value.close()
+      }
+    } finally {
+      outbox.close()
+    }
+  })
+}
+
+function readEnd(
+  folder: Parameters<typeof openFile>[0],
+  name: string,
+  most: number,
+  which: 'beginning' | 'end',
+): FileEnd | undefined {
+  const opened = openFile(folder, name)
+  if (!opened.ok) return undefined
+  const { fd, stat } = opened.value
+  try {
+    const size = Number(stat.size)
+    const buffer = Buffer.alloc(Math.min(size, most))
+    const count = readSync(fd, buffer, 0, buffer.length, which === 'end' ? size - buffer.length : 0)
+    return { text: buffer.toString('utf8', 0, count), bytes: size, isCut: size > most }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** It may be gone, or no folder any more: then there is nothing to show. */
+function quietly(read: () => FileEnd | undefined): FileEnd | undefined {
+  try {
+    return read()
+  } catch {
+    return undefined
+  }
+}

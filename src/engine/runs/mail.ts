@@ -1,0 +1,150 @@
+import { mkdirSync } from 'node:fs'
+import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import { AppError } from '../../model/errors.ts'
+import type { MESSAGE_TYPES } from '../../model/plan.ts'
+import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
+import type { Store, Tx } from '../../store/store.ts'
+import type { ReceivedMessage } from '../../workspaces/message-file.ts'
+import { postMessage } from '../../workspaces/queue.ts'
+import { type QueueWatch, watchQueue } from '../../workspaces/queue-watch.ts'
+import type { Excerpt } from '../excerpts.ts'
+import type { Mailroom } from '../mailroom.ts'
+import { post } from '../post.ts'
+import { messagesOf } from '../run-place.ts'
+import type { Clock, Log } from '../surroundings.ts'
+import type { Driver } from './driver.ts'
+import { noted } from './record.ts'
+
+export interface RunMailOptions {
+  store: Store
+  clock: Clock
+  log: Log
+  mailroom: Mailroom
+  cut: Excerpt
+  /** The member or program that works as this agent right now; undefined for those who only know files. */
+  nameOf(driver: Driver, node: string): string | undefined
+}
+
+export interface Letter {
+  readonly to: string
+  readonly type: (typeof MESSAGE_TYPES)[number]
+  readonly content: unknown
+}
+
+/**
+ * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name, and given to those who have
+ * a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
+ */
+export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunMailOptions) {
+  const queues = new Map<string, QueueWatch>()
+  /** One after the other, in the order of their numbers. */
+  let taking: Promise<void> = Promise.resolve()
+
+  function take(driver: Driver, message: ReceivedMessage) {
+    taking = taking
+      .then(() => store.write((tx) => receive(tx, driver, message)))
+      .catch((error: unknown) =>
+        log.error({ err: error, run: driver.id }, 'a message of a run was not taken'),
+      )
+  }
+
+  async function receive(tx: Tx, driver: Driver, message: ReceivedMessage): Promise<void> {
+    const { from, to, type, file } = message
+    // Ours are told of when they are sent; whoever else writes in our name is not believed.
+    if (from === OPERATOR) return
+    const key = `${driver.id}/messages/${file}`
+    if ((await findReceipt(tx, ORCHESTRATOR, key)) !== undefined) return
+    await keepReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: file })
+    const { agents } = driver.run.graph
+    const stranger = [from, to].find((name) => name !== OPERATOR && !agents.has(name))
+    if (stranger !== undefined) {
+      tx.audit(noted(driver.id, null, `messages/${file} is refused: ${stranger} is not an agent of this run`))
+      return
+    }
+    tx.audit(noted(driver.id, from, `says to ${to} (${type}): ${cut(textOf(message.content), 500)}`))
+    await give(tx, driver, message)
+  }
+
+  /** To the mailbox of the one that has it, with how to answer. */
+  async function give(tx: Tx, driver: Driver, { from, to, type, content }: Letter & { from: string }) {
+    const mailbox = to === OPERATOR ? OPERATOR : nameOf(driver, to)
+    if (mailbox === undefined) return
+    const isOfAgent = from !== OPERATOR
+    const answer = isOfAgent ? `To answer, write ${messagesOf(driver.place)}/${to}_to_${from}_NNN.json.` : ''
+    await post(tx, mailroom, {
+      to: mailbox,
+      title: `${type} from ${from} in ${driver.id}`,
+      content: [textOf(content), answer].filter((line) => line !== '').join('\n\n'),
+      priority: 'normal',
+    })
+  }
+
+  return {
+    /** From the begin of a run, and again after a restart. */
+    follow(driver: Driver) {
+      if (!driver.run.graph.plan.messages || queues.has(driver.id)) return
+      const folder = messagesOf(driver.place)
+      try {
+        mkdirSync(folder, { recursive: true })
+        const queue = watchQueue({
+          folder,
+          // The store knows; a look at it is not for now.
+          isKnown: () => false,
+          received: (message) => take(driver, message),
+          refused: ({ message }) => driver.note(null, message),
+        })
+        queues.set(driver.id, queue)
+      } catch (error) {
+        log.error({ err: error, run: driver.id }, 'the messages of a run cannot be followed')
+        driver.note(null, 'messages/ cannot be followed')
+      }
+    },
+    /** A person, to an agent of the run. Gives the name of its file. */
+    async send(driver: Driver, letter: Letter, by: string): Promise<string> {
+      const { graph } = driver.run
+      if (!graph.plan.messages) {
+        throw new AppError('CONFLICT', `${driver.id} has no messages`, {
+          hint: 'Say "messages: true" in its plan, and take it up again.',
+        })
+      }
+      if (!graph.agents.has(letter.to)) {
+        throw new AppError('NOT_FOUND', `${driver.id} has no agent ${letter.to.slice(0, 100)}`, {
+          hint: `orc run show ${driver.id} lists them.`,
+        })
+      }
+      const timestamp = new Date(clock.now()).toISOString()
+      const posted = await postMessage(messagesOf(driver.place), { from: OPERATOR, timestamp, ...letter })
+      if (!posted.ok) {
+        throw new AppError('INVALID_REQUEST', posted.problems[0]!.message, {
+          hint: 'The file could not be put into messages/.',
+        })
+      }
+      const { file } = posted.value
+      await store.write(async (tx) => {
+        const text = `${by} says to ${letter.to} (${letter.type}): ${cut(textOf(letter.content), 500)}`
+        tx.audit(noted(driver.id, letter.to, text))
+        await give(tx, driver, { from: OPERATOR, ...letter })
+      })
+      return file
+    },
+    /** The run has ended: what is there by now is still taken. */
+    end(run: string) {
+      queues.get(run)?.look()
+      queues.get(run)?.close()
+      queues.delete(run)
+    },
+    async close() {
+      for (const run of [...queues.keys()]) {
+        queues.get(run)!.close()
+        queues.delete(run)
+      }
+      await taking
+    },
+  }
+}
+
+export type RunMail = ReturnType<typeof createRunMail>
+
+function textOf(content: unknown): string {
+  return typeof content === 'string' ? content : (JSON.stringify(content, null, 2) ?? '')
+}

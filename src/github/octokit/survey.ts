@@ -1,0 +1,115 @@
+import type { Answer } from '../failure.ts'
+import type { Hook, RepositoryFacts, Self, Survey } from '../survey.ts'
+
+export interface Exchanged<Data> {
+  readonly data: Data
+  readonly headers: Readonly<Record<string, string | number | undefined>>
+}
+
+export type Exchange = <Data>(
+  repository: string | undefined,
+  route: string,
+  params?: Record<string, unknown>,
+) => Promise<Answer<Exchanged<Data>>>
+
+interface Installation {
+  permissions?: Record<string, string>
+  events?: string[]
+  suspended_at?: string | null
+}
+
+interface HookConfig {
+  url?: string
+  content_type?: string
+}
+
+/** Without a repository an App speaks for itself. */
+export function createSurvey(kind: Self['kind'], exchange: Exchange): Survey {
+  async function self(): Promise<Answer<Self>> {
+    if (kind === 'app') {
+      const answer = await exchange<{ slug?: string; name: string }>(undefined, 'GET /app')
+      if (!answer.ok) return answer
+      const { slug, name } = answer.value.data
+      return { ok: true, value: { kind, login: `${slug ?? name}[bot]` } }
+    }
+    const answer = await exchange<{ login: string }>(undefined, 'GET /user')
+    if (!answer.ok) return answer
+    const { data, headers } = answer.value
+    const scopes = headers['x-oauth-scopes']
+    return {
+      ok: true,
+      value: {
+        kind,
+        login: data.login,
+        ...(typeof scopes === 'string' ? { scopes: scopes.split(/,\s*/).filter((one) => one !== '') } : {}),
+      },
+    }
+  }
+
+  async function repository(name: string): Promise<Answer<RepositoryFacts>> {
+    const installation =
+      kind === 'app'
+        ? await exchange<Installation>(undefined, 'GET /repos/{owner}/{repo}/installation', placeOf(name))
+        : undefined
+    if (installation?.ok === false) return installation
+    const answer = await exchange<{
+      private?: boolean
+      archived?: boolean
+      has_issues?: boolean
+      permissions?: Record<string, boolean>
+    }>(name, 'GET /repos/{owner}/{repo}')
+    if (!answer.ok) return answer
+    const { data } = answer.value
+    const granted = installation?.value.data
+    const roles = Object.entries(data.permissions ?? {}).flatMap(([role, has]) => (has ? [role] : []))
+    return {
+      ok: true,
+      value: {
+        isPrivate: data.private === true,
+        isArchived: data.archived === true,
+        hasIssues: data.has_issues !== false,
+        ...(kind === 'token' && data.permissions !== undefined ? { roles } : {}),
+        ...(granted === undefined
+          ? {}
+          : {
+              permissions: granted.permissions ?? {},
+              events: granted.events ?? [],
+              isSuspended: typeof granted.suspended_at === 'string',
+            }),
+      },
+    }
+  }
+
+  async function hooks(name: string): Promise<Answer<Hook[]>> {
+    if (kind === 'app') {
+      const answer = await exchange<HookConfig>(undefined, 'GET /app/hook/config')
+      return answer.ok ? { ok: true, value: [hookOf(answer.value.data, true)] } : answer
+    }
+    const answer = await exchange<
+      {
+        active: boolean
+        events: string[]
+        config: HookConfig
+        last_response?: { code?: number | null }
+      }[]
+    >(name, 'GET /repos/{owner}/{repo}/hooks', { per_page: 100 })
+    if (!answer.ok) return answer
+    const found = answer.value.data.map(({ active, events, config, last_response }) => ({
+      ...hookOf(config, active),
+      events,
+      ...(typeof last_response?.code === 'number' ? { lastStatus: last_response.code } : {}),
+    }))
+    return { ok: true, value: found }
+  }
+
+  return { self, repository, hooks }
+}
+
+function hookOf({ url = '', content_type = 'form' }: HookConfig, isActive: boolean): Hook {
+  return { url, contentType: content_type, isActive }
+}
+
+function placeOf(name: string): { owner: string; repo: string } {
+  const [owner = '', repo = ''] = name.split('/')
+  return { owner, repo }
+}

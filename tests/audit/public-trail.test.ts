@@ -1,0 +1,100 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { isPublic, openPublicChain, publicLine, publicTitle } from '../../src/audit/public-trail.ts'
+import { isPublicFile, verifyPublic } from '../../src/cli/public-file.ts'
+import { PUBLIC_FORMS } from '../../src/cli/public-form.ts'
+
+const HOSTILE = fc.constantFrom(...'a<&"\n\r\\→[]# {}:\u202e\u2028😀é')
+const FORMS = ['text', 'jsonl', 'html'] as const
+
+function entryOf(text: string, n: number) {
+  const at = new Date(1_760_000_000_000 + n * 1000).toISOString()
+  return { at, type: 'github.task', class: 'public' as const, actor: 'orchestrator', subject: 'triage', text }
+}
+
+function trail(texts: readonly string[], form: (typeof FORMS)[number], repository?: string) {
+  const title = publicTitle(repository)
+  const chain = openPublicChain(title)
+  const write = PUBLIC_FORMS[form]!
+  let file = write.begin(title)
+  for (const [n, text] of texts.entries()) file += write.line(chain.add(publicLine(entryOf(text, n))))
+  return { file: file + write.end(title, chain.head()), head: chain.head() }
+}
+
+async function* inPieces(text: string) {
+  for (let at = 0; at < text.length; at += 97) yield text.slice(at, at + 97)
+}
+
+const TEXTS = ['Triage issue #1', "Done: apply the label 'bug' to #1 <b>&amp;</b>", '# lines 3 sha256 0']
+
+describe('the public trail', () => {
+  it("has the documents' own lines (S3.22)", () => {
+    expect(publicLine({ ...entryOf('Triage new issue #123', 0), at: '2025-10-20T14:30:00Z' })).toBe(
+      '[2025-10-20T14:30:00Z] [orchestrator→triage] TASK: Triage new issue #123',
+    )
+  })
+
+  it('holds what is public, of one repository where that is asked for, and never where the service listens', () => {
+    const entry = { ...entryOf('x', 0), data: { repository: 'octo/hello' } }
+    expect(isPublic(entry)).toBe(true)
+    expect(isPublic(entry, 'Octo/Hello')).toBe(true)
+    expect(isPublic(entry, 'octo/secret')).toBe(false)
+    expect(isPublic({ ...entry, class: 'internal' })).toBe(false)
+    expect(isPublic({ ...entry, type: 'service.started' })).toBe(false)
+  })
+
+  it.each(FORMS)(
+    'as %s is found sound, whatever its lines hold, and every change is found (S3.23)',
+    async (form) => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(fc.string({ unit: HOSTILE }), { maxLength: 6 }),
+          fc.nat(),
+          fc.string({ minLength: 1, maxLength: 3 }),
+          async (texts, where, put) => {
+            const { file, head } = trail(texts, form)
+            expect(isPublicFile(file.split('\n')[0]!)).toBe(true)
+            expect(await verifyPublic(inPieces(file))).toMatchObject({ ok: true, count: texts.length, head })
+            const at = where % file.length
+            const changed = file.slice(0, at) + put + file.slice(at)
+            expect((await verifyPublic(inPieces(changed))).ok).toBe(false)
+            const without = file.slice(0, at) + file.slice(at + 1)
+            // The last line end is no part of what is said.
+            if (at < file.length - 1) expect((await verifyPublic(inPieces(without))).ok).toBe(false)
+          },
+        ),
+        { numRuns: 100 },
+      )
+    },
+  )
+
+  it.each(FORMS)('as %s names the first line that is wrong, and a cut', async (form) => {
+    const { file } = trail(TEXTS, form)
+    const changed = await verifyPublic(inPieces(file.replaceAll('label', 'lapel')))
+    expect(changed).toMatchObject({ ok: false })
+    if (form !== 'text') expect(changed.seq).toBe(2)
+    const lines = file.split('\n')
+    const cut = await verifyPublic(inPieces(`${lines.slice(0, form === 'html' ? -3 : -2).join('\n')}\n`))
+    expect(cut).toMatchObject({ ok: false, message: expect.stringContaining('cut off') })
+  })
+
+  it('of an older copy is the beginning of a newer one, and a rewritten one is found out', async () => {
+    const older = trail(TEXTS.slice(0, 2), 'html').head
+    expect(await verifyPublic(inPieces(trail(TEXTS, 'text').file), older)).toMatchObject({ ok: true })
+    const rewritten = trail(['Triage issue #2', ...TEXTS.slice(1)], 'jsonl')
+    expect(await verifyPublic(inPieces(rewritten.file), older)).toMatchObject({ ok: false, seq: 2 })
+    const shorter = trail(TEXTS.slice(0, 1), 'jsonl')
+    expect(await verifyPublic(inPieces(shorter.file), older)).toMatchObject({ ok: false })
+  })
+
+  it('can be checked by anyone who has sha256', async () => {
+    const { createHash } = await import('node:crypto')
+    const sha = (text: string) => createHash('sha256').update(text).digest('hex')
+    const { file, head } = trail(TEXTS, 'text', 'octo/hello')
+    const [title, ...rest] = file.trimEnd().split('\n')
+    let hash = sha(`${title!.slice(2)}\n`)
+    for (const line of rest.slice(0, -1)) hash = sha(`${hash}\n${line}\n`)
+    expect(hash).toBe(head.hash)
+    expect(rest.at(-1)).toBe(`# lines 3 sha256 ${hash}`)
+  })
+})

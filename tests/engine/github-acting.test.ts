@@ -1,0 +1,263 @@
+/** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createActing } from '../../src/engine/github/acting.ts'
+import { createProposals } from '../../src/engine/github/proposals.ts'
+import type { GithubParts } from '../../src/engine/github/settings.ts'
+import { type Action, actionKey, numberOf } from '../../src/github/action.ts'
+import { createOctokit } from '../../src/github/octokit/github.ts'
+import { findAction, insertAction } from '../../src/store/github.ts'
+import { BOT, type FakeCall, type FakeGitHub, startGitHub, TOKEN } from '../fakes/github/github.ts'
+import { createSimulatedClock } from '../fakes/simulated-clock.ts'
+import { createSqlitePlace } from '../store/sqlite-place.ts'
+
+const WORK = 'delivery/triage'
+const ACTIONS: readonly Action[] = [
+  { kind: 'label', number: 1, label: 'bug' },
+  { kind: 'comment', number: 1, body: 'Which version?' },
+  { kind: 'review', number: 2, body: 'Tests are missing.' },
+  { kind: 'branch', branch: 'docs/more' },
+  { kind: 'pull_request', head: 'ready', title: 'More', body: 'words' },
+  { kind: 'close', number: 1, duplicate_of: 2 },
+]
+
+/** The call that changes something. */
+const isWrite = ({ method }: FakeCall) => method !== 'GET'
+
+/** How often it was done on GitHub. */
+function timesDone({ repository }: FakeGitHub, action: Action): number {
+  const [issue, pull] = [repository.threads.get(1)!, repository.threads.get(2)!]
+  switch (action.kind) {
+    case 'label':
+      return issue.labels.filter((label) => label === action.label).length
+    case 'comment':
+      return issue.comments.filter(({ body }) => body.includes(action.body)).length
+    case 'review':
+      return pull.reviews.length
+    case 'branch':
+      return repository.branches.has(action.branch) ? 1 : 0
+    case 'pull_request':
+      return repository.pulls.length
+    case 'close':
+      return issue.state === 'closed' ? 1 : 0
+  }
+}
+
+async function prepare(action: Action, timeoutMs = 250) {
+  const fake = await startGitHub()
+  fake.openIssue({ association: 'CONTRIBUTOR' })
+  fake.repository.open({ isPull: true })
+  fake.repository.branches.set('ready', 'b'.repeat(40))
+  const clock = createSimulatedClock(Date.now())
+  const place = await createSqlitePlace()
+  const store = await place.open({ now: clock.now })
+  const github = createOctokit({
+    credentials: { kind: 'token', token: () => TOKEN },
+    apiUrl: fake.url,
+    timeoutMs,
+    userAgent: 'orchub/test',
+    now: clock.now,
+  })
+  const parts = {
+    store,
+    clock,
+    github,
+    settings: () => ({ dryRun: false, maintainers: ['boss'] }),
+    ownLogin: async () => BOT,
+    redact: (text: string) => text,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    team: () => ({ config: { people: [] } }),
+  } as unknown as GithubParts
+  const key = actionKey(WORK, action)
+  await store.write((tx) =>
+    insertAction(tx, {
+      ...{ key, work: WORK, agent: 'Triage', repository: 'octo/hello', number: numberOf(action) ?? 1 },
+      ...{
+        action: JSON.stringify(action),
+        confidence: 0.99,
+        rationale: '',
+        state: 'ready',
+        request: null,
+        note: null,
+      },
+    }),
+  )
+  /** As after a start: nothing is known but what is stored. */
+  const restart = () => createActing(parts, createProposals(parts))
+  let acting = restart()
+  return {
+    async close() {
+      await place.clear()
+      await fake.close()
+    },
+    fake,
+    clock,
+    store,
+    state: async () => (await findAction(store, key))!.state,
+    restart: () => {
+      acting = restart()
+    },
+    /** Does what is due now, and says when there is more. */
+    async run(): Promise<number | undefined> {
+      while (await acting.next()) {}
+      const due = await acting.due()
+      return due === undefined ? undefined : due - clock.now()
+    },
+    /** Until nothing is left to do. */
+    async runAll(): Promise<number[]> {
+      const waits: number[] = []
+      for (let wait = await this.run(); wait !== undefined; wait = await this.run()) {
+        waits.push(wait)
+        await clock.advance(wait)
+      }
+      return waits
+    },
+  }
+}
+
+async function open(action: Action) {
+  const team = await prepare(action)
+  onTestFinished(team.close)
+  return team
+}
+
+/** GitHub's description is read and compiled at the first call of each kind, which takes longer than a call may here. */
+beforeAll(async () => {
+  for (const action of ACTIONS) {
+    const team = await prepare(action, 20_000)
+    await team.runAll()
+    await team.close()
+  }
+})
+
+describe.each(ACTIONS)('$kind', (action) => {
+  it('is tried again after 502, and done once (S3.20, C7)', async () => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, status: 502, times: 3 })
+    expect(await team.runAll()).toEqual([1000, 2000, 4000])
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it('is given up after three more tries, and people are told (S3.12)', async () => {
+    const team = await open(action)
+    const isIts = (call: FakeCall) => isWrite(call) && !isTold(call)
+    team.fake.fail({ fits: isIts, status: 502, times: 100 })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(team.fake.calls.filter(isIts)).toHaveLength(4)
+    expect(timesDone(team.fake, action)).toBe(0)
+    expectTold(team.fake)
+  })
+
+  it('is tried again when GitHub does not answer', async () => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, hangs: true })
+    expect(await team.runAll()).toEqual([1000])
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    ['breaks the connection after it was done', { doesIt: true }],
+    ['does it and does not answer', { doesIt: true, hangs: true }],
+  ])('is done once where GitHub %s (C25)', async (_, fault) => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, ...fault })
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+    expect(team.fake.calls.filter(isWrite).filter((call) => !isTold(call)).length).toBeLessThanOrEqual(2)
+  })
+
+  it('is done once by a service that died before it knew (C25)', async () => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, doesIt: true, hangs: true })
+    const dying = team.run()
+    while (timesDone(team.fake, action) === 0) await new Promise((resolve) => setTimeout(resolve, 5))
+    await dying
+    team.restart()
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    ['a secondary limit', 403, 'You have exceeded a secondary rate limit', { 'retry-after': '90' }, 90_000],
+    ['429', 429, 'Too many requests', { 'retry-after': '30' }, 30_000],
+  ] as const)(
+    'waits as long as GitHub says for %s, and asks nothing meanwhile',
+    async (_, status, message, headers, wait) => {
+      const team = await open(action)
+      team.fake.fail({ fits: isWrite, status, message, headers })
+      expect(await team.run()).toBe(wait)
+      const before = team.fake.calls.length
+      await team.clock.advance(wait - 1000)
+      expect(await team.run()).toBe(1000)
+      expect(team.fake.calls).toHaveLength(before)
+      await team.clock.advance(1000)
+      expect(await team.run()).toBeUndefined()
+      expect(await team.state()).toBe('done')
+      expect(timesDone(team.fake, action)).toBe(1)
+    },
+  )
+
+  it('waits until the primary limit is over', async () => {
+    const team = await open(action)
+    const reset = Math.ceil(team.clock.now() / 1000) + 1800
+    const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) }
+    team.fake.fail({ fits: isWrite, status: 403, message: 'API rate limit exceeded', headers })
+    expect(await team.run()).toBeGreaterThanOrEqual(1_800_000)
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    [403, 'Resource not accessible by integration'],
+    [422, 'Validation Failed'],
+  ])('is not tried again after %i, and people are told (S3.12)', async (status, message) => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, status, message })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(timesDone(team.fake, action)).toBe(0)
+    expectTold(team.fake)
+  })
+
+  it('is left where what it is about is gone (404)', async () => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, status: 404, message: 'Not Found' })
+    await team.runAll()
+    expect(await team.state()).toBe('stale')
+    expect(timesDone(team.fake, action)).toBe(0)
+  })
+
+  it('is left where people paused the thread or the repository meanwhile', async () => {
+    const onThread = await open(action)
+    for (const thread of onThread.fake.repository.threads.values()) thread.labels = ['AI-PAUSE']
+    await onThread.runAll()
+    expect(await onThread.state()).toBe('stale')
+    const everywhere = await open(action)
+    everywhere.fake.repository.topics.push('ai-pause')
+    await everywhere.runAll()
+    expect(await everywhere.state()).toBe('stale')
+    expect(everywhere.fake.calls.filter(isWrite)).toEqual([])
+  })
+})
+
+/** The label and the comment by which people learn of a failure. */
+function isTold({ path, body }: FakeCall): boolean {
+  return (
+    (path.endsWith('/labels') && JSON.stringify(body).includes('agent-error')) ||
+    (path.endsWith('/comments') && JSON.stringify(body).includes('could not'))
+  )
+}
+
+function expectTold({ repository }: FakeGitHub) {
+  const threads = [...repository.threads.values()]
+  const told = threads.filter(({ labels }) => labels.includes('agent-error'))
+  expect(told).toHaveLength(1)
+  expect(told[0]!.comments.map(({ body }) => body)).toEqual([
+    expect.stringMatching(/\*\*Triage\*\* could not .*@boss/s),
+  ])
+}

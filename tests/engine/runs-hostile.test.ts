@@ -1,0 +1,138 @@
+/** What agents may do to a run, through the whole engine. */
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { MADE, openRunTeam, type RunTeam, statesOf } from './run-harness.ts'
+
+let team: RunTeam
+afterEach(() => team.close())
+
+const SUMMARY = 'echo Made what was asked for. > outbox/summary.md'
+const SCRIPT = (body: string) => `#!/bin/sh\n${body}\n`
+
+/** A plan of one shell script, and one that looks at what it is given. */
+async function run(script: string, more = 'retries: 0') {
+  team.write('agent.sh', SCRIPT(script), 0o755)
+  const id = await team.start(`
+agents:
+  maker: { command: ${join(team.plans, 'agent.sh')}, ${more} }
+  next: { command: "find inbox/maker | LC_ALL=C sort > outbox/seen.txt; ${MADE} x > outbox/x", depends_on: [maker], retries: 0 }
+`)
+  const seen = await team.ended(id)
+  return { id, seen, maker: seen.run.nodes.get('maker')! }
+}
+
+describe('an outbox', () => {
+  it('full of traps gives the next agent nothing but plain files, and nothing of outside (C21)', async () => {
+    team = await openRunTeam()
+    const secret = team.write('secret.txt', 'the secret')
+    const { id, seen } = await run(
+      [
+        'cd outbox; echo good > good.txt; echo Made it all. > summary.md',
+        `ln -s ${secret} link.txt; ln -s ${team.plans} folder; ln -s /dev/zero zero; ln -s loop loop`,
+        `ln ${secret} hard.txt; mkfifo pipe; mknod device c 1 3 2>/dev/null || true`,
+        'mkdir -p deep; ln -s ../../inbox deep/up; ln -s .. deep/parent; echo fine > deep/fine.txt',
+        'printf x > "$(printf \'bad\\nname\')"; printf x > "$(printf \'\\377bytes\')"',
+      ].join('\n'),
+    )
+    expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+    expect(team.file(id, 'next', 'outbox', 'seen.txt').trim().split('\n')).toEqual([
+      'inbox/maker',
+      'inbox/maker/deep',
+      'inbox/maker/deep/fine.txt',
+      'inbox/maker/good.txt',
+      'inbox/maker/summary.md',
+    ])
+    const notes = team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
+    expect(notes.some((text) => text.includes('link.txt'))).toBe(true)
+    expect(existsSync(team.place(id, '_outputs', 'maker', 'hard.txt'))).toBe(false)
+  })
+
+  it('with more files than the limit is an error with the number, and nothing is cut', async () => {
+    team = await openRunTeam()
+    const { maker } = await run(`${SUMMARY}; cd outbox; seq 10001 | xargs touch`)
+    expect(maker.state).toBe('failed')
+    expect(maker.reason).toMatch(/more than 10,?000 files/)
+  })
+
+  it('with a sparse file over the limit hands it on by reference, uncopied', async () => {
+    team = await openRunTeam()
+    const { id, seen } = await run(`${SUMMARY}; truncate -s 256M outbox/big.bin`)
+    expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+    const { references } = JSON.parse(team.file(id, 'next', 'inbox', 'references.json'))
+    expect(references).toMatchObject([
+      {
+        path: team.place(id, 'maker', 'outbox', 'big.bin'),
+        size: 2 ** 28,
+        instead_of: 'inbox/maker/big.bin',
+      },
+    ])
+    expect(existsSync(team.place(id, 'next', 'inbox', 'maker', 'big.bin'))).toBe(false)
+  })
+})
+
+describe('an agent that', () => {
+  it('puts a link in the place of its outbox, or takes it away, has delivered nothing', async () => {
+    team = await openRunTeam()
+    mkdirSync(join(team.plans, 'elsewhere'))
+    writeFileSync(join(team.plans, 'elsewhere', 'summary.md'), 'The secret of others.')
+    const linked = await run(`rm -r outbox; ln -s ${team.plans}/elsewhere outbox`)
+    expect(statesOf(linked.seen)).toEqual({ maker: 'failed', next: 'failed' })
+    const gone = await run('rm -r outbox')
+    expect(gone.maker).toMatchObject({ state: 'failed', reason: expect.stringContaining('outbox') })
+    expect(readFileSync(join(team.plans, 'elsewhere', 'summary.md'), 'utf8')).toBe('The secret of others.')
+  })
+
+  it('took its outbox away has one again for its next attempt', async () => {
+    team = await openRunTeam()
+    const { maker } = await run(
+      `test -e ../../../once || { touch ../../../once; rm -r outbox inbox; exit 1; }; ${SUMMARY}; echo x > outbox/x`,
+      'retries: 1',
+    )
+    expect(maker).toMatchObject({ state: 'completed', attempt: 2 })
+  })
+
+  it('writes a status.json over the limit is not read, and what it says does not count (C23)', async () => {
+    team = await openRunTeam()
+    const { maker } = await run(
+      `${SUMMARY}; echo x > outbox/x; { printf '{"state": "completed", "x": "'; head -c 11000000 /dev/zero | tr '\\0' x; printf '"}'; } > status.json`,
+    )
+    expect(maker.state).toBe('failed')
+    expect(maker.reason).toMatch(/status\.json.*(10 MiB|10485760|10,485,760|limit)/)
+  })
+
+  it('kills itself, without a word and without an exit code, is seen to have died', async () => {
+    team = await openRunTeam()
+    const { maker } = await run('kill -9 $$')
+    expect(maker.reason).toMatch(/137|SIGKILL/)
+  })
+
+  it('prints as it goes shows life; one that does neither print nor write status.json stalls', async () => {
+    team = await openRunTeam()
+    const id = await team.start(`
+agents:
+  loud: { command: "while ! test -e ../../../enough; do echo still here; sleep 0.01; done; ${MADE} x > outbox/x", stall_timeout: 1m, timeout: 2h, retries: 0 }
+  still: { command: "sleep 600", stall_timeout: 1m, timeout: 2h, retries: 0 }
+`)
+    await team.becomes(id, 'loud', 'running')
+    await team.until(async () => (await team.node(id, 'still')).state === 'failed', 5000)
+    expect((await team.node(id, 'still')).reason).toContain('no sign of life for 60 s')
+    expect(await team.node(id, 'loud')).toMatchObject({ state: 'running', attempt: 1 })
+    team.write('enough', '')
+    expect((await team.ended(id)).run.nodes.get('loud')!.state).toBe('completed')
+  })
+})
+
+it('takes nothing of what another service has left under the same name for its own', async () => {
+  team = await openRunTeam()
+  const left = join(team.plans, 'runs', 'run_1', 'maker')
+  mkdirSync(join(left, 'outbox'), { recursive: true })
+  writeFileSync(join(left, 'status.json'), '{"state": "completed"}')
+  writeFileSync(join(left, 'outbox', 'summary.md'), 'An old summary.')
+  const { seen } = await run(`${SUMMARY}; echo new > outbox/new.txt`)
+  expect(seen.place).toBe(join(team.plans, 'runs', 'run_1.2'))
+  expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+  expect(readFileSync(join(seen.place, 'maker', 'outbox', 'new.txt'), 'utf8')).toBe('new\n')
+  expect(readFileSync(join(left, 'outbox', 'summary.md'), 'utf8')).toBe('An old summary.')
+  expect(statSync(join(seen.place, 'report.md')).size).toBeGreaterThan(0)
+})

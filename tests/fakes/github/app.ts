@@ -1,0 +1,142 @@
+/** The side of GitHub that Apps see: proofs by key, tokens of installations that end, and what was sent to their hook. */
+import { generateKeyPairSync, randomUUID, verify } from 'node:crypto'
+import { description } from './description.ts'
+import { type Result, refusal } from './routes.ts'
+
+export const APP = { id: 12345, slug: 'orchub-app', installation: 77 }
+const TOKEN_MS = 3600_000
+/** GitHub takes no proof that would be good for longer. */
+const LONGEST_PROOF_S = 600
+
+interface FakeDelivery {
+  readonly id: number
+  readonly guid: string
+  readonly at: number
+  readonly event: string
+  readonly body: string
+  readonly redelivery: boolean
+  status: string
+  code: number
+}
+
+export type FakeApp = ReturnType<typeof createApp>
+
+/** `post`: brings a body to the hook, and says what it answered; undefined if nobody did. */
+export function createApp(post: (event: string, guid: string, body: string) => Promise<number | undefined>) {
+  const { publicKey, privateKey } = generateKeyPairSync('rsa', {
+    modulusLength: 2048,
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs1', format: 'pem' },
+  })
+  const tokens = new Map<string, number>()
+  const deliveries: FakeDelivery[] = []
+  let installation = APP.installation
+  let made = 0
+
+  /** Undefined, or what is wrong with the proof. */
+  function problemOfProof(jwt: string): string | undefined {
+    const [head, claims, signature] = jwt.split('.')
+    if (signature === undefined) return 'A JSON web token could not be decoded'
+    const parse = (part: string) =>
+      JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, unknown>
+    if (parse(head!).alg !== 'RS256') return "'alg' must be RS256"
+    if (!verify('sha256', Buffer.from(`${head}.${claims}`), publicKey, Buffer.from(signature, 'base64url')))
+      return 'A JSON web token could not be decoded'
+    const { iss, iat, exp } = parse(claims!) as { iss: unknown; iat: number; exp: number }
+    const now = Date.now() / 1000
+    if (Number(iss) !== APP.id) return 'Integration not found'
+    if (exp <= now || exp > now + LONGEST_PROOF_S || iat > now + 60)
+      return "'exp' is too far in the future or past"
+    return undefined
+  }
+
+  async function deliver(event: string, body: string, guid: string = randomUUID(), redelivery = false) {
+    const delivery = { id: 900 + ++made, guid, at: Date.now(), event, body, redelivery, status: '', code: 0 }
+    // GitHub writes it down when it knows what became of it.
+    const code = await post(event, guid, body)
+    delivery.code = code ?? 0
+    delivery.status =
+      code === undefined ? 'failed to connect to host' : code < 300 ? 'OK' : `Invalid HTTP Response: ${code}`
+    deliveries.push(delivery)
+    return delivery
+  }
+
+  function show({ id, guid, at, event, redelivery, status, code }: FakeDelivery) {
+    const [shown] = description().example('get', '/app/hook/deliveries', 200) as object[]
+    const delivered_at = new Date(at).toISOString()
+    return { ...shown, id, guid, delivered_at, event, redelivery, status, status_code: code }
+  }
+
+  const example = (method: string, template: string, status: number) =>
+    description().example(method, template, status) as object
+
+  return {
+    privateKey,
+    deliveries,
+    deliver,
+    tokens,
+    /** Taken away and installed again: tokens end, and the installation has another number. */
+    reinstall() {
+      tokens.clear()
+      installation += 1
+    },
+    /** Whose call this is, for what it may do: undefined for nobody, or an answer that turns it away. */
+    identify(scheme: string, secret: string, path: string): 'app' | 'installation' | Result | undefined {
+      const isForApp = path.startsWith('/app') || path.endsWith('/installation')
+      if (secret.split('.').length === 3) {
+        const problem = problemOfProof(secret)
+        if (problem !== undefined || scheme.toLowerCase() !== 'bearer')
+          return refusal(401, problem ?? 'Bad credentials')
+        return isForApp ? 'app' : refusal(403, 'Resource not accessible by integration')
+      }
+      const endsAt = tokens.get(secret)
+      if (endsAt === undefined) return undefined
+      if (endsAt <= Date.now()) return refusal(401, 'Bad credentials')
+      return isForApp ? refusal(401, 'A JSON web token could not be decoded') : 'installation'
+    },
+    route(method: string, path: string, query: URLSearchParams): Result | undefined {
+      if (method === 'GET' && path === '/app')
+        return { status: 200, data: { ...example('get', '/app', 200), id: APP.id, slug: APP.slug } }
+      if (method === 'GET' && /^\/repos\/[^/]+\/[^/]+\/installation$/.test(path)) {
+        const shown = example('get', '/repos/{owner}/{repo}/installation', 200)
+        return { status: 200, data: { ...shown, id: installation, app_id: APP.id, app_slug: APP.slug } }
+      }
+      const [, wanted] = /^\/app\/installations\/(\d+)\/access_tokens$/.exec(path) ?? []
+      if (method === 'POST' && wanted !== undefined) {
+        if (Number(wanted) !== installation) return refusal(404, 'Not Found')
+        const token = `ghs_${randomUUID().replaceAll('-', '')}`
+        const endsAt = Date.now() + TOKEN_MS
+        tokens.set(token, endsAt)
+        const shown = example('post', '/app/installations/{installation_id}/access_tokens', 201)
+        return { status: 201, data: { ...shown, token, expires_at: new Date(endsAt).toISOString() } }
+      }
+      if (method === 'GET' && path === '/app/hook/deliveries') return list(query)
+      const [, again] = /^\/app\/hook\/deliveries\/(\d+)\/attempts$/.exec(path) ?? []
+      if (method !== 'POST' || again === undefined) return undefined
+      const delivery = deliveries.find(({ id }) => id === Number(again))
+      if (delivery === undefined) return refusal(404, 'Not Found')
+      void deliver(delivery.event, delivery.body, delivery.guid, true)
+      return { status: 202, data: {} }
+    },
+  }
+
+  /** The latest first, with a cursor that only GitHub understands. */
+  function list(query: URLSearchParams): Result {
+    const size = Number(query.get('per_page') ?? 30)
+    const from = Number(/^v1_(\d+)$/.exec(query.get('cursor') ?? 'v1_0')?.[1] ?? Number.NaN)
+    if (Number.isNaN(from)) return refusal(400, 'Invalid cursor')
+    const wanted = query.get('status')
+    // By the code, as described: what found nobody at home has none, and is in neither.
+    const isWanted = ({ code }: FakeDelivery) =>
+      wanted === null || (wanted === 'success' ? code >= 200 && code < 400 : code >= 400 && code < 600)
+    const fitting = deliveries.filter(isWanted).toReversed()
+    const next = new URLSearchParams(query)
+    next.set('cursor', `v1_${from + size}`)
+    const link = `<https://api.github.example/app/hook/deliveries?${next}>; rel="next"`
+    return {
+      status: 200,
+      data: fitting.slice(from, from + size).map(show),
+      ...(from + size < fitting.length ? { headers: { link } } : {}),
+    }
+  }
+}

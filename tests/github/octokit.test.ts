@@ -1,0 +1,174 @@
+/** The adapter for GitHub against a GitHub that checks each call by GitHub's own description (issue 6, §1 and §4). */
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import type { GitHub } from '../../src/github/github.ts'
+import { createOctokit } from '../../src/github/octokit/github.ts'
+import { APP } from '../fakes/github/app.ts'
+import { BOT, type FakeCall, type FakeOptions, startGitHub, TOKEN } from '../fakes/github/github.ts'
+
+const REPO = 'octo/hello'
+
+async function open(
+  options: FakeOptions = {},
+  given: { key?: string; token?: string; timeoutMs?: number } = {},
+) {
+  const fake = await startGitHub(REPO, options)
+  onTestFinished(() => fake.close())
+  const github: GitHub = createOctokit({
+    credentials: options.app
+      ? { kind: 'app', id: APP.id, key: () => given.key ?? fake.app!.privateKey }
+      : { kind: 'token', token: () => given.token ?? TOKEN },
+    apiUrl: fake.url,
+    timeoutMs: given.timeoutMs ?? 5000,
+    userAgent: 'orchub/test',
+    now: Date.now,
+  })
+  return { fake, github }
+}
+
+const tokensMade = (calls: readonly FakeCall[]) =>
+  calls.filter(({ path }) => path.endsWith('/access_tokens')).length
+
+afterEach(() => void vi.useRealTimers())
+
+describe.each([
+  ['a token', {}, BOT],
+  ['a token of Enterprise', { prefix: '/api/v3' }, BOT],
+  ['an App', { app: true }, `${APP.slug}[bot]`],
+  ['an App of Enterprise', { app: true, prefix: '/api/v3' }, `${APP.slug}[bot]`],
+])('with %s', (_, options: FakeOptions, login) => {
+  it('every call is one that GitHub describes, and does what it says', async () => {
+    const { fake, github } = await open(options)
+    const issue = fake.openIssue({ author: 'ada', labels: ['old'] })
+    const pull = fake.repository.open({ isPull: true, files: ['docs/a.md'] })
+    const ok = async (answer: Promise<{ ok: boolean }>) => expect(await answer).toMatchObject({ ok: true })
+
+    expect(await github.whoAmI()).toEqual({ ok: true, value: login })
+    expect(await github.look(REPO, issue.number)).toMatchObject({ value: { author: 'ada', labels: ['old'] } })
+    await ok(github.perform(REPO, { kind: 'label', number: issue.number, label: 'bug' }))
+    await ok(github.perform(REPO, { kind: 'comment', number: issue.number, body: 'a mark' }))
+    await ok(github.perform(REPO, { kind: 'review', number: pull.number, body: 'a mark' }))
+    await ok(github.perform(REPO, { kind: 'branch', branch: 'docs/more' }))
+    const request = { kind: 'pull_request' as const, head: 'docs/more', title: 'More', body: 'words' }
+    await ok(github.perform(REPO, request))
+    await ok(github.perform(REPO, { kind: 'close', number: issue.number, duplicate_of: pull.number }))
+    expect(issue).toMatchObject({ labels: ['old', 'bug'], state: 'closed', state_reason: 'duplicate' })
+    expect(fake.repository.pulls).toMatchObject([{ head: 'docs/more', base: 'main', title: 'More' }])
+
+    for (const { kind, number } of [
+      { kind: 'comment' as const, number: issue.number },
+      { kind: 'review' as const, number: pull.number },
+    ]) {
+      const place = { repository: REPO, number, kind, since: Date.now() - 60_000 }
+      expect(await github.findWritten(place, 'a mark', login)).toMatchObject({ ok: true, value: /^https/ })
+      expect(await github.findWritten(place, 'a mark', 'another')).toEqual({ ok: true, value: undefined })
+    }
+    expect(await github.filesOf(REPO, pull.number)).toEqual({ ok: true, value: ['docs/a.md'] })
+    expect(await github.contributionsOf(REPO, 'ada', 99)).toEqual({ ok: true, value: 1 })
+    expect(await github.filesAt(REPO, '')).toMatchObject({
+      value: ['README.md', 'CONTRIBUTING.md', 'src', '.github'],
+    })
+    expect(await github.filesAt(REPO, '.github/workflows')).toMatchObject({
+      value: ['.github/workflows/ci.yml'],
+    })
+    expect(await github.filesAt(REPO, 'nowhere')).toEqual({ ok: true, value: [] })
+  })
+
+  it('a second branch or pull request of the same name is the first', async () => {
+    const { fake, github } = await open(options)
+    for (let count = 0; count < 2; count++) {
+      expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({ ok: true })
+      const request = { kind: 'pull_request' as const, head: 'b', title: 't', body: 'b' }
+      expect(await github.perform(REPO, request)).toMatchObject({ ok: true, value: { number: 1 } })
+    }
+    expect(fake.repository.pulls).toHaveLength(1)
+  })
+})
+
+describe('an App', () => {
+  it('uses one token of its installation until it ends, and then another', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { fake, github } = await open({ app: true })
+    fake.openIssue()
+    for (let count = 0; count < 3; count++) expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    expect(tokensMade(fake.calls)).toBe(1)
+    vi.setSystemTime(Date.now() + 61 * 60_000)
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    expect(tokensMade(fake.calls)).toBe(2)
+  })
+
+  it('that is installed anew, or whose token was taken back, gets along', async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { fake, github } = await open({ app: true })
+    fake.openIssue()
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    vi.setSystemTime(Date.now() + 10_000)
+    fake.app!.reinstall()
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    expect(tokensMade(fake.calls)).toBe(2)
+  })
+
+  it('that is not installed says so, and not that the issue is gone', async () => {
+    const { fake, github } = await open({ app: true })
+    fake.fail({ fits: ({ path }) => path.endsWith('/installation'), status: 404, message: 'Not Found' })
+    expect(await github.look(REPO, 1)).toMatchObject({
+      failure: { kind: 'unauthenticated', message: expect.stringContaining('not installed') },
+    })
+  })
+
+  it('whose key is no key says so, and is not tried for hours', async () => {
+    const { github } = await open({ app: true }, { key: 'no key' })
+    expect(await github.whoAmI()).toMatchObject({
+      ok: false,
+      failure: {
+        kind: 'unauthenticated',
+        message: expect.stringContaining('credentials for GitHub cannot be used'),
+      },
+    })
+  })
+
+  it('waits no longer for its token than for anything else', async () => {
+    const { fake, github } = await open({ app: true }, { timeoutMs: 200 })
+    fake.openIssue()
+    fake.fail({ fits: ({ path }) => path.endsWith('/access_tokens'), hangs: true })
+    expect(await github.look(REPO, 1)).toMatchObject({ failure: { kind: 'timeout' } })
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+  })
+
+  it('finds what nobody took over all pages, the oldest first, each once', async () => {
+    const { fake, github } = await open({ app: true })
+    const { app } = fake
+    const before = await app!.deliver('issues', '{}', 'too-old')
+    Object.assign(before, { at: Date.now() - 4 * 24 * 3600_000 })
+    const since = Date.now() - 3 * 24 * 3600_000
+    for (let count = 0; count < 130; count++) await app!.deliver('issues', '{}', `missed-${count}`)
+    for (let count = 0; count < 120; count++)
+      (await app!.deliver('push', '{}', `fine-${count}`)).status = 'OK'
+    // Failed, and came through when it was sent again.
+    await app!.deliver('issues', '{}', 'again')
+    ;(await app!.deliver('issues', '{}', 'again', true)).status = 'OK'
+    // Failed twice: the latest attempt is the one to repeat.
+    const again = await app!.deliver('issues', '{}', 'missed-0', true)
+    ;(await app!.deliver('push', '{}', 'large')).code = 413
+    const found = await github.deliveries!.missed(since)
+    expect(found).toMatchObject({ ok: true })
+    const missed = found.ok ? found.value : []
+    expect(missed.map(({ guid }) => guid)).toEqual(
+      Array.from({ length: 130 }, (_, index) => `missed-${index}`),
+    )
+    expect(missed[0]!.id).toBe(again.id)
+    expect(fake.calls.filter(({ path }) => path.endsWith('/deliveries')).length).toBe(3)
+  })
+})
+
+describe('a token', () => {
+  it('cannot ask for what was missed', async () => {
+    const { github } = await open()
+    expect(github.deliveries).toBeUndefined()
+  })
+
+  it('that is not there asks nothing: GitHub answers strangers too', async () => {
+    const { fake, github } = await open({}, { token: '' })
+    expect(await github.look(REPO, 1)).toMatchObject({ failure: { kind: 'unauthenticated' } })
+    expect(fake.calls).toEqual([])
+  })
+})

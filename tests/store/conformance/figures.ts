@@ -1,0 +1,86 @@
+import { expect, it } from 'vitest'
+import { moveDeliveries } from '../../../src/store/deliveries.ts'
+import { costByStep, countByStep, readingTimes } from '../../../src/store/figures.ts'
+import { insertAction, insertWork, keepDelivery, keepStanding } from '../../../src/store/github.ts'
+import { readActions, readHalted, readRecent } from '../../../src/store/github-log.ts'
+import { addSpending } from '../../../src/store/usage.ts'
+import { type Here, START, send } from '../place.ts'
+
+const span = { from: START, stepMs: 1000, steps: 5 }
+const spent = { model: null, input: 1, output: 1, cacheRead: 0, cacheWrite: 0, task: null }
+
+/** What the control room shows over time, and of GitHub. */
+export function figureCases(here: Here) {
+  it('counts entries by step and type, and nothing outside of the span', async () => {
+    let now = START - 1
+    const store = await here().open({ now: () => now })
+    await send(store)
+    now = START
+    await send(store)
+    await send(store)
+    now = START + 4999
+    await send(store)
+    now = START + 5000
+    await send(store)
+    const counts = (await countByStep(store, span)).toSorted((one, other) => one.step - other.step)
+    expect(counts).toEqual([
+      { step: 0, type: 'message.accepted', count: 2 },
+      { step: 4, type: 'message.accepted', count: 1 },
+    ])
+  })
+
+  it('adds up what was spent in each step, as numbers', async () => {
+    let now = START + 1500
+    const store = await here().open({ now: () => now })
+    await store.write((tx) => addSpending(tx, 'Ada', { ...spent, key: 'a', cost: 0.25 }))
+    await store.write((tx) => addSpending(tx, 'Bob', { ...spent, key: 'a', cost: 0.5 }))
+    now = START + 2500
+    await store.write((tx) => addSpending(tx, 'Ada', { ...spent, key: 'b', cost: undefined }))
+    const costs = (await costByStep(store, span)).toSorted((one, other) => one.step - other.step)
+    expect(costs).toEqual([
+      { step: 1, cost: 0.75 },
+      { step: 2, cost: 0 },
+    ])
+  })
+
+  it('says how long the newest messages took to be read, by when they were', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    const first = await send(store)
+    const second = await send(store)
+    await send(store)
+    now = START + 1200
+    await store.write((tx) => moveDeliveries(tx, 'Bob', [first, second], 'read', 'acknowledged'))
+    expect(await readingTimes(store, span, 10)).toEqual([
+      { step: 1, ms: 1200 },
+      { step: 1, ms: 1200 },
+    ])
+    expect(await readingTimes(store, span, 1)).toHaveLength(1)
+  })
+
+  it('tells of GitHub newest first: events with their work, proposals, who is halted', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    for (const id of ['d1', 'd2']) {
+      await store.write((tx) => keepDelivery(tx, { id, event: 'issues', payload: '{}' }))
+      now += 1000
+    }
+    await store.write(async (tx) => {
+      await insertWork(tx, {
+        ...{ id: 'd1/triage', delivery: 'd1', role: 'triage', agent: 'Triage', repository: 'o/r', number: 1 },
+        ...{ state: 'delegated', task: 7, after: null, needs: 'any', attempts: 0, delegation: '{}' },
+      })
+      await insertAction(tx, {
+        ...{ key: 'k', work: 'd1/triage', agent: 'Triage', repository: 'o/r', number: 1, request: 3 },
+        ...{ action: '{"kind":"label","number":1,"label":"bug"}', confidence: 0.5, rationale: 'It crashes.' },
+        ...{ state: 'asked', note: null },
+      })
+      await keepStanding(tx, 'Triage', { failures: 6, halted: true })
+    })
+    const { deliveries, work } = await readRecent(store, 10)
+    expect(deliveries.map(({ id }) => id)).toEqual(['d2', 'd1'])
+    expect(work).toMatchObject([{ delivery: 'd1', role: 'triage', number: 1, task: 7 }])
+    expect(await readActions(store, 10)).toMatchObject([{ key: 'k', confidence: 0.5, request: 3 }])
+    expect(await readHalted(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
+  })
+}

@@ -1,0 +1,41 @@
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+import type { Window } from './browser.ts'
+
+/** Signs a window in by a link that works once. */
+export async function enter({ page }: Window, link: string): Promise<Page> {
+  await page.goto(link)
+  await page.getByRole('navigation', { name: 'Views' }).waitFor()
+  return page
+}
+
+export const visit = (page: Page, place: string) =>
+  page.evaluate((hash) => {
+    location.hash = hash
+  }, `#/${place}`)
+
+export async function until(fits: () => Promise<boolean> | boolean, ms = 20_000): Promise<void> {
+  const deadline = Date.now() + ms
+  while (!(await fits())) {
+    if (Date.now() > deadline) throw new Error('It did not come to be')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+interface Found {
+  violations: { id: string; nodes: { target: unknown; failureSummary?: string }[] }[]
+}
+
+/** What axe has to say against the page as it stands. */
+export async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source)
+  return await page.evaluate(async () => {
+    const checker = (window as unknown as { axe: { run(context: object): Promise<Found> } }).axe
+    // What is in a terminal has the colours that the agent's program gave it.
+    const { violations: found } = await checker.run({ exclude: ['.xterm'] })
+    return found.map(
+      ({ id, nodes }) =>
+        `${id}: ${nodes.map(({ target, failureSummary }) => `${JSON.stringify(target)} ${failureSummary ?? ''}`).join('; ')}`,
+    )
+  })
+}

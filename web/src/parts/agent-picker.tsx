@@ -1,0 +1,60 @@
+import { useId, useState } from 'react'
+import { useTeam } from '../room.ts'
+
+/** A team may have a thousand names; a person types the beginning of one. */
+const MOST_PROPOSED = 40
+
+/** A field that takes the name of an agent, and proposes those that fit what was typed. */
+export function AgentPicker({
+  value,
+  onPick,
+  label,
+  also = [],
+  placeholder,
+  className,
+  isRequired = false,
+}: {
+  value: string
+  /** Told of each name of the team, and of nothing at all; not of the letters on the way there. */
+  onPick: (name: string) => void
+  label: string
+  also?: readonly string[]
+  placeholder?: string
+  className?: string
+  isRequired?: boolean
+}) {
+  const names = [...also, ...(useTeam().data?.agents ?? []).map(({ name }) => name)]
+  const list = useId()
+  const [draft, setDraft] = useState({ text: value, of: value })
+  const text = draft.of === value ? draft.text : value
+  const wanted = text.toLowerCase()
+  const known = (said: string) => names.find((name) => name.toLowerCase() === said.toLowerCase())
+  const isKnown = text === '' || known(text) !== undefined
+  return (
+    <>
+      <input
+        aria-label={label}
+        aria-invalid={isKnown ? undefined : true}
+        className={className}
+        placeholder={placeholder}
+        list={list}
+        required={isRequired}
+        autoComplete="off"
+        value={text}
+        onChange={({ target }) => {
+          const name = target.value === '' ? '' : known(target.value)
+          setDraft({ text: target.value, of: name ?? value })
+          if (name !== undefined && name !== value) onPick(name)
+        }}
+      />
+      <datalist id={list}>
+        {names
+          .filter((name) => name.toLowerCase().includes(wanted))
+          .slice(0, MOST_PROPOSED)
+          .map((name) => (
+            <option key={name} value={name} />
+          ))}
+      </datalist>
+    </>
+  )
+}
