@@ -113,7 +113,8 @@ export function createPane(options: PaneOptions): TmuxPane {
     id,
     pid,
     get unsent() {
-      return site.unsent?.lastLine
+      // Once it was entered, the conversation tells of it.
+      return site.unsent?.presses === undefined ? site.unsent?.lastLine : undefined
     },
     get waitsFor() {
       return waitsFor

@@ -38,6 +38,8 @@ export interface Outline {
 export interface Sent extends Outline {
   /** Whoever came later may have added to it. */
   readonly writtenAt: number
+  /** How often Enter was pressed for it since it was left. */
+  readonly presses?: number
 }
 
 export interface Spooled {

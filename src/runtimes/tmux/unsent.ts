@@ -14,6 +14,7 @@ const UNSENT = '@orc_unsent'
 /** Set with its Enter, which a program may swallow: one that hung takes both in at once. */
 const ENTERED = '@orc_entered'
 const LAST_LINE_LIMIT = 200
+const MOST_PRESSES = 3
 
 /** A text as it is told again in a box: its last line, and how many lines it has. */
 export function outlineOf(text: string): Outline {
@@ -60,7 +61,7 @@ export async function takeUpInput(
   return { unsent: { lastLine, lines: Number(lines), writtenAt }, isEntered, isInputOff }
 }
 
-/** Presses Enter once under what was left. Whatever else stands there is not ours to send. */
+/** Presses Enter under what was left. Whatever else stands there is not ours to send. */
 export async function enterUnsent(
   site: PasteSite,
   manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>,
@@ -84,7 +85,10 @@ export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolea
   if (facts.state === 'idle' && facts.inputBox === 'empty') await forgetUnsent(site)
   if (site.unsent === undefined || !isOursUnsent(site, look, site.unsent)) return false
   if ((await pressEnter(site)) !== 'pressed') return false
-  site.unsent = undefined
+  const presses = (site.unsent.presses ?? 0) + 1
+  // Once more if it is swallowed; but from here on a person may type.
+  site.unsent =
+    presses < MOST_PRESSES ? { ...site.unsent, presses, writtenAt: Number.NEGATIVE_INFINITY } : undefined
   site.enteredAt = site.clock.now()
   return true
 }
