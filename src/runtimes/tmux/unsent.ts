@@ -1,6 +1,6 @@
 /** A text of ours that was pasted and not entered: whether it is still ours alone, and its Enter. */
 import type { SessionState } from '../../model/agent.ts'
-import type { PasteManner } from '../../programs/program.ts'
+import type { PasteManner, Screen } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import { PERSON_QUIET_MS } from '../guard.ts'
 import { type Command, ControlLost } from './control.ts'
@@ -105,16 +105,23 @@ export function isOursUnsent(site: PasteSite, look: Look, { lastLine, lines, wri
   if (facts.takenBy !== undefined) return false
   // A key that was pressed just now may not be on the screen yet.
   if (!facts.isInputOff && (facts.personQuietMs ?? PERSON_QUIET_MS) < PERSON_QUIET_MS) return false
-  const line = screen.lines[screen.cursor.y] ?? ''
-  const before = oneSpaced(line.slice(0, screen.cursor.x))
-  const isAtEnd = line.slice(screen.cursor.x).replace(FRAME_AT_END, '') === ''
-  if (isAtEnd && lastLine !== '' && before.endsWith(lastLine)) return true
-  const [, folded] = (isAtEnd && FOLDED.exec(before)) || []
+  const before = lastWords(screen)
+  if (before !== '' && lastLine !== '' && before.endsWith(lastLine)) return true
+  const [, folded] = FOLDED.exec(before) ?? []
   if (folded !== undefined && [lines, lines - 1].includes(Number(folded))) return true
   // Anything else is ours as long as nobody could type, or nobody came near.
   const personAt = Math.max(site.server.personSeenAt, site.typedAt ?? Number.NEGATIVE_INFINITY)
   const isAlone = facts.isInputOff || (persons === 0 && personAt < writtenAt)
   return facts.inputBox === 'draft' && isAlone
+}
+
+/** The line that ends at the cursor, if nothing is behind it. An Enter that was swallowed may have begun another line. */
+function lastWords({ lines, cursor }: Screen): string {
+  const line = lines[cursor.y] ?? ''
+  if (line.slice(cursor.x).replace(FRAME_AT_END, '') !== '') return ''
+  const above = lines.slice(Math.max(0, cursor.y - MOST_PRESSES), cursor.y)
+  const written = [...above, line.slice(0, cursor.x)].map((one) => one.replace(FRAME_AT_END, ''))
+  return oneSpaced(written.findLast((one) => one !== '') ?? '')
 }
 
 type Pressed = 'pressed' | 'dead' | 'in mode'
