@@ -15,10 +15,10 @@ export interface PanesResult {
   readonly memory: Memory
 }
 
-/** Of the service, in bytes for an idle agent, after garbage collection. */
+/** Of the service, in bytes for an idle agent, after garbage collection; its code was compiled by earlier ones. */
 export interface Memory {
   readonly agents: number
-  /** All that was added from the first agent to the last, over their number: code that was compiled meanwhile, too. */
+  /** All that was added from the first agent to the last, over their number. */
   readonly heap: number
   readonly resident: number
   /** The median of what ten more added. */
@@ -37,6 +37,8 @@ const NOISY = anyAgent([
   'while :; do printf "\\rcompiling, %s of many\\033[K" $((n += 1)); sleep 0.2; done',
 ])
 const NOISY_SHARE = 0.1
+/** Code that is dropped for its age, and compiled again, is of megabytes, and of no agent. */
+const MEASURABLE = ['--expose-gc', '--no-flush-bytecode']
 const WARM_UP = 100
 const BATCH = 50
 const AT_ONCE = 10
@@ -49,7 +51,7 @@ export async function runPanes({ panes, deliveries }: PanesOptions): Promise<Pan
     ...quiet.map((name) => [name, { ...QUIET, autostart: false }]),
     ...noisy.map((name) => [name, { ...NOISY, autostart: false }]),
   ])
-  const scene = await openScene({ carrier: 'service.ts', others, execArgv: ['--expose-gc'] })
+  const scene = await openScene({ carrier: 'service.ts', others, execArgv: MEASURABLE })
   try {
     await deliverOneByOne(scene, WARM_UP)
     const memory = await measureMemory(scene.child, quiet)
@@ -68,6 +70,7 @@ export async function runPanes({ panes, deliveries }: PanesOptions): Promise<Pan
 }
 
 async function measureMemory(child: Child, names: readonly string[]): Promise<Memory> {
+  await startAndStop(child, names)
   const used: NodeJS.MemoryUsage[] = [await child.ask('memory')]
   for (let from = 0; from + AT_ONCE <= names.length; from += AT_ONCE) {
     const batch = names.slice(from, from + AT_ONCE)
@@ -82,6 +85,16 @@ async function measureMemory(child: Child, names: readonly string[]): Promise<Me
     heap: (heap.at(-1)! - heap[0]!) / agents,
     resident: (used.at(-1)!.rss - used[0]!.rss) / agents,
     tenMore: median(heap.slice(1).map((bytes, index) => (bytes - heap[index]!) / AT_ONCE)),
+  }
+}
+
+/** What is compiled and cached while agents start is there once, however many they are. */
+async function startAndStop(child: Child, names: readonly string[]) {
+  for (let from = 0; from < names.length; from += AT_ONCE) {
+    const batch = names.slice(from, from + AT_ONCE)
+    await child.ask('start', batch)
+    await idle(child, batch)
+    await child.ask('stop', batch)
   }
 }
 

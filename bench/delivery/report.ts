@@ -66,7 +66,8 @@ const HOW = `## How it is measured
 - **Poll** (\`bench/delivery/poll.ts\`): every 500 ms a spawned \`capture-pane\`, then spawned \`load-buffer\`, \`paste-buffer\`, \`send-keys\`, without any wait
   in between.
 - The three take turns within one run, so that whatever else the machine does meets all alike. Memory is heap and buffers after garbage
-  collection with and without the idle agents, over their number; what is compiled meanwhile is in it, so that more agents cost less each.
+  collection with and without the idle agents, over their number. The same agents were started and stopped once before, so that what
+  is compiled and cached for all of them, whatever their number, is there already; what is optimized still later is in the figure.
 - Each part can be run by itself and keeps its figures until it is run again; the load of the machine is given for each.
 `
 

@@ -45,6 +45,7 @@ for (const { name } of config.agents) {
 answerParent({
   rows: ({ sql, params = [] }: { sql: string; params?: SqlValue[] }) => store.all(sql, params),
   start: (names: string[]) => Promise.all(names.map((name) => sessions.start(name))),
+  stop: (names: string[]) => Promise.all(names.map((name) => sessions.stop(name))),
   state: (name: string) => sessions.session(name)?.state,
   /** tmux's id of its pane is the end of the command that shows it. */
   pane: (name: string) => sessions.session(name)?.view?.at(-1)?.split('.').at(-1),

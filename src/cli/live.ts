@@ -18,9 +18,13 @@ const CLEAR_BELOW = '\x1b[J'
 const CUT = '\x1b[?7l'
 const WRAP = '\x1b[?7h'
 
-/** Columns and rows of the terminal, which may have changed since it was last drawn. */
+/**
+ * Columns and rows of the terminal, which may have changed since it was last drawn. The last column stays free: with the
+ * cursor in it, clearing the rest of the line would take its character too.
+ */
 export function screenSize(): { width: number; height: number } {
-  return { width: process.stdout.columns || 80, height: Math.max(2, process.stdout.rows || 24) }
+  const { columns = 80, rows = 24 } = process.stdout
+  return { width: Math.max(1, (columns || 80) - 1), height: Math.max(2, rows || 24) }
 }
 
 /** Lines are written over those before and nothing is cleared first, so that nothing flickers; what is as before is not written. */

@@ -35,7 +35,7 @@ export async function runService(
     log,
     watch: true,
     gone: stopping.signal,
-    autostart: !flag('no-autostart'),
+    autostart: !flag('for-runs'),
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   })
@@ -54,10 +54,46 @@ export async function runService(
   const halted = orchub.switchboard.halt.current()
   if (halted !== undefined && !json) ifTaken(() => complain(haltWarning(halted)))
   const byReason = { asked: agents, hangup: 'leave' } as const
-  const wanted = await Promise.race([stopping.promise.then((reason) => byReason[reason]), orchub.stopAsked])
+  const runs = flag('for-runs') ? watchRuns(orchub) : undefined
+  const wanted = await Promise.race([
+    stopping.promise.then((reason) => byReason[reason]),
+    orchub.stopAsked,
+    ...(runs === undefined ? [] : [runs.over]),
+  ])
+  runs?.close()
   notifying?.close()
   await orchub.close(wanted)
   return 0
+}
+
+/** Until the first run begins; and until the next one, once the last has ended. */
+const NO_RUN_MS = 60_000
+const NO_RUN_LEFT_MS = 10_000
+
+/** For a service that is there for runs: resolves when there has been none for a while. Nobody may be left who would stop it. */
+function watchRuns({ switchboard: { runs, store } }: Orchub) {
+  const { promise: over, resolve } = Promise.withResolvers<'end'>()
+  let timer = setTimeout(look, NO_RUN_MS)
+  function look() {
+    runs.list('open', 1).then(
+      (open) => open.length === 0 && resolve('end'),
+      () => again(NO_RUN_LEFT_MS),
+    )
+  }
+  function again(ms: number) {
+    clearTimeout(timer)
+    timer = setTimeout(look, ms)
+  }
+  const stop = store.onCommit((entries) => {
+    if (entries.some(({ type }) => type === 'run.reported')) again(NO_RUN_LEFT_MS)
+  })
+  return {
+    over,
+    close() {
+      clearTimeout(timer)
+      stop()
+    },
+  }
 }
 
 /** What a person is to look at. */

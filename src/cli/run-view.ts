@@ -16,6 +16,7 @@ export interface Screen {
 /** Below this there is no room for times. */
 const NARROW = 60
 const LONGEST_NAME = 28
+const SHORTEST_NAME = 12
 const STATE_WIDTH = 10
 const TIME_WIDTH = 10
 const BAR_WIDTH = 10
@@ -26,7 +27,9 @@ export function runView(run: RunShown, screen: Screen): string {
   const room = Math.max(1, screen.height - 2)
   const nodes =
     run.nodes.length <= room ? run.nodes : run.nodes.toSorted(byRank).slice(0, Math.max(1, room - 1))
-  const nameWidth = Math.min(LONGEST_NAME, Math.max(...nodes.map(({ name }) => name.length)))
+  // On a narrow screen what an agent does is worth more than the end of its name.
+  const most = Math.min(LONGEST_NAME, Math.max(SHORTEST_NAME, Math.floor(screen.width / 4)))
+  const nameWidth = Math.min(most, Math.max(...nodes.map(({ name }) => name.length)))
   const lines = [head, ...nodes.map((node) => nodeLine(node, nameWidth, screen))]
   if (nodes.length < run.nodes.length) lines.push(restLine(run, nodes, screen))
   return lines.join('\n')

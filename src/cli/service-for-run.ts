@@ -5,6 +5,7 @@ import { openClientIfRunning } from './connect.ts'
 import { startDetached } from './detached.ts'
 import type { Place } from './place.ts'
 import { makeTeamOfNobody } from './plan-place.ts'
+import { showWorking } from './progress.ts'
 import type { Invocation } from './verb.ts'
 
 export interface ServiceForRun {
@@ -21,15 +22,17 @@ export async function serviceForRun(invocation: Invocation): Promise<ServiceForR
   makeTeamOfNobody(invocation.place)
   const running = await openAnswering(invocation)
   if (running !== undefined) return { client: running }
+  const working = showWorking('starting a service for this run')
   try {
-    // Whoever is not needed for the plan stays as they are.
-    const { client, facts } = await startDetached(invocation, ['--no-autostart'])
+    const { client, facts } = await startDetached(invocation, ['--for-runs'])
     return { client, ours: facts.pid }
   } catch (error) {
     // Another `orc run` may have been faster.
     const other = await openAnswering(invocation)
     if (other === undefined) throw error
     return { client: other }
+  } finally {
+    working.end()
   }
 }
 

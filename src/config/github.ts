@@ -39,6 +39,9 @@ export interface GithubConfig {
 }
 
 export const GITHUB_API = 'https://api.github.com'
+/** For threads that nobody touches any more. */
+const STALE_TASK =
+  'Look after stale threads: propose the label stale and one friendly comment that asks whether it is still wanted; propose close_issue only for what has had the label already.'
 const CONFIDENCE = 0.95
 /** C18. */
 const EVENTS_PER_MINUTE = 100
@@ -184,7 +187,18 @@ export const GithubSchema = z
           cron: z.string().min(1).max(100).describe('When: "0 6 * * 1" is every Monday at 6.'),
           timezone: z.string().max(64).optional().describe('Of the times in "cron". Default: UTC.'),
           to: role.describe('A role, or an agent.'),
-          task: z.string().min(1).max(2000).describe('What is to be done.'),
+          task: z
+            .string()
+            .min(1)
+            .max(2000)
+            .optional()
+            .describe('What is to be done; with stale_days, there is a default.'),
+          stale_days: z
+            .int()
+            .min(1)
+            .max(3650)
+            .optional()
+            .describe('It is about open threads that nobody touched for so many days.'),
           repository: repository.describe('OWNER/NAME.'),
         }),
       )
@@ -324,7 +338,18 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
         'For example "0 6 * * 1": every Monday at 6.',
       )
     }
-    return { name, timezone, ...said }
+    const { task, stale_days: staleDays, ...rest } = said
+    if (task === undefined && staleDays === undefined)
+      report(
+        ['github', 'schedule', name],
+        'It does not say what is to be done',
+        'Add "task", or "stale_days: 60".',
+      )
+    return {
+      ...{ name, timezone, ...rest },
+      task: task ?? STALE_TASK,
+      ...(staleDays === undefined ? {} : { staleDays }),
+    }
   })
 }
 

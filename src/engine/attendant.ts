@@ -5,14 +5,14 @@ import { countQueued } from '../store/deliveries.ts'
 import { keepInSession } from '../store/sessions.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { createHandover } from './handover.ts'
-import { createInterrupts, type Outcome } from './interrupts.ts'
+import { createInterrupts, type Interrupts, type Outcome } from './interrupts.ts'
 import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
-import { createSpoken, type Said } from './spoken.ts'
+import { createSpoken, type Said, type Spoken } from './spoken.ts'
 import type { Clock, Log } from './surroundings.ts'
-import { createWaitingAnswers } from './waiting-answers.ts'
+import { createWaitingAnswers, type WaitingAnswers } from './waiting-answers.ts'
 
 /** Attends one running agent: hears what it says, and puts before it what waits for it, as evidence allows. */
 export interface Attendant {
@@ -68,6 +68,13 @@ export interface AttendantOptions {
   turnEnded(lastWords: string): void
 }
 
+/** What there is for what an agent says. */
+interface Hearing {
+  readonly spoken: Spoken
+  readonly listener: Listener
+  readonly answers: WaitingAnswers
+}
+
 /** A flood of important messages is one notice (C2). */
 const NOTICE_EVERY_MS = 2000
 const LABEL_MS = 200
@@ -83,11 +90,11 @@ const COUNTED = 100
 
 export function createAttendant(options: AttendantOptions): Attendant {
   const { name, store, clock, log } = options
-  const answers = createWaitingAnswers()
-  const spoken = createSpoken()
+  /** Made when it first speaks: most of a team is silent most of the time. */
+  let hearing: Hearing | undefined
   const handover = createHandover({
     ...options,
-    answers,
+    answers: () => hearing?.answers,
     isHeld,
     mailGiven() {
       mistakes = 0
@@ -107,27 +114,16 @@ export function createAttendant(options: AttendantOptions): Attendant {
   let cancelLabel: (() => void) | undefined
   let keeping: { value: unknown; kept: Promise<void> } | undefined
 
-  const interrupts = createInterrupts({
-    ...{ name, store, clock, log },
-    toHalt: () => (dismissed || !options.isHalted() ? undefined : session),
-  })
-
-  const listener = options.listen((answer) => {
-    mistakes = answer.isMistake ? mistakes + 1 : 0
-    // One that makes mistakes for ever would be given turns for ever (S2.1).
-    const wakes = answer.wakes && mistakes <= MISTAKES
-    const arrived = answers.add({ ...answer, wakes })
-    if (wakes) handover.look()
-    return arrived
-  })
+  let interrupts: Interrupts | undefined
 
   const port: SessionPort = {
     said(utterance) {
       utterances += 1
-      spoken.add(utterance, clock.now())
+      hearing ??= beginHearing()
+      hearing.spoken.add(utterance, clock.now())
       const earlier = utterance.key === undefined ? lastWords : ''
       lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
-      return listener.hear(utterance)
+      return hearing.listener.hear(utterance)
     },
     changed(state, evidence) {
       if (dismissed) return
@@ -165,10 +161,23 @@ export function createAttendant(options: AttendantOptions): Attendant {
     },
   }
 
+  function beginHearing(): Hearing {
+    const answers = createWaitingAnswers()
+    const listener = options.listen((answer) => {
+      mistakes = answer.isMistake ? mistakes + 1 : 0
+      // One that makes mistakes for ever would be given turns for ever (S2.1).
+      const wakes = answer.wakes && mistakes <= MISTAKES
+      const arrived = answers.add({ ...answer, wakes })
+      if (wakes) handover.look()
+      return arrived
+    })
+    return { spoken: createSpoken(), listener, answers }
+  }
+
   function beginTurn() {
     turnBegan = clock.now()
     // Given just before the halt. One that a person begins at the terminal is left alone.
-    if (options.isHalted() && turnBegan - handover.givenAt < BEGINS_MS) void halt(ORCHESTRATOR)
+    if (options.isHalted() && turnBegan - handover.givenAt() < BEGINS_MS) void halt(ORCHESTRATOR)
     // After a dialog it is still the same.
     if (lastState === 'busy' || lastState === 'waiting_input') return
     turns += 1
@@ -177,8 +186,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
   }
 
   async function endTurn(isOver: boolean) {
-    spoken.endTurn()
-    await listener.endTurn()
+    hearing?.spoken.endTurn()
+    await hearing?.listener.endTurn()
     if (isOver) await tellEnd()
   }
 
@@ -187,7 +196,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     const turn = turns
     if (session?.heardLate === true) await hearOut()
     // An answer that it waits for, or mail, has begun another turn, or is about to: that one's end counts.
-    const goesOn = turns !== turn || answers.areAwaited || handover.giving !== undefined
+    const goesOn = turns !== turn || hearing?.answers.areAwaited() || handover.giving() !== undefined
     if (dismissed || goesOn || session?.state !== 'idle') return
     options.turnEnded(lastWords)
   }
@@ -196,7 +205,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     for (let heard = -1; heard !== utterances && !dismissed; ) {
       heard = utterances
       await new Promise<void>((resolve) => clock.after(LATE_MS, resolve))
-      await listener.endTurn()
+      await hearing?.listener.endTurn()
     }
   }
 
@@ -213,7 +222,13 @@ export function createAttendant(options: AttendantOptions): Attendant {
 
   function halt(by: string) {
     handover.withdraw('everything was stopped')
-    return interrupts.halt(by, handover.giving)
+    return interrupting().halt(by, handover.giving())
+  }
+
+  function interrupting(): Interrupts {
+    const toHalt = () => (dismissed || !options.isHalted() ? undefined : session)
+    interrupts ??= createInterrupts({ ...{ name, store, clock, log }, toHalt })
+    return interrupts
   }
 
   /** Coalesced: a burst of changes is one line on the screen. */
@@ -229,9 +244,9 @@ export function createAttendant(options: AttendantOptions): Attendant {
     if (session?.show === undefined || dismissed) return
     const unread = await countQueued(store, name, COUNTED)
     const state = options.isHalted() ? 'stopped' : options.isPaused() ? 'paused' : session.state
-    const why = state === 'idle' && handover.waitsFor !== undefined ? `: ${handover.waitsFor}` : ''
+    const why = state === 'idle' && handover.waitsFor() !== undefined ? `: ${handover.waitsFor()}` : ''
     const mail = unread === 0 ? '' : ` · ${unread === COUNTED ? `${COUNTED}+` : unread} waiting${why}`
-    const doubt = handover.doubts === 0 ? '' : ` · ${handover.doubts} uncertain`
+    const doubt = handover.doubts() === 0 ? '' : ` · ${handover.doubts()} uncertain`
     session.show(`${name} · ${state}${mail}${doubt}`)
   }
 
@@ -239,7 +254,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     port,
     session: () => session,
     turnBegan: () => turnBegan,
-    waitsFor: () => handover.waitsFor,
+    waitsFor: handover.waitsFor,
     async attend(started) {
       session = started
       // Found idle: nothing is known of its last turn, and what it forgot to say it is reminded of.
@@ -257,17 +272,17 @@ export function createAttendant(options: AttendantOptions): Attendant {
       label()
       if (session === undefined || dismissed || isHeld()) return
       if (session.state === 'busy') {
-        if (priority === 'urgent') await interrupts.forUrgent(session, from)
+        if (priority === 'urgent') await interrupting().forUrgent(session, from)
         else if (priority === 'high') await giveNotice(session, from)
       }
       handover.look()
     },
-    isGiven: () => handover.giving !== undefined,
+    isGiven: () => handover.giving() !== undefined,
     halt,
     async interrupt(by) {
-      return session?.state === 'busy' && !dismissed ? await interrupts.forPerson(session, by) : undefined
+      return session?.state === 'busy' && !dismissed ? await interrupting().forPerson(session, by) : undefined
     },
-    spoken: spoken.all,
+    spoken: () => hearing?.spoken.all() ?? [],
     dismiss() {
       dismissed = true
       handover.dismiss()

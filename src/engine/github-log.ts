@@ -1,8 +1,8 @@
 import { type Action, describeAction } from '../github/action.ts'
+import { isDiscreet } from '../github/roles.ts'
 import { formatId } from '../model/identifier.ts'
 import { type ActionRow, readActions, readHalted, readRecent, type WorkRow } from '../store/github-log.ts'
 import type { Reader } from '../store/store.ts'
-import { isDiscreet } from './github/settings.ts'
 
 /** What came from GitHub and what became of it, for people who look at it. Nothing of conduct is in it (S3.15). */
 export interface GithubLog {

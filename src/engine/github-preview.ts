@@ -1,5 +1,5 @@
 import type { GithubConfig } from '../config.ts'
-import { describeAction } from '../github/action.ts'
+import { describeAction, numberOf } from '../github/action.ts'
 import { partConduct } from '../github/conduct.ts'
 import { authorOf, type GitHubEvent, isNewcomer } from '../github/event.ts'
 import { isPaused } from '../github/pause.ts'
@@ -193,6 +193,9 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
         const judged = judge(proposal, policy, {
           threshold: settings.confidence,
           requiresHitl,
+          isElsewhere:
+            event.subject !== undefined &&
+            (numberOf(proposal.action) ?? event.subject.number) !== event.subject.number,
           wantsReview: completion.requiresHumanReview,
         })
         return {

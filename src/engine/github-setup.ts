@@ -38,8 +38,10 @@ export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<
     events: neededEvents(settings.routes),
     webhook: `https://${service.allowedHosts[0] ?? 'YOUR-HOST'}${HOOK_PATH}`,
   }
-  checkVariables(settings, env, findings)
+  const canAsk = checkVariables(settings, env, findings)
+  checkAddresses(settings, env, findings)
   checkTeam(team, settings, findings)
+  if (!canAsk) return { needs, findings }
   const self = await survey.self()
   if (!self.ok) {
     findings.push({ level: 'missing', ...saidNo(self.failure, settings, undefined) })
@@ -67,7 +69,8 @@ export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<
   return { login, needs, findings }
 }
 
-function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, findings: Finding[]) {
+/** Says whether there is something to ask GitHub with. */
+function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, findings: Finding[]): boolean {
   const secret = env[secretEnv] ?? ''
   if (secret === '') {
     findings.push({
@@ -93,17 +96,35 @@ function checkVariables({ secretEnv, tokenEnv, app }: GithubConfig, env: Env, fi
           ? `export ${name}=… with a token of GitHub.`
           : `export ${name}="$(cat key.pem)" with the private key of the App.`,
     })
-  } else if (app !== undefined && !held.includes('PRIVATE KEY')) {
+    return false
+  }
+  if (app !== undefined && !held.includes('PRIVATE KEY')) {
     findings.push({
       level: 'missing',
       text: `${name} holds no private key in PEM`,
-      mend: 'It begins with -----BEGIN … PRIVATE KEY-----. Give the file itself, not its name.',
+      mend: 'It begins with -----BEGIN … PRIVATE KEY-----. Give the text of the file, not its name.',
     })
-  } else
-    findings.push({
-      level: 'ok',
-      text: `The ${app === undefined ? 'token' : 'key of the App'} is in ${name}`,
-    })
+    return false
+  }
+  findings.push({ level: 'ok', text: `The ${app === undefined ? 'token' : 'key of the App'} is in ${name}` })
+  return true
+}
+
+function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Env, findings: Finding[]) {
+  const named = [
+    ...(moderatorsUrlEnv === undefined
+      ? []
+      : [{ name: moderatorsUrlEnv, what: 'moderators are not called' }]),
+    ...Object.entries(callbacks).flatMap(([agent, { urlEnv, secretEnv }]) =>
+      [urlEnv, secretEnv].flatMap((name) =>
+        name === undefined ? [] : [{ name, what: `${agent} is not called` }],
+      ),
+    ),
+  ]
+  for (const { name, what } of named) {
+    if (!env[name])
+      findings.push({ level: 'missing', text: `${name} is not set: ${what}`, mend: `export ${name}=…` })
+  }
 }
 
 function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {

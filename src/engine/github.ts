@@ -55,12 +55,14 @@ export interface GithubTeamOptions {
   env: Readonly<Record<string, string | undefined>>
 }
 
+const ASK_AGAIN_MS = 500
 const ENDS = /^task\.(?:completed|failed|cancelled|skipped)$/
 const VERDICTS = /^human\.(?:rejected|expired|withdrawn)$/
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const { parts: given, handle, verdicts, github, env } = options
   let login: string | undefined
+  let refusedAt = Number.NEGATIVE_INFINITY
   const { store, clock, log, team, standstill } = given
   const parts: GithubParts = {
     ...given,
@@ -72,9 +74,14 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       throw new AppError('NOT_FOUND', 'orc.yaml has no "github" any more')
     },
     async ownLogin() {
-      if (login !== undefined) return login
+      // Of a thousand events that wait for it, one asks.
+      if (login !== undefined || clock.now() - refusedAt < ASK_AGAIN_MS) return login
       const answer = await github.whoAmI()
       if (answer.ok) login = answer.value
+      else {
+        refusedAt = clock.now()
+        log.warn({ failure: answer.failure }, 'GitHub does not say who we are; its events wait')
+      }
       return login
     },
   }

@@ -1,9 +1,10 @@
 import { reasonOf } from '../model/errors.ts'
 import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
+import { doubtfulDeliveries } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
-import { createLadder } from './ladder.ts'
+import { createLadder, type Ladder } from './ladder.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { WaitingAnswers } from './waiting-answers.ts'
@@ -21,13 +22,13 @@ export interface Handover {
   arrived: SessionPort['arrived']
   waits: SessionPort['waits']
   /** What keeps text from the agent though it is idle. */
-  readonly waitsFor: string | undefined
+  waitsFor(): string | undefined
   /** How many messages nobody knows of whether they arrived. */
-  readonly doubts: number
+  doubts(): number
   /** Settled when the turn that is being given has been. */
-  readonly giving: Promise<unknown> | undefined
+  giving(): Promise<unknown> | undefined
   /** When the last turn was given. */
-  readonly givenAt: number
+  givenAt(): number
   /** A delivery that has not begun is no longer wanted. */
   withdraw(why: string): void
   dismiss(): void
@@ -42,7 +43,8 @@ export interface HandoverOptions {
   /** Names the runtime in the evidence. */
   runtime: string
   deliver: 'together' | 'single'
-  answers: WaitingAnswers
+  /** None before it said anything that is answered. */
+  answers(): WaitingAnswers | undefined
   /** Nothing is to be given to it. */
   isHeld(): boolean
   /** Messages are given to it, not only answers to what it said. */
@@ -58,7 +60,7 @@ const TRY_AGAIN_MS = 2000
 /** A delivery that could not begin, and a doubt that stays, are looked at again when the session changes, and after this. */
 const NOT_NOW_MS = 5000
 /** What an earlier session left in doubt is given again before anything newer, if it is found out so soon. */
-const LEFT_LOOKS = 12
+const LEFT_MS = 6000
 const LEFT_LOOK_MS = 500
 /** So often; then it is not soon settled, and each time costs steps on record, or a look into all that was ever said. */
 const SOON_TRIES = 12
@@ -67,9 +69,10 @@ const NOT_SOON_MS = 60_000
 const OBSTRUCTED_MS = 600_000
 
 export function createHandover(options: HandoverOptions): Handover {
-  const { name, store, mailroom, clock, log, answers } = options
+  const { name, store, mailroom, clock, log, runtime, answers, isHeld, mailGiven, moved } = options
   const limit = options.deliver === 'single' ? 1 : TURN.messages
-  const ladder = createLadder(options)
+  /** Made with the first message that moves. */
+  let ladder: Ladder | undefined
   let session: Session | undefined
   /** Handed out with their own commit, and not given yet. */
   let taken: Mail[] = []
@@ -82,15 +85,24 @@ export function createHandover(options: HandoverOptions): Handover {
   /** In a row, without anything new of the session. */
   let refusals = 0
   let looksInVain = 0
-  /** How often what an earlier session left is looked for before newer messages overtake it. */
-  let looksLeft = 0
+  /** What an earlier session left is not overtaken until then; the time counts from when it is first looked for. */
+  let leftUntil = 0
   let delivering = false
   let wanted = false
   let dismissed = false
   let later: { at: number; cancel(): void } | undefined
 
   function isListening(): boolean {
-    return !dismissed && !options.isHeld() && session?.state === 'idle'
+    return !dismissed && !isHeld() && session?.state === 'idle'
+  }
+
+  function steps(): Ladder {
+    ladder ??= createLadder({ name, store, mailroom, moved, isDismissed: () => dismissed })
+    return ladder
+  }
+
+  function doubts(): number {
+    return ladder?.doubts() ?? 0
   }
 
   // ── when ───────────────────────────────────────────────────────────────────────────────────────
@@ -156,45 +168,52 @@ export function createHandover(options: HandoverOptions): Handover {
   /** First the answers to its own commands, then the messages that wait, as one turn. */
   async function deliverTurn() {
     const { messages, remaining } = taken.length > 0 ? nextTaken() : await store.write(handOut)
-    if (messages.length === 0 && !answers.areAwaited) return
-    if (messages.length > 0) options.mailGiven()
-    const given = answers.take()
+    if (messages.length === 0 && !areAnswersAwaited()) return
+    if (messages.length > 0) mailGiven()
+    const given = answers()?.take()
     const turn: Turn = {
-      text: [...given.blocks, ...messages.map(renderEnvelope)].join('\n\n'),
+      text: [...(given?.blocks ?? []), ...messages.map(renderEnvelope)].join('\n\n'),
       ids: messages.map((mail) => mail.id),
     }
     const arrival = await giveTurn(turn)
     if (dismissed) return
     if (arrival.state === 'queued') {
-      given.putBack()
+      given?.putBack()
       noteRefusal()
       // Those behind it go back too, or they would overtake it.
       await putBack()
     } else {
       refusals = 0
       if (remaining > 0) wanted = true
-      if (arrival.state !== 'uncertain') given.arrived()
-      else if (turn.ids.length > 0) ladder.bind(turn.ids, given)
-      else given.doubt()
+      if (arrival.state !== 'uncertain') given?.arrived()
+      else if (turn.ids.length === 0) given?.doubt()
+      else if (given !== undefined) steps().bind(turn.ids, given)
     }
     if (arrival.state === 'uncertain') lookLater(NOT_NOW_MS)
-    else if (arrival.state !== 'queued' && answers.areAwaited) wanted = true
-    await ladder.move(turn.ids, arrival.state, arrival.evidence)
+    else if (arrival.state !== 'queued' && areAnswersAwaited()) wanted = true
+    await steps().move(turn.ids, arrival.state, arrival.evidence)
+  }
+
+  function areAnswersAwaited(): boolean {
+    return answers()?.areAwaited() ?? false
   }
 
   async function lookForDoubts() {
-    const areLeft = () => ladder.doubts > 0 || session?.hasUnsent === true
+    const areLeft = () => doubts() > 0 || session?.hasUnsent?.() === true
+    if (leftUntil === Number.POSITIVE_INFINITY) leftUntil = clock.now() + LEFT_MS
     if (!areLeft()) return
-    await ladder.settleDoubts(session!)
-    looksInVain += 1
-    looksLeft = areLeft() ? Math.max(0, looksLeft - 1) : 0
-    if (!areLeft()) return
-    // A program that hangs, or was stopped, tells of nothing when it goes on.
-    lookLater(isLooking() ? LEFT_LOOK_MS : pauseAfter(looksInVain))
+    await steps().settleDoubts(session!)
+    if (!areLeft()) leftUntil = 0
+    else if (isLooking()) lookLater(LEFT_LOOK_MS)
+    else {
+      looksInVain += 1
+      // A program that hangs, or was stopped, tells of nothing when it goes on.
+      lookLater(pauseAfter(looksInVain))
+    }
   }
 
   function isLooking(): boolean {
-    return looksLeft > 0 && ladder.doubts > 0
+    return clock.now() < leftUntil && doubts() > 0
   }
 
   async function giveTurn(turn: Turn): Promise<Arrival> {
@@ -213,7 +232,7 @@ export function createHandover(options: HandoverOptions): Handover {
   }
 
   function handOut(tx: Tx) {
-    return mailroom.handOut(tx, name, `given to the ${options.runtime} runtime`, {
+    return mailroom.handOut(tx, name, `given to the ${runtime} runtime`, {
       byPriority: true,
       mustWake: true,
       untilFound: true,
@@ -236,7 +255,7 @@ export function createHandover(options: HandoverOptions): Handover {
   async function putBack() {
     const ids = taken.map((mail) => mail.id)
     taken = []
-    await ladder
+    await steps()
       .move(ids, 'queued', 'not given: the agent no longer waited for it')
       .catch((error: unknown) => {
         // They stay `written`, and are looked for.
@@ -246,17 +265,19 @@ export function createHandover(options: HandoverOptions): Handover {
 
   return {
     async begin(started) {
-      await ladder.begin()
-      looksLeft = ladder.doubts > 0 ? LEFT_LOOKS : 0
+      const left = await doubtfulDeliveries(store, name)
+      if (left.length > 0) steps().begin(left)
+      if (left.length > 0) leftUntil = Number.POSITIVE_INFINITY
       session = started
       look()
     },
     look,
     refresh,
     async take(tx) {
-      if (delivering || taken.length > 0 || ladder.doubts > 0 || isRefusing() || !isListening()) return false
+      if (delivering || taken.length > 0 || doubts() > 0 || isRefusing() || !isListening()) return false
       const { messages, remaining } = await handOut(tx)
       if (messages.length === 0) return false
+      session?.expect?.()
       tx.afterCommit(() => {
         taken.push(...messages)
         look()
@@ -271,36 +292,29 @@ export function createHandover(options: HandoverOptions): Handover {
       if (state !== 'queued' && waitsFor !== undefined && ids.some((id) => giving?.ids.includes(id)))
         giving?.gone.abort('the agent has a message of it already')
       const takenBack = state === 'queued'
-      ladder.move(ids, state, evidence, takenBack).then(
-        () => (takenBack ? look() : undefined),
-        (error: unknown) => {
-          log.error({ agent: name, err: error }, 'evidence of a delivery could not be stored')
-          lookLater(TRY_AGAIN_MS)
-        },
-      )
+      steps()
+        .move(ids, state, evidence, takenBack)
+        .then(
+          () => (takenBack ? look() : undefined),
+          (error: unknown) => {
+            log.error({ agent: name, err: error }, 'evidence of a delivery could not be stored')
+            lookLater(TRY_AGAIN_MS)
+          },
+        )
     },
     waits(reason) {
       if (dismissed || reason === waitsFor) return
       waitsFor = reason
-      options.moved()
+      moved()
       if (reason === undefined) refresh()
     },
-    get waitsFor() {
-      return waitsFor
-    },
-    get doubts() {
-      return ladder.doubts
-    },
-    get giving() {
-      return giving?.done
-    },
-    get givenAt() {
-      return givenAt
-    },
+    waitsFor: () => waitsFor,
+    doubts,
+    giving: () => giving?.done,
+    givenAt: () => givenAt,
     withdraw: (why) => giving?.gone.abort(why),
     dismiss() {
       dismissed = true
-      ladder.dismiss()
       giving?.gone.abort('its session is over')
       later?.cancel()
       // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.

@@ -19,6 +19,8 @@ export interface Outcome {
 /** How often, and how long apart, a turn that does not stop is interrupted in a halt. */
 const HALT = { tries: 3, apartMs: 1500 }
 
+export type Interrupts = ReturnType<typeof createInterrupts>
+
 /** Ends turns of one agent. Whether it truly stopped is on record, for whoever asked for it (ask 11 of the field). */
 export function createInterrupts({ name, store, clock, log, toHalt }: InterruptsOptions) {
   let halting: Promise<Outcome | undefined> | undefined

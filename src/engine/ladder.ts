@@ -8,22 +8,23 @@ import type { GivenAnswers } from './waiting-answers.ts'
 /** How far the messages to one agent came, and those of which nobody knows (C27). */
 export interface Ladder {
   /** What an earlier session left in doubt is in doubt for this one. */
-  begin(): Promise<void>
+  begin(left: readonly number[]): void
   /** `takenBack`: by our own interrupt, out of the conversation. */
   move(ids: readonly string[], state: Arrival['state'], evidence: string, takenBack?: boolean): Promise<void>
   /** Answers share the fate of the messages that they were given with. */
   bind(ids: readonly string[], given: GivenAnswers): void
-  readonly doubts: number
+  /** Of how many messages nobody knows. */
+  doubts(): number
   /** Looks for what was given before and never confirmed, by its id. What surely did not arrive is queued again. */
   settleDoubts(session: Session): Promise<void>
-  /** Nothing is written any more: the next session looks for what this one left. */
-  dismiss(): void
 }
 
 export interface LadderOptions {
   name: string
   store: Store
   mailroom: Mailroom
+  /** Nothing is written any more: the next session looks for what this one left. */
+  isDismissed(): boolean
   /** A delivery moved. */
   moved(): void
 }
@@ -42,14 +43,13 @@ interface Step {
   readonly evidence: string
 }
 
-export function createLadder({ name, store, mailroom, moved: tell }: LadderOptions): Ladder {
+export function createLadder({ name, store, mailroom, isDismissed, moved: tell }: LadderOptions): Ladder {
   /** Messages of which nobody knows whether they are in the conversation. */
   const doubtful = new Map<number, Doubt>()
   const unproven: { keys: Keys; given: GivenAnswers }[] = []
-  let dismissed = false
 
   async function move(keys: Keys, state: Arrival['state'], evidence: string, takenBack = false) {
-    if (keys.length === 0 || dismissed) return
+    if (keys.length === 0 || isDismissed()) return
     const moved = await store
       .write((tx) => mailroom.moved(tx, name, keys, state, evidence, takenBack))
       .catch((error: unknown) => {
@@ -86,14 +86,12 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
   }
 
   return {
-    async begin() {
-      for (const key of await doubtfulDeliveries(store, name)) doubtful.set(key, { isNoted: false })
+    begin(left) {
+      for (const key of left) doubtful.set(key, { isNoted: false })
     },
     move: (ids, state, evidence, takenBack) => move(keysOf(ids), state, evidence, takenBack),
     bind: (ids, given) => void unproven.push({ keys: keysOf(ids), given }),
-    get doubts() {
-      return doubtful.size
-    },
+    doubts: () => doubtful.size,
     async settleDoubts(session) {
       await dropAcknowledged()
       const keys = [...doubtful.keys()]
@@ -110,9 +108,6 @@ export function createLadder({ name, store, mailroom, moved: tell }: LadderOptio
         step.keys.push(key)
       }
       for (const { keys, state, evidence } of steps.values()) await move(keys, state, evidence)
-    },
-    dismiss() {
-      dismissed = true
     },
   }
 }

@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import type { AgentConfig } from '../config.ts'
+import { DISCREET_PROMPT } from '../github/roles.ts'
 import type { CommandDefinition } from '../model/command.ts'
 import type { Registry } from '../model/registry.ts'
 import { ACTIONS, type Action } from '../model/rule.ts'
 import { considerSend, firstVerdict } from '../rules/consider.ts'
 import { decideAction } from '../rules/decide.ts'
+import { isForModerators } from './discretion.ts'
 import type { Team } from './team.ts'
 
 /** The text that teaches one agent the protocol: its name, whom it may write to, what it may do (S0.24, S1.16). */
@@ -39,6 +41,7 @@ export function renderPrompt(name: string, team: Team, registry: Registry, nonce
       : [`A person is asked first for: ${asked.map((other) => other.name).join(', ')}.`]),
     ...permitted(name, team, reachable.length > 0),
     ...delegating(name, team),
+    ...(isForModerators(team, name) ? ['', ...DISCREET_PROMPT] : []),
     '',
     'Commands:',
     ...registry.all().map(commandLine),

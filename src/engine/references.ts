@@ -8,7 +8,7 @@ import { rememberedBy, rememberedIds, rememberId } from '../store/said-ids.ts'
 import type { Reader } from '../store/store.ts'
 import { findTask } from '../store/tasks.ts'
 import type { HandlerContext } from './context.ts'
-import { currentTask } from './tasks/current.ts'
+import { currentTask, firstOpen } from './tasks/current.ts'
 
 /** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
 export interface Reference {
@@ -76,6 +76,15 @@ export async function ownTask(
   const inTurn = parts.tasks.inTurn(speaker.name)
   const found = await currentTask(tx, { agent: speaker.name, inTurn, fits })
   return isSeveral(found) ? severalTasks(found) : found
+}
+
+/** What an agent's tasks have asked somebody; of more than one task, no more than shows that it is not clear which. */
+export async function questionsPut(reader: Reader, asker: string, whom: string): Promise<Reference[]> {
+  const asks = ({ questions }: Task) => questions.some(({ to }) => to === whom)
+  const tasks = await firstOpen(reader, asker, asks, 2)
+  return tasks.flatMap((task) =>
+    task.questions.filter(({ to }) => to === whom).map(({ id }) => ({ task, about: id })),
+  )
 }
 
 function isSeveral(found: Task | readonly Task[] | undefined): found is readonly Task[] {

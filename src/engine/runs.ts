@@ -384,7 +384,11 @@ export function createRuns(options: RunsOptions): Runs {
       const seen = await Promise.all((await runIds(store, which, limit)).map(see))
       return seen.filter((one) => one !== undefined)
     },
-    requestOf: (run, node, ask) => requests.find(store, { run, node, ask }),
+    async requestOf(run, node, ask) {
+      // Who has seen that it asks finds what it asks.
+      await drivers.get(run)?.settled()
+      return await requests.find(store, { run, node, ask })
+    },
     async send(id, letter, by) {
       await mustSee(id)
       const driver = drivers.get(id)

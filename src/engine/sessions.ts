@@ -1,26 +1,18 @@
 import type { AgentConfig } from '../config.ts'
-import type { Action, SaidCommand } from '../model/command.ts'
+import type { Action } from '../model/command.ts'
 import { AppError, reasonOf } from '../model/errors.ts'
-import type { Receipt } from '../model/receipt.ts'
 import { within } from '../runtimes/clock.ts'
 import { NOT_IDLE } from '../runtimes/guard.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent } from '../store/agents.ts'
 import { readSession, readSessions, setWanted } from '../store/sessions.ts'
-import type { Store } from '../store/store.ts'
-import type { Answer, Listener } from './listener.ts'
-import type { Mailroom } from './mailroom.ts'
-import type { Meter } from './meter.ts'
-import type { PermissionDesk } from './permissions.ts'
+import type { SessionsOptions } from './session-options.ts'
 import { createLeftovers } from './sessions/leftovers.ts'
 import { createPasses } from './sessions/pass.ts'
 import { createRecord, explained, type RecordState } from './sessions/record.ts'
 import type { Running } from './sessions/running.ts'
 import { type Conversation, createStarting } from './sessions/starting.ts'
 import type { Said } from './spoken.ts'
-import type { Clock, Log } from './surroundings.ts'
-import type { Team } from './team.ts'
-import type { Tokens } from './tokens.ts'
 
 /** The agents that a runtime of ours runs: starting, finding again and ending them. */
 export interface Sessions {
@@ -78,36 +70,6 @@ export interface Halting {
   isBusy: boolean
   /** Undefined when there was no turn to end. */
   done: Promise<Interrupted | undefined>
-}
-
-/** Who wants to know of the turns that agents take. Nothing of it may fail. */
-export interface SessionWatch {
-  turnBegan(agent: string): Promise<void>
-  turnEnded(agent: string, lastWords: string): Promise<void>
-  exited(agent: string, why: string): Promise<void>
-  /** It could not be started. */
-  unreachable(agent: string, why: string): Promise<void>
-}
-
-export interface SessionsOptions {
-  store: Store
-  mailroom: Mailroom
-  permissions: PermissionDesk
-  meter: Meter
-  tokens: Tokens
-  clock: Clock
-  log: Log
-  runtimes: readonly Runtime[]
-  team: () => Team
-  prompt: (agent: string, nonce: string) => string
-  /** Reads commands out of what an agent says, has them carried out, and gives the answers. */
-  listen: (agent: string, nonce: string, answer: (answer: Answer) => Promise<void>) => Listener
-  watch: SessionWatch
-  isHalted(): boolean
-  /** False: agents are started when something is sent to them, and not with the service. */
-  autostart: boolean
-  /** Carries out what an agent says by a tool. */
-  act: (agent: string, said: SaidCommand, key: string) => Promise<Receipt>
 }
 
 /** How long an end waits for a start that was called off, or that the service leaves behind. */
@@ -173,7 +135,7 @@ export function createSessions(options: SessionsOptions): Sessions {
   /** The next start waits for it, and for what is to be done before that. */
   async function end(name: string, entry: Running, then?: () => Promise<void>) {
     running.delete(name)
-    entry.gone.abort(new Error('it was stopped'))
+    entry.gone?.abort(new Error('it was stopped'))
     const settled = within(options.clock, STARTING_MS, entry.settled)
     const ended = Promise.all([ending.get(name), endSession(name, entry), settled]).then(then)
     const quietly = ended.catch(() => {})
@@ -334,7 +296,7 @@ export function createSessions(options: SessionsOptions): Sessions {
     async close(how) {
       leaving = how
       const closed = [...running.values()].map(async (entry) => {
-        if (how === 'end') entry.gone.abort(new Error('the service ends'))
+        if (how === 'end') entry.gone?.abort(new Error('the service ends'))
         try {
           const session = entry.attendant?.session()
           await (how === 'leave' ? session?.leave() : session?.stop())

@@ -1,10 +1,10 @@
 import { isQuiet, partConduct, QUIET } from '../github/conduct.ts'
-import { parseResult, readReport } from '../github/report.ts'
+import { parseResult, type Report, readReport } from '../github/report.ts'
+import { isDiscreet } from '../github/roles.ts'
 import type { Task } from '../model/task.ts'
 import type { Tx } from '../store/store.ts'
 import { askedOf, type WorkContext } from './github/asked.ts'
 import { keepFlags } from './github/flags.ts'
-import { isDiscreet } from './github/settings.ts'
 
 export interface TakenReport {
   /** What is kept of it. */
@@ -12,6 +12,10 @@ export interface TakenReport {
   /** It goes back to the agent with that. */
   problem?: string
 }
+
+const NOT_KEPT = 'It does not fit the protocol, and is not kept.'
+const UNFIT =
+  'the result must be one JSON object with status, confidence_score, actions_taken and rationale, within the limits that the task names'
 
 /**
  * The report of a task of the GitHub team, as far as it is kept with the task. Flags about people go to moderators only:
@@ -34,7 +38,29 @@ export async function takeReport(
   }
   if (isQuiet(value) && readReport(said, asked).ok) return { result: QUIET }
   const read = readReport(said, asked)
-  // Whose words are about people has none of them kept that cannot be read.
-  const result = value === undefined && isDiscreet(role) ? 'It cannot be read, and is not kept.' : said
-  return read.ok ? { result } : { result, problem: read.problem }
+  if (read.ok) return { result: isDiscreet(role) ? discreet(said, read.report) : said }
+  // Whose words are about people has none of them kept that do not fit, and none quoted.
+  return isDiscreet(role) ? { result: NOT_KEPT, problem: UNFIT } : { result: said, problem: read.problem }
 }
+
+/** Of a failure of whoever looks after the tone, only that it was one. */
+function discreet(said: string, { completion }: Report): string {
+  if (completion.status !== 'failure') return said
+  const { errorType = '', isRecoverable = false } = completion.error ?? {}
+  return JSON.stringify({
+    status: 'failure',
+    rationale: 'Its words are not kept.',
+    error: {
+      error_type: KNOWN_ERRORS.has(errorType) ? errorType : 'agent_error',
+      error_message: 'Its words are not kept.',
+      is_recoverable: isRecoverable,
+    },
+  })
+}
+
+const KNOWN_ERRORS: ReadonlySet<string> = new Set([
+  'ci_trigger_failed',
+  'insufficient_context',
+  'api_error',
+  'timeout',
+])

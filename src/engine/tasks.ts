@@ -10,10 +10,12 @@ import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../tasks/settings.ts'
 import { later } from '../tasks/step.ts'
 import type { Refusal, Stepped } from '../tasks/view.ts'
 import { longestRun } from './checks.ts'
+import { isForModerators } from './discretion.ts'
 import { createExcerpts } from './excerpts.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
-import type { Sessions, SessionWatch } from './sessions.ts'
+import type { SessionWatch } from './session-options.ts'
+import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
 import { createChecking } from './tasks/checking.ts'
@@ -106,7 +108,8 @@ export function createTasks(options: TasksOptions): Tasks {
     },
     async turnEnded(agent, lastWords) {
       outside.known(agent)
-      await watch.turnEnded(agent, lastWords)
+      // Others read what a task says of an agent that forgot to report.
+      await watch.turnEnded(agent, isForModerators(team(), agent) ? '' : lastWords)
     },
     async exited(agent, why) {
       outside.known(agent)

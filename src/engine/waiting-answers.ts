@@ -8,7 +8,7 @@ export interface WaitingAnswers {
   /** Resolves when it reached the agent; for one that it need not be woken for, at once. */
   add(answer: Given): Promise<void>
   /** Whether the agent waits for one of them. */
-  readonly areAwaited: boolean
+  areAwaited(): boolean
   /** The oldest, as many as fit into one turn. */
   take(): GivenAnswers
 }
@@ -83,9 +83,7 @@ export function createWaitingAnswers(): WaitingAnswers {
   }
 
   return {
-    get areAwaited() {
-      return further.length > 0 || waiting.some(({ wakes }) => wakes)
-    },
+    areAwaited: () => further.length > 0 || waiting.some(({ wakes }) => wakes),
     add(answer) {
       if (!answer.wakes) {
         confirm(answer)

@@ -11,6 +11,8 @@ export interface Fencing {
 /** Of a body: enough to judge by, and never the whole of a log that somebody pasted (S3.18). */
 const BODY = 12_000
 const TITLE = 500
+/** Our names are shorter than the protocol's. */
+const ENVELOPE = 2000
 
 const ANSWER = {
   status: 'success',
@@ -23,7 +25,8 @@ const ANSWER = {
 const RULES = [
   'You cannot act on GitHub: what you list under actions_taken is what you propose. The service checks it, asks people',
   'where it must, and does it. action_type is one of label_applied {label}, comment_posted {body}, review_posted {body},',
-  'branch_created {branch}, pr_created {head, base, title, body}, close_issue {duplicate_of, reason}. An issue_number in',
+  'branch_created {branch, files: [{path, content}], message}, pr_created {head, base, title, body, files: [{path, content}]},',
+  'close_issue {duplicate_of, reason}. With files, a branch holds one commit of them. An issue_number in',
   'details names another thread than the one you were asked about. An empty list is a good answer.',
   'Every proposal has a confidence between 0 and 1: how sure you are that a maintainer would do the same.',
   `The rationale is public, and has at most 1000 characters.`,
@@ -54,24 +57,43 @@ export function briefing(
     '',
     rule,
   ].join('\n')
+  const room = most - Buffer.byteLength(head) - 400
+  return `${head}\n\n${fence('task delegation', encodeTeamMessage(fitDelegation(delegation, room)))}`
+}
+
+/** Texts are cut until it fits (S3.18): a body of 60,000 letters may be far more bytes, and more still as JSON. */
+export function fitDelegation(delegation: TaskDelegation, mostBytes: number): TaskDelegation {
   for (let body = BODY; ; body = Math.floor(body / 2)) {
-    const text = `${head}\n\n${fence('task delegation', encodeTeamMessage(shortened(delegation, body)))}`
-    if (Buffer.byteLength(text) <= most || body === 0) return text
+    const fitting = shortened(delegation, body)
+    if (body === 0 || Buffer.byteLength(JSON.stringify(fitting)) + ENVELOPE <= mostBytes) return fitting
   }
 }
 
 function shortened(delegation: TaskDelegation, body: number): TaskDelegation {
-  const { content } = delegation.context
-  if (content === undefined) return delegation
+  const { content, additionalContext: more } = delegation.context
+  const part = Math.floor(body / 6)
+  const excerpts = more?.excerpts?.map(({ source, text }) => ({ source, text: excerpt(text, part) }))
   return {
     ...delegation,
     context: {
       ...delegation.context,
-      content: {
-        ...content,
-        ...(content.title === undefined ? {} : { title: excerpt(content.title, TITLE) }),
-        ...(content.body === undefined ? {} : { body: excerpt(content.body, body) }),
-      },
+      ...(content === undefined
+        ? {}
+        : {
+            content: {
+              ...content,
+              ...(content.title === undefined ? {} : { title: excerpt(content.title, TITLE) }),
+              ...(content.body === undefined ? {} : { body: excerpt(content.body, body) }),
+            },
+          }),
+      ...(more === undefined
+        ? {}
+        : {
+            additionalContext: {
+              ...more,
+              ...(excerpts === undefined || body === 0 ? { excerpts: undefined } : { excerpts }),
+            },
+          }),
     },
   }
 }

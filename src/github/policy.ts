@@ -16,6 +16,8 @@ export const DEFAULT_POLICIES: Policies = {
 export interface Circumstances {
   readonly threshold: number
   readonly requiresHitl: boolean
+  /** It is about another thread than the work it comes from. */
+  readonly isElsewhere?: boolean
   /** The agent itself wants people to look at it. */
   readonly wantsReview: boolean
 }
@@ -42,6 +44,7 @@ export function judge(proposal: Proposal, policy: ActionPolicy, about: Circumsta
   const ask = (reason: string): Judged => ({ verdict: 'ask', quorum, reason })
   if (critical) return ask('it is critical')
   if (policy.mode === 'approval') return ask(`the policy asks people about every ${action.kind}`)
+  if (about.isElsewhere) return ask('it is about another thread than the one the agent was asked about')
   if (about.requiresHitl) return ask('the task wants a person to decide')
   if (about.wantsReview) return ask('the agent wants a person to look at it')
   const least = Math.max(policy.confidence ?? 0, about.threshold)

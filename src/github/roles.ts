@@ -44,7 +44,7 @@ export const ROLE_TEXTS: Readonly<Record<TeamRole, RoleText>> = {
     summary: 'looks after the tone and the health of the project',
     prompt: [
       'You look after the tone and the health of a project. Most comments need nothing: then propose nothing, with a',
-      'rationale of one sentence. Never write about the behaviour of a person in a proposal, a rationale or a flag.',
+      'rationale of one sentence. Never write about the behaviour of a person in a proposal, a rationale or a comment.',
     ].join('\n'),
   },
 }
@@ -55,3 +55,17 @@ export function isTeamRole(name: string): name is TeamRole {
 
 /** What an agent with any other role is told. */
 export const OTHER_ROLE = 'You work on a repository on GitHub, in the role that your team gave you.'
+
+/** What this role says of people is for moderators, so that its own words are never public. */
+export function isDiscreet(role: string): boolean {
+  return role === 'community'
+}
+
+/** How it says so. It stands in its prompt and in no task: what a task holds, others read. */
+export const DISCREET_PROMPT = [
+  'In the GitHub team: if a text may break the code of conduct, your result is an array of two objects, your report and',
+  '{"message_type": "coc_violation_flag", "violation": {"severity": "high|medium|low", "confidence": 0.85,',
+  '"violation_type": "harassment|discrimination|spam|rudeness|other", "location": "issue #1, comment by @login"},',
+  '"context": {"excerpt": "the words it is about", "user_history": "…", "thread_context": "…"},',
+  '"recommended_action": "…"}. Only moderators read it, nothing is done by it, and the person is not told.',
+]

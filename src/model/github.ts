@@ -47,4 +47,6 @@ export interface Trigger {
   readonly to: string
   readonly task: string
   readonly repository: string
+  /** It is about open threads that nobody touched for so long. */
+  readonly staleDays?: number
 }

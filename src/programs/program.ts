@@ -49,7 +49,7 @@ export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd
 /** What the tmux runtime does itself: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
-  'state' | 'heardLate' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook'
+  'state' | 'heardLate' | 'deliver' | 'expect' | 'locate' | 'notice' | 'interrupt' | 'hook'
 > & {
   /** The program's process ended. */
   exited(evidence: string): void
@@ -62,7 +62,7 @@ export interface Pane {
   /** The program's main process. */
   readonly pid: number
   /** The last line of a text of ours that was pasted and is not entered yet. */
-  readonly unsent?: string | undefined
+  unsent?(): string | undefined
   /** The file that everything the program prints is appended to, for programs without a transcript. Starts it. */
   log(): Promise<string>
   /** The visible screen, soft-wrapped lines joined, without colours. */
@@ -72,6 +72,8 @@ export interface Pane {
    * `patienceMs`, else when `evidence` resolves, with what it says, or `uncertain` after `evidenceMs`.
    */
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
+  /** A paste comes in a moment: the look that decides on it is begun. */
+  lookAhead?(): void
   /** Whether it has read all that was written into it; until then what it shows may be out of date. */
   hasReadInput(): Promise<boolean>
   /**
@@ -79,6 +81,8 @@ export interface Pane {
    * or so lately that the program may not have told of it yet.
    */
   enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
+  /** Those messages are in the conversation: what stands in its input box is not ours. */
+  taken(ids: readonly string[]): void
   /** Presses keys by their tmux names, such as `Escape`; passes the guard's checks for copy mode and a dead pane only. */
   press(keys: readonly string[]): Promise<void>
 }

@@ -1,6 +1,27 @@
 import type { Whereabouts } from '../runtimes/runtime.ts'
 import type { Pane, PasteManner } from './program.ts'
 
+/**
+ * Looks messages up by their ids: in the record, and what is not there in the pane. What has left the pane by then is in
+ * the record when that is read again; what is in the record is not entered again.
+ */
+export async function locateIn(
+  ids: readonly string[],
+  pane: Pick<Pane, 'taken'>,
+  search: (ids: readonly string[]) => Promise<ReadonlyMap<string, string>>,
+  lookElsewhere: () => Promise<Whereabouts>,
+): Promise<Whereabouts[]> {
+  const found = new Map(await search(ids))
+  pane.taken([...found.keys()])
+  const missing = ids.filter((id) => !found.has(id))
+  if (missing.length === 0 && ids.length > 0) return whereaboutsOf(ids, found, NOWHERE)
+  const elsewhere = await lookElsewhere()
+  for (const [id, evidence] of await search(missing)) found.set(id, evidence)
+  return whereaboutsOf(ids, found, elsewhere)
+}
+
+const NOWHERE: Whereabouts = { at: 'unknown', evidence: 'it was not looked for' }
+
 /** Of each message: where it was found, by its id, or what is known of all the others. */
 export function whereaboutsOf(
   ids: readonly string[],

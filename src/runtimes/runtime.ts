@@ -169,13 +169,15 @@ export interface Session {
    * anything was written, it is `queued`; what was written is finished.
    */
   deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
+  /** A turn is about to be given: what it takes a look for may be looked at while its messages are stored. */
+  expect?(): void
   /**
    * Where messages of earlier attempts are, in their order, for deciding whether they may be sent again (C25): one look
    * for all of them. What of ours stands unsent is entered.
    */
   locate(ids: readonly string[]): Promise<readonly Whereabouts[]>
   /** A text of ours stands unsent, by an earlier service: it may hold no message, so that nobody would look for it. */
-  readonly hasUnsent?: boolean
+  hasUnsent?(): boolean
   /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */
   notice(text: string): Promise<void>
   /** Ends the current turn, for what cannot wait (C2). `stopped` only with evidence. */

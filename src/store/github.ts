@@ -59,13 +59,14 @@ export async function putOffDelivery(tx: Tx, id: string, until: number, note: st
   )
 }
 
-/** When GitHub sent something for the first time; `except`: events that are the service's own. */
-export async function firstDeliveryAt(reader: Reader, except: string): Promise<number | undefined> {
-  const row = await reader.get<{ at: number | null }>(
-    'SELECT MIN(received_at) AS at FROM github_deliveries WHERE event <> ?',
-    [except],
+/** Since when webhooks are taken: from the first start on, or the first webhook where that is not known. */
+export async function takenSince(tx: Tx): Promise<number> {
+  await tx.run(
+    `INSERT INTO github_since (id, at) SELECT 1, COALESCE(MIN(received_at), ?) FROM github_deliveries WHERE true
+     ON CONFLICT (id) DO NOTHING`,
+    [tx.now],
   )
-  return row?.at ?? undefined
+  return (await tx.get<{ at: number }>('SELECT at FROM github_since WHERE id = 1'))!.at
 }
 
 /** Which of these never came. */
@@ -329,6 +330,8 @@ export interface Related {
   number: number
   title: string
   state: string
+  /** The beginning of what fits. */
+  body: string
 }
 
 /** Threads that speak of the same, the closest first. `words`: letters and digits only. */
@@ -356,11 +359,11 @@ export async function searchDocuments(
 }
 
 /** More than are asked for, since several may be of one thread. */
-const SEARCH_SQLITE = `SELECT d.kind, d.number, d.title, d.state FROM github_search
+const SEARCH_SQLITE = `SELECT d.kind, d.number, d.title, d.state, substr(d.body, 1, 600) AS body FROM github_search
   JOIN github_documents d ON d.id = github_search.rowid
   WHERE github_search MATCH ? AND d.repository = ? AND d.number <> ? ORDER BY bm25(github_search, 4.0, 1.0), d.number LIMIT 50`
 
-const SEARCH_POSTGRES = `SELECT d.kind, d.number, d.title, d.state FROM github_documents d, to_tsquery('english', ?) AS wanted
+const SEARCH_POSTGRES = `SELECT d.kind, d.number, d.title, d.state, substr(d.body, 1, 600) AS body FROM github_documents d, to_tsquery('english', ?) AS wanted
   WHERE d.words @@ wanted AND d.repository = ? AND d.number <> ? ORDER BY ts_rank(d.words, wanted) DESC, d.number LIMIT 50`
 
 /** A flag for moderators. Its id tells nothing of how many there are, or when. */
@@ -453,11 +456,12 @@ export async function workOfDelivery(reader: Reader, delivery: string): Promise<
   )
 }
 
-/** What was proposed, asked and said because of a delivery. Its id holds nothing that LIKE would take for a pattern but `_`. */
+/** What was proposed, asked and said because of a delivery: all whose work begins with its id and a slash. */
 export async function actionsOfDelivery(reader: Reader, delivery: string): Promise<GithubAction[]> {
   return await reader.all<GithubAction>(
-    `SELECT ${ACTION} FROM github_actions WHERE substr(work, 1, ?) = ? ORDER BY created_at, key`,
-    [delivery.length + 1, `${delivery}/`],
+    `SELECT ${ACTION} FROM github_actions WHERE work >= ? AND work < ? ORDER BY created_at, key`,
+    // The character after the slash.
+    [`${delivery}/`, `${delivery}0`],
   )
 }
 
@@ -467,18 +471,24 @@ export interface WorkFigures {
   done: number
   failed: number
   average_ms: number | null
-  last_done: number | null
 }
 
 export async function readWorkFigures(reader: Reader, since: number): Promise<WorkFigures[]> {
   return await reader.all<WorkFigures>(
-    `SELECT agent, SUM(CASE WHEN state = 'done' AND ended_at > ? THEN 1 ELSE 0 END) AS done,
-       SUM(CASE WHEN state = 'failed' AND ended_at > ? THEN 1 ELSE 0 END) AS failed,
-       AVG(CASE WHEN ended_at > ? THEN ended_at - created_at END) AS average_ms,
-       MAX(CASE WHEN state = 'done' THEN ended_at END) AS last_done
-      FROM github_work WHERE state IN ('done', 'failed') GROUP BY agent`,
-    [since, since, since],
+    `SELECT agent, SUM(CASE WHEN state = 'done' THEN 1 ELSE 0 END) AS done,
+       SUM(CASE WHEN state = 'failed' THEN 1 ELSE 0 END) AS failed, AVG(ended_at - created_at) AS average_ms
+      FROM github_work WHERE ended_at > ? AND state IN ('done', 'failed') GROUP BY agent`,
+    [since],
   )
+}
+
+/** When an agent last did what it was asked. */
+export async function lastDoneAt(reader: Reader, agent: string): Promise<number | undefined> {
+  const row = await reader.get<{ at: number | null }>(
+    `SELECT MAX(ended_at) AS at FROM github_work WHERE agent = ? AND state = 'done'`,
+    [agent],
+  )
+  return row?.at ?? undefined
 }
 
 /** How sure agents were of what they proposed since that time. */

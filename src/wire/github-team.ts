@@ -23,6 +23,8 @@ export type DecodedTeamMessage = { ok: true; message: TeamMessage } | { ok: fals
 
 export const TEAM_PROTOCOL = '1.0'
 
+const MISSING = /^Invalid input: expected .+, received undefined$/
+
 /** Over the limit it is refused as a whole, never cut (C20). */
 export function decodeTeamMessage(text: string): DecodedTeamMessage {
   const bytes = Buffer.byteLength(text)
@@ -50,7 +52,7 @@ export function readTeamMessage(value: unknown): DecodedTeamMessage {
   if (!parsed.success) {
     const problems = parsed.error.issues
       .slice(0, 5)
-      .map(({ path, message }) => `${path.join('.')}: ${message}`)
+      .map(({ path, message }) => `${path.join('.')}: ${message.replace(MISSING, 'is missing')}`)
     return refused(`${type}: ${problems.join('; ')}`)
   }
   const message = toOurs(parsed.data) as TeamMessage

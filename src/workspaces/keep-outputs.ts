@@ -7,11 +7,18 @@ import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
 import { openFound, selectFiles } from './selection.ts'
 import { createFile, makeFolders } from './writing.ts'
 
+export interface KeepOptions {
+  readonly limits: Limits
+  readonly signal?: AbortSignal
+  /** Where it is given, large files stay where they are, and are told of (C21). */
+  readonly stays?: (path: string) => void
+}
+
 /** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
 export function copyOutbox(
   workspace: string,
   to: string,
-  { limits, signal }: { limits: Limits; signal?: AbortSignal },
+  { limits, signal, stays }: KeepOptions,
 ): Promise<Outcome<readonly Problem[]>> {
   return attempt(to, async () => {
     const pace = startPace(signal)
@@ -30,6 +37,10 @@ export function copyOutbox(
       const target = openDirectory(to)
       try {
         for (const found of files) {
+          if (stays !== undefined && found.stat.size > limits.inlineBytes) {
+            stays(found.segments.join('/'))
+            continue
+          }
           const above = found.segments.slice(0, -1)
           const folder = above.length === 0 ? target : makeFolders(target, above)
           const file = openFound(outbox, found)

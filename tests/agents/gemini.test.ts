@@ -165,7 +165,9 @@ describe('gemini', () => {
   it('says that a message it never got is absent', async () => {
     await idle()
     // Its screen may still be drawn, and then nothing is said of what stands there.
-    await expect.poll(() => session.locate(['msg_999999']), { timeout: 10_000 }).toMatchObject([{ at: 'absent' }])
+    await expect
+      .poll(() => session.locate(['msg_999999']), { timeout: 10_000 })
+      .toMatchObject([{ at: 'absent' }])
   })
 
   it('waits for a person’s draft to be gone (field notes 4)', async () => {

@@ -114,6 +114,24 @@ describe('orc run in a pipe', () => {
     expect((await team.orc('run show run_9')).code).toBe(7)
   })
 
+  it('hands what a person says to an agent of a run with messages (S4.16)', async () => {
+    await team.start()
+    const heard = '../messages/operator_to_ear_001.json'
+    const command = `until test -e ${heard}; do sleep 0.05; done; cat ${heard} > outbox/heard.json; ${makes('ear')}`
+    plan(`messages: true\nagents:\n  ear: { command: "${command}" }\n`)
+    await team.orc('run plan.yaml --detach')
+    expect((await team.orc('run send run_1 nobody hello')).code).toBe(7)
+    const sent = await team.orc(['run', 'send', 'run_1', 'ear', 'Can', 'you hear me?', '--type', 'question'])
+    expect(sent).toMatchObject({ code: 0, out: 'messages/operator_to_ear_001.json\n', err: '' })
+    expect((await team.orc('run --resume run_1')).code).toBe(0)
+    expect(JSON.parse(readFileSync(inRun('ear/outbox/heard.json'), 'utf8'))).toMatchObject({
+      from: 'operator',
+      type: 'question',
+      content: 'Can you hear me?',
+    })
+    expect((await team.orc('run send run_1 ear again')).err).toContain('run_1 has ended')
+  })
+
   it('tells that a person is asked, and goes on by what they answer elsewhere (S4.12)', async () => {
     await team.start()
     plan('agents: { bad: { command: "exit 3", retries: 0, on_error: escalate } }')
@@ -175,7 +193,7 @@ describe('orc run without a service', () => {
     const watching = team.begin('run plan.yaml')
     await watching.shows('patient running')
     watching.child.kill('SIGINT')
-    expect((await watching.ended).err).toContain('orc down stops it')
+    expect((await watching.ended).err).toContain('orc down stops both')
     expect((await team.orc('runs')).out).toContain('run_1')
     writeFileSync(join(team.folder, 'go'), '')
     expect((await team.orc('run --resume run_1')).code).toBe(0)

@@ -26,6 +26,7 @@ describe('github in orc.yaml', () => {
       dryRun: false,
       eventsPerMinute: 100,
       team: {},
+      callbacks: {},
       confidence: 0.95,
       actions: {},
       maintainers: [],
@@ -71,5 +72,25 @@ describe('github in orc.yaml', () => {
     expect(problems('  { secret_env: S, token_env: T }', twins).join()).toContain(
       'ada has the login "OCTO" already',
     )
+  })
+
+  it('says what a member that is called is, and what a trigger is to do', () => {
+    const loaded = read(`
+  secret_env: S
+  token_env: T
+  callbacks: { triage: { url_env: URL } }
+  schedule: { stale: { cron: "0 7 * * *", to: triage, stale_days: 60, repository: o/r } }`)
+    expect(loaded.ok && loaded.config.github?.callbacks).toEqual({ Triage: { urlEnv: 'URL' } })
+    expect(loaded.ok && loaded.config.github?.schedule).toMatchObject([
+      { name: 'stale', staleDays: 60, task: expect.stringContaining('stale') },
+    ])
+    expect(problems('  { secret_env: S, token_env: T, callbacks: { Nobody: { url_env: URL } } }')).toEqual([
+      'github.callbacks.Nobody: There is no agent "Nobody"',
+    ])
+    expect(
+      problems(
+        '  { secret_env: S, token_env: T, schedule: { x: { cron: "0 7 * * *", to: Triage, repository: o/r } } }',
+      ),
+    ).toEqual(['github.schedule.x: It does not say what is to be done'])
   })
 })

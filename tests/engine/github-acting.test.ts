@@ -214,6 +214,8 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it.each([
     [403, 'Resource not accessible by integration'],
+    // What GitHub says to a token that may read, and no more.
+    [404, 'Not Found'],
     [422, 'Validation Failed'],
   ])('is not tried again after %i, and people are told (S3.12)', async (status, message) => {
     const team = await open(action)
@@ -226,10 +228,18 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it('is left where what it is about is gone (404)', async () => {
     const team = await open(action)
-    team.fake.fail({ fits: isWrite, status: 404, message: 'Not Found' })
+    const { threads } = team.fake.repository
+    team.fake.fail({
+      fits: (call) => {
+        if (isWrite(call)) threads.delete(numberOf(action) ?? 1)
+        return isWrite(call)
+      },
+      status: 404,
+      message: 'Not Found',
+    })
     await team.runAll()
     expect(await team.state()).toBe('stale')
-    expect(timesDone(team.fake, action)).toBe(0)
+    expect(team.fake.calls.filter(isWrite)).toHaveLength(1)
   })
 
   it('is left where people paused the thread or the repository meanwhile', async () => {

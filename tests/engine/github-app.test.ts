@@ -73,6 +73,27 @@ describe('a team that is a GitHub App', () => {
   })
 })
 
+describe('a team that never got a webhook', () => {
+  it('gets what it missed since it was there for the first time, and nothing from before', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.99) }, {}, {}, { app: true })
+    const { app, repository } = team.fake
+    await team.until(() => expect(team.logged.join('\n')).toContain('sent again {"count":0}'))
+    const bodyOf = (number: number) =>
+      JSON.stringify({
+        ...team.payloadOf(repository.open({ number, association: 'CONTRIBUTOR' }), 'opened'),
+        repository: { full_name: 'octo/hello' },
+      })
+    await team.restart(async () => {
+      const before = await app!.deliver('issues', bodyOf(1), 'before')
+      Object.assign(before, { at: Date.now() - 3600_000 })
+      await app!.deliver('issues', bodyOf(2), 'since')
+    })
+    await team.until(() => expect(repository.threads.get(2)!.labels).toEqual(['bug']))
+    await team.settled()
+    expect(repository.threads.get(1)!.labels).toEqual([])
+  })
+})
+
 describe('a team with a token', () => {
   it('says that it cannot ask for what it missed', async () => {
     const team = await openGithubTeam({})

@@ -16,6 +16,7 @@ import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
 import type { Store } from '../../src/store/store.ts'
+import { clockedStore } from '../fakes/clocked-store.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 
 const redactor = openRedactor()
@@ -32,6 +33,7 @@ export async function openBoard(
     commands?: AddedCommand[]
     runtimes?: Runtime[]
     models?: Models
+    autostart?: boolean
     /** Secrets of webhooks, and how long their receivers may take. */
     env?: Record<string, string>
     webhookTimeoutMs?: number
@@ -44,12 +46,13 @@ export async function openBoard(
   const clock = options.clock ?? createSimulatedClock()
   const config = defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} })
   const { openStore = (more: StoreOptions) => openSqliteStore(join(folder, 'orc.db'), more) } = options
-  const store = await openStore({
+  const opened = await openStore({
     identity: { daemon: 'main', address: '', pid: process.pid, host: 'here', leaseMs: 3600_000 },
     seal: sealWith(await redactor),
     genesis: genesisHash,
     now: clock.now,
   })
+  const store = clockedStore(opened, clock)
   const entries: AuditEntry[] = []
   store.onCommit((committed) => void entries.push(...committed))
   const log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -62,6 +65,7 @@ export async function openBoard(
     redact: (await redactor).redact,
     runtimes,
     ...(options.models === undefined ? {} : { models: options.models }),
+    ...(options.autostart === undefined ? {} : { autostart: options.autostart }),
     ...(options.env === undefined ? {} : { env: options.env }),
     ...(options.webhookTimeoutMs === undefined ? {} : { webhookTimeoutMs: options.webhookTimeoutMs }),
     ...(options.commands === undefined ? {} : { commands: options.commands }),

@@ -11,6 +11,7 @@ export interface RunTeamOptions {
   config?: Partial<ConfigInput>
   models?: Models
   runtimes?: Runtime[]
+  autostart?: boolean
 }
 
 /** A switchboard that carries out plans with real processes; the engine's clock is the test's. */

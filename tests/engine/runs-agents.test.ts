@@ -116,6 +116,33 @@ describe('a program that', () => {
     expect(puppets.of(`${id}-guest`).ended).toBe('stop')
   })
 
+  it.each(['initializing', 'idle', 'busy'] as const)(
+    'is %s when the service ends is found by the next one, and its work counts once',
+    async (state) => {
+      const puppets = createPuppets()
+      team = await openRunTeam({ runtimes: [puppets] })
+      const id = await team.start(GUEST)
+      const name = `${id}-guest`
+      await team.until(async () => puppets.started(name) === 1)
+      if (state !== 'initializing') {
+        puppets.of(name).become('idle')
+        await team.until(async () => puppets.of(name).turns.length > 0)
+        puppets.of(name).become(state)
+      }
+      team = await team.reopened()
+      await team.until(async () => puppets.started(name) === 2)
+      puppets.of(name).become('idle')
+      await team.until(async () => (await team.see(id)).record('guest').task !== undefined)
+      await team.until(
+        async () => (await team.node(id, 'guest')).started || puppets.of(name).turns.length > 0,
+      )
+      await team.say(name, 'report', { status: 'completed', result: 'Done as asked.' })
+      const seen = await team.ended(id)
+      expect(seen.run.nodes.get('guest')).toMatchObject({ state: 'completed', attempt: 1 })
+      expect(team.team().names).toEqual(['Helper'])
+    },
+  )
+
   it('is in a turn does not stall, however long that is; one that rests without a word does (C22)', async () => {
     const puppets = createPuppets()
     team = await openRunTeam({ runtimes: [puppets] })
@@ -131,6 +158,17 @@ describe('a program that', () => {
     const seen = await team.ended(id, 10_000)
     expect(seen.run.nodes.get('guest')!.reason).toContain('no sign of life for 60 s')
   })
+})
+
+it('starts of the team only whom the plan needs, where the service is there for runs', async () => {
+  const puppets = createPuppets()
+  const config = { agents: { Writer: PROGRAM, Idle: PROGRAM } }
+  team = await openRunTeam({ runtimes: [puppets], autostart: false, config })
+  await team.clock.advance(1000)
+  expect([puppets.started('Writer'), puppets.started('Idle')]).toEqual([0, 0])
+  await team.start('agents: { text: { agent: Writer, instructions: Write a poem. } }')
+  await team.until(async () => puppets.started('Writer') === 1)
+  expect(puppets.started('Idle')).toBe(0)
 })
 
 it('starts nothing where the settings of a program are wrong, and names the place', async () => {

@@ -68,6 +68,11 @@ describe('an outbox', () => {
       },
     ])
     expect(existsSync(team.place(id, 'next', 'inbox', 'maker', 'big.bin'))).toBe(false)
+    expect(existsSync(team.place(id, '_outputs', 'maker', 'big.bin'))).toBe(false)
+    const kept = JSON.parse(team.file(id, '_outputs', 'references.json'))
+    expect(kept.references).toMatchObject([
+      { size: 2 ** 28, instead_of: 'maker/big.bin', sha256: references[0].sha256 },
+    ])
   })
 })
 

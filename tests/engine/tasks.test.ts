@@ -199,15 +199,23 @@ describe('delegation', () => {
     })
   })
 
-  it('is refused where it would close a circle through three agents, or go too deep', async () => {
-    team = await openTeam(CHAIN, { rules: { allow: [{ from: 'Bottom', to: 'Top' }] }, tasks: { depth: 2 } })
+  it.each([
+    ['close a circle through three agents', {}, /Top would wait for itself: Top → Middle → Bottom → Top/],
+    ['go too deep', { tasks: { depth: 2 } }, /Delegations may be 2 deep; this would be 3/],
+  ])('is refused where it would %s (ask 12)', async (_, more, message) => {
+    team = await openTeam(CHAIN, { rules: { allow: [{ from: 'Bottom', to: 'Top' }] }, ...more })
     await team.rest('Top', 'Middle', 'Bottom')
     await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
     await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
-    const circle = await team.says('Bottom', 'delegate', { to: 'Top', task: 'Three' })
-    expect(circle).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
+    const refused = await team.says('Bottom', 'delegate', { to: 'Top', task: 'Three' })
+    expect(refused).toMatchObject({
+      status: 'error',
+      code: 'FORBIDDEN',
+      message: expect.stringMatching(message),
+    })
     expect(await team.task('task_2')).toMatchObject({ state: 'executing', delegations: 0 })
     expect(await team.task('task_3')).toBeUndefined()
+    expect((await team.mailOf('Top')).filter(({ content }) => content === 'Three')).toEqual([])
   })
 
   it('wakes a parent once when all its children have ended, whatever they came to', async () => {
@@ -436,6 +444,26 @@ describe('the end of a task', () => {
     expect(team.puppets.started('Middle')).toBe(2)
     await team.rest('Middle')
     expect(team.turn('Middle')).toContain('Task: task_1 (children_ended)')
+  })
+
+  it('comes to a parent that died while it waited and cannot be started again: a person is told (C7)', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.orders('delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    await team.ends('Middle')
+    team.puppets.of('Middle').become('exited', 'it crashed')
+    team.puppets.start = async () => {
+      throw new Error('its program is gone')
+    }
+    await team.says('Bottom', 'report', { status: 'completed', result: 'Done' })
+    await team.clock.advance(10 * 60_000)
+    expect(await team.task('task_1')).toMatchObject({
+      state: 'failed',
+      reason: expect.stringContaining('its program is gone'),
+    })
+    expect(await team.task('task_2')).toMatchObject({ state: 'completed' })
+    expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(1)
   })
 
   it('comes again to a worker that exits at work, in a new attempt (C7)', async () => {

@@ -6,6 +6,7 @@ import { createTimers, type Timers } from '../../src/engine/timers.ts'
 import { openSqliteStore } from '../../src/store/sqlite/open.ts'
 import type { Store } from '../../src/store/store.ts'
 import { setTimer, type TimerRow } from '../../src/store/timers.ts'
+import { clockedStore } from '../fakes/clocked-store.ts'
 import { createSimulatedClock, type SimulatedClock } from '../fakes/simulated-clock.ts'
 import { START, storeOptions } from '../store/place.ts'
 
@@ -17,7 +18,8 @@ let errors: unknown[]
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'orchub-timers-'))
   clock = createSimulatedClock(START)
-  store = await openSqliteStore(join(folder, 'orc.db'), storeOptions({ now: clock.now }))
+  const opened = await openSqliteStore(join(folder, 'orc.db'), storeOptions({ now: clock.now }))
+  store = clockedStore(opened, clock)
   errors = []
   const log = { debug() {}, info() {}, warn() {}, error: (about: unknown) => void errors.push(about) }
   timers = createTimers(store, clock, log)

@@ -14,10 +14,10 @@ describe('the answers to an agent', () => {
     const answers = createWaitingAnswers()
     answers.add(confirmation('one'))
     void answers.add(awaited('two'))
-    expect(answers.areAwaited).toBe(true)
+    expect(answers.areAwaited()).toBe(true)
     expect(answers.take().blocks).toEqual(['one', 'two'])
     expect(answers.take().blocks).toEqual([])
-    expect(answers.areAwaited).toBe(false)
+    expect(answers.areAwaited()).toBe(false)
   })
 
   it('that only confirm are twenty at most, and the number of those before them', () => {
@@ -48,17 +48,17 @@ describe('the answers to an agent', () => {
     expect(await isDone(arrived[129]!)).toBe(false)
     given.arrived()
     await Promise.all(arrived)
-    expect(answers.areAwaited).toBe(false)
+    expect(answers.areAwaited()).toBe(false)
   })
 
   it('fill no more than a part of a turn; the rest is the next one', () => {
     const answers = createWaitingAnswers()
     for (const letter of ['a', 'b', 'c']) void answers.add(awaited(letter.repeat(40_000)))
     expect(answers.take().blocks).toHaveLength(1)
-    expect(answers.areAwaited).toBe(true)
+    expect(answers.areAwaited()).toBe(true)
     expect(answers.take().blocks).toHaveLength(1)
     expect(answers.take().blocks).toHaveLength(1)
-    expect(answers.areAwaited).toBe(false)
+    expect(answers.areAwaited()).toBe(false)
   })
 
   it('whose arrival nobody knows of come three times, and then hold up nobody', async () => {

@@ -108,9 +108,7 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
       if (puppet.onLocate !== undefined) puppet.onLocate()
       return ids.map(() => ({ at: puppet.whereabouts, evidence: `it is ${puppet.whereabouts}` }))
     },
-    get hasUnsent() {
-      return puppet.hasUnsent
-    },
+    hasUnsent: () => puppet.hasUnsent,
     async notice(text) {
       puppet.notices.push(text)
     },

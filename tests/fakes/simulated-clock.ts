@@ -3,12 +3,16 @@ import type { Clock } from '../../src/engine/surroundings.ts'
 export interface SimulatedClock extends Clock {
   /** Lets that much time pass: what is due happens in order, and its consequences settle. */
   advance(ms: number): Promise<void>
+  /** Time does not go on while this is at work: the disk takes real time. */
+  waitFor(isBusy: () => boolean): void
 }
 
 /** A clock that stands still unless told otherwise, so that no test depends on time. */
 export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClock {
   let now = start
   const alarms = new Set<{ at: number; callback: () => void }>()
+  const workers: (() => boolean)[] = []
+  const settle = () => comeToRest(() => workers.some((isBusy) => isBusy()))
   const earliest = (until: number) =>
     [...alarms].filter((alarm) => alarm.at <= until).sort((a, b) => a.at - b.at)[0]
 
@@ -19,6 +23,7 @@ export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClo
       alarms.add(alarm)
       return () => void alarms.delete(alarm)
     },
+    waitFor: (isBusy) => void workers.push(isBusy),
     async advance(ms) {
       const until = now + ms
       await settle()
@@ -34,7 +39,18 @@ export function createSimulatedClock(start = Date.UTC(2030, 0, 1)): SimulatedClo
   }
 }
 
-/** Group commits run in setImmediate; a few rounds let chains of them end. */
-async function settle() {
-  for (let round = 0; round < 30; round++) await new Promise((resolve) => setImmediate(resolve))
+/** What hangs on purpose is not waited for longer. */
+const PATIENCE_MS = 1000
+
+/** Group commits run in setImmediate, and sync beside it; a few rounds without any let chains of them end. */
+async function comeToRest(isBusy: () => boolean) {
+  for (let round = 0; round < 30; round++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    const since = performance.now()
+    while (isBusy() && performance.now() - since < PATIENCE_MS) {
+      round = 0
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    if (isBusy()) return
+  }
 }

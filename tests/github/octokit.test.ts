@@ -62,6 +62,13 @@ describe.each([
       expect(await github.findWritten(place, 'a mark', login)).toMatchObject({ ok: true, value: /^https/ })
       expect(await github.findWritten(place, 'a mark', 'another')).toEqual({ ok: true, value: undefined })
     }
+    expect(await github.findPullRequest(REPO, 'docs/more', 'words', login)).toMatchObject({ value: /^https/ })
+    expect(await github.findPullRequest(REPO, 'docs/more', 'other words', login)).toEqual({
+      ok: true,
+      value: undefined,
+    })
+    fake.repository.topics.push('ai-pause')
+    expect(await github.topicsOf(REPO)).toEqual({ ok: true, value: ['ai-pause'] })
     expect(await github.filesOf(REPO, pull.number)).toEqual({ ok: true, value: ['docs/a.md'] })
     expect(await github.contributionsOf(REPO, 'ada', 99)).toEqual({ ok: true, value: 1 })
     expect(await github.filesAt(REPO, '')).toMatchObject({
@@ -81,6 +88,23 @@ describe.each([
       expect(await github.perform(REPO, request)).toMatchObject({ ok: true, value: { number: 1 } })
     }
     expect(fake.repository.pulls).toHaveLength(1)
+  })
+})
+
+describe('an issue', () => {
+  it('that was moved to another repository is gone, whatever number it has there', async () => {
+    const { fake, github } = await open()
+    const issue = fake.openIssue()
+    expect(await github.look(REPO, issue.number)).toMatchObject({ ok: true })
+    // GitHub redirects to where it is now, and the answer is of there.
+    fake.repository.shownAs = 'octo/elsewhere'
+    expect(await github.look(REPO, issue.number)).toMatchObject({ ok: false, failure: { kind: 'gone' } })
+  })
+
+  it.each([404, 410])('that GitHub answers %i for is gone', async (status) => {
+    const { fake, github } = await open()
+    fake.fail({ fits: () => true, status, message: 'This issue was deleted' })
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: false, failure: { kind: 'gone', status } })
   })
 })
 

@@ -171,7 +171,8 @@ it('keeps 5,000 open delegations and their clocks over kill -9, and all of them 
     interval: 500,
   })
   expect([inHaste.size, notTaken.size]).toEqual([WORKERS.length, WORKERS.length])
-  expect(census(daemon)).toMatchObject({ clockless: 0, requests: 2000 })
+  // 2,000 failures are no 2,000 requests to people: one for each worker and cause.
+  expect(census(daemon)).toMatchObject({ clockless: 0, requests: 2 * WORKERS.length })
   const { body } = await daemon.call('GET', '/api/v1/audit/verify', daemon.operatorToken())
   expect(body).toMatchObject({ ok: true })
   console.log(`in the end ${residentMebibytes(daemon).toFixed(0)} MiB`)

@@ -1,34 +1,38 @@
 /** The real service, killed with SIGKILL while it works for GitHub, and started again (issue 6, §4). */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createDaemon } from '../fakes/daemon.ts'
-import { type FakeCall, SECRET, startGitHub, TOKEN } from '../fakes/github/github.ts'
+import { type FakeCall, type FakeGitHub, SECRET, startGitHub, TOKEN } from '../fakes/github/github.ts'
 import { startModelServer } from '../fakes/model-server/model-server.ts'
 
-const ANSWER = JSON.stringify({
-  status: 'success',
-  confidence_score: 0.99,
-  actions_taken: [
-    { action_type: 'label_applied', details: { label: 'bug' } },
-    { action_type: 'comment_posted', details: { body: 'Which version is it?' } },
-  ],
-  rationale: 'It crashes.',
-})
+const LABEL = { action_type: 'label_applied', details: { label: 'bug' } }
+const COMMENT = { action_type: 'comment_posted', details: { body: 'Which version is it?' } }
 
-async function open() {
+async function open(actions: readonly object[] = [LABEL, COMMENT]) {
   const fake = await startGitHub()
+  const answer = JSON.stringify({
+    status: 'success',
+    confidence_score: 0.99,
+    actions_taken: actions,
+    rationale: 'It crashes.',
+  })
   let onModelCall: (() => void) | undefined
   const model = await startModelServer({
     play: ({ toolResults, userText }) => {
       onModelCall?.()
       if (toolResults.length > 0 || !userText.includes('(delegate)')) return { text: 'Done.' }
-      return { toolCalls: [{ name: 'report', input: { status: 'completed', result: ANSWER } }] }
+      return { toolCalls: [{ name: 'report', input: { status: 'completed', result: answer } }] }
     },
   })
   const daemon = await createDaemon(
     `
 agents: { Triage: { runtime: llm, with: { model: local } } }
 models: { local: { provider: openai-compatible, model: llama-3, base_url: "${model.url}/v1" } }
-github: { secret_env: FAKE_GITHUB_SECRET, token_env: FAKE_GITHUB_TOKEN, api_url: "${fake.url}" }
+github:
+  secret_env: FAKE_GITHUB_SECRET
+  token_env: FAKE_GITHUB_TOKEN
+  api_url: "${fake.url}"
+  team: { lifecycle: Triage }
+  actions: { pull_request: { mode: autonomous }, close: { mode: autonomous } }
 `,
     { env: { FAKE_GITHUB_SECRET: SECRET, FAKE_GITHUB_TOKEN: TOKEN } },
   )
@@ -51,6 +55,12 @@ github: { secret_env: FAKE_GITHUB_SECRET, token_env: FAKE_GITHUB_TOKEN, api_url:
     daemon,
     issue,
     send,
+    /** Of a pull request, for what is done to one. */
+    async sendPull() {
+      const pull = fake.repository.threads.get(2)!
+      const payload = { action: 'opened', pull_request: fake.repository.showPull(pull) }
+      await fake.send(`${daemon.url}/github/webhooks`, 'pull_request', { ...payload, sender: { login: 'x' } })
+    },
     atModelCall: (act: () => void) => {
       onModelCall = act
     },
@@ -75,6 +85,40 @@ github: { secret_env: FAKE_GITHUB_SECRET, token_env: FAKE_GITHUB_TOKEN, api_url:
 }
 
 const isComment = ({ method, path }: FakeCall) => method === 'POST' && path.endsWith('/comments')
+
+interface Kind {
+  kind: string
+  action: object
+  /** How often it was done. */
+  done(fake: FakeGitHub): number
+}
+
+const threadOf = ({ repository }: FakeGitHub, number: number) => repository.threads.get(number)!
+
+const KINDS: readonly Kind[] = [
+  { kind: 'a label', action: LABEL, done: (fake) => threadOf(fake, 1).labels.length },
+  { kind: 'a comment', action: COMMENT, done: (fake) => threadOf(fake, 1).comments.length },
+  {
+    kind: 'a review',
+    action: { action_type: 'review_posted', details: { body: 'Tests are missing.' } },
+    done: (fake) => threadOf(fake, 2).reviews.length,
+  },
+  {
+    kind: 'a branch',
+    action: { action_type: 'branch_created', details: { branch: 'docs/more' } },
+    done: ({ repository }) => (repository.branches.has('docs/more') ? 1 : 0),
+  },
+  {
+    kind: 'a pull request',
+    action: { action_type: 'pr_created', details: { head: 'ready', title: 'More', body: 'words' } },
+    done: ({ repository }) => repository.pulls.length,
+  },
+  {
+    kind: 'closing',
+    action: { action_type: 'close_issue', details: { duplicate_of: 2 } },
+    done: (fake) => (threadOf(fake, 1).state === 'closed' ? 1 : 0),
+  },
+]
 
 describe('a service that is killed', () => {
   it('right after it took the webhook works on it when it is back (C25)', async () => {
@@ -101,5 +145,27 @@ describe('a service that is killed', () => {
     await vi.waitFor(() => expect(team.issue.comments).toHaveLength(1), { timeout: 20_000 })
     await team.crash()
     await team.done()
+  })
+
+  it.each(KINDS)('between $kind and its record does it once (C25)', async ({ kind, action, done }) => {
+    const team = await open([action])
+    team.fake.repository.branches.set('ready', 'b'.repeat(40))
+    team.fake.repository.open({ number: 2, isPull: true })
+    team.fake.fail({ fits: ({ method }) => method !== 'GET', doesIt: true, hangs: true })
+    await (kind === 'a review' ? team.sendPull() : team.send())
+    const isDone = () => expect(done(team.fake)).toBe(1)
+    await vi.waitFor(isDone, { timeout: 20_000 })
+    await team.crash()
+    const audit = () => team.daemon.call('GET', '/api/v1/audit?class=public', team.daemon.operatorToken())
+    await vi.waitFor(async () => expect(JSON.stringify(await audit())).toContain('Done: '), {
+      timeout: 30_000,
+    })
+    // Had it been done twice, it would show by now: GitHub is asked again within seconds.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    isDone()
+    const asked = team.fake.calls.filter(
+      ({ method, status }) => method !== 'GET' && status > 0 && status < 300,
+    )
+    expect(asked).toEqual([])
   })
 })

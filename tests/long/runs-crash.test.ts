@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFailed, onTestFinished } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
 import { createDaemon } from '../fakes/daemon.ts'
 
@@ -35,7 +35,10 @@ it('goes on after kill -9 at any point, and runs nothing twice that had ended', 
   await daemon.start()
   const client = () => createClient({ url: daemon.url, token: daemon.operatorToken() })
   const { run_id } = await client().startRun({ plan: planOf(folder), folder })
-  for (const pause of [120, 310, 50, 400, 230]) {
+  // At other points each time; where it fails, the pauses are told.
+  const pauses = Array.from({ length: 6 }, () => Math.floor(Math.random() * 500))
+  onTestFailed(() => console.error(`killed after ${pauses.join(', ')} ms`))
+  for (const pause of pauses) {
     await new Promise((resolve) => setTimeout(resolve, pause))
     await daemon.kill()
     await daemon.start()

@@ -24,6 +24,7 @@ const pane: Pane = {
   paste: async () => ({ state: 'queued', evidence: 'never' }),
   hasReadInput: async () => true,
   enterUnsent: async () => false,
+  taken() {},
   press: async () => {},
 }
 

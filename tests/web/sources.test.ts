@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { completeRows } from '../../src/runtimes/tmux/picture.ts'
 import { diffLines } from '../../web/src/parts/diff-lines.ts'
+import { visible } from '../../web/src/parts/visible.ts'
 import { layOut } from '../../web/src/views/tree-layout.ts'
+import { worthDrawing } from '../../web/src/views/worth-drawing.ts'
 
 const web = join(import.meta.dirname, '../../web')
 const files = globSync('src/**/*.{ts,tsx,css}', { cwd: web })
@@ -73,6 +75,15 @@ describe('a difference of two texts', () => {
   })
 })
 
+describe('what is approved', () => {
+  it('hides nothing: what cannot be seen, or turns what can, is shown by its number', () => {
+    expect(visible('rm -rf \u202e/pmt\u2069\u200b\u0007 x')).toBe(
+      'rm -rf ⟨U+202E⟩/pmt⟨U+2069⟩⟨U+200B⟩⟨U+0007⟩ x',
+    )
+    expect(visible('a\n\tb – „c“ 👩\u200d🚀 ע')).toBe('a\n\tb – „c“ 👩\u200d🚀 ע')
+  })
+})
+
 describe('the drawing of a team', () => {
   const size = { width: 100, height: 50, gapX: 10, gapY: 10 }
 
@@ -89,6 +100,30 @@ describe('the drawing of a team', () => {
     expect(places.get('A')!.y).toBeLessThan(places.get('B')!.y)
     expect(places.get('B')!.y).toBeLessThan(places.get('D')!.y)
     expect(places.get('E')!.y).toBe(0)
+  })
+
+  it('shows of a large team the top and whoever needs a person, and says how many are below', () => {
+    const member = (index: number) => ({
+      name: `a${index}`,
+      parent: index === 0 ? undefined : `a${Math.floor((index - 1) / 10)}`,
+      session: 'idle',
+      asks: index === 999,
+    })
+    const members = Array.from({ length: 1000 }, (_, index) => member(index))
+    const { drawn, below } = worthDrawing(members, 80)
+    const names = drawn.map(({ name }) => name)
+    // Two levels, and a999 below a99 below a9.
+    expect(names).toEqual([...Array.from({ length: 11 }, (_, index) => `a${index}`), 'a99', 'a999'])
+    expect([...below.values()].reduce((sum, count) => sum + count, 0)).toBe(1000 - drawn.length)
+    const part = worthDrawing(members, 80, 'a5')
+    expect(part.drawn.every(({ name }) => name === 'a5' || /^a(5[1-9]|60)$/.test(name))).toBe(true)
+    expect(part.drawn).toHaveLength(11)
+    expect(part.below.get('a51')).toBe(10)
+    const circle = [
+      { name: 'A', parent: 'B', session: 'idle', asks: false },
+      { name: 'B', parent: 'A', session: 'idle', asks: false },
+    ]
+    expect(worthDrawing(circle, 1).drawn.length).toBeLessThanOrEqual(2)
   })
 
   it('ends for parents in a circle, and for a thousand agents', () => {

@@ -12,17 +12,16 @@ export interface RoomTeam {
   readonly url: string
   readonly client: Client
   readonly orchub: Orchub
+  stateOf(agent: string): Promise<string | undefined>
   /** A link that signs in as the operator, or as that person. */
   link(person?: string): Promise<string>
-  /** The service dies and is started again, at the same port and with the same store. */
-  restart(): Promise<void>
-  /** The same in two steps. */
-  stop(): Promise<void>
-  start(): Promise<void>
   close(): Promise<void>
 }
 
 type Script = ScriptSettings['script']
+
+/** A script has at least one line. */
+const SILENT = [{ on: { text: 'a word that nobody says' }, after_ms: 0, say: 'Nothing.' }]
 
 /** A whole service with agents in real terminals, each of which plays a script. */
 export async function startTeam(
@@ -35,7 +34,7 @@ export async function startTeam(
   const agents = Object.fromEntries(
     Object.entries(scripts).map(([name, { script, more }]) => {
       const file = join(folder, 'scripts', `${name}.json`)
-      writeFileSync(file, JSON.stringify({ script }))
+      writeFileSync(file, JSON.stringify({ script: script.length === 0 ? SILENT : script }))
       return [
         name,
         {
@@ -52,48 +51,25 @@ export async function startTeam(
       env: { ORC_HOME: folder },
     },
   )
-  let port = 0
-  let orchub: Orchub | undefined
-
-  async function start() {
-    orchub = await startOrchub({ config, port })
-    port = Number(new URL(orchub.url).port)
-  }
-  async function stop() {
-    await orchub?.close('leave')
-    orchub = undefined
-  }
-  await start()
-  const operator = () => createClient({ url: `http://127.0.0.1:${port}`, token: orchub!.operatorToken })
+  const orchub: Orchub = await startOrchub({ config, port: 0 })
+  const { url, operatorToken } = orchub
+  const operator = () => createClient({ url, token: operatorToken })
 
   return {
-    get url() {
-      return `http://127.0.0.1:${port}`
-    },
-    get client() {
-      return operator()
-    },
-    get orchub() {
-      return orchub!
-    },
+    ...{ url, orchub, client: operator() },
+    stateOf: async (agent) => (await operator().agents()).agents.find(({ name }) => name === agent)?.session,
     async link(person) {
       const client =
         person === undefined
           ? operator()
           : createClient({
-              url: `http://127.0.0.1:${port}`,
+              url,
               token: (await operator().mintToken(person)).token,
             })
-      return `http://127.0.0.1:${port}${(await client.mintLogin()).path}`
+      return `${url}${(await client.mintLogin()).path}`
     },
-    async restart() {
-      await stop()
-      await start()
-    },
-    stop,
-    start,
     async close() {
-      await orchub?.close('end')
+      await orchub.close('end')
       spawnSync('tmux', ['-L', socket, 'kill-server'])
       rmSync(folder, { recursive: true, force: true })
     },

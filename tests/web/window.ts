@@ -28,7 +28,7 @@ interface Found {
 
 /** What axe has to say against the page as it stands. */
 export async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source)
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axe.source)
   return await page.evaluate(async () => {
     const checker = (window as unknown as { axe: { run(context: object): Promise<Found> } }).axe
     // What is in a terminal has the colours that the agent's program gave it.

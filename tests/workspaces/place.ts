@@ -17,8 +17,8 @@ import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'
 import type { Outcome, Problem } from '../../src/workspaces/problem.ts'
 
 /** A folder of its own for one test. */
-export function makePlace(): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'orchub-workspaces-')))
+export function makePlace(within = tmpdir()): string {
+  const folder = realpathSync(mkdtempSync(join(within, 'orchub-workspaces-')))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

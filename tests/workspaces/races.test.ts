@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import type * as FileSystem from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
@@ -49,6 +50,9 @@ vi.mock('node:fs', async (importOriginal) => {
 
 const fs = await vi.importActual<typeof FileSystem>('node:fs')
 
+/** Thousands of copies need no disk. Where there is no such folder, it takes longer. */
+const MEMORY = fs.existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
+
 interface Scene {
   place: string
   from: string
@@ -59,7 +63,7 @@ interface Scene {
 }
 
 function makeScene(): Scene {
-  const place = makePlace()
+  const place = makePlace(MEMORY)
   write(place, { 'secret.txt': 'SECRET', 'secrets/key': 'SECRET', 'secrets/deep/key': 'SECRET' })
   const [from, to] = [join(place, 'maker'), join(place, 'user')]
   write(from, { 'outbox/data/deep/key': 'good', 'outbox/key': 'good', 'outbox/summary.md': 'good' })
@@ -72,6 +76,17 @@ function makeScene(): Scene {
   return { place, from, to, outbox: join(from, 'outbox'), swap }
 }
 
+/** Made many at once: a process for each would take longer than the copy. */
+let pipes: string[] = []
+function takePipe(): string {
+  if (pipes.length === 0) {
+    const place = makePlace(MEMORY)
+    pipes = Array.from({ length: 500 }, (_, index) => join(place, `pipe-${index}`))
+    execFileSync('mkfifo', pipes)
+  }
+  return pipes.pop()!
+}
+
 const link = (to: string) => (path: string) => fs.symlinkSync(to, path)
 
 const EXCHANGES: Record<string, (scene: Scene) => void> = {
@@ -80,7 +95,7 @@ const EXCHANGES: Record<string, (scene: Scene) => void> = {
   'a file for another name of one': ({ place, outbox, swap }) =>
     swap(join(outbox, 'key'), (path) => fs.linkSync(join(place, 'secret.txt'), path)),
   'a file for a pipe': ({ outbox, swap }) =>
-    swap(join(outbox, 'key'), (path) => execFileSync('mkfifo', [path])),
+    swap(join(outbox, 'key'), (path) => fs.renameSync(takePipe(), path)),
   'a file for a folder': ({ outbox, swap }) => swap(join(outbox, 'key'), (path) => fs.mkdirSync(path)),
   'a folder for a link': ({ place, outbox, swap }) =>
     swap(join(outbox, 'data'), link(join(place, 'secrets'))),
@@ -98,6 +113,7 @@ const EXCHANGES: Record<string, (scene: Scene) => void> = {
 }
 
 beforeEach(() => {
+  pipes = []
   race.byPath = false
   race.exchange = undefined
 })

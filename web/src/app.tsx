@@ -13,7 +13,11 @@ import { type Me, useIsLive, useRequests, useRoom, useTeam } from './room.ts'
 import { go, to, usePlace } from './route.ts'
 import { switchTheme } from './theme.ts'
 
-const part = (load: () => Promise<ComponentType>) => lazy(async () => ({ default: await load() }))
+const part = (load: () => Promise<ComponentType>) =>
+  Object.assign(
+    lazy(async () => ({ default: await load() })),
+    { load },
+  )
 
 /** Each is loaded when it is first looked at. */
 const VIEWS = {
@@ -82,6 +86,13 @@ const AgentView = part(async () => (await import('./views/agent.tsx')).AgentView
 
 type ViewName = keyof typeof VIEWS
 
+/** Fetches what a view is made of, while it is not known yet who looks at it. */
+export function fetchView(name: string) {
+  const wanted = name === 'agents' ? AgentView : (VIEWS[name as ViewName]?.part ?? VIEWS.team.part)
+  // If it cannot be had, the view says so when it is shown.
+  wanted.load().catch(() => {})
+}
+
 /** To everyone but moderators there is no such thing. */
 function viewsFor({ role }: Me): ViewName[] {
   return (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== 'moderation' || role === 'moderator')
@@ -104,6 +115,11 @@ export function App({ onLeave }: { onLeave: () => void }) {
     const badge = navigator as Navigator & { setAppBadge?: (count: number) => Promise<void> }
     badge.setAppBadge?.(requests.length).catch(() => {})
   }, [requests.length, title])
+
+  // On a phone the views are a row that is wider than the screen.
+  useEffect(() => {
+    document.querySelector('.side a[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [current])
 
   useKeys({
     ...Object.fromEntries(views.map((name) => [`g ${VIEWS[name].key}`, () => go(to(name))])),

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react'
 import { ClientError } from '../../src/client/client.ts'
-import { App } from './app.tsx'
+import { App, fetchView } from './app.tsx'
 import { keepHalf, keptHalf, openClient } from './connection.ts'
 import { NotesArea } from './parts/act.tsx'
 import { Loading } from './parts/panel.tsx'
@@ -43,6 +43,7 @@ export function Entrance() {
         dispatchEvent(new HashChangeEvent('hashchange'))
       }
       if (keptHalf() === null) return setEntry({ step: 'outside', why: undefined })
+      fetchView(code === undefined ? view : 'team')
       const me = await client.me()
       if (isGone) return
       room = openRoom(client, me, signedOut)

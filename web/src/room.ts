@@ -43,6 +43,8 @@ export interface Room {
   subscribe(reader: () => void): () => void
   onEvents(reader: (entries: readonly Entry[]) => void): () => void
   ask<T>(key: string, load: Load<T>, topics: readonly string[] | 'all', everyMs: number): Handle<T>
+  /** Who is in the team, as it was when the page was opened: asked for once, before everything else. */
+  early(): Promise<AnswerOf<'agents'>>
   /** Reads again what these events make out of date, without waiting for them. */
   touch(...topics: string[]): void
   close(): void
@@ -186,8 +188,6 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
       }
     }
   }
-  void follow()
-  void remember()
 
   /** What happened just before, so that the page is not empty until something does. */
   async function remember() {
@@ -202,9 +202,25 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     }
   }
 
+  let agents: Promise<AnswerOf<'agents'>> | undefined
+  function early() {
+    agents ??= client.agents().catch((error: unknown) => {
+      agents = undefined
+      throw error
+    })
+    return agents
+  }
+  early().catch(() => {
+    // Whoever asks for it next is told why.
+  })
+
+  void follow()
+  void remember()
+
   return {
     client,
     me,
+    early,
     mayAct: () => me.role === 'operator',
     isLive: () => live,
     recent: () => recent,
@@ -294,11 +310,19 @@ const TEAM_TOPICS = [
 
 /** The team as it stands. Who is in it is known first: counting all that waits takes its time where much does. */
 export function useTeam(): Answer<State> {
-  const first = useAsk('agents', (client) => client.agents(), [])
-  const full = useAsk<State>('state', (client) => client.state(), TEAM_TOPICS)
+  const { early } = useRoom()
+  const first = useAsk('agents', () => early(), [])
+  const full = useAsk<State>(
+    'state',
+    async (client) => {
+      await early()
+      return await client.state()
+    },
+    TEAM_TOPICS,
+  )
   const agents = first.data?.agents
-  const early = useMemo(() => ({ data: agents && { agents }, error: undefined }), [agents])
-  return full.data === undefined && full.error === undefined ? early : full
+  const known = useMemo(() => ({ data: agents && { agents }, error: undefined }), [agents])
+  return full.data === undefined && full.error === undefined ? known : full
 }
 
 export function useRequests(): Answer<Request[]> {

@@ -162,7 +162,7 @@ async function follow(
     if (!signal.aborted) throw error
     complain(`${id} goes on without you. Come back with: ${comeBack(place, id)}`)
     if (service.ours !== undefined)
-      complain(`Its service runs in the background; orc down${optionFor(place)} stops it.`)
+      complain(`Its service ends with it; orc down${optionFor(place)} stops both.`)
     return exitCode('interrupted')
   }
 }

@@ -25,8 +25,8 @@ export const verb: Verb = {
   options: [
     ...SERVICE_OPTIONS,
     {
-      name: 'no-autostart',
-      summary: 'start agents when a run, a task or a person needs them, and not with it',
+      name: 'for-runs',
+      summary: 'start agents only when they are needed, and end when no run is left; so orc run starts it',
     },
   ],
   examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],

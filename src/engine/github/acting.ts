@@ -13,7 +13,7 @@ import {
   nextActionDue,
 } from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
-import type { Proposals } from './ending.ts'
+import type { Proposals } from './proposals.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
 
 /** What limits cost time and no attempts; but not for ever. */
@@ -44,7 +44,17 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
     // What was refused for a limit was not tried.
     const isLimit = answer.failure.kind === 'limited'
-    await later(isLimit ? row : { ...row, attempts, state: 'acting' }, action, answer.failure)
+    const failure = await withoutRights(row, answer.failure)
+    await later(isLimit ? row : { ...row, attempts, state: 'acting' }, action, failure)
+  }
+
+  /** GitHub says 404 for what one may not do, too; what is still there was not meant. */
+  async function withoutRights(row: GithubAction, failure: GitHubFailure): Promise<GitHubFailure> {
+    if (failure.kind !== 'gone' || row.number === null) return failure
+    const now = await github.look(row.repository, row.number)
+    if (!now.ok) return now.failure
+    const message = `${failure.message} (#${row.number} is there: the token or the App may lack a permission)`
+    return { ...failure, kind: 'forbidden', message }
   }
 
   type Standing =
@@ -115,7 +125,7 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
 
   function written(row: GithubAction, action: Action, author: string | undefined): Action {
     if (action.kind === 'branch')
-      return { ...action, message: commitMessage(action.message ?? 'Written by an agent', row) }
+      return { ...action, message: commitMessage(redact(action.message ?? 'Written by an agent'), row) }
     if (!('body' in action)) return action
     const isOwn = row.agent === ORCHESTRATOR
     const mayMention = [

@@ -1,10 +1,13 @@
 import { z } from 'zod'
-import { checkAction } from '../../github/action.ts'
+import { checkAction, describeAction } from '../../github/action.ts'
+import { ORCHESTRATOR } from '../../model/agent.ts'
 import { defineCommand } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
 import { ACTION_KINDS } from '../../model/github.ts'
+import { formatId } from '../../model/identifier.ts'
 import { changeAction, findAction } from '../../store/github.ts'
 import type { AddedCommand, Handler } from '../handler.ts'
+import { AUDIT } from './settings.ts'
 
 export const GITHUB_ACTION = 'github_action'
 
@@ -53,6 +56,16 @@ const handler: Handler<Fields> = {
       return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
     const read = checkAction(kind, fields)
     if (!read.ok) return new AppError('INVALID_COMMAND', read.problem)
+    const what = describeAction(read.action)
+    const isOther = JSON.stringify(read.action) !== row.action
+    tx.audit({
+      type: AUDIT.logged,
+      class: 'public',
+      actor: ORCHESTRATOR,
+      subject: row.agent,
+      text: `People approved${row.request === null ? '' : ` ${formatId('req', row.request)}`}${isOther ? ', changed' : ''}: ${what} in ${repository}`,
+      data: { key, repository },
+    })
     await changeAction(tx, key, { state: 'ready', action: JSON.stringify(read.action), notBefore: tx.now })
     return { status: 'ok', result: 'it is being done on GitHub', details: { key } }
   },

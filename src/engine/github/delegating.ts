@@ -1,4 +1,4 @@
-import { briefing } from '../../github/briefing.ts'
+import { briefing, fitDelegation } from '../../github/briefing.ts'
 import type { GitHubEvent } from '../../github/event.ts'
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { RouteStep } from '../../model/github.ts'
@@ -12,6 +12,8 @@ import type { Gathered } from './gather.ts'
 import { AUDIT, agentFor, type GithubParts } from './settings.ts'
 
 const FENCING = { rule: FENCE_RULE, fence }
+/** C20, with room for what the codec adds. */
+const MOST_BYTES = 98_000
 const LONGEST = { title: 1000, body: 40_000 }
 
 const WHAT: Readonly<Record<string, string>> = {
@@ -66,11 +68,17 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
                 commentsCount: subject.comments,
               },
             }),
-        additionalContext: gathered.additional,
+        additionalContext: {
+          ...gathered.additional,
+          excerpts: gathered.additional.excerpts?.map(({ source, text }) => ({
+            source: clean(source, 200),
+            text: clean(text, 2000),
+          })),
+        },
       },
       repositoryContext: gathered.repository,
     }
-    return delegation
+    return fitDelegation(delegation, MOST_BYTES)
   }
 
   async function begin(tx: Tx, work: GithubWork): Promise<void> {
@@ -146,7 +154,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
           continue
         }
         const id = `${event.id}/${role}`
-        const description = task ?? `${WHAT[role] ?? 'Work on'} ${thread(event)}`
+        const description = task ?? describe(role, event)
         const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
         const work: GithubWork = {
           id,
@@ -167,6 +175,16 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       }
     },
   }
+}
+
+/** Stands outside of the marks, so that nothing is in it that a stranger chose, not even a login. */
+function describe(role: string, event: GitHubEvent): string {
+  const about = thread(event)
+  if (event.comment === undefined) return `${WHAT[role] ?? 'Work on'} ${about}`
+  if (role === 'concierge') return `Welcome the author of a comment on ${about}`
+  return role === 'community'
+    ? `${WHAT.community} ${about}`
+    : `${WHAT[role] ?? 'Work on'} ${about} after a comment`
 }
 
 /** Of a trigger the protocol knows no name. */

@@ -1,5 +1,6 @@
 import { afterOutcome, CLEAN } from '../../github/pause.ts'
 import { readReport } from '../../github/report.ts'
+import { isDiscreet } from '../../github/roles.ts'
 import { type TaskError, taskError } from '../../github/task-error.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
@@ -23,10 +24,9 @@ import { setTimer } from '../../store/timers.ts'
 import { askedOf } from './asked.ts'
 import type { createDelegating } from './delegating.ts'
 import type { createEscalating } from './escalating.ts'
-import type { createProposals } from './proposals.ts'
-import { AUDIT, type GithubParts, isDiscreet } from './settings.ts'
+import type { Proposals } from './proposals.ts'
+import { AUDIT, type GithubParts } from './settings.ts'
 
-export type Proposals = ReturnType<typeof createProposals>
 type Delegating = ReturnType<typeof createDelegating>
 type Escalating = ReturnType<typeof createEscalating>
 
@@ -57,11 +57,18 @@ export function createEnding(
         retries: work.attempts,
         at: new Date(tx.now).toISOString(),
       })
-      if (error.is_recoverable && work.attempts < DEFAULT_RETRIES) return await retry(tx, work, error)
+      const known = isDiscreet(work.role)
+        ? {
+            ...error,
+            error_message: 'Its words are not kept.',
+            suggested_action: 'A moderator can look at the thread.',
+          }
+        : error
+      if (error.is_recoverable && work.attempts < DEFAULT_RETRIES) return await retry(tx, work, known)
       if (!(await endWork(tx, work.id, 'failed'))) return
       await note(tx, work.agent, false)
       // What it was about is public; an agent's words on a failure may quote what is not.
-      const { error_message: _, ...told } = error
+      const { error_message: _, ...told } = known
       tx.audit({
         type: AUDIT.failure,
         class: 'public',
@@ -70,7 +77,7 @@ export function createEnding(
         text: `${threadOf(work)} came to nothing: ${error.error_type}${error.retry_count === 0 ? '' : ` after ${error.retry_count} retries`}`,
         data: { ...about, error: told },
       })
-      await escalating.failed(tx, work, error)
+      await escalating.failed(tx, work, known)
     } else {
       if (!(await endWork(tx, work.id, 'done'))) return
       await note(tx, work.agent, true)

@@ -5,7 +5,7 @@ import { formatId } from '../../model/identifier.ts'
 import { type GithubWork, insertAction } from '../../store/github.ts'
 import { insertHumanRequest } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
-import type { Proposals } from './ending.ts'
+import type { Proposals } from './proposals.ts'
 import type { GithubParts } from './settings.ts'
 
 const NOTICE_MS = 30 * 24 * 3600_000
@@ -80,18 +80,12 @@ export function createEscalating(
       const text = `**${agent}** could not do its work here (\`${error.error_type}\`${tries}). ${error.suggested_action} ${tagged()}`
       await proposals.say(tx, source, repository, number, text)
     },
-    /** Nobody answered in time: it is not done, and those who should have answered hear of it. */
+    /** Nobody answered in time: the inbox says so by itself, and here those who should have answered hear of it. */
     async expired(
       tx: Tx,
       about: { request: string; agent: string; repository: string; number: number | null; what: string },
     ): Promise<void> {
       const { request, agent, repository, number, what } = about
-      await notice(
-        tx,
-        agent,
-        `Nobody decided on ${request}, so that ${agent} did not ${what} in ${repository}`,
-        'Whoever still wants it done does it by hand, or lets the agent look at the thread again.',
-      )
       if (number === null) return
       const approvers = proposals
         .approverLogins()

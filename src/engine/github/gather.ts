@@ -1,5 +1,6 @@
 import { authorOf, type GitHubEvent, isNewcomer } from '../../github/event.ts'
 import { type Answer, isRecoverable } from '../../github/failure.ts'
+import { isPaused } from '../../github/pause.ts'
 import { type Facts, touchesDocs } from '../../github/routing.ts'
 import { readSlashCommands } from '../../github/slash.ts'
 import { mentionsIn, numbersIn, searchWords } from '../../github/words.ts'
@@ -27,26 +28,66 @@ const GOVERNANCE =
   /^(?:README|CONTRIBUTING|CODE_OF_CONDUCT|GOVERNANCE|SECURITY|SUPPORT|MAINTAINERS|CODEOWNERS)(?:\.\w+)?$/i
 const RELATED = 8
 const KEPT_MS = 10 * 60_000
+/** The most telling first: of more, an agent is told the names. */
+const READ = { governance: 4, workflows: 3 }
+const EXCERPT = { governance: 1500, workflow: 500, related: 500 }
+const ORDER = ['CONTRIBUTING', 'CODE_OF_CONDUCT', 'GOVERNANCE', 'SECURITY', 'README']
+const STALE_SHOWN = 30
+
+type Excerpt = NonNullable<Gathered['additional']['excerpts']>[number]
+
+interface Rules {
+  readonly found: Gathered['repository']
+  readonly excerpts: readonly Excerpt[]
+}
 
 export function createGathering({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
-  const governance = new Map<string, { at: number; found: Gathered['repository'] }>()
+  const known = new Map<string, { at: number; rules: Rules }>()
 
-  async function rulesOf(repository: string): Promise<Gathered['repository']> {
-    const known = governance.get(repository)
-    if (known !== undefined && clock.now() - known.at < KEPT_MS) return known.found
+  async function rulesOf(repository: string): Promise<Rules> {
+    const kept = known.get(repository)
+    if (kept !== undefined && clock.now() - kept.at < KEPT_MS) return kept.rules
     const [root, hidden, workflows] = await Promise.all(
       ['', '.github', '.github/workflows'].map(
         async (folder) => orUnknown(await github.filesAt(repository, folder)) ?? [],
       ),
     )
     const isGovernance = (path: string) => GOVERNANCE.test(path.split('/').at(-1)!)
-    const found = {
-      ragAvailable: true,
-      governanceDocs: [...root!, ...hidden!].filter(isGovernance),
-      ciWorkflows: workflows!.filter((path) => /\.ya?ml$/.test(path)),
+    const governanceDocs = [...root!, ...hidden!].filter(isGovernance)
+    const ciWorkflows = workflows!.filter((path) => /\.ya?ml$/.test(path))
+    const excerpts = await Promise.all([
+      ...governanceDocs
+        .toSorted((one, other) => rank(one) - rank(other))
+        .slice(0, READ.governance)
+        .map((path) => read(repository, path, EXCERPT.governance)),
+      ...ciWorkflows.slice(0, READ.workflows).map((path) => read(repository, path, EXCERPT.workflow)),
+    ])
+    const rules = { found: { ragAvailable: true, governanceDocs, ciWorkflows }, excerpts: excerpts.flat() }
+    known.set(repository, { at: clock.now(), rules })
+    return rules
+  }
+
+  async function read(repository: string, path: string, most: number): Promise<Excerpt[]> {
+    const text = orUnknown(await github.textOf(repository, path))
+    return text === undefined ? [] : [{ source: path, text: beginning(text, most) }]
+  }
+
+  /** For a trigger that is about them. */
+  async function stale(
+    repository: string,
+    days: number,
+  ): Promise<{ numbers: number[]; excerpts: Excerpt[] }> {
+    const since = clock.now() - days * 24 * 3600_000
+    const found = (orUnknown(await github.untouchedSince(repository, since)) ?? [])
+      .filter(({ labels }) => !isPaused(labels, []))
+      .slice(0, STALE_SHOWN)
+    return {
+      numbers: found.map(({ number }) => number),
+      excerpts: found.map(({ number, title, labels, updatedAt, comments }) => ({
+        source: `#${number}`,
+        text: `${title}\nlabels: ${labels.join(', ') || 'none'}; ${comments} comments; last touched ${updatedAt ?? 'long ago'}`,
+      })),
     }
-    governance.set(repository, { at: clock.now(), found })
-    return found
   }
 
   async function relatedTo(event: GitHubEvent): Promise<Related[]> {
@@ -56,19 +97,20 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
     return await searchDocuments(store, { repository, words, except: subject.number, limit: RELATED })
   }
 
-  return async (event: GitHubEvent): Promise<Gathered> => {
+  return async (event: GitHubEvent, staleDays?: number): Promise<Gathered> => {
     const { subject, repository, comment } = event
     const author = authorOf(event)
     const number = subject?.number ?? 0
     const isPull = subject?.kind === 'pull_request'
     const has = repository !== undefined
-    const [files, contributions, rules, related] = await Promise.all([
+    const [files, contributions, rules, related, untouched] = await Promise.all([
       has && isPull ? github.filesOf(repository, number).then(orUnknown) : [],
       has && author !== undefined
         ? github.contributionsOf(repository, author.login, number).then(orUnknown)
         : undefined,
-      has ? rulesOf(repository) : { ragAvailable: false },
+      has ? rulesOf(repository) : { found: { ragAvailable: false }, excerpts: [] },
       relatedTo(event),
+      has && staleDays !== undefined ? stale(repository, staleDays) : { numbers: [], excerpts: [] },
     ])
     const firstTimer = author !== undefined && isNewcomer(author.association, contributions)
     const text = comment?.body ?? `${subject?.title ?? ''}\n${subject?.body ?? ''}`
@@ -87,16 +129,33 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
               ...(contributions === undefined ? {} : { contributionCount: contributions }),
             },
       additional: {
-        relatedIssues: [...new Set([...numbers('issue'), ...referred])],
+        relatedIssues: [...new Set([...numbers('issue'), ...referred, ...untouched.numbers])].slice(0, 100),
         relatedPrs: numbers('pull_request'),
         mentions: mentionsIn(text),
         commands: readSlashCommands(comment?.body ?? '').flatMap(({ name }) =>
           name === undefined ? [] : [`/agent ${name}`],
         ),
+        excerpts: [...related.map(shown), ...untouched.excerpts, ...rules.excerpts],
       },
-      repository: rules,
+      repository: rules.found,
     }
   }
+}
+
+function shown({ kind, number, title, state, body }: Related): Excerpt {
+  const what = kind === 'issue' ? 'issue' : 'pull request'
+  return { source: `#${number} (${what}, ${state})`, text: beginning(`${title}\n${body}`, EXCERPT.related) }
+}
+
+function rank(path: string): number {
+  const name = path.split('/').at(-1)!.toUpperCase()
+  const at = ORDER.findIndex((one) => name.startsWith(one))
+  return at < 0 ? ORDER.length : at
+}
+
+function beginning(text: string, most: number): string {
+  const whole = text.toWellFormed()
+  return whole.length <= most ? whole : `${whole.slice(0, most).toWellFormed()}…`
 }
 
 /** What GitHub refuses to tell is not known; what it will tell later is waited for. */

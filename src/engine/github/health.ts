@@ -2,6 +2,7 @@ import { ROLES } from '../../github/roles.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import {
   countWaiting,
+  lastDoneAt,
   latestDeliveryAt,
   readConfidences,
   readOverdue,
@@ -89,7 +90,8 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
         rows.find((row) => row.agent === agent)
       const session = sessions.find(({ name }) => name === agent)
       const { failures, halted } = await readStanding(reader, agent)
-      const { done = 0, failed = 0, average_ms = null, last_done = null } = of(figures) ?? {}
+      const { done = 0, failed = 0, average_ms = null } = of(figures) ?? {}
+      const lastDone = await lastDoneAt(reader, agent)
       const said = own.get(agent)
       const isFresh = said !== undefined && now - Date.parse(said.at) < 2 * HEALTH_EVERY_MS
       const issues = [...(isFresh ? said.issues : [])]
@@ -110,7 +112,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
           issues.length > 0 ? 'error' : warnings.length > 0 ? 'degraded' : 'healthy',
           isFresh ? said.status : 'healthy',
         ]),
-        ...(last_done === null ? {} : { last_task_completed: new Date(Number(last_done)).toISOString() }),
+        ...(lastDone === undefined ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
         tasks_completed_last_hour: Number(done),
         ...(average_ms === null ? {} : { average_response_time_ms: Math.round(Number(average_ms)) }),
         error_rate_percentage: Math.round(rate * 10) / 10,

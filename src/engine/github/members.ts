@@ -9,9 +9,9 @@ import { decodeTeamMessage, type TeamMessage } from '../../wire/github-team.ts'
 import type { Handle } from '../handle.ts'
 import type { Mailroom } from '../mailroom.ts'
 import { askedOf } from './asked.ts'
-import type { Proposals } from './ending.ts'
 import { keepFlags } from './flags.ts'
 import type { createHealth } from './health.ts'
+import type { Proposals } from './proposals.ts'
 import { agentFor, type GithubParts } from './settings.ts'
 
 /** A delegation that nobody answered is given again: its message_id says that it is the same. */

@@ -1,7 +1,6 @@
 import { isRecoverable } from '../../github/failure.ts'
-import { firstDeliveryAt, unknownDeliveries } from '../../store/github.ts'
+import { takenSince, unknownDeliveries } from '../../store/github.ts'
 import type { GithubParts } from './settings.ts'
-import { PERIODIC } from './triggers.ts'
 
 /** GitHub sends again what is that old at most. */
 const REDELIVERABLE_MS = 3 * 24 * 3600_000
@@ -19,9 +18,8 @@ export function createMissed({ store, github, clock, log }: GithubParts) {
 
   async function fetchThem(tries: number): Promise<void> {
     if (isClosed) return
-    const first = await firstDeliveryAt(store, PERIODIC)
-    // Before its first webhook the service missed none.
-    if (first === undefined) return
+    // What went out before it was there for the first time, it did not miss.
+    const first = await store.write(takenSince)
     const found = await github.deliveries!.missed(Math.max(first, clock.now() - REDELIVERABLE_MS))
     const failure = found.ok ? await askFor(found.value) : found.failure
     if (failure === undefined || isClosed) return

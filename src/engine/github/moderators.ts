@@ -11,7 +11,7 @@ const WORD = { text: 'There is something for moderators: orc moderation' }
 
 /**
  * Calls moderators at an address of their own. Whether it could be reached stands in no log, for that would tell when
- * there was something (S3.15): `orc github setup` tries it.
+ * there was something (S3.15).
  */
 export function createModerators(
   { store, clock, settings }: Pick<GithubParts, 'store' | 'clock' | 'settings'>,

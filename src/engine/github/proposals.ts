@@ -1,4 +1,4 @@
-import { actionKey, describeAction, numberOf, type Proposal } from '../../github/action.ts'
+import { type Action, actionKey, describeAction, numberOf, type Proposal } from '../../github/action.ts'
 import { DEFAULT_POLICIES, type Judged, judge } from '../../github/policy.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId } from '../../model/identifier.ts'
@@ -22,19 +22,22 @@ export interface Proposed {
   readonly wantsReview: boolean
 }
 
+export type Proposals = ReturnType<typeof createProposals>
+
 /** What becomes of what agents propose: it is done, asked about, or refused. */
 export function createProposals({ settings, timers, redact, team }: GithubParts) {
   async function propose(tx: Tx, proposed: Proposed): Promise<void> {
     const { work, proposal, rationale } = proposed
     const { action, confidence } = proposal
     const policy = settings().actions[action.kind] ?? DEFAULT_POLICIES[action.kind]
-    const hasSecret =
-      'files' in action && action.files?.some(({ content }) => redact(content) !== content) === true
+    // A text is cleaned before it goes out; of a name or a file with a secret in it nothing would be left.
+    const hasSecret = namesAndFiles(action).some((text) => redact(text) !== text)
     const judged = hasSecret
       ? SECRET
       : judge(proposal, policy, {
           threshold: settings().confidence,
           requiresHitl: proposed.requiresHitl,
+          isElsewhere: isElsewhere(work, action),
           wantsReview: proposed.wantsReview,
         })
     const key = actionKey(work.id, action)
@@ -216,7 +219,21 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
   return { propose, say, approverLogins }
 }
 
+function namesAndFiles(action: Action): string[] {
+  const { files = [], ...rest } = action as { files?: readonly { path: string; content: string }[] }
+  const names = Object.entries(rest).flatMap(([field, value]) =>
+    typeof value === 'string' && field !== 'body' && field !== 'message' ? [value] : [],
+  )
+  return [...names, ...files.flatMap(({ path, content }) => [path, content])]
+}
+
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
 
 /** In a text it is taken out; a file without it would be another file. */
 const SECRET: Judged = { verdict: 'refuse', reason: 'a file holds what looks like a secret' }
+
+/** Whoever can write an issue can try to talk an agent into something about all the others. */
+function isElsewhere({ number }: GithubWork, action: Action): boolean {
+  const about = numberOf(action)
+  return number !== null && about !== undefined && about !== number
+}

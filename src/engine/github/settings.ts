@@ -38,8 +38,3 @@ export const AUDIT = {
   asked: 'github.asked',
   health: 'github.health',
 } as const
-
-/** What this role says of people is for moderators, so that its own words are never public. */
-export function isDiscreet(role: string): boolean {
-  return role === 'community'
-}

@@ -16,9 +16,9 @@ import {
 } from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
 import type { createDelegating } from './delegating.ts'
-import type { Proposals } from './ending.ts'
 import { createGathering, TryLater } from './gather.ts'
 import { whyNotOurs } from './ours.ts'
+import type { Proposals } from './proposals.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
 import { createSlash } from './slash.ts'
 import { PERIODIC } from './triggers.ts'
@@ -32,7 +32,7 @@ export function createWorking(
   proposals: Proposals,
   delegating: ReturnType<typeof createDelegating>,
 ) {
-  const { store, clock, log, settings, ownLogin } = parts
+  const { store, clock, log, settings, ownLogin, redact } = parts
   const gather = createGathering(parts)
   const pace = createPace(() => settings().eventsPerMinute, clock.now)
   const hear = createSlash(parts)
@@ -53,7 +53,7 @@ export function createWorking(
     const isRouted = Object.hasOwn(routes, event.type) || heard.steps.length > 0
     const paused = isPaused(event.subject?.labels ?? [], event.topics)
     // People are heard wherever the team is paused; agents are not.
-    const gathered = isRouted && !paused ? await gather(event) : undefined
+    const gathered = isRouted && !paused ? await gather(event, trigger?.staleDays) : undefined
     await store.write(async (tx) => {
       if (!(await endDelivery(tx, delivery.id, 'routed', paused ? 'the team is paused there' : null))) return
       await keepShown(tx, event)
@@ -85,7 +85,8 @@ export function createWorking(
     if (repository === undefined || subject === undefined) return
     if (/^issues\.(?:deleted|transferred)$/.test(type))
       return await forgetDocuments(tx, repository, subject.number)
-    const { kind, number, title, body, author, state, updatedAt } = subject
+    const { kind, number, author, state, updatedAt } = subject
+    const [title, body] = [redact(subject.title), redact(subject.body)]
     const at = Date.parse(updatedAt ?? '') || tx.now
     await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state, at })
     if (comment === undefined) return
@@ -97,7 +98,7 @@ export function createWorking(
       number,
       part,
       title,
-      body: comment.body,
+      body: redact(comment.body),
       author: comment.author,
       state,
       at,
@@ -148,8 +149,12 @@ export function createWorking(
   }
 }
 
-function stepOf({ to, task }: Trigger) {
-  return { to, when: [], on: 'any' as const, task }
+function stepOf({ to, task, staleDays }: Trigger) {
+  const about =
+    staleDays === undefined
+      ? task
+      : `${task} The related issues are the open ones that nobody touched for ${staleDays} days.`
+  return { to, when: [], on: 'any' as const, task: about }
 }
 
 function parse(payload: string): unknown {

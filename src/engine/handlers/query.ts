@@ -13,6 +13,7 @@ import {
   findReference,
   noTask,
   ownTask,
+  questionsPut,
   type Reference,
   remember,
   saidBefore,
@@ -20,7 +21,6 @@ import {
 } from '../references.ts'
 import { refusalError } from '../refusal.ts'
 import { tooLong } from '../size.ts'
-import { firstOpen } from '../tasks/current.ts'
 import { isOperatorName, personBehind } from '../team.ts'
 
 /** Both ways along parent–child edges (C11); the edge is the task. */
@@ -135,11 +135,7 @@ async function findQuestion(
   }
   const asker = partner(context, fields.to)
   if (asker instanceof AppError) return asker
-  const asks = ({ questions }: Task) => questions.some(({ to }) => to === speaker.name)
-  const tasks = asker === undefined ? [] : await firstOpen(tx, asker, asks, 2)
-  const asking = tasks.flatMap((task) =>
-    task.questions.filter(({ to }) => to === speaker.name).map(({ id }) => ({ task, about: id })),
-  )
+  const asking = asker === undefined ? [] : await questionsPut(tx, asker, speaker.name)
   const [only, ...others] = asking
   if (only !== undefined && others.length === 0) return only
   return new AppError(

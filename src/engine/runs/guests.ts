@@ -7,6 +7,7 @@ export interface Guests {
   /** Gives its name in the team. */
   invite(order: WorkOrder): Promise<string>
   dismiss(order: WorkOrder): Promise<void>
+  isInvited(order: WorkOrder): boolean
 }
 
 export interface GuestsOptions {
@@ -48,6 +49,7 @@ export function createGuests({ changed, stop }: GuestsOptions) {
       leaving.set(name, gone)
       await gone
     },
+    isInvited: (order: WorkOrder): boolean => order.runner.kind === 'program' && guests.has(guestName(order)),
     /** Before the team is first made: those that were at work when the service ended. */
     expect(order: WorkOrder) {
       guests.set(guestName(order), configOf(guestName(order), order))

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 
-/** What is started in a session of its own. */
+/** What is started in a process group of its own. */
 export interface LaunchOrder {
   /** For the shell. */
   readonly script: string
@@ -14,7 +14,7 @@ export interface LaunchOrder {
 }
 
 export interface Launched {
-  /** Of the process that leads the session; undefined: it never began. */
+  /** Of the process that leads the group; undefined: it never began. */
   readonly pid: Promise<number | undefined>
   /** `isKnown` false: the launcher went first. */
   readonly exited: Promise<Exit>
@@ -32,162 +32,161 @@ export interface Launcher {
   close(): void
 }
 
-interface Order {
-  readonly text: string
+interface Order extends LaunchOrder {
   pid(value: number | undefined): void
   exit(value: Exit): void
 }
 
-/** A place in which one spare shell waits for its order. */
+/** One shell that carries out one order after the other. */
 interface Slot {
+  readonly number: number
   readonly orders: Writable
-  /** Which spare is in it; undefined: none. */
-  spare: number | undefined
   order: Order | undefined
 }
 
+/** Bash can give a process a group of its own by itself; other shells take setsid, which is one more program to start. */
+const BASH = ['/bin/bash', '/usr/bin/bash'].find((path) => existsSync(path))
 const SETSID = ['/usr/bin/setsid', '/bin/setsid'].find((path) => existsSync(path))
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [128 + number, name]))
 
-export const canLaunch = SETSID !== undefined
+export const canLaunch = BASH !== undefined || SETSID !== undefined
 
 const NEWS = 3
-const SLOTS = [4, 5, 6, 7]
+/** Where orders come in: as many commands at once, before another bank of shells is opened. */
+const FIRST = 4
+const SLOTS = 8
 
-/** Reads one order, byte by byte as shells do, so that nothing of the next one is taken; then becomes what it says. */
-const SPARE = `
-IFS= read -r orc_lines || exit 0
-orc_order=
-while [ "$orc_lines" -gt 0 ]; do
-  IFS= read -r orc_line || exit 1
-  orc_order="$orc_order$orc_line
+/**
+ * Each reads one order after the other, byte by byte as shells do, so that nothing of the next one is taken; starts what it
+ * says, and tells how that ended. Jobs have groups of their own only while they are started: otherwise one that is
+ * held still would count as ended.
+ */
+const BANK = `
+work() {
+  while IFS= read -r orc_lines; do
+    orc_order=
+    while [ "$orc_lines" -gt 0 ]; do
+      IFS= read -r orc_line || exit 0
+      orc_order="$orc_order$orc_line
 "
-  orc_lines=$((orc_lines - 1))
-done
-echo "p $1 $$" >&${NEWS}
-eval "$orc_order"
-exit 1`
+      orc_lines=$((orc_lines - 1))
+    done
+    ${BASH === undefined ? '' : 'set -m'}
+    ( eval "$orc_order"; exit 1 ) &
+    ${BASH === undefined ? '' : 'set +m'}
+    wait $!
+    echo "e $1 $?" >&${NEWS}
+  done
+}
+${slotNumbers()
+  .map((slot) => `work ${slot} <&${slot} ${closing()} &`)
+  .join('\n')}
+exec ${closing()}
+wait`
 
-/** For each line a spare, in a session of its own already; its parent waits for its end. */
-const MAIN = `
-while read -r slot spare; do
-  ( ${SETSID} /bin/sh -c ${quote(SPARE)} spare "$spare" <&"$slot" ${SLOTS.map((fd) => `${fd}<&-`).join(' ')}
-    echo "e $spare $?" >&${NEWS} ) </dev/null &
-done`
+function slotNumbers(): number[] {
+  return Array.from({ length: SLOTS }, (_, index) => FIRST + index)
+}
+
+function closing(): string {
+  return slotNumbers()
+    .map((slot) => `${slot}<&-`)
+    .join(' ')
+}
 
 /**
  * Shells that start processes for the service. For each child node copies the tables of all its own memory, and stands
- * still meanwhile: with a heap of 300 MB that is tens of milliseconds, where a shell takes less than one. A few wait
- * ready, forked and in their sessions, so that an order costs one exec.
+ * still meanwhile: with a heap of 300 MB that is tens of milliseconds, where a shell takes less than one.
  */
 export function createLauncher(environment: Readonly<Record<string, string>>): Launcher {
-  let shell: ChildProcess | undefined
-  let slots: Slot[] = []
-  const waiting: Order[] = []
-  /** By the number of their spare: those that have begun. */
-  const begun = new Map<number, Order>()
-  let count = 0
+  const banks = new Map<ChildProcess, Slot[]>()
 
-  function start(): ChildProcess {
-    const started = spawn('/bin/sh', ['-c', MAIN], {
+  function openBank(): Slot[] {
+    // -p: nothing of the environment is taken for its own settings.
+    const [shell, ...options] = BASH === undefined ? ['/bin/sh', '-c'] : [BASH, '-p', '-c']
+    const bank = spawn(shell!, [...options, BANK], {
       detached: true,
-      stdio: ['pipe', 'ignore', 'ignore', 'pipe', ...SLOTS.map(() => 'pipe' as const)],
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers().map(() => 'pipe' as const)],
       env: environment,
     })
-    slots = SLOTS.map((fd) => {
-      const orders = started.stdio[fd] as Writable
+    const slots = slotNumbers().map((number): Slot => {
+      const orders = bank.stdio[number] as Writable
       orders.on('error', () => {})
-      return { orders, spare: undefined, order: undefined }
+      return { number, orders, order: undefined }
     })
+    banks.set(bank, slots)
     let rest = ''
-    const news = started.stdio[NEWS] as Readable
+    const news = bank.stdio[NEWS] as Readable
+    news.on('error', () => {})
     news.setEncoding('latin1').on('data', (text: string) => {
       const lines = (rest + text).split('\n')
       rest = lines.pop()!
-      for (const line of lines) hear(line)
+      for (const line of lines) hear(slots, line)
     })
     const gone = () => {
-      if (shell !== started) return
-      shell = undefined
-      const lost = [...begun.values(), ...slots.flatMap(({ order }) => order ?? []), ...waiting.splice(0)]
-      begun.clear()
-      for (const order of lost) lose(order)
+      banks.delete(bank)
+      for (const slot of slots) lose(slot)
     }
-    started.on('error', gone)
+    bank.on('error', gone)
     // Its last words come before the end of the pipe; the processes that it leaves may hold that open.
-    started.on('exit', () => setImmediate(gone))
-    started.stdin!.on('error', () => {})
+    bank.on('exit', () => setImmediate(gone))
     // It must not keep a service alive that is about to end.
-    started.unref()
-    return started
+    bank.unref()
+    return slots
   }
 
-  function hear(line: string) {
-    const [what, spare, number] = line.split(' ') as [string, string, string]
-    if (what === 'p') begin(Number(spare), Number(number))
-    if (what === 'e') end(Number(spare), Number(number))
-  }
-
-  /** It has taken its order: the next spare takes its place. */
-  function begin(spare: number, pid: number) {
-    const slot = slots.find((one) => one.spare === spare)
+  function hear(slots: readonly Slot[], line: string) {
+    const [what, number, value] = line.split(' ')
+    const slot = slots[Number(number) - FIRST]
     if (slot?.order === undefined) return
-    begun.set(spare, slot.order)
-    slot.order.pid(pid)
-    slot.order = undefined
-    fill(slot)
-    const next = waiting.shift()
-    if (next !== undefined) give(slot, next)
+    if (what === 'p') slot.order.pid(Number(value))
+    if (what === 'e') end(slot, Number(value))
   }
 
-  function end(spare: number, code: number) {
-    const order = begun.get(spare)
-    begun.delete(spare)
-    const signal = SIGNALS.get(code)
-    order?.exit({ code: signal === undefined ? code : null, signal: signal ?? null, isKnown: true })
-    // One that went without having begun: its order may be half read.
-    const slot = slots.find((one) => one.spare === spare)
-    if (slot === undefined) return
-    slot.spare = undefined
-    if (slot.order !== undefined) lose(slot.order)
-    slot.order = undefined
-  }
-
-  function fill(slot: Slot) {
-    slot.spare = ++count
-    shell!.stdin!.write(`${SLOTS[slots.indexOf(slot)]} ${slot.spare}\n`)
-  }
-
-  function give(slot: Slot, order: Order) {
-    if (slot.spare === undefined) fill(slot)
-    slot.order = order
-    slot.orders.write(`${order.text.split('\n').length}\n${order.text}\n`)
+  function freeSlot(): Slot {
+    for (const slots of banks.values()) {
+      const free = slots.find(({ order }) => order === undefined)
+      if (free !== undefined) return free
+    }
+    return openBank()[0]!
   }
 
   return {
-    launch({ script, cwd, variables, logFile }) {
-      shell ??= start()
+    launch(wanted) {
       const pid = Promise.withResolvers<number | undefined>()
       const exited = Promise.withResolvers<Exit>()
-      const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
-      const run = `${set.join(' ')} exec /bin/sh -c ${quote(script)} </dev/null >>${quote(logFile)} 2>&1 ${NEWS}>&-`
-      const text = `cd ${quote(cwd)} && ${run}`
-      const order = { text, pid: pid.resolve, exit: exited.resolve }
-      const free = slots.find((slot) => slot.order === undefined)
-      if (free === undefined) waiting.push(order)
-      else give(free, order)
+      const slot = freeSlot()
+      slot.order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
+      const text = textOf(wanted, slot.number)
+      slot.orders.write(`${text.split('\n').length}\n${text}\n`)
       return { pid: pid.promise, exited: exited.promise }
     },
     close() {
-      shell?.stdin?.end()
-      for (const { orders } of slots) orders.end()
+      for (const slots of banks.values()) for (const { orders } of slots) orders.end()
     },
   }
 }
 
-function lose(order: Order) {
-  order.pid(undefined)
-  order.exit({ code: null, signal: null, isKnown: false })
+function end(slot: Slot, code: number) {
+  const signal = SIGNALS.get(code)
+  // Where it could not even begin.
+  slot.order?.pid(undefined)
+  slot.order?.exit({ code: signal === undefined ? code : null, signal: signal ?? null, isKnown: true })
+  slot.order = undefined
+}
+
+function lose(slot: Slot) {
+  slot.order?.pid(undefined)
+  slot.order?.exit({ code: null, signal: null, isKnown: false })
+  slot.order = undefined
+}
+
+/** The slot's child becomes the shell of the command, which first says its pid. */
+function textOf({ script, cwd, variables, logFile }: LaunchOrder, slot: number): string {
+  const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
+  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${script}`
+  const shell = `${BASH === undefined ? `${SETSID} ` : ''}/bin/sh -c ${quote(inside)}`
+  return `cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} </dev/null >>${quote(logFile)} 2>&1`
 }
 
 function quote(text: string): string {

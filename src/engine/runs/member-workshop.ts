@@ -63,6 +63,7 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): MemberWork
     const isGuest = order.runner.kind === 'program'
     const agent = isGuest ? await guests.invite(order) : nameOf(order)
     if (agent === undefined) return { why: 'there is no such member of the team any more' }
+    if (signal.aborted) return { why: 'it was stopped' }
     // It is given its task once it can take one: how long a program takes to start, and whom it asks, is no fault of the work.
     const why = isGuest
       ? await options.comingUp.comeUp(agent, (screen) => port.slow(agent, screen), signal)
@@ -212,7 +213,11 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): MemberWork
     start: (order, port) => workerOf(order, port, (signal) => give(order, port, signal)),
     async find(order, port) {
       const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
-      return earlier === undefined ? undefined : workerOf(order, port, async () => earlier.receipt)
+      if (earlier !== undefined) return workerOf(order, port, async () => earlier.receipt)
+      // Its program was started, and was not up yet: it still waits for its task.
+      return guests.isInvited(order)
+        ? workerOf(order, port, (signal) => give(order, port, signal))
+        : undefined
     },
     nameOf,
     close: stopListening,

@@ -1,10 +1,11 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
-import { prepareNode } from './preparing.ts'
-import { writeReport } from './reporting.ts'
+import { layAhead, prepareNode } from './preparing.ts'
+import { createReporting } from './reporting.ts'
 import type { Validating } from './validating.ts'
 
 export interface OutsideOptions {
@@ -23,6 +24,9 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
+  const reporting = createReporting()
+  /** Who was validated, well or not, and whose outputs may be collected. */
+  const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
   let validating = new AbortController()
 
@@ -56,13 +60,19 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
         return tell(event, record)
       }
       case 'start_attempt':
-        return await attempts.start(driver, effect, isNew)
+        await attempts.start(driver, effect, isNew)
+        // Whatever waits for us goes first.
+        await setImmediate()
+        if (broken.aborted) return
+        // What fails of it is done again when it is needed, and told then.
+        await layAhead(driver, effect.node).catch(() => {})
+        return await collectAhead(driver, broken).catch(() => {})
       case 'follow_attempt':
         return isNew ? undefined : await attempts.follow(driver, effect)
       case 'stop_attempt':
         return attempts.stop(driver, effect)
       case 'validate':
-        return tell(await validate(driver, effect, broken))
+        return await validateNode(driver, effect, broken, tell)
       case 'fix':
         return tell(await fixing.fix(driver, effect, broken))
       case 'stop_fix': {
@@ -71,9 +81,27 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
         return driver.tell({ type: 'fixer_done', node, fix, fixed: false, why: 'it was stopped' })
       }
       case 'write_report':
-        await writeReport(driver, now(), broken)
+        await reporting.write(driver, now(), broken)
         return tell({ type: 'report_written', round: effect.round })
     }
+  }
+
+  async function validateNode(
+    driver: Driver,
+    effect: Keyed<Extract<OutsideEffect, { type: 'validate' }>>,
+    broken: AbortSignal,
+    tell: Driver['tell'],
+  ): Promise<void> {
+    tell(await validate(driver, effect, broken))
+    const names = completed.get(driver)
+    if (names === undefined) completed.set(driver, [effect.node])
+    else names.push(effect.node)
+  }
+
+  /** A few at a time: they must not hold up what matters. */
+  async function collectAhead(driver: Driver, broken: AbortSignal) {
+    for (const name of completed.get(driver)?.splice(0, 2) ?? [])
+      await reporting.collect(driver, name, broken)
   }
 
   /** A fault of ours must not let the run wait for ever. */

@@ -87,16 +87,35 @@ function titleOf({ name, instructions: { objective } }: PlanAgent): string {
   return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
 }
 
+/**
+ * Makes the workspaces of those who wait for nobody else, while that one works: from its end to the start of the next there
+ * is less to be done. A worktree is left for later, and so is what fails.
+ */
+export async function layAhead(driver: Driver, node: string): Promise<void> {
+  const { graph, nodes } = driver.run
+  for (const { to } of graph.feeds.get(node) ?? []) {
+    const next = nodes.get(to)
+    if (next?.state !== 'waiting' || next.waitingFor !== 1) continue
+    const workspace = workspaceOf(driver.place, to)
+    if (!existsSync(workspace)) await layOut(driver, graph.agents.get(to)!, workspace)
+  }
+}
+
+async function layOut(driver: Driver, agent: PlanAgent, workspace: string) {
+  const { name, template, worktree, instructions } = agent
+  const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
+  const wanted = { path: workspace, name, template, objective, hasWorktree: worktree, withoutInbox: true }
+  const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
+  return await createWorkspace({ ...wanted, ...messages })
+}
+
 type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
 
 async function makeWorkspace(driver: Driver, agent: PlanAgent, workspace: string): Promise<Made> {
-  const { name, template, worktree, instructions } = agent
+  const { name, worktree } = agent
   const isNew = !existsSync(workspace)
   if (isNew) {
-    const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
-    const wanted = { path: workspace, name, template, objective, hasWorktree: worktree, withoutInbox: true }
-    const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
-    const made = await createWorkspace({ ...wanted, ...messages })
+    const made = await layOut(driver, agent, workspace)
     if (!made.ok) return made
   }
   if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
@@ -127,10 +146,11 @@ function changedSince(
   const validated = new Map<string, { from: string; path: string; sha256: string }>()
   const folders = new Map<string, string>()
   for (const { agent: from, copyTo } of sources) {
-    const folder = copyTo.replace(/^inbox\/?/, '')
-    folders.set(folder === '' ? '' : `${folder}/`, from)
+    const place = copyTo.replace(/^inbox\/?/, '')
+    const folder = place === '' ? '' : `${place}/`
+    folders.set(folder, from)
     for (const { path, sha256 } of run.nodes.get(from)!.result!.outputs) {
-      validated.set([...folders.keys()].at(-1)! + path.slice('outbox/'.length), { from, path, sha256 })
+      validated.set(folder + path.slice('outbox/'.length), { from, path, sha256 })
     }
   }
   const given = agent.inputs.map(({ to }) => to.replace(/^inbox\/?/, ''))

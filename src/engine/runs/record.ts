@@ -22,7 +22,7 @@ export function entriesOf(
   const { id, round } = head
   const { name, agents } = run.graph.plan
   if (run.head.begunAt === null && head.begunAt !== null) {
-    const text = `${id} (${name}) begins${round > 1 ? ` round ${round}` : ''}: ${agents.length} agents`
+    const text = `${id} (${name}) begins${round > 1 ? ` round ${round}` : ''}: ${agents.length} ${agents.length === 1 ? 'agent' : 'agents'}`
     entries.push(entry(id, 'begun', text, { name, round, agents: agents.length }))
   }
   if (event.type === 'restarted')

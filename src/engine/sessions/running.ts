@@ -8,6 +8,6 @@ export interface Running {
   readonly started: Promise<Session | undefined>
   /** All that its start does is done. */
   readonly settled: Promise<void>
-  /** Calls its start off; of no effect on one that is there. */
-  readonly gone: AbortController
+  /** Calls its start off; undefined once that is done. */
+  gone: AbortController | undefined
 }

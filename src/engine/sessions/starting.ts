@@ -10,7 +10,7 @@ import { beginSession, readSession, type SessionRow, setWanted } from '../../sto
 import { type Attendant, createAttendant } from '../attendant.ts'
 import { doubtUnanswered } from '../ladder.ts'
 import { handedOutBy } from '../listener.ts'
-import type { SessionsOptions } from '../sessions.ts'
+import type { SessionsOptions } from '../session-options.ts'
 import type { Leftovers } from './leftovers.ts'
 import type { createPasses } from './pass.ts'
 import { explained, type RecordState } from './record.ts'
@@ -83,6 +83,7 @@ export function createStarting(options: StartingOptions) {
       await record(name, 'error', `could not be started: ${explained(error)}`)
       await options.watch.unreachable(name, `it could not be started: ${explained(error)}`)
     } finally {
+      entry.gone = undefined
       resolve(undefined)
       settle()
     }
@@ -161,7 +162,7 @@ export function createStarting(options: StartingOptions) {
   async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
     if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
     const found = agent.kept === undefined ? undefined : await runtime.find?.(agent, port)
-    if (found === undefined && !agent.gone?.aborted) options.postpone(agent.name)
+    if (found === undefined && options.isHalted() && !agent.gone?.aborted) options.postpone(agent.name)
     return found
   }
 

@@ -3,9 +3,11 @@ import type { Task } from '../../model/task.ts'
 import { addToNotice, type HumanRequestRow, lockTopic } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
 import { aboutTask } from './about.ts'
-import type { Asked } from './requests.ts'
 
-interface Told extends Asked {
+/** As the column `context` of the notice keeps it. */
+interface Told {
+  task: string
+  question: string
   /** The first of those that it tells of. */
   tasks?: readonly string[]
 }
@@ -44,7 +46,7 @@ export async function addToTopic(
 
 function questionOf({ agent, state }: Task, reason: string, count: number, named: readonly string[]): string {
   const more = count > named.length ? ` and ${count - named.length} more` : ''
-  return `${count} tasks of ${agent} ${state}: ${reason}\n${named.join(', ')}${more}`
+  return `${count} tasks of ${agent} ${state}: ${reason} (${named.join(', ')}${more})`
 }
 
 /** In the record of each tree that it is about; nobody is called for it once more. */

@@ -1,6 +1,6 @@
 import type { Store } from '../../store/store.ts'
 import { hasOpenTask, reviewsOf } from '../../store/tasks.ts'
-import type { SessionWatch } from '../sessions.ts'
+import type { SessionWatch } from '../session-options.ts'
 
 export interface MeanwhileOptions {
   store: Store

@@ -95,6 +95,8 @@ export function createOutside(options: OutsideOptions) {
 
   async function interrupt(effect: Keyed<Interrupt>) {
     const { agent, task, interrupt: number } = effect
+    // Another daemon of the team runs it, and sees to it.
+    if (store.engine === 'postgres' && options.team().resolve(agent) === undefined) return
     const session = options.sessions().session(agent)
     // Found again a moment ago: whether it is in a turn is not known yet.
     if (session !== undefined && UNKNOWN.has(session.state)) {

@@ -150,7 +150,15 @@ export function createOctokit(options: OctokitOptions): GitHub {
   async function makeBranch(
     repository: string,
     branch: string,
-    { base: from, files, message = '' }: { base?: string; files?: readonly CommitFile[]; message?: string },
+    {
+      base: from,
+      files,
+      message = '',
+    }: {
+      base?: string | undefined
+      files?: readonly CommitFile[] | undefined
+      message?: string | undefined
+    },
   ): Promise<Answer<Performed>> {
     const base = from === undefined ? await defaultBranch(repository) : { ok: true as const, value: from }
     if (!base.ok) return base

@@ -21,106 +21,127 @@ const SEQUENCE_LIMIT = 4096
 /** A line longer than that is broken. */
 const LINE_LIMIT = 1 << 20
 
+/** Where the reading of one terminal stands. */
+interface Reading {
+  readonly onLine: (line: string) => void
+  mode: Mode
+  sequence: string
+  line: string
+  column: number
+  isBracketed: boolean | undefined
+  /** Holds the beginning of a character whose end has not come yet. */
+  cut: StringDecoder | undefined
+}
+
 export function createPlainText(onLine: (line: string) => void): PlainText {
-  const decoder = new StringDecoder('utf8')
-  let mode: Mode = 'text'
-  let sequence = ''
-  let line = ''
-  let column = 0
-  let isBracketed: boolean | undefined
-  let isCharacterCut = false
-
-  function endLine() {
-    onLine(line)
-    line = ''
-    column = 0
+  const reading: Reading = {
+    ...{ onLine, mode: 'text', sequence: '', line: '', column: 0 },
+    ...{ isBracketed: undefined, cut: undefined },
   }
-
-  function write(run: string) {
-    if (column > line.length) line = line.padEnd(column)
-    line = line.slice(0, column) + run + line.slice(column + run.length)
-    column += run.length
-    if (line.length >= LINE_LIMIT) endLine()
-  }
-
-  function control(code: number) {
-    if (code === 10) endLine()
-    else if (code === 13) column = 0
-    else if (code === 8) column = Math.max(0, column - 1)
-    else if (code === 9) write('\t')
-    else if (code === 27) begin('escape')
-  }
-
-  function begin(next: Mode) {
-    mode = next
-    sequence = ''
-  }
-
-  function introduce(character: string) {
-    if (character === '[') begin('csi')
-    else if (/[\]PX^_]/.test(character)) begin('string')
-    else mode = isBetween(character, ' ', '/') ? 'intermediate' : 'text'
-  }
-
-  function csi(character: string) {
-    if (!isBetween(character, '@', '~')) {
-      sequence += character
-      return
-    }
-    mode = 'text'
-    const count = Math.max(1, Number.parseInt(sequence, 10) || 1)
-    if (character === 'K') eraseLine(sequence)
-    else if (character === 'C') column = Math.min(column + count, LINE_LIMIT)
-    else if (character === 'D') column = Math.max(0, column - count)
-    else if (character === 'G') column = Math.min(count, LINE_LIMIT) - 1
-    else if (character === 'P') line = line.slice(0, column) + line.slice(column + count)
-    else if ('hl'.includes(character)) setMode(sequence, character === 'h')
-    // To another row: what stands in this one stays.
-    else if ('ABEFHJdf'.includes(character) && line !== '') endLine()
-  }
-
-  function eraseLine(what: string) {
-    if (what === '' || what === '0') line = line.slice(0, column)
-    else if (what === '1') line = ' '.repeat(Math.min(column, line.length)) + line.slice(column)
-    else if (what === '2') line = ''
-  }
-
-  function setMode(which: string, isOn: boolean) {
-    if (which.startsWith('?') && which.slice(1).split(';').includes('2004')) isBracketed = isOn
-  }
-
-  function take(character: string) {
-    if (mode === 'escape') introduce(character)
-    else if (mode === 'intermediate') mode = isBetween(character, ' ', '/') ? mode : 'text'
-    else if (mode === 'csi') csi(character)
-    else if (mode === 'string-escape') mode = character === '\\' ? 'text' : 'string'
-    else if (character === '\u0007') mode = 'text'
-    else if (character === '\u001b') mode = 'string-escape'
-    else sequence += character
-    if (sequence.length > SEQUENCE_LIMIT) begin('text')
-  }
-
   return {
-    push(bytes) {
-      const text = decoder.write(bytes)
-      if (bytes.length > 0) isCharacterCut = text === '' || endsInCharacter(bytes)
-      let at = 0
-      while (at < text.length) {
-        if (mode !== 'text') {
-          take(text[at]!)
-          at += 1
-          continue
-        }
-        const end = nextControl(text, at)
-        if (end > at) write(text.slice(at, end))
-        if (end < text.length) control(text.charCodeAt(end))
-        at = end + 1
-      }
-    },
-    line: () => line,
-    isWhole: () => mode === 'text' && !isCharacterCut,
-    isBracketed: () => isBracketed,
+    push: (bytes) => read(reading, decode(reading, bytes)),
+    line: () => reading.line,
+    isWhole: () => reading.mode === 'text' && reading.cut === undefined,
+    isBracketed: () => reading.isBracketed,
   }
+}
+
+function decode(reading: Reading, bytes: Buffer): string {
+  if (bytes.length === 0) return ''
+  if (reading.cut === undefined && !endsInCharacter(bytes)) return bytes.toString()
+  const decoder = reading.cut ?? new StringDecoder('utf8')
+  const text = decoder.write(bytes)
+  reading.cut = text === '' || endsInCharacter(bytes) ? decoder : undefined
+  return text
+}
+
+function read(reading: Reading, text: string) {
+  let at = 0
+  while (at < text.length) {
+    if (reading.mode !== 'text') {
+      take(reading, text[at]!)
+      at += 1
+      continue
+    }
+    const end = nextControl(text, at)
+    if (end > at) write(reading, text.slice(at, end))
+    if (end < text.length) control(reading, text.charCodeAt(end))
+    at = end + 1
+  }
+}
+
+function endLine(reading: Reading) {
+  reading.onLine(reading.line)
+  reading.line = ''
+  reading.column = 0
+}
+
+function write(reading: Reading, run: string) {
+  const line = reading.line.padEnd(reading.column)
+  reading.line = line.slice(0, reading.column) + run + line.slice(reading.column + run.length)
+  reading.column += run.length
+  if (reading.line.length >= LINE_LIMIT) endLine(reading)
+}
+
+function control(reading: Reading, code: number) {
+  if (code === 10) endLine(reading)
+  else if (code === 13) reading.column = 0
+  else if (code === 8) reading.column = Math.max(0, reading.column - 1)
+  else if (code === 9) write(reading, '\t')
+  else if (code === 27) begin(reading, 'escape')
+}
+
+function begin(reading: Reading, next: Mode) {
+  reading.mode = next
+  reading.sequence = ''
+}
+
+function take(reading: Reading, character: string) {
+  const { mode } = reading
+  if (mode === 'escape') introduce(reading, character)
+  else if (mode === 'intermediate') reading.mode = isBetween(character, ' ', '/') ? mode : 'text'
+  else if (mode === 'csi') csi(reading, character)
+  else if (mode === 'string-escape') reading.mode = character === '\\' ? 'text' : 'string'
+  else if (character === '\u0007') reading.mode = 'text'
+  else if (character === '\u001b') reading.mode = 'string-escape'
+  else reading.sequence += character
+  if (reading.sequence.length > SEQUENCE_LIMIT) begin(reading, 'text')
+}
+
+function introduce(reading: Reading, character: string) {
+  if (character === '[') begin(reading, 'csi')
+  else if (/[\]PX^_]/.test(character)) begin(reading, 'string')
+  else reading.mode = isBetween(character, ' ', '/') ? 'intermediate' : 'text'
+}
+
+function csi(reading: Reading, character: string) {
+  if (!isBetween(character, '@', '~')) {
+    reading.sequence += character
+    return
+  }
+  reading.mode = 'text'
+  const { sequence, line, column } = reading
+  const count = Math.max(1, Number.parseInt(sequence, 10) || 1)
+  if (character === 'K') eraseLine(reading)
+  else if (character === 'C') reading.column = Math.min(column + count, LINE_LIMIT)
+  else if (character === 'D') reading.column = Math.max(0, column - count)
+  else if (character === 'G') reading.column = Math.min(count, LINE_LIMIT) - 1
+  else if (character === 'P') reading.line = line.slice(0, column) + line.slice(column + count)
+  else if ('hl'.includes(character)) setMode(reading, character === 'h')
+  // To another row: what stands in this one stays.
+  else if ('ABEFHJdf'.includes(character) && line !== '') endLine(reading)
+}
+
+function eraseLine(reading: Reading) {
+  const { sequence: what, line, column } = reading
+  if (what === '' || what === '0') reading.line = line.slice(0, column)
+  else if (what === '1') reading.line = ' '.repeat(Math.min(column, line.length)) + line.slice(column)
+  else if (what === '2') reading.line = ''
+}
+
+function setMode(reading: Reading, isOn: boolean) {
+  const { sequence } = reading
+  if (sequence.startsWith('?') && sequence.slice(1).split(';').includes('2004')) reading.isBracketed = isOn
 }
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/g

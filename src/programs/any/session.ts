@@ -31,13 +31,13 @@ export async function followAny(
   pane: Pane,
   port: SessionPort,
 ): Promise<ProgramSession> {
-  const { folder } = order
+  const { folder, found: isFound } = order
+  const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const place = readPlace(folder)
   const path = await pane.log()
   const tail: string[] = []
-  const waiting = new Set<() => void>()
-  let state: SessionState = 'initializing'
+  let waiting: (() => void)[] = []
   let isBracketed = place.isBracketed
   let watch: EvidenceWatch | undefined
   /** Taken, and not answered yet: the prompt's return is the end of the answer. */
@@ -59,11 +59,15 @@ export async function followAny(
   })
 
   function become(next: SessionState, evidence: string) {
-    // Both stay until it is started again.
-    if (next === state || state === 'exited' || state === 'error') return
-    state = next
+    if (next === session.state || isOver()) return
+    session.state = next
     port.changed(next, evidence)
-    for (const wake of [...waiting]) wake()
+    for (const wake of waiting) wake()
+  }
+
+  /** Both stay until it is started again. */
+  function isOver(): boolean {
+    return session.state === 'exited' || session.state === 'error'
   }
 
   function look() {
@@ -71,13 +75,13 @@ export async function followAny(
     watch?.line(shown.line())
     const seen = stateShown()
     if (seen === 'busy' || seen === 'idle') watch?.state(seen)
-    if (seen === 'idle' || state === 'exited') speech.cut()
+    if (seen === 'idle' || session.state === 'exited') speech.cut()
     if (seen === 'idle') answered()
     if (isPrompting) {
       if (seen === 'idle' || isFoundWithDraft()) void givePrompt()
     } else if (seen !== undefined) become(seen, `the pane shows its ${seen} pattern`)
     else if (isFoundWithDraft()) become('idle', 'something stands behind its prompt')
-    else if (state !== 'initializing' && !(state === 'idle' && isDraft()))
+    else if (session.state !== 'initializing' && !(session.state === 'idle' && isDraft()))
       become('busy', 'the pane shows no prompt')
   }
 
@@ -93,7 +97,8 @@ export async function followAny(
   }
 
   function isUnsentShown(): boolean {
-    return pane.unsent !== undefined && shown.line().trimEnd().endsWith(pane.unsent)
+    const unsent = pane.unsent?.()
+    return unsent !== undefined && shown.line().trimEnd().endsWith(unsent)
   }
 
   /** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
@@ -103,7 +108,7 @@ export async function followAny(
 
   /** When it was launched just now, such a line may be any of its first words. */
   function isFoundWithDraft(): boolean {
-    return order.found && state === 'initializing' && isDraft()
+    return isFound && session.state === 'initializing' && isDraft()
   }
 
   /** Its role, before anything else: until then it is starting. Twice is better than never. */
@@ -117,13 +122,12 @@ export async function followAny(
       rmSync(file, { force: true })
       isPrompting = false
     }
-    if (state !== 'exited') reader.look()
+    if (session.state !== 'exited') reader.look()
   }
 
   /** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
   function stateForPaste(): SessionState {
-    if (state === 'exited' || state === 'error') return state
-    return stateShown() ?? 'idle'
+    return isOver() ? session.state : (stateShown() ?? 'idle')
   }
 
   function give(turn: Turn, gone?: AbortSignal) {
@@ -133,11 +137,11 @@ export async function followAny(
       .paste(turn, {
         state: stateForPaste,
         inputBox: patterns.inputBox,
-        isBracketed: () => isBracketed || !settings.bracketed_paste,
-        enterAfterMs: settings.enter_after_ms,
+        isBracketed: () => isBracketed || !bracketed_paste,
+        enterAfterMs: enter_after_ms,
         evidence: watching.evidence,
-        evidenceMs: settings.evidence_ms,
-        patienceMs: settings.patience_ms,
+        evidenceMs: evidence_ms,
+        patienceMs: patience_ms,
         gone,
       })
       .then((arrival) => {
@@ -166,34 +170,34 @@ export async function followAny(
     speech.repeat(place.offset, place.saying, reader.read(place.offset, place.saying))
   }
 
-  return {
-    get state() {
-      return state
-    },
+  const session = {
+    state: 'initializing' as SessionState,
     deliver: give,
+    ...(pane.lookAhead === undefined ? {} : { expect: pane.lookAhead }),
     locate,
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},
     async interrupt() {
-      if (settings.interrupt === undefined) return { stopped: false, evidence: 'no `interrupt` keys are set' }
-      await pane.press(settings.interrupt)
+      if (interrupt === undefined) return { stopped: false, evidence: 'no `interrupt` keys are set' }
+      await pane.press(interrupt)
       const isStopped = await becomesIdle()
       return {
         stopped: isStopped,
         evidence: isStopped ? 'its prompt is back' : 'its prompt did not come back',
       }
     },
-    exited(evidence) {
+    exited(evidence: string) {
       // Its last words may still be on their way into the log.
       reader.look()
       watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
-      state = 'exited'
+      session.state = 'exited'
     },
     async close() {
       // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.
       reader.close()
     },
   }
+  return session
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const found = new Map<string, string>()
@@ -213,14 +217,14 @@ export async function followAny(
     const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
     const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
     if (isByPattern && ids.length > 0) {
-      const shown = await findInLog(path, speech.released, expected as Map<string, RegExp>)
+      const shown = await findInLog(path, speech.released(), expected as Map<string, RegExp>)
       for (const id of shown) found.set(id, 'the pane has shown that it took it')
     }
     if (!isByPattern && seen.at === 'absent')
       return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
     if (seen.at !== 'absent') return seen
-    if (state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
-    if (speech.released > 0)
+    if (session.state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
+    if (speech.released() > 0)
       return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
     return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
   }
@@ -229,14 +233,14 @@ export async function followAny(
     return new Promise((resolve) => {
       const done = (isIdle: boolean) => {
         clearTimeout(timer)
-        waiting.delete(wake)
+        waiting = waiting.filter((one) => one !== wake)
         resolve(isIdle)
       }
       const wake = () => {
-        if (state === 'idle') done(true)
+        if (session.state === 'idle') done(true)
       }
-      const timer = setTimeout(() => done(state === 'idle'), INTERRUPT_MS)
-      waiting.add(wake)
+      const timer = setTimeout(() => done(session.state === 'idle'), INTERRUPT_MS)
+      waiting.push(wake)
       wake()
     })
   }

@@ -15,7 +15,7 @@ export interface Speech {
   /** Says again what was being said between these two when the service ended. */
   repeat(from: number, to: number, bytes: Buffer): void
   /** All before it was given back to the disk. */
-  readonly released: number
+  released(): number
 }
 
 export interface SpeechOptions {
@@ -39,7 +39,7 @@ const LIMIT = 1 << 20
 const RELEASE_EVERY = 32 << 20
 
 export function createSpeech(options: SpeechOptions): Speech {
-  const { folder, path, run, patterns, port } = options
+  const { folder, path, run, patterns, port, isBracketed, onFailure } = options
   let start = options.offset
   let end = start
   let { released } = options
@@ -63,19 +63,19 @@ export function createSpeech(options: SpeechOptions): Speech {
   }
 
   function fail(error: unknown) {
-    if (!hasFailed) options.onFailure(error)
+    if (!hasFailed) onFailure(error)
     hasFailed = true
   }
 
   async function say(from: number, to: number, words: string) {
     if (hasFailed) return
     if (words.trim() !== '') {
-      writePlace(folder, { offset: from, saying: to, isBracketed: options.isBracketed(), released })
+      writePlace(folder, { offset: from, saying: to, isBracketed: isBracketed(), released })
       await port.said({ channel: 'pane', text: words, key: `${run}:${from}` })
     }
     const isReleaseDue = to - released >= RELEASE_EVERY
     if (isReleaseDue) released = to
-    writePlace(folder, { offset: to, isBracketed: options.isBracketed(), released })
+    writePlace(folder, { offset: to, isBracketed: isBracketed(), released })
     if (isReleaseDue) releaseBefore(path, to)
   }
 
@@ -87,9 +87,7 @@ export function createSpeech(options: SpeechOptions): Speech {
       if (current.length() > LIMIT) cut()
     },
     cut,
-    get released() {
-      return released
-    },
+    released: () => released,
     repeat(from, to, bytes) {
       const utterance = startUtterance()
       utterance.text.push(bytes)

@@ -34,10 +34,9 @@ export function createFirstWords(isAtBeginning: boolean, hear: (line: string) =>
   }
 
   function release() {
-    const lines = held
+    for (const line of held) hear(line)
     held = []
     heldIds.clear()
-    for (const line of lines) hear(line)
   }
 
   function begin(line: string, link: z.output<typeof Link>) {

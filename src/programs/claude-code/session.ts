@@ -6,7 +6,7 @@ import type { FollowerLog } from '../line-follower.ts'
 import { messageIdsIn } from '../message-ids.ts'
 import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
-import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
+import { locateIn, lookInPane } from '../whereabouts.ts'
 import { followActivity } from './activity.ts'
 import { createDialogs } from './dialogs.ts'
 import { type EventOf, HookEvent } from './hook-event.ts'
@@ -94,6 +94,7 @@ export async function followSession(
       onTakenBack: (prompt) => withdrawals.add(prompt.text),
     })
     keeping.soon()
+    before?.release()
     await before?.close()
   }
 
@@ -142,6 +143,7 @@ export async function followSession(
       case 'Stop':
         return await endTurn(event, gone)
       case 'StopFailure':
+        transcript?.release()
         activity.noteEnd(`the turn failed: ${event.last_assistant_message ?? event.error}`)
         return {}
       case 'SessionEnd':
@@ -186,9 +188,12 @@ export async function followSession(
   }
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
-    // First the pane: what has left its input box by now is in the transcript when that is read.
-    const elsewhere = await lookElsewhere()
     const withdrawn = withdrawals.ids
+    const places = await locateIn(ids, pane, (some) => search(some, withdrawn), lookElsewhere)
+    return places.map((place, index) => (withdrawn.has(ids[index]!) ? TAKEN_BACK : place))
+  }
+
+  async function search(ids: readonly string[], withdrawn: ReadonlySet<string>) {
     const missing = new Set(ids.filter((id) => !withdrawn.has(id)))
     const found = new Map<string, string>()
     for (const file of [...kept.earlier, kept.transcript]) {
@@ -198,9 +203,7 @@ export async function followSession(
         found.set(id, `record ${record} of the transcript holds it`)
       }
     }
-    return whereaboutsOf(ids, found, elsewhere).map((place, index) =>
-      withdrawn.has(ids[index]!) ? TAKEN_BACK : place,
-    )
+    return found
   }
 
   async function lookElsewhere(): Promise<Whereabouts> {
@@ -230,7 +233,7 @@ export async function followSession(
       dialogs.settleAll()
       turnEnd?.close()
       // Its last words may have been written just now.
-      void transcript?.settled()
+      void transcript?.settled().then(() => transcript?.release())
     },
     async close() {
       activity.close()

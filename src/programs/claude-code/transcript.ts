@@ -14,6 +14,8 @@ export interface Transcript {
   settled(): Promise<void>
   /** Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a hook. */
   reaches(lastAnswer: string | undefined, limitMs: number): Promise<void>
+  /** The turn has ended: what was held for its order is heard. */
+  release(): void
   /** The last prompt, as long as there is no answer to it. */
   readonly openPrompt: Prompt | undefined
   /** That prompt is no part of the conversation any more: no answer is an answer to it. */
@@ -139,7 +141,8 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   const utterances = createOpenUtterances({
     said: port.said,
     log: options.log,
-    place: () => follower.position(),
+    // What was held is read again from the beginning.
+    place: () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position()),
     onAnswered: options.onProgress,
   })
 
@@ -151,9 +154,11 @@ export function followTranscript(options: TranscriptOptions): Transcript {
       return utterances.position() ?? heldPosition ?? follower.position()
     },
     settled: follower.settled,
+    release: firstWords.release,
     async reaches(wanted, limitMs) {
       await follower.settled()
-      if (wanted === undefined || isReached(wanted)) return
+      if (wanted === undefined) return firstWords.release()
+      if (isReached(wanted)) return
       await new Promise<void>((resolve) => {
         const done = () => {
           watchers.delete(look)

@@ -4,7 +4,7 @@ import type { FollowerLog } from '../line-follower.ts'
 import { messageIdsIn } from '../message-ids.ts'
 import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
-import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
+import { locateIn, lookInPane } from '../whereabouts.ts'
 import { watchBeginning } from './beginning.ts'
 import { followConversation } from './conversation.ts'
 import { createDialogs } from './dialogs.ts'
@@ -160,14 +160,11 @@ export function openSession(
     }
   }
 
-  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
-    // First the pane: what has left its input box by now is in the transcript when that is read.
-    const elsewhere = await lookElsewhere()
+  const locate = (ids: readonly string[]) => locateIn(ids, pane, search, lookElsewhere)
+
+  async function search(ids: readonly string[]) {
     const records = await conversation.search(ids)
-    const found = new Map(
-      [...records].map(([id, record]) => [id, `it is in record ${record} of its transcript`]),
-    )
-    return whereaboutsOf(ids, found, elsewhere)
+    return new Map([...records].map(([id, record]) => [id, `it is in record ${record} of its transcript`]))
   }
 
   async function lookElsewhere(): Promise<Whereabouts> {

@@ -1,6 +1,7 @@
 /** One look at a pane: all the guard wants to know, in one round trip. */
 import type { PasteManner, Screen } from '../../programs/program.ts'
 import type { PaneFacts } from '../guard.ts'
+import type { Block } from './control-lines.ts'
 import type { PasteSite } from './paste-site.ts'
 import { captureScreen, readScreen } from './screen.ts'
 
@@ -19,16 +20,40 @@ const CLIENT = '#{client_control_mode} #{window_id} #{client_activity}'
 /** tmux tells the time of a key press in whole seconds. */
 const ACTIVITY_RESOLUTION_MS = 1000
 
-export async function lookAt(
-  site: Pick<PasteSite, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
-  manner: Pick<PasteManner, 'state' | 'inputBox' | 'isBracketed'>,
-): Promise<Look> {
-  const { server, clock, pane } = site
-  const [status, clients, joined, rows] = await server.run(
+/** A look that is older does not count: a disk took its time, and the program may have turned to something else. */
+const AHEAD_MS = 10
+
+/** While a message is synced to disk. What is not on the screen is asked when it is used, as with any look. */
+export function lookAhead(site: PasteSite): void {
+  // What was left there is decided upon by a look that is made then.
+  if (site.unsent !== undefined || site.enteredAt !== undefined) return
+  const blocks = askTmux(site)
+  blocks.catch(() => {})
+  site.ahead = { at: site.clock.now(), blocks }
+}
+
+/** The look that was begun for this paste, if it counts. Once. */
+export function takeAhead(site: PasteSite): Promise<readonly Block[]> | undefined {
+  const { ahead } = site
+  site.ahead = undefined
+  return ahead !== undefined && site.clock.now() - ahead.at <= AHEAD_MS ? ahead.blocks : undefined
+}
+
+function askTmux({ server, pane }: Pick<PasteSite, 'server' | 'pane'>): Promise<readonly Block[]> {
+  return server.run(
     ['display-message', '-p', '-t', pane, PANE],
     ['list-clients', '-F', CLIENT],
     ...captureScreen(pane),
   )
+}
+
+export async function lookAt(
+  site: Pick<PasteSite, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
+  manner: Pick<PasteManner, 'state' | 'inputBox' | 'isBracketed'>,
+  blocks: Promise<readonly Block[]> = askTmux(site),
+): Promise<Look> {
+  const { clock } = site
+  const [status, clients, joined, rows] = await blocks
   const [dead, mode, synchronized, inputOff, x, y, window, attached] = status!.lines[0]!.split(' ')
   const persons = clients!.lines.map((line) => line.split(' ')).filter(([isControl]) => isControl !== '1')
   const quiet = persons

@@ -5,7 +5,7 @@ import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { lookAt } from './look.ts'
 import type { PasteSite } from './paste-site.ts'
-import { enterIfUnsent } from './unsent.ts'
+import { enterIfUnsent, isTakingEarlier } from './unsent.ts'
 
 /** While something waits and nothing stirs: nothing tells that a person has emptied an input box. */
 export const LOOK_AGAIN_MS = 500
@@ -37,6 +37,7 @@ async function lookAgain(site: PasteSite, manner: PasteManner): Promise<number |
   // Whoever waits is told when it is idle again; only then what else there is matters.
   if (manner.state() !== 'idle') return LOOK_AGAIN_MS
   const look = await lookAt(site, manner)
+  if (isTakingEarlier(site, look.facts.state, manner.lagMs ?? LOOK_AGAIN_MS)) return LOOK_AGAIN_MS
   if (await enterIfUnsent(site, look)) return LOOK_AGAIN_MS
   const decision = guardPaste(look.facts)
   if (decision.write || decision.isFinal) return undefined

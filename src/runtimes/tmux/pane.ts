@@ -7,18 +7,19 @@ import type { Keyboard, Picture } from '../picture.ts'
 import { hasReadInput } from './input-queue.ts'
 import { openKeyboard } from './keyboard.ts'
 import type { Log } from './log.ts'
+import { lookAhead } from './look.ts'
 import { paste } from './paste.ts'
 import type { PasteSite, Spooled } from './paste-site.ts'
 import { takePicture } from './picture.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import { enterUnsent, giveBackInput, type LeftInput, outlineOf } from './unsent.ts'
+import { enterUnsent, giveBackInput, type LeftInput, noteTaken, outlineOf } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
   /** Why a paste has not been written yet. */
-  readonly waitsFor: string | undefined
+  waitsFor(): string | undefined
   /** Puts text above the pane. */
   show(label: string): void
   /** The end of what it showed, further back than the screen if need be. */
@@ -59,8 +60,8 @@ const LAST_WORDS_FROM = 100
 const LAST_WORDS = 12
 
 export function createPane(options: PaneOptions): TmuxPane {
-  const { server, clock, log, id, pid, folder, isFound, left } = options
-  const waiting = new Set<() => void>()
+  const { server, clock, log, id, pid, folder, isFound, left, onWaits } = options
+  let waiting: (() => void)[] = []
   let label: string | undefined
   let spooled = 0
   let waitsFor: string | undefined
@@ -71,34 +72,36 @@ export function createPane(options: PaneOptions): TmuxPane {
     log,
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
+    hasReadInput: () => hasReadInput(pid),
     unsent: left?.unsent,
     enteredAt: left?.isEntered ? clock.now() : undefined,
     takenBy: undefined,
     typedAt: undefined,
     watching: undefined,
+    ahead: undefined,
     waits(reason) {
       if (reason === waitsFor) return
       waitsFor = reason
-      options.onWaits?.(reason)
+      onWaits?.(reason)
     },
     stirred: (ms, gone) =>
       new Promise((resolve) => {
         const wake = () => {
           cancel()
-          waiting.delete(wake)
+          waiting = waiting.filter((one) => one !== wake)
           gone?.removeEventListener('abort', wake)
           resolve()
         }
         const cancel = clock.after(ms, wake)
         gone?.addEventListener('abort', wake)
-        waiting.add(wake)
+        waiting.push(wake)
       }),
     spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
   }
 
   const cancelInputBack = left?.isInputOff
     ? clock.after(INPUT_BACK_MS, () => {
-        if (site.unsent !== undefined) void giveBackInput(site)
+        void giveBackInput(site)
       })
     : undefined
 
@@ -112,13 +115,9 @@ export function createPane(options: PaneOptions): TmuxPane {
   return {
     id,
     pid,
-    get unsent() {
-      // Once it was entered, the conversation tells of it.
-      return site.unsent?.presses === undefined ? site.unsent?.lastLine : undefined
-    },
-    get waitsFor() {
-      return waitsFor
-    },
+    // Once it was entered, the conversation tells of it.
+    unsent: () => (site.unsent?.presses === undefined ? site.unsent?.lastLine : undefined),
+    waitsFor: () => waitsFor,
     async log() {
       const path = join(folder, LOG_FILE)
       // Not when it is piped already, as it is from the start where the program said so: `-o` would end that pipe.
@@ -137,8 +136,10 @@ export function createPane(options: PaneOptions): TmuxPane {
       return readScreen(joined!, rows!, { x, y })
     },
     paste: (turn, manner) => paste(site, turn, manner),
+    lookAhead: () => lookAhead(site),
     hasReadInput: () => hasReadInput(pid),
     enterUnsent: (manner) => enterUnsent(site, manner),
+    taken: (ids) => noteTaken(site, ids),
     async press(keys) {
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],
@@ -163,6 +164,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       return lines.filter(isWords).slice(-LAST_WORDS).join('\n')
     },
     stir() {
+      site.ahead = undefined
       for (const wake of [...waiting]) wake()
     },
     close() {

@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import type { Block } from './control-lines.ts'
 import type { Log } from './log.ts'
 import type { Server } from './server.ts'
 
@@ -14,10 +15,17 @@ export interface PasteSite {
   spool(text: string): Spooled
   /** When its input box was last seen empty; undefined before it was. */
   boxEmptyAt: number | undefined
-  /** It was pasted and not entered, by an earlier service or because the program turned to something else. */
+  /** Whether the program has read all that was written into its terminal. */
+  hasReadInput(): Promise<boolean>
+  /**
+   * It was pasted and not entered, by an earlier service or because the program turned to something else; or entered,
+   * and not known to be taken.
+   */
   unsent: Sent | undefined
   /** When that was entered after all, until the program was seen to take it: its word for its state lags behind. */
   enteredAt: number | undefined
+  /** A look that was begun for the next paste. */
+  ahead: LookAhead | undefined
   /** What is to be written is not written yet, for that reason; undefined when nothing is in the way. */
   waits(reason: string | undefined): void
   /** The look-out for an obstacle that outlasted a paste. */
@@ -26,6 +34,11 @@ export interface PasteSite {
   takenBy: string | undefined
   /** When anybody last typed there, of which tmux knows nothing. */
   typedAt: number | undefined
+}
+
+export interface LookAhead {
+  readonly at: number
+  readonly blocks: Promise<readonly Block[]>
 }
 
 /** By what a text is known again in an input box. */

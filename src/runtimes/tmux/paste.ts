@@ -20,7 +20,7 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
     const arrival = await proveEntered(site, manner, sent)
     // It may stand there still, even with the input off when tmux was lost.
     if (arrival.state === 'uncertain') await leaveUnsent(site, sent)
-    else if (written === 'pasted') void forgetUnsent(site)
+    else if (written !== 'entered') void forgetUnsent(site)
     return arrival
   } finally {
     spooled.remove()

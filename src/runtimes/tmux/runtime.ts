@@ -2,7 +2,7 @@
 import { mkdir } from 'node:fs/promises'
 import { z } from 'zod'
 import { AppError } from '../../model/errors.ts'
-import type { Program } from '../../programs/program.ts'
+import type { Pane, Program } from '../../programs/program.ts'
 import { type Clock, unlessGone, within } from '../clock.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
@@ -125,8 +125,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       return await startSession({
         ...{ server, clock, log, name, pane, processes, port, gone },
         view: ['tmux', '-L', socket, 'attach-session', '-t', await targetOf(kept.pane)],
-        follow: () =>
-          program.follow(order, pane, { ...port, keep: (value) => port.keep({ ...kept, program: value }) }),
+        follow: (changed) => program.follow(order, pane, portOf(port, kept, pane, changed)),
       })
     } catch (error) {
       // One that was found is ended by who asked for it, if it is to be ended.
@@ -160,6 +159,19 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     find,
     discard,
     close: () => server.close(),
+  }
+}
+
+/** For the program, which knows of nothing but what it keeps itself. */
+function portOf(port: SessionPort, kept: Kept, pane: Pane, changed: SessionPort['changed']): SessionPort {
+  return {
+    ...port,
+    changed,
+    arrived(ids, state, evidence) {
+      if (state === 'submitted' || state === 'read') pane.taken(ids)
+      port.arrived(ids, state, evidence)
+    },
+    keep: (value) => port.keep({ ...kept, program: value }),
   }
 }
 

@@ -1,4 +1,5 @@
 /** One agent in its pane: the program's session, with the pane's end and the processes' end added. */
+import type { SessionState } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import type { ProgramSession } from '../../programs/program.ts'
 import { type Clock, unlessGone, within } from '../clock.ts'
@@ -18,7 +19,7 @@ export interface SessionOptions {
   view: readonly string[]
   port: SessionPort
   /** Has the program follow its pane. */
-  follow(): Promise<ProgramSession>
+  follow(changed: SessionPort['changed']): Promise<ProgramSession>
   gone?: AbortSignal | undefined
 }
 
@@ -28,6 +29,7 @@ const FOLLOW_AFTER_END_MS = 2000
 export async function startSession(options: SessionOptions): Promise<Session> {
   const { server, clock, log, name, pane, processes, port } = options
   let program: ProgramSession | undefined
+  let session: (Session & { state: SessionState }) | undefined
   let end: string | undefined
   const { promise: ended, resolve } = Promise.withResolvers<string>()
   // Only while it starts: a promise that is never kept holds on to all that waits for it.
@@ -52,7 +54,12 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     )
     if (program === undefined) return
     program.exited(end)
-    port.changed('exited', end)
+    changed('exited', end)
+  }
+
+  function changed(state: SessionState, evidence: string) {
+    if (session !== undefined) session.state = end === undefined ? state : 'exited'
+    port.changed(state, evidence)
   }
 
   function unseen(error: unknown): string {
@@ -60,11 +67,10 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     return ''
   }
 
-  const following = options.follow()
+  const following = options.follow(changed)
   following.catch(() => {})
   try {
-    const followed = Promise.race([following, ended.then((why) => settleFollow(clock, following, why))])
-    program = await unlessGone(followed, options.gone)
+    program = await unlessGone(followedOrEnded(clock, following, ended), options.gone)
   } catch (error) {
     stopListening()
     // Should it get there after all, nobody is left to attend it.
@@ -77,29 +83,26 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     program.exited(end)
     port.changed('exited', end)
   }
-  const session = program
+  const followed = program
 
-  return {
-    get state() {
-      return end === undefined ? session.state : 'exited'
-    },
+  session = {
+    state: end === undefined ? followed.state : 'exited',
     deliver: (turn, gone) =>
       end === undefined
-        ? session.deliver(turn, gone)
+        ? followed.deliver(turn, gone)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
-    locate: (ids) => session.locate(ids),
-    get hasUnsent() {
-      return pane.unsent !== undefined
-    },
-    ...(session.heardLate === undefined ? {} : { heardLate: session.heardLate }),
+    ...(followed.expect === undefined ? {} : { expect: followed.expect }),
+    locate: (ids) => followed.locate(ids),
+    hasUnsent: () => pane.unsent?.() !== undefined,
+    ...(followed.heardLate === undefined ? {} : { heardLate: followed.heardLate }),
     notice: async (text) => {
-      if (end === undefined) await session.notice(text)
+      if (end === undefined) await followed.notice(text)
     },
     interrupt: async () =>
       end === undefined
-        ? session.interrupt()
+        ? followed.interrupt()
         : { stopped: true, evidence: `it has ended: ${firstLine(end)}` },
-    ...(session.hook === undefined ? {} : { hook: session.hook.bind(session) }),
+    ...(followed.hook === undefined ? {} : { hook: followed.hook.bind(followed) }),
     show: pane.show,
     view: options.view,
     screen: (lines) => pane.tail(lines),
@@ -108,19 +111,20 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     async stop() {
       stopListening()
       pane.close()
-      await session.close('end')
+      await followed.close('end')
       await endAgent(pane, processes)
       if (end !== undefined) return
       end = 'it was stopped'
-      session.exited(end)
-      port.changed('exited', end)
+      followed.exited(end)
+      changed('exited', end)
     },
     async leave() {
       stopListening()
       pane.close()
-      await session.close('leave')
+      await followed.close('leave')
     },
   }
+  return session
 }
 
 /** Processes first: a pane that is closed under them only tells them to hang up. */
@@ -130,6 +134,10 @@ export async function endAgent(pane: TmuxPane, processes: AgentProcesses): Promi
   } finally {
     await pane.kill().catch(() => {})
   }
+}
+
+function followedOrEnded(clock: Clock, following: Promise<ProgramSession>, ended: Promise<string>) {
+  return Promise.race([following, ended.then((why) => settleFollow(clock, following, why))])
 }
 
 async function settleFollow(clock: Clock, following: Promise<ProgramSession>, why: string) {

@@ -1,4 +1,5 @@
 /** A text of ours that was pasted and not entered: whether it is still ours alone, and its Enter. */
+import { randomUUID } from 'node:crypto'
 import type { SessionState } from '../../model/agent.ts'
 import type { PasteManner, Screen } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
@@ -9,12 +10,14 @@ import type { Outline, PasteSite, Sent } from './paste-site.ts'
 import { commandLine } from './quote.ts'
 import type { Server } from './server.ts'
 
-/** Options of the pane. Set with a paste that is entered later, in the same go, and unset when it is proved. */
+/** Options of the pane. Set with a paste that is entered later, in the same go, and unset when it is known to be taken. */
 const UNSENT = '@orc_unsent'
-/** Set with its Enter, which a program may swallow: one that hung takes both in at once. */
+/** Set with its Enter, to a word of its own. A program may swallow an Enter: one that hung takes both in at once. */
 const ENTERED = '@orc_entered'
 const LAST_LINE_LIMIT = 200
 const MOST_PRESSES = 3
+/** By Enters that were swallowed: ours, and those of the service before. */
+const MOST_LINES_BEGUN = 5
 
 /** A text as it is told again in a box: its last line, and how many lines it has. */
 export function outlineOf(text: string): Outline {
@@ -70,6 +73,12 @@ export async function enterUnsent(
   return site.unsent !== undefined && enterIfUnsent(site, await lookAt(site, manner))
 }
 
+/** Those messages are in the conversation: what stands in the box from now on is not ours. */
+export function noteTaken(site: PasteSite, ids: readonly string[]): void {
+  const lastLine = site.unsent?.lastLine
+  if (lastLine !== undefined && ids.some((id) => lastLine.includes(` ${id}]`))) void forgetUnsent(site)
+}
+
 /** After an Enter, an empty box and a state of `idle` may be older than the turn that it began. */
 export function isTakingEarlier(site: PasteSite, state: SessionState, lagMs: number): boolean {
   if (site.enteredAt === undefined) return false
@@ -80,15 +89,22 @@ export function isTakingEarlier(site: PasteSite, state: SessionState, lagMs: num
 
 /** The same, after a look. */
 export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolean> {
-  if (site.unsent === undefined) return false
+  const { unsent } = site
+  if (unsent === undefined) return false
   const { facts } = look
-  if (facts.state === 'idle' && facts.inputBox === 'empty') await forgetUnsent(site)
-  if (site.unsent === undefined || !isOursUnsent(site, look, site.unsent)) return false
-  if ((await pressEnter(site)) !== 'pressed') return false
-  const presses = (site.unsent.presses ?? 0) + 1
+  if (facts.state === 'idle' && facts.inputBox === 'empty') {
+    await forgetUnsent(site)
+    return false
+  }
+  if (!isOursUnsent(site, look, unsent)) return false
+  // An Enter that waits to be read is enough: several at once might be swallowed together, or reach a dialog.
+  if (unsent.presses !== undefined && !(await site.hasReadInput())) return true
+  if (site.unsent !== unsent || (await pressEnter(site)) !== 'pressed') return false
+  const presses = (unsent.presses ?? 0) + 1
   // Once more if it is swallowed; but from here on a person may type.
-  site.unsent =
-    presses < MOST_PRESSES ? { ...site.unsent, presses, writtenAt: Number.NEGATIVE_INFINITY } : undefined
+  if (site.unsent === unsent)
+    site.unsent =
+      presses < MOST_PRESSES ? { ...unsent, presses, writtenAt: Number.NEGATIVE_INFINITY } : undefined
   site.enteredAt = site.clock.now()
   return true
 }
@@ -105,9 +121,9 @@ export function isOursUnsent(site: PasteSite, look: Look, { lastLine, lines, wri
   if (facts.takenBy !== undefined) return false
   // A key that was pressed just now may not be on the screen yet.
   if (!facts.isInputOff && (facts.personQuietMs ?? PERSON_QUIET_MS) < PERSON_QUIET_MS) return false
-  const before = lastWords(screen)
+  const before = lastWords(screen, facts.inputBox === 'draft' ? MOST_LINES_BEGUN : 0)
   if (before !== '' && lastLine !== '' && before.endsWith(lastLine)) return true
-  const [, folded] = FOLDED.exec(before) ?? []
+  const [, folded] = (persons === 0 && FOLDED.exec(before)) || []
   if (folded !== undefined && [lines, lines - 1].includes(Number(folded))) return true
   // Anything else is ours as long as nobody could type, or nobody came near.
   const personAt = Math.max(site.server.personSeenAt, site.typedAt ?? Number.NEGATIVE_INFINITY)
@@ -116,10 +132,10 @@ export function isOursUnsent(site: PasteSite, look: Look, { lastLine, lines, wri
 }
 
 /** The line that ends at the cursor, if nothing is behind it. An Enter that was swallowed may have begun another line. */
-function lastWords({ lines, cursor }: Screen): string {
+function lastWords({ lines, cursor }: Screen, linesAbove: number): string {
   const line = lines[cursor.y] ?? ''
   if (line.slice(cursor.x).replace(FRAME_AT_END, '') !== '') return ''
-  const above = lines.slice(Math.max(0, cursor.y - MOST_PRESSES), cursor.y)
+  const above = lines.slice(Math.max(0, cursor.y - linesAbove), cursor.y)
   const written = [...above, line.slice(0, cursor.x)].map((one) => one.replace(FRAME_AT_END, ''))
   return oneSpaced(written.findLast((one) => one !== '') ?? '')
 }
@@ -128,24 +144,25 @@ type Pressed = 'pressed' | 'dead' | 'in mode'
 
 /** Once: when we are cut off, the mark that goes with the key tells over the next connection whether it was pressed. */
 export async function pressEnter(site: PasteSite): Promise<Pressed> {
+  const word = randomUUID()
   try {
-    return await pressNow(site)
+    return await pressNow(site, word)
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error
     const { server, pane } = site
     const [entered] = await server.run(['display-message', '-p', '-t', pane, `#{${ENTERED}}`])
-    return entered!.lines[0] ? 'pressed' : await pressNow(site)
+    return entered!.lines[0] === word ? 'pressed' : await pressNow(site, word)
   }
 }
 
 /** In copy mode tmux would eat the key, so it looks in the same go. */
-async function pressNow({ server, pane }: PasteSite): Promise<Pressed> {
+async function pressNow({ server, pane }: PasteSite, word: string): Promise<Pressed> {
   const blocks = await server.run([
     ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
     commandLine([
       ['select-pane', '-e', '-t', pane],
       ['send-keys', '-t', pane, 'Enter'],
-      ['set-option', '-p', '-t', pane, ENTERED, '1'],
+      ['set-option', '-p', '-t', pane, ENTERED, word],
       ['display-message', '-p', 'pressed'],
     ]),
     commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
@@ -156,7 +173,9 @@ async function pressNow({ server, pane }: PasteSite): Promise<Pressed> {
 
 /** People may type again. What was left is ours as long as nobody comes near. */
 export async function giveBackInput(site: PasteSite): Promise<void> {
-  if (site.unsent !== undefined) await leaveUnsent(site, { ...site.unsent, writtenAt: site.clock.now() })
+  // Once entered, the keyboard is back already, and who came since may have typed.
+  if (site.unsent === undefined || site.unsent.presses !== undefined) return
+  await leaveUnsent(site, { ...site.unsent, writtenAt: site.clock.now() })
 }
 
 /** It is entered later, should it stand there and be ours alone; nobody is left with a dead keyboard meanwhile. */

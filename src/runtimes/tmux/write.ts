@@ -8,7 +8,7 @@ import { guardPaste } from '../guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { type Command, ControlLost } from './control.ts'
-import { type Look, lookAt } from './look.ts'
+import { type Look, lookAt, takeAhead } from './look.ts'
 import { LOOK_AGAIN_MS, watchObstacle } from './obstacle.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
 import { commandLine, withoutFormats } from './quote.ts'
@@ -57,7 +57,7 @@ async function attemptWrite(
   manner: PasteManner,
 ): Promise<Written | Refusal> {
   try {
-    const looking = lookAt(site, manner)
+    const looking = lookAt(site, manner, takeAhead(site))
     looking.catch(() => {})
     // While tmux looks.
     spooled.lay()

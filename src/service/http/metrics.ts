@@ -133,9 +133,20 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
   }
 }
 
+type GithubState = Awaited<ReturnType<NonNullable<Switchboard['github']>['state']>>
+
 /** The team for repositories. Of flags about conduct there is no figure, not even how many there are (S3.15). */
 function observeGithub({ github, team }: Switchboard, registers: Registry[]) {
-  const state = async () => (team().config.github === undefined ? undefined : await github!.state())
+  let asked: Promise<GithubState | undefined> | undefined
+  /** All figures of one look are of the same moment, and asked for once. */
+  const state = () => {
+    asked ??= (team().config.github === undefined ? Promise.resolve(undefined) : github!.state()).finally(
+      () => {
+        asked = undefined
+      },
+    )
+    return asked
+  }
   new Gauge({
     name: 'orchub_github_agent_health',
     help: '1 for the status that an agent of the GitHub team has: healthy, degraded or error',

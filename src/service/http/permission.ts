@@ -1,5 +1,6 @@
+import { isForModerators } from '../../engine/discretion.ts'
 import { unknownAgent } from '../../engine/identity.ts'
-import type { Team } from '../../engine/team.ts'
+import { personBehind, type Team } from '../../engine/team.ts'
 import { RESERVED_NAMES } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import type { Action } from '../../model/rule.ts'
@@ -51,4 +52,14 @@ export function readableParties(team: Team, { me, isOperator }: Who): readonly s
   if (isOperator) return 'all'
   const readable = readableLogs(team.rules, me)
   return readable === 'all' ? 'all' : [...new Set([me, ...readable])]
+}
+
+/** The same for looking at its terminal: what one says of people's conduct there is for moderators (S3.15). */
+export function visibleAgent(team: Team, { caller }: Pick<Call, 'caller'>, name: string): string {
+  const agent = namedAgent(team, name)
+  if (!isForModerators(team, agent) || personBehind(team, caller.principal)?.role === 'moderator')
+    return agent
+  throw new AppError('FORBIDDEN', `What ${agent} says may be about people, and is for moderators`, {
+    hint: 'It is for people with the role moderator in orc.yaml.',
+  })
 }

@@ -394,6 +394,8 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE tasks ADD COLUMN interrupting {int} NOT NULL DEFAULT 0;
   UPDATE tasks SET interrupting = 1 WHERE document LIKE '%"interrupting":true%';
   CREATE INDEX tasks_interrupting ON tasks (id) WHERE interrupting = 1;
+  DROP INDEX tasks_children;
+  CREATE INDEX tasks_children ON tasks (parent, id) WHERE parent IS NOT NULL;
   CREATE INDEX tasks_at_work ON tasks (agent, id) WHERE state IN ('executing', 'blocked');
   CREATE INDEX audit_of_halts ON audit (chain, seq) WHERE type IN ('team.halted', 'team.resumed');
 
@@ -430,5 +432,18 @@ export const MIGRATIONS: readonly string[] = [
   `
   DROP INDEX github_deliveries_open;
   CREATE INDEX github_deliveries_open ON github_deliveries (received_at, id) WHERE state = 'waiting';
+  `,
+  `
+  CREATE TABLE github_since (
+    id {int} PRIMARY KEY,
+    at {int} NOT NULL
+  );
+  `,
+  `
+  CREATE INDEX github_work_of_agent ON github_work (agent, state, ended_at);
+  CREATE INDEX github_work_ended ON github_work (ended_at) WHERE ended_at IS NOT NULL;
+  CREATE INDEX github_actions_of_work ON github_actions (work);
+  CREATE INDEX github_actions_of_agent ON github_actions (created_at);
+  CREATE INDEX github_deliveries_received ON github_deliveries (received_at);
   `,
 ]

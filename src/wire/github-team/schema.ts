@@ -76,6 +76,11 @@ export const TaskDelegation = z.object({
         related_prs: z.array(number).max(100).optional(),
         mentions: list.optional(),
         commands: list.optional(),
+        /** Beyond the documents: of what is named above, so much as one needs (S3.18). */
+        excerpts: z
+          .array(z.object({ source: name, text }))
+          .max(50)
+          .optional(),
       })
       .optional(),
   }),

@@ -40,18 +40,22 @@ interface Found {
 
 export type Description = ReturnType<typeof readDescription>
 
-let read: Description | undefined
+/** The one on the internet, and the oldest Enterprise that is described. */
+export type Edition = 'api.github.com' | 'ghes-3.17'
 
-/** Once in a process. */
-export function description(): Description {
-  read ??= readDescription()
-  return read
+const read = new Map<Edition, Description>()
+
+/** Each once in a process. */
+export function description(edition: Edition = 'api.github.com'): Description {
+  const known = read.get(edition) ?? readDescription(edition)
+  read.set(edition, known)
+  return known
 }
 
 const COMPONENT = 'https://api.github.example/components/'
 
-function readDescription() {
-  const file = createRequire(import.meta.url).resolve('@octokit/openapi/generated/api.github.com.json')
+function readDescription(edition: Edition) {
+  const file = createRequire(import.meta.url).resolve(`@octokit/openapi/generated/${edition}.json`)
   const whole = JSON.parse(readFileSync(file, 'utf8')) as {
     paths: Record<string, Record<string, Operation>>
     components: Record<string, Record<string, Json>>

@@ -46,7 +46,7 @@ export interface SendOptions {
 }
 
 export interface FakeOptions {
-  /** Where the API begins; Enterprise has `/api/v3`. */
+  /** Where the API begins. Enterprise has `/api/v3`, and calls are compared with its own description. */
   prefix?: string
   /** Takes an App's credentials, and not the token. */
   app?: boolean
@@ -59,6 +59,7 @@ export async function startGitHub(
   { prefix = '', app: isApp = false }: FakeOptions = {},
 ) {
   const repository: FakeRepository = createRepository(name)
+  const described = description(prefix === '' ? 'api.github.com' : 'ghes-3.17')
   const calls: FakeCall[] = []
   const faults: Fault[] = []
   const problems: string[] = []
@@ -104,7 +105,7 @@ export async function startGitHub(
     }
     const by = identify(incoming, path)
     if (typeof by === 'object') return reply(by)
-    const wrong = description().problemsOfCall(asked)
+    const wrong = described.problemsOfCall(asked)
     if (wrong.length > 0) {
       problems.push(...wrong)
       return reply(refusal(400, wrong.join('; ')))

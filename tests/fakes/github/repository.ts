@@ -11,6 +11,7 @@ export interface FakeThread {
   author: string
   association: string
   isPull: boolean
+  updatedAt?: string
   comments: FakeComment[]
   reviews: FakeComment[]
   files: string[]
@@ -77,10 +78,10 @@ export function createRepository(name: string) {
       user: showUser(thread.author),
       author_association: thread.association,
       created_at: '2030-01-01T00:00:00Z',
-      updated_at: '2030-01-01T00:00:00Z',
+      updated_at: thread.updatedAt ?? '2030-01-01T00:00:00Z',
       closed_at: thread.state === 'closed' ? '2030-01-02T00:00:00Z' : null,
       html_url: page(thread.number),
-      repository_url: `https://api.github.example/repos/${name}`,
+      repository_url: `https://api.github.example/repos/${made.shownAs}`,
     }
   }
 
@@ -141,8 +142,10 @@ export function createRepository(name: string) {
     }
   }
 
-  return {
+  const made = {
     name,
+    /** Another name where it was moved to. */
+    shownAs: name,
     threads,
     topics: [] as string[],
     files: ['README.md', 'CONTRIBUTING.md', 'src', '.github'] as string[],
@@ -158,4 +161,5 @@ export function createRepository(name: string) {
     showReview,
     nextId: () => ++ids,
   }
+  return made
 }

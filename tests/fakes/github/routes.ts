@@ -1,4 +1,5 @@
 import { description } from './description.ts'
+import { GIT_ROUTES } from './git-routes.ts'
 import { type FakeRepository, showUser } from './repository.ts'
 
 export interface Asked {
@@ -257,7 +258,7 @@ function paged<Item>(items: readonly Item[], query: URLSearchParams): Item[] {
 }
 
 export function findRoute(method: string, path: string): { route: FakeRoute; params: string[] } | undefined {
-  for (const [wanted, pattern, route] of ROUTES) {
+  for (const [wanted, pattern, route] of [...GIT_ROUTES, ...ROUTES]) {
     const match = wanted === method ? new RegExp(`^${pattern}$`).exec(path) : null
     if (match !== null) return { route, params: match.slice(1) }
   }

@@ -225,6 +225,7 @@ describe('a message that is looked up', () => {
         log: async () => path,
         hasReadInput: async () => true,
         enterUnsent: async () => false,
+        taken() {},
         press: async () => {},
       },
       paste: async () => ({ state: 'queued', evidence: 'never' }),

@@ -66,6 +66,7 @@ export async function openRig(kept: object = {}, found = false) {
     },
     hasReadInput: async () => true,
     enterUnsent: async () => false,
+    taken() {},
     async press(names) {
       keys.push(...names)
     },

@@ -34,11 +34,14 @@ afterEach(() => rmSync(root, { recursive: true, force: true }))
 const write = (...lines: object[]) =>
   appendFileSync(join(root, 't.jsonl'), lines.map((line) => `${JSON.stringify(line)}\n`).join(''))
 
-function follow(from?: FilePosition) {
+function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
   const heard: string[] = []
   const port = {
     arrived: (ids: readonly string[], state: string) => void heard.push(`${ids} ${state}`),
-    said: async ({ text }: { text: string }) => void heard.push(text),
+    said({ text }: { text: string }) {
+      heard.push(text)
+      return carriedOut
+    },
     used: vi.fn(),
   } as unknown as SessionPort
   const transcript = followTranscript({
@@ -84,4 +87,18 @@ it('hears an answer that comes first after a restart in the middle', async () =>
   await after.transcript.settled()
   await after.transcript.close()
   expect(after.heard).toEqual(['msg_1 read', 'done'])
+})
+
+it('hears a first answer again that was not carried out when everything was killed', async () => {
+  write(records.answer, records.prompt, records.listing)
+  const before = follow(undefined, new Promise(() => {}))
+  await before.transcript.settled()
+  expect(before.heard).toEqual(['msg_1 read', 'done'])
+  const position = before.transcript.position()
+  await before.transcript.close()
+
+  const after = follow(position)
+  await after.transcript.settled()
+  await after.transcript.close()
+  expect(after.heard).toContain('done')
 })

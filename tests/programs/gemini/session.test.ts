@@ -28,6 +28,7 @@ describe('a session of Gemini', () => {
     },
     hasReadInput: async () => true,
     enterUnsent: async () => false,
+    taken() {},
     async press(keys) {
       pressed.push(...keys)
     },

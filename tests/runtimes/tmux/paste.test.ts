@@ -124,7 +124,7 @@ describe('a person who takes the pane over from the control room', () => {
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 100)
     await pane.paste(turn, manner({ enterAfterMs: 200, state: () => state }))
-    expect(pane.unsent).toBe('[END ORCHUB MESSAGE msg_1]')
+    expect(pane.unsent?.()).toBe('[END ORCHUB MESSAGE msg_1]')
   }
 
   it('just when the look is over is not fused with', async () => {
@@ -318,9 +318,9 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(await found.enterUnsent(draft)).toBe(false)
     // It was not seen taken; the box that is empty tells the next one.
     const next = await foundBy()
-    expect(next.unsent).toBeDefined()
+    expect(next.unsent?.()).toBeDefined()
     expect(await next.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
-    expect([next.unsent, unsent()]).toEqual([undefined, ''])
+    expect([next.unsent?.(), unsent()]).toEqual([undefined, ''])
   })
 
   it.each([
@@ -375,7 +375,7 @@ describe('a service that is killed between the paste and Enter', () => {
     const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
     const found = await foundAgain(hasty)
     await expect.poll(inputOff).toBe('0')
-    expect(unsent()).toContain(found.unsent)
+    expect(unsent()).toContain(found.unsent?.())
     expect(await found.enterUnsent(draft)).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
@@ -391,6 +391,27 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(place.received()).toHaveLength(1)
   })
 
+  it('is not looked for above the cursor where no input box is known: the program may have taken it', async () => {
+    place.tmux('set-buffer', '-b', 'shown', '[END ORCHUB MESSAGE msg_1]\n   ')
+    place.tmux('paste-buffer', '-p', '-b', 'shown', '-t', pane.id)
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
+    place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
+    await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('msg_1]')
+    const found = await foundBy()
+    expect(await found.enterUnsent({ ...draft, inputBox: () => 'unknown' })).toBe(false)
+    expect(await found.enterUnsent(draft)).toBe(true)
+  })
+
+  it('is forgotten as soon as the message is known to be in the conversation', async () => {
+    const found = await foundAgain()
+    expect(found.unsent?.()).toBeDefined()
+    found.taken(['msg_2'])
+    expect(found.unsent?.()).toBeDefined()
+    found.taken(['msg_1'])
+    await expect.poll(() => [inputOff(), unsent(), found.unsent?.()]).toEqual(['0', '', undefined])
+    expect(await found.enterUnsent(draft)).toBe(false)
+  })
+
   it('leaves nothing to enter when Enter came with the paste', async () => {
     await pane.paste(turn, manner())
     expect(unsent()).toBe('')
@@ -403,10 +424,10 @@ describe('a delivery that is no longer wanted', () => {
   it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ ...busy, gone: gone.signal }))
-    await expect.poll(() => pane.waitsFor).toBe('it is busy')
+    await expect.poll(() => pane.waitsFor()).toBe('it is busy')
     gone.abort(new Error('the agent was paused'))
     expect(await delivery).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
-    expect(pane.waitsFor).toBeUndefined()
+    expect(pane.waitsFor()).toBeUndefined()
     expect(place.received()).toEqual([])
   })
 

@@ -1,21 +1,41 @@
 import { expect, it } from 'vitest'
 import {
+  actionsOfDelivery,
   changeAction,
+  closeConduct,
+  conductTold,
+  countWaiting,
   endDelivery,
   endWork,
   findAction,
+  findWork,
   forgetDocuments,
   type GithubWork,
+  hasUntoldConduct,
   insertAction,
+  insertConduct,
   insertWork,
   keepDelivery,
   keepDocument,
   keepStanding,
+  lastDoneAt,
+  latestDeliveryAt,
+  latestWorkAbout,
   nextAction,
   nextDelivery,
+  openWorkOf,
   putOffDelivery,
+  putOffWork,
+  readConduct,
+  readConfidences,
+  readDelivery,
+  readOverdue,
   readStanding,
+  readWorkFigures,
   searchDocuments,
+  takenSince,
+  unknownDeliveries,
+  workOfDelivery,
 } from '../../../src/store/github.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { Here } from '../place.ts'
@@ -78,6 +98,17 @@ export function githubCases(here: Here) {
     expect(await nextDelivery(store, START + 5)).toMatchObject({ id: 'd', attempts: 1 })
   })
 
+  it('knows since when webhooks are taken, and which never came', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    await store.write((tx) => keepDelivery(tx, delivery('one')))
+    now += 5000
+    expect(await store.write(takenSince)).toBe(START)
+    now += 5000
+    expect(await store.write(takenSince)).toBe(START)
+    expect(await unknownDeliveries(store, ['one', 'two', "it's"])).toEqual(['two', "it's"])
+  })
+
   it('lets what work came to count once', async () => {
     const store = await here().open()
     await store.write((tx) => insertWork(tx, work))
@@ -105,6 +136,70 @@ export function githubCases(here: Here) {
     await store.write((tx) => changeAction(tx, 'k', { state: 'done', url: 'u' }))
     expect(await nextAction(store, START)).toBeUndefined()
     expect(await findAction(store, 'k')).toMatchObject({ state: 'done', url: 'u', action: '{}' })
+  })
+
+  it('tries work again without losing it, and knows whose it is', async () => {
+    const store = await here().open()
+    await store.write((tx) => insertWork(tx, work))
+    expect(await openWorkOf(store, 'Triage')).toMatchObject([{ id: 'd/triage', attempts: 0 }])
+    const putOff = () => store.write((tx) => putOffWork(tx, work.id))
+    expect([await putOff(), await putOff()]).toEqual([true, false])
+    expect(await findWork(store, work.id)).toMatchObject({ state: 'waiting', task: null, attempts: 1 })
+    expect(await openWorkOf(store, 'Triage')).toEqual([])
+    expect(await latestWorkAbout(store, 'Triage', 1)).toMatchObject({ id: 'd/triage' })
+    expect(await latestWorkAbout(store, 'Triage', 2)).toBeUndefined()
+    expect(await workOfDelivery(store, 'd')).toHaveLength(1)
+  })
+
+  it('counts what agents did, and what waits', async () => {
+    const store = await here().open()
+    await store.write((tx) => keepDelivery(tx, delivery('d')))
+    await store.write((tx) => insertWork(tx, work))
+    await store.write((tx) => insertWork(tx, { ...work, id: 'e/triage', delivery: 'e', task: 8 }))
+    expect(await readOverdue(store, START + 1)).toMatchObject([{ agent: 'Triage' }])
+    await store.write((tx) => endWork(tx, 'd/triage', 'done'))
+    await store.write((tx) => endWork(tx, 'e/triage', 'failed'))
+    const [figures] = await readWorkFigures(store, START - 1)
+    expect([
+      figures?.agent,
+      ...[figures?.done, figures?.failed, await lastDoneAt(store, 'Triage')].map(Number),
+    ]).toEqual([...['Triage', 1, 1, START]])
+    const action = { key: 'k', work: 'd/triage', agent: 'Triage', repository: 'o/r', number: 1, action: '{}' }
+    await store.write((tx) =>
+      insertAction(tx, {
+        ...action,
+        confidence: 0.5,
+        rationale: '',
+        state: 'ready',
+        request: null,
+        note: null,
+      }),
+    )
+    expect((await readConfidences(store, START - 1)).map(({ average }) => Number(average))).toEqual([0.5])
+    const { events, actions } = await countWaiting(store)
+    expect([Number(events), Number(actions)]).toEqual([1, 1])
+    expect(await actionsOfDelivery(store, 'd')).toMatchObject([{ key: 'k' }])
+    expect(await actionsOfDelivery(store, 'e')).toEqual([])
+    expect(await readDelivery(store, 'd')).toMatchObject({ state: 'waiting' })
+    expect(Number(await latestDeliveryAt(store))).toBe(START)
+  })
+
+  it('keeps a flag for moderators once, until one of them has decided', async () => {
+    const store = await here().open()
+    const keep = (flag: string) =>
+      store.write((tx) => insertConduct(tx, { id: 'f', repository: 'o/r', number: 1, flag }))
+    await keep('{"a":1}')
+    await keep('{"a":2}')
+    expect(await readConduct(store, 'open', 10)).toMatchObject([{ flag: '{"a":2}', decision: null }])
+    expect(await hasUntoldConduct(store)).toBe(true)
+    await store.write((tx) => conductTold(tx, START))
+    expect(await hasUntoldConduct(store)).toBe(false)
+    const close = () =>
+      store.write((tx) => closeConduct(tx, 'f', { by: 'mo', decision: 'dismissed', comment: null }))
+    expect([await close(), await close()]).toEqual([true, false])
+    await keep('{"a":3}')
+    expect(await readConduct(store, 'open', 10)).toEqual([])
+    expect(await readConduct(store, 'all', 10)).toMatchObject([{ flag: '{"a":2}', closed_by: 'mo' }])
   })
 
   it('keeps how an agent stands', async () => {

@@ -1,5 +1,6 @@
 import type { Request } from '../room.ts'
 import { Diff } from './diff.tsx'
+import { visible } from './visible.ts'
 
 type Action = NonNullable<Request['action']>
 
@@ -40,7 +41,11 @@ function Fields({ fields }: { fields: Record<string, unknown> }) {
           <div key={name}>
             <dt>{name}</dt>
             <dd>
-              {isPlainObject(value) ? <Fields fields={value} /> : <pre data-name={name}>{textOf(value)}</pre>}
+              {isPlainObject(value) ? (
+                <Fields fields={value} />
+              ) : (
+                <pre data-name={name}>{visible(textOf(value))}</pre>
+              )}
             </dd>
           </div>
         ),

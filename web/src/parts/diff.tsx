@@ -1,4 +1,5 @@
 import { diffLines } from './diff-lines.ts'
+import { visible } from './visible.ts'
 
 const SIGNS = { same: ' ', out: '−', in: '+' }
 
@@ -7,7 +8,7 @@ export function Diff({ before, after }: { before: string; after: string }) {
     <pre className="diff">
       {diffLines(before, after).map(({ kind, text }, index) => (
         <span key={index} data-kind={kind}>
-          {SIGNS[kind]} {text}
+          {SIGNS[kind]} {visible(text)}
           {'\n'}
         </span>
       ))}

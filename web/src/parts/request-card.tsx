@@ -23,6 +23,7 @@ interface CardOptions {
 }
 
 const SUDDEN_MS = 600
+const KINDS: Partial<Record<Request['kind'], string>> = { input: 'question' }
 
 /** One question to people: who asks, why, what exactly, and everything that may be said to it. */
 export function RequestCard({
@@ -103,7 +104,7 @@ export function RequestCard({
         <a href={to('agents', request.asker)} className="request-who">
           {request.asker}
         </a>
-        <Chip word={request.kind} tone="asks" />
+        <Chip word={KINDS[request.kind] ?? request.kind} tone="asks" />
         <span className="label">
           {request.id} · {since(request.created_at, now)} ago
           {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}

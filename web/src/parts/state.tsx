@@ -49,6 +49,8 @@ const TASK_TONES: Record<string, string> = {
   skipped: 'off',
   blocked: 'asks',
   awaiting_human: 'asks',
+  waiting_approval: 'asks',
+  waiting_input: 'asks',
   needs_help: 'asks',
   needs_clarification: 'asks',
   validating: 'busy',

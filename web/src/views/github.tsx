@@ -5,6 +5,7 @@ import { Outside } from '../parts/outside.tsx'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
+import { visible } from '../parts/visible.ts'
 import { clock, counted } from '../parts/words.ts'
 import { useAsk } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
@@ -192,7 +193,7 @@ function ActionAside({ action }: { action: Action }) {
         .map(([name, value]) => (
           <div key={name}>
             <p className="section">{name}</p>
-            <pre className="block">{textOf(value)}</pre>
+            <pre className="block">{visible(textOf(value))}</pre>
           </div>
         ))}
       {action.request_id === undefined ? null : (

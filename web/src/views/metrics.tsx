@@ -59,6 +59,7 @@ function Plots({ figures }: { figures: Figures }) {
     <div className="plots">
       <Plot
         title="Messages"
+        isWhole
         total={total(accepted)}
         figures={figures}
         series={[
@@ -77,12 +78,14 @@ function Plots({ figures }: { figures: Figures }) {
       />
       <Plot
         title="Deliveries in doubt or failed"
+        isWhole
         total={total(unclear)}
         figures={figures}
         series={[{ label: 'uncertain or failed', colour: 'bad', values: unclear, isBars: true }]}
       />
       <Plot
         title="Refused, and asked of people"
+        isWhole
         total={total(refused) + total(asked)}
         figures={figures}
         series={[
@@ -108,15 +111,22 @@ function timeOf(seconds: number, stepMs: number): string {
     : date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false })
 }
 
+const WHOLE = [1, 2, 5]
+  .flatMap((one) => [1, 10, 100, 1e3, 1e4, 1e5, 1e6].map((ten) => one * ten))
+  .toSorted((one, other) => one - other)
+
 interface PlotOptions {
   title: string
   total?: number
   unit?: string
+  /** There is no half of it. */
+  isWhole?: boolean
   figures: Figures
   series: readonly Series[]
 }
 
-function Plot({ title, total, unit, figures, series }: PlotOptions) {
+function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOptions) {
+  const show = (value: number) => (unit === undefined ? value.toLocaleString('en') : span(value))
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
   const data = useMemo<UPlot.AlignedData>(() => {
@@ -155,8 +165,8 @@ function Plot({ title, total, unit, figures, series }: PlotOptions) {
             {
               ...axis,
               size: 52,
-              values: (_, ticks) =>
-                ticks.map((tick) => (unit === undefined ? tick.toLocaleString('en') : span(tick))),
+              values: (_, ticks) => ticks.map(show),
+              ...(isWhole ? { incrs: WHOLE } : {}),
             },
           ],
           scales: { y: { range: (_, __, most) => [0, Math.max(most ?? 0, 1)] } },
@@ -166,6 +176,7 @@ function Plot({ title, total, unit, figures, series }: PlotOptions) {
               const ink = colour(name)
               return {
                 label,
+                value: (_, value) => (value == null ? '' : show(value)),
                 stroke: ink,
                 width: 1.5,
                 spanGaps: false,

@@ -115,7 +115,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
   return (
     <aside className="aside" aria-label={id}>
       <div className="aside-head">
-        <h2>{id}</h2>
+        <h2>{answer.data?.task ?? id}</h2>
         <a className="button" data-kind="quiet" href={onClose} aria-label="Close">
           <Icon name="close" />
         </a>
@@ -123,7 +123,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
       <Shown answer={answer}>
         {(task) => (
           <>
-            <p>{task.task}</p>
+            <p className="label">{id}</p>
             <dl className="pairs">
               <dt>State</dt>
               <dd>

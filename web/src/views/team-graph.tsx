@@ -5,6 +5,7 @@ import {
   Controls,
   type Edge,
   Handle,
+  MarkerType,
   type Node,
   type NodeProps,
   Position,
@@ -27,6 +28,7 @@ const TALK_MS = 4000
 /** More at once nobody can follow. */
 const MOST_TALKS = 24
 const MOST_MOVING = 8
+const ARROW = { type: MarkerType.ArrowClosed, color: 'var(--accent)', width: 14, height: 14 }
 
 type MemberNode = Node<{ member: Member; below: number }, 'member'>
 const NODE_TYPES = { member: memo(MemberCard, hasSameMember) }
@@ -84,6 +86,7 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
           ...sidesOf(places.get(source)!.y, places.get(target)!.y),
           animated: heard.length <= MOST_MOVING,
           className: 'talk',
+          markerEnd: ARROW,
           zIndex: 2,
           focusable: false,
           ...(count > 1 ? { label: `${count} messages` } : {}),
@@ -115,7 +118,10 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
 
 /** Down, up, or below those who stand beside each other: never through a card. */
 function sidesOf(from: number, until: number) {
-  if (from === until) return { sourceHandle: 'bottom-out', targetHandle: 'bottom-in' }
+  if (from === until) {
+    const below = { type: 'smoothstep', pathOptions: { offset: 24, borderRadius: 12 } }
+    return { ...below, sourceHandle: 'bottom-out', targetHandle: 'bottom-in' }
+  }
   return from < until
     ? { sourceHandle: 'bottom-out', targetHandle: 'top-in' }
     : { sourceHandle: 'top-out', targetHandle: 'bottom-in' }

@@ -13,6 +13,8 @@ const Graph = lazy(async () => ({ default: (await import('./team-graph.tsx')).Te
 
 /** Beyond this a drawing is a carpet: then a list comes first, and of the drawing only a part is shown. */
 const MOST_DRAWN = 80
+/** As in the styles: a phone. */
+const NARROW = '(max-width: 860px)'
 
 /** An agent with what else is known of it here. */
 export interface Member extends Agent {
@@ -30,7 +32,8 @@ export function TeamView() {
     () => membersOf(answer.data, new Set(requests?.map(({ asker }) => asker))),
     [answer.data, requests],
   )
-  const wanted = query.get('as') ?? (members.length > MOST_DRAWN ? 'list' : 'graph')
+  const isLarge = members.length > MOST_DRAWN || matchMedia(NARROW).matches
+  const wanted = query.get('as') ?? (isLarge ? 'list' : 'graph')
   const root = query.get('root') ?? ''
   const drawing = useMemo(() => worthDrawing(members, MOST_DRAWN, root), [members, root])
   const found = members.filter(({ name, role = '' }) =>
@@ -163,8 +166,16 @@ function Activity() {
         {shown.toReversed().map(({ seq, at, type, actor, subject, text }) => (
           <li key={seq}>
             <a href={to('audit', String(seq))}>
-              <span className="label">{clock(at)}</span> <b>{actor}</b>
-              {subject === undefined ? '' : ` → ${subject}`} <span className="label">{type}</span>
+              <span className="activity-head">
+                <span>
+                  <b>{actor}</b>
+                  {subject === undefined || subject === actor ? '' : ` → ${subject}`}
+                </span>
+                <span className="label">
+                  {type === 'message.accepted' ? '' : `${type} · `}
+                  {clock(at)}
+                </span>
+              </span>
               <span className="activity-text">{text}</span>
             </a>
           </li>

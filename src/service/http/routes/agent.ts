@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util'
 import { AppError } from '../../../model/errors.ts'
 import type { RouteHandler } from '../call.ts'
-import { namedAgent } from '../permission.ts'
+import { namedAgent, visibleAgent } from '../permission.ts'
 
 /** Ends an agent's turn, and says whether it truly ended. */
 export const interruptAgent: RouteHandler<'interrupt'> = async ({ switchboard }, call) => {
@@ -15,7 +15,7 @@ export const interruptAgent: RouteHandler<'interrupt'> = async ({ switchboard },
 
 /** The last that an agent said by itself. */
 export const showTranscript: RouteHandler<'transcript'> = ({ switchboard }, call) => {
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
+  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   return {
     agent,
     said: switchboard.sessions.spoken(agent).map(({ at, text }) => ({

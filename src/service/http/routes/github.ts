@@ -11,7 +11,12 @@ const MOST_BYTES = 8 * 1024 * 1024
 /** The body is taken as it came: whoever does not know the secret gets nothing parsed. */
 export const takeGithubWebhook: RouteHandler<'githubWebhook'> = async (desk, { incoming, outgoing }) => {
   const github = teamOf(desk)
-  const body = await readText(incoming, outgoing, { bytes: MOST_BYTES })
+  const body = await readText(incoming, outgoing, { bytes: MOST_BYTES }).catch((error: unknown) => {
+    if (!(error instanceof AppError) || error.code !== 'TOO_LARGE') throw error
+    throw new AppError('TOO_LARGE', `A webhook of more than ${MOST_BYTES / 2 ** 20} MiB is not taken`, {
+      hint: 'Have GitHub send only the events that the team works on.',
+    })
+  })
   const received = await github.receive({
     body,
     delivery: header(incoming.headers['x-github-delivery']),

@@ -5,14 +5,15 @@ import { AppError } from '../../../model/errors.ts'
 import { decideSend } from '../../../rules/decide.ts'
 import { explain } from '../../../rules/explain.ts'
 import type { RouteHandler } from '../call.ts'
-import { namedAgent } from '../permission.ts'
+import { namedAgent, visibleAgent } from '../permission.ts'
 
 export const listAgents: RouteHandler<'agents'> = async ({ switchboard }) => ({
   agents: await rosterOf(switchboard.store, switchboard.team(), switchboard),
 })
 
-export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, { params, query }) => {
-  const agent = namedAgent(switchboard.team(), params.agent!)
+export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, call) => {
+  const { params, query } = call
+  const agent = visibleAgent(switchboard.team(), call, params.agent!)
   const session = switchboard.sessions.session(agent)
   if (session === undefined) {
     throw new AppError('CONFLICT', `${agent} is not running here`, {

@@ -2,7 +2,7 @@ import type { Picture } from '../../../runtimes/picture.ts'
 import type { Session } from '../../../runtimes/runtime.ts'
 import { type RouteHandler, SENT } from '../call.ts'
 import { formatEvent, startEventStream } from '../event-stream.ts'
-import { namedAgent } from '../permission.ts'
+import { visibleAgent } from '../permission.ts'
 
 /** While it changes, and while it does not. */
 const LIVELY_MS = 80
@@ -14,7 +14,7 @@ const TEXT_ROWS = 200
 /** What an agent's terminal shows, as it changes: rows that are other than before. */
 export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call) => {
   const { switchboard, terminals, openCalls, log } = { ...desk, log: desk.switchboard.log }
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
+  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing))
   let wake = () => {}
   const stopWatching = terminals.watch(agent, call.me, () => wake())
@@ -82,19 +82,19 @@ function changedRows(before: Shown | undefined, { columns, rows }: Picture): [nu
 }
 
 export const takeTerminal: RouteHandler<'takeTerminal'> = async ({ switchboard, terminals }, call) => {
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
+  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   await terminals.take(agent, call.me)
   return { status: 'taken', by: call.me }
 }
 
 export const releaseTerminal: RouteHandler<'releaseTerminal'> = async ({ switchboard, terminals }, call) => {
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
+  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   await terminals.release(agent, call.me)
   return { status: 'free' }
 }
 
 export const typeKeys: RouteHandler<'typeKeys'> = async ({ switchboard, terminals }, call) => {
-  const agent = namedAgent(switchboard.team(), call.params.agent!)
+  const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   const keyboard = terminals.keyboard(agent, call.me)
   await (call.body.paste === true ? keyboard.paste(call.body.keys) : keyboard.type(call.body.keys))
   return { status: 'typed' }

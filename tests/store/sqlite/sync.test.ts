@@ -1,0 +1,73 @@
+import type * as FileSystem from 'node:fs'
+import { expect, it, onTestFinished, vi } from 'vitest'
+
+/** The disk, which takes its time. */
+const disk = vi.hoisted(() => ({
+  waiting: [] as ((error: Error | null) => void)[],
+  isHeld: false,
+}))
+
+vi.mock('node:fs', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>()
+  const fdatasync = (file: number, told: (error: Error | null) => void) => {
+    if (disk.isHeld) disk.waiting.push(told)
+    else original.fdatasync(file, told)
+  }
+  return { ...original, fdatasync }
+})
+
+const { setTimer } = await import('../../../src/store/timers.ts')
+const { createSqlitePlace } = await import('../sqlite-place.ts')
+
+async function openStore() {
+  const place = await createSqlitePlace()
+  onTestFinished(async () => {
+    disk.isHeld = false
+    for (const told of disk.waiting.splice(0)) told(null)
+    await place.clear()
+  })
+  return await place.open()
+}
+
+const turn = () => new Promise((resolve) => setTimeout(resolve, 20))
+const timers = 'SELECT ref FROM timers'
+
+it('tells nobody of a commit before the log is on disk: not the writer, and no reader (C12)', async () => {
+  const store = await openStore()
+  disk.isHeld = true
+  const told: string[] = []
+  const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1)).then(() => told.push('written'))
+  await turn()
+  const read = Promise.resolve(store.all(timers)).then((rows) => told.push(`read ${rows.length}`))
+  await turn()
+  expect(told).toEqual([])
+  expect(disk.waiting.length).toBe(1)
+  disk.waiting.pop()!(null)
+  await Promise.all([written, read])
+  expect(told.toSorted()).toEqual(['read 1', 'written'])
+})
+
+it('does not stand still meanwhile', async () => {
+  const store = await openStore()
+  disk.isHeld = true
+  const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1))
+  await turn()
+  const next = store.write((tx) => setTimer(tx, 'kind', 'two', 1))
+  await turn()
+  // The second commit waits for the first; the event loop does not.
+  expect(disk.waiting.length).toBe(1)
+  disk.isHeld = false
+  disk.waiting.pop()!(null)
+  await Promise.all([written, next])
+  expect(await store.all(timers)).toHaveLength(2)
+})
+
+it('says so when the disk refuses', async () => {
+  const store = await openStore()
+  disk.isHeld = true
+  const written = store.write((tx) => setTimer(tx, 'kind', 'one', 1))
+  await turn()
+  disk.isHeld = false
+  disk.waiting.pop()!(Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'fdatasync' }))
+  await expect(written).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})
