@@ -47,13 +47,15 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
     const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
     await worker.command({ type: 'update_status', status: 'working', current_task: hostile })
     await worker.command({ type: 'send_message', to: 'Master', title: hostile, content: hostile })
-    await worker.command({
+    const asked = await worker.command({
       ...{ type: 'request_user_input', question: hostile, context: hostile },
       choices: [hostile, 'no'],
     })
-    await worker.command({
+    expect(asked, JSON.stringify(asked)).toMatchObject({ status: 'ok' })
+    const held = await worker.command({
       ...{ type: 'request_action', action: 'terminate_agent', target: 'Master', reason: hostile },
     })
+    expect(held, JSON.stringify(held)).toMatchObject({ status: 'held' })
     const delegated = await master.command({ type: 'delegate', to: 'Worker', task: hostile })
     const details = delegated.status === 'ok' ? (delegated.details ?? {}) : {}
     const task = String(details.task_id)
