@@ -277,8 +277,10 @@ export function createHandover(options: HandoverOptions): Handover {
       if (delivering || taken.length > 0 || doubts() > 0 || isRefusing() || !isListening()) return false
       const { messages, remaining } = await handOut(tx)
       if (messages.length === 0) return false
-      session?.expect?.()
+      // When the commit is on its way to the disk, and not before: it goes first.
+      const expecting = setImmediate(() => session?.expect?.())
       tx.afterCommit(() => {
+        clearImmediate(expecting)
         taken.push(...messages)
         look()
         // It only looks again after this turn.

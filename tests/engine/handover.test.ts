@@ -116,6 +116,7 @@ describe('a message that something keeps from an idle agent', () => {
     await open()
     worker().arrival = { state: 'queued', evidence: 'not now' }
     worker().become('idle')
+    await settle()
     await send('One')
     await board.clock.advance(60_000)
     const soon = worker().turns.length

@@ -115,6 +115,9 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
       expect(await page.evaluate(() => (window as { owned?: unknown }).owned)).toBeUndefined()
       expect(await page.locator('main a[href^="javascript:"], main iframe, main script').count()).toBe(0)
       expect(window.complaints).toEqual([])
+      // So that the next case has the agent to itself.
+      const ended = await team.client.command({ type: 'task_action', task_id: task, action: 'cancel' })
+      expect(ended).toMatchObject({ status: 'ok' })
       for (const { id, decisions } of (await team.client.humanRequests()).requests) {
         const isQuestion = decisions.includes('answer')
         await team.client.decide(id, {

@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { constants } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 
@@ -110,11 +111,18 @@ export function createLauncher(environment: Readonly<Record<string, string>>): L
       env: environment,
     })
     const slots = slotNumbers().map((number): Slot => {
-      const orders = bank.stdio[number] as Writable
-      orders.on('error', () => {})
-      return { number, orders, order: undefined }
+      const orders = bank.stdio[number] as Socket
+      const slot = { number, orders, order: undefined }
+      // Nobody else has the other end: its shell is gone.
+      orders.on('error', () => {}).on('close', () => giveUp(slot))
+      orders.resume()
+      return slot
     })
     banks.set(bank, slots)
+    const giveUp = (slot: Slot) => {
+      slots.splice(0, slots.length, ...slots.filter((one) => one !== slot))
+      setImmediate(() => lose(slot))
+    }
     let rest = ''
     const news = bank.stdio[NEWS] as Readable
     news.on('error', () => {})
@@ -137,7 +145,7 @@ export function createLauncher(environment: Readonly<Record<string, string>>): L
 
   function hear(slots: readonly Slot[], line: string) {
     const [what, number, value] = line.split(' ')
-    const slot = slots[Number(number) - FIRST]
+    const slot = slots.find((one) => one.number === Number(number))
     if (slot?.order === undefined) return
     if (what === 'p') slot.order.pid(Number(value))
     if (what === 'e') end(slot, Number(value))

@@ -6,7 +6,10 @@ const RENAMED = new Map(
   [...SCRIPT.matchAll(/ALTER TABLE (\w+) RENAME TO (\w+)/g)].map(([, from, to]) => [from!, to!]),
 )
 /** Under the names that they have by now. */
-const TABLES = [...SCRIPT.matchAll(/CREATE TABLE (\w+)/g)].map(([, made]) => RENAMED.get(made!) ?? made!)
+const DROPPED = new Set([...SCRIPT.matchAll(/DROP TABLE (\w+)/g)].map(([, dropped]) => dropped!))
+const TABLES = [...SCRIPT.matchAll(/CREATE TABLE (\w+)/g)]
+  .map(([, made]) => RENAMED.get(made!) ?? made!)
+  .filter((table) => !DROPPED.has(table))
 
 /** Reads every row of every table, long texts included: a damaged page or a wrong checksum then makes itself known. */
 export async function checkTables(reader: Reader): Promise<string[]> {

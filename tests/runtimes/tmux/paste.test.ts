@@ -70,6 +70,69 @@ function afterTheLook(what: () => void): PasteManner['inputBox'] {
 
 const inputOff = () => place.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
 
+describe('a look that was begun ahead of the paste', () => {
+  const taken = Promise.resolve<Arrival>({ state: 'submitted', evidence: 'it said so' })
+  let now: number
+  let looks: number
+  let hasty: TmuxPane
+
+  beforeEach(() => {
+    now = 1_000_000
+    looks = 0
+    const counting: Server = {
+      ...server,
+      personSeenAt: Number.NEGATIVE_INFINITY,
+      run(...commands) {
+        if (commands.some(([name]) => name === 'capture-pane')) looks += 1
+        return server.run(...commands)
+      },
+    }
+    const clock = { ...realClock, now: () => now }
+    const { folder } = place
+    hasty = createPane({ server: counting, clock, log: QUIET, id: pane.id, pid: 0, folder, isFound: false })
+  })
+
+  it('is the one that decides, once', async () => {
+    hasty.lookAhead!()
+    expect(await hasty.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
+    expect(looks).toBe(1)
+    await hasty.paste(turnOf('msg_2', 'again'), manner({ evidence: taken }))
+    expect(looks).toBe(2)
+    await expect.poll(() => place.received().length).toBe(2)
+  })
+
+  it('counts for nothing when it is older than a moment', async () => {
+    hasty.lookAhead!()
+    now += 11
+    await hasty.paste(turn, manner({ evidence: taken }))
+    expect(looks).toBe(2)
+  })
+
+  it('counts for nothing when something stirred since', async () => {
+    hasty.lookAhead!()
+    hasty.stir()
+    await hasty.paste(turn, manner({ evidence: taken }))
+    expect(looks).toBe(2)
+  })
+
+  it('is not trusted for what tmux can check as it pastes', async () => {
+    hasty.lookAhead!()
+    await server.run(['display-message', '-p', 'the look is over'])
+    place.tmux('copy-mode', '-t', hasty.id)
+    const arrival = await hasty.paste(turn, manner({ patienceMs: 0 }))
+    expect(arrival).toMatchObject({ state: 'queued' })
+    expect(place.received()).toEqual([])
+    hasty.close()
+  })
+
+  it('is asked for the state of the program when it is used', async () => {
+    hasty.lookAhead!()
+    const arrival = await hasty.paste(turn, manner({ state: () => 'waiting_input', patienceMs: 0 }))
+    expect(arrival).toEqual({ state: 'queued', evidence: 'not written: it asks a person something' })
+    hasty.close()
+  })
+})
+
 describe('between the look and the paste', () => {
   it('a pane that goes into copy mode is not written to', async () => {
     const inputBox = afterTheLook(() => place.tmux('copy-mode', '-t', pane.id))

@@ -1,0 +1,95 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { createLauncher, type Launcher } from '../../src/engine/runs/launcher.ts'
+
+function open() {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-launcher-'))
+  const launcher = createLauncher({ PATH: process.env.PATH!, GIVEN: 'given' })
+  onTestFinished(() => {
+    launcher.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const logFile = join(folder, "it's a log")
+  const launch = (script: string, more: Partial<Parameters<Launcher['launch']>[0]> = {}) =>
+    launcher.launch({ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile, ...more })
+  return { folder, launch, log: () => readFileSync(logFile, 'utf8') }
+}
+
+const ended = (code: number) => ({ code, signal: null, isKnown: true })
+function isThere(group: number): boolean {
+  try {
+    return process.kill(-group, 0)
+  } catch {
+    return false
+  }
+}
+
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+it('carries out any script, with its variables, folder and log, and tells its exit code', async () => {
+  const { folder, launch, log } = open()
+  const script = `echo "$GIVEN $MARK"\npwd\nprintf '%s\\n' 'a\\b  c'\n\nexit 7`
+  const { pid, exited } = launch(script)
+  expect(await pid).toBeGreaterThan(0)
+  expect(await exited).toEqual(ended(7))
+  expect(log()).toBe(`given a 'mark'\n${folder}\na\\b  c\n`)
+})
+
+it('gives each a process group of its own, and nothing to read', async () => {
+  const { launch, log } = open()
+  const { pid, exited } = launch('read -r line || echo nothing; sleep 60')
+  const group = (await pid)!
+  expect(group).not.toBe(process.pid)
+  expect(isThere(group)).toBe(true)
+  await expect.poll(log).toBe('nothing\n')
+  process.kill(-group, 'SIGTERM')
+  expect(await exited).toEqual({ code: null, signal: 'SIGTERM', isKnown: true })
+  await expect.poll(() => isThere(group)).toBe(false)
+})
+
+it('carries out as many at once as come, and one after the other', async () => {
+  const { folder, launch } = open()
+  const count = 20
+  // Each waits for all the others to have begun.
+  const all = `: > $N; while [ "$(ls "${folder}" | grep -c '^n')" -lt ${count} ]; do sleep 0.05; done; exit $CODE`
+  const launched = Array.from({ length: count }, (_, index) =>
+    launch(all, { variables: { N: `n${index}`, CODE: String(index) } }),
+  )
+  const codes = await Promise.all(launched.map(({ exited }) => exited))
+  expect(codes).toEqual(Array.from({ length: count }, (_, index) => ended(index)))
+  for (let index = 0; index < count; index++) {
+    expect(await launch(`exit ${index}`).exited).toEqual(ended(index))
+  }
+})
+
+it('does not take one that is held still for one that has ended', async () => {
+  const { folder, launch } = open()
+  const { pid, exited } = launch('while [ ! -e go ]; do sleep 0.02; done; exit 3')
+  const group = (await pid)!
+  process.kill(-group, 'SIGSTOP')
+  writeFileSync(join(folder, 'go'), '')
+  const first = await Promise.race([exited, pause(300)])
+  expect(first).toBeUndefined()
+  process.kill(-group, 'SIGCONT')
+  expect(await exited).toEqual(ended(3))
+})
+
+it('tells of one that cannot begin', async () => {
+  const { launch } = open()
+  const { pid, exited } = launch('exit 0', { cwd: '/nowhere' })
+  expect(await exited).toEqual(ended(1))
+  expect(await pid).toBeUndefined()
+})
+
+it('does not know how one ended whose shell was killed, and goes on with others', async () => {
+  const { launch, log } = open()
+  const { pid, exited } = launch('echo $PPID; exec sleep 60')
+  const group = (await pid)!
+  await expect.poll(log).toMatch(/^\d+\n$/)
+  process.kill(Number(log()), 'SIGKILL')
+  expect(await exited).toEqual({ code: null, signal: null, isKnown: false })
+  process.kill(-group, 'SIGKILL')
+  expect(await launch('exit 4').exited).toEqual(ended(4))
+})
