@@ -67,7 +67,7 @@ const isTaken = { state: expect.stringMatching(/submitted|read/) }
 describe('a service that is killed between a launch and what it keeps of it', () => {
   it('leaves a mark, by which the next one ends that process before it starts its own (C15)', async () => {
     const kept = await killedAfterLaunch()
-    expect(await marked(kept.mark)).toBeGreaterThan(0)
+    await expect.poll(() => marked(kept.mark)).toBeGreaterThan(0)
     await startAfterKill(kept)
     expect(await marked(kept.mark)).toBe(0)
     expect(place.panes()).toHaveLength(2)
