@@ -11,6 +11,7 @@ import type { Clock, Log } from './engine/surroundings.ts'
 import { openTokens, type Tokens } from './engine/tokens.ts'
 import type { GitHub } from './github/github.ts'
 import { createOctokit } from './github/octokit/github.ts'
+import { agentEnvironment } from './main/agent-environment.ts'
 import { ownCommand } from './main/bin.ts'
 import { type ConfigStatus, watchConfig } from './main/config-watch.ts'
 import { lastPort, rememberPort } from './main/last-port.ts'
@@ -86,6 +87,8 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
     const witness = openWitness(join(config.stateFolder, 'audit.witness'), store)
     ending.push(() => witness.close())
     const models = createModels({ settings: () => switchboard.team().config.models, clock, log })
+    let opened: Switchboard | undefined
+    const environment = agentEnvironment(() => opened?.team().config ?? config)
     const switchboard: Switchboard = await openSwitchboard({
       config,
       store,
@@ -93,18 +96,19 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       log,
       redact: redactor.redact,
       models,
-      environment: forAgents(config),
+      environment,
       runtimes: runtimesOn({
         clock,
         log,
         tmux: config.tmux,
-        environment: forAgents(config),
+        environment,
         llm: { models, commands: () => toolsOf(switchboard) },
       }),
       ...(options.commands === undefined ? {} : { commands: options.commands }),
       ...(options.autostart === undefined ? {} : { autostart: options.autostart }),
       ...(config.github === undefined ? {} : { github: githubOf(config.github, clock) }),
     })
+    opened = switchboard
     ending.unshift((agents) => switchboard.close(agents))
     const { promise: stopAsked, resolve: askToStop } = Promise.withResolvers<'end' | 'leave'>()
     const operatorToken = await readOrMakeOperatorToken(config.stateFolder, switchboard.tokens)
@@ -250,23 +254,6 @@ function toolsOf({ registry }: Switchboard): ToolDefinition[] {
     description: `${definition.summary}.`,
     schema: fieldsSchema(definition),
   }))
-}
-
-/** The password of the store and the secrets of webhooks are the service's own. */
-function forAgents({ store, webhooks, github }: Config): NodeJS.ProcessEnv {
-  const environment = { ...process.env }
-  // Agents hold no credentials for GitHub: they propose.
-  for (const name of [
-    ...[github?.secretEnv, github?.tokenEnv, github?.app?.keyEnv],
-    github?.moderatorsUrlEnv,
-  ])
-    delete environment[name ?? '']
-  for (const { urlEnv = '', secretEnv = '' } of webhooks) {
-    delete environment[urlEnv]
-    delete environment[secretEnv]
-  }
-  if (store.engine === 'postgres') for (const name of store.variables) delete environment[name]
-  return environment
 }
 
 /** The store without the service, for what must work while it is stopped: tokens, verification, the doctor. */

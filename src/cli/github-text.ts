@@ -27,6 +27,8 @@ export function githubText({ agents, dry_run, ...about }: GithubState): string {
     figures.average_response_time_ms === undefined
       ? ''
       : `${(figures.average_response_time_ms / 1000).toFixed(1)} s each`,
+    `${figures.error_rate_percentage} % failed`,
+    figures.confidence_score_average === undefined ? '' : `confidence ${figures.confidence_score_average}`,
     figures.last_task_completed === undefined ? '' : `last ${shortTime(figures.last_task_completed)}`,
   ])
   const troubles = agents.flatMap(({ agent, issues, warnings }) => [

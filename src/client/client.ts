@@ -56,6 +56,8 @@ const NO_RECEIPT: ReadonlySet<string> = new Set([
   'SERVICE_STOPPING',
 ])
 const RETRIES = 3
+/** The service says something on every stream each 15 s: after two that did not come the connection is dead. */
+const SILENCE_MS = 40_000
 
 /**
  * The typed client of the service, for programs and browsers. Receipts are values, whatever their status; what is
@@ -129,7 +131,7 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       accept: 'text/event-stream',
       ...(place.last === undefined ? {} : { 'last-event-id': place.last }),
     }
-    const pieces = await transport.open({ method: 'GET', path, headers, signal })
+    const pieces = await transport.open({ method: 'GET', path, headers, signal, silenceMs: SILENCE_MS })
     alive()
     for await (const { id, data } of readEvents(pieces)) {
       place.last = id ?? place.last

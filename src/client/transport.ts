@@ -57,6 +57,8 @@ export interface Ask {
   headers?: Record<string, string>
   body?: string
   signal?: AbortSignal | undefined
+  /** A body that is silent for so long is given up: for streams that say something now and then. */
+  silenceMs?: number
 }
 
 export interface Transport {
@@ -103,7 +105,7 @@ export function createTransport(url: string, token: string, fetch: FetchLike | u
     },
     async open(ask) {
       const answer = await call(ask)
-      if (answer.status === 200 && answer.body !== null) return pieces(answer.body, url, ask.signal)
+      if (answer.status === 200 && answer.body !== null) return pieces(answer.body, url, ask)
       throw refusal(answer.status, await answer.text())
     },
   }
@@ -145,19 +147,32 @@ function unreachable(url: string, cause: unknown): ClientError {
 async function* pieces(
   body: ReadableStream<Uint8Array>,
   url: string,
-  signal: AbortSignal | undefined,
+  { signal, silenceMs }: Ask,
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   // Not `for await`: not every browser can iterate over a stream.
   const reader = body.getReader()
+  const read = () => (silenceMs === undefined ? reader.read() : inTime(reader.read(), silenceMs))
   try {
-    for (let next = await reader.read(); !next.done; next = await reader.read()) {
+    for (let next = await read(); !next.done; next = await read()) {
       yield decoder.decode(next.value, { stream: true })
     }
   } catch (error) {
     throw signal?.aborted === true ? error : unreachable(url, error)
   } finally {
     await reader.cancel().catch(() => {})
+  }
+}
+
+async function inTime<T>(work: Promise<T>, ms: number): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Nothing came for ${ms} ms`)), ms)
+  })
+  try {
+    return await Promise.race([work, silence])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

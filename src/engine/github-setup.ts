@@ -52,6 +52,7 @@ export async function checkSetup(team: Team, survey: Survey, env: Env): Promise<
     level: 'ok',
     text: `GitHub knows the ${kind === 'app' ? 'App' : 'token'}: it writes as ${login}`,
   })
+  checkLogin(team, settings, self.value, findings)
   for (const name of settings.repositories ?? []) {
     await checkRepository(
       { name, settings, self: self.value, needs, hosts: service.allowedHosts },
@@ -178,6 +179,19 @@ function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {
       mend: 'Remove "dry_run" when the audit shows what you like.',
     })
   }
+}
+
+/** What the team's own account writes sets nothing in motion, or it would answer itself for ever. */
+function checkLogin(team: Team, { maintainers }: GithubConfig, { kind, login }: Self, findings: Finding[]) {
+  if (kind !== 'token') return
+  const isTheirs = (one: string | undefined) => one?.toLowerCase() === login.toLowerCase()
+  const person = team.config.people.find(({ github }) => isTheirs(github))
+  if (person === undefined && !maintainers.some(isTheirs)) return
+  findings.push({
+    level: 'missing',
+    text: `The token is ${person?.name ?? login}'s own: what ${login} writes on GitHub, approvals too, is not heard`,
+    mend: 'Use a GitHub App, or the token of an account that nobody else writes with.',
+  })
 }
 
 interface Subject {

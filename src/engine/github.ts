@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { type Action, describeAction } from '../github/action.ts'
 import type { GitHub } from '../github/github.ts'
 import { ORCHESTRATOR } from '../model/agent.ts'
@@ -19,6 +18,7 @@ import { createMembers, type Members } from './github/members.ts'
 import { createMissed } from './github/missed.ts'
 import { createModerators } from './github/moderators.ts'
 import { createProposals } from './github/proposals.ts'
+import { replayId } from './github/replay.ts'
 import { AUDIT, type GithubParts } from './github/settings.ts'
 import { type EventTrail, trailOf } from './github/trail.ts'
 import { createTriggers, PERIODIC } from './github/triggers.ts'
@@ -33,8 +33,8 @@ export interface GithubTeam {
   receive(incoming: Incoming): Promise<Received>
   /** Whether GitHub lets the team do its work. */
   setup(): Promise<Setup>
-  /** A payload that is worked on as if it had just come; gives its delivery id. */
-  replay(event: string, payload: string): Promise<string>
+  /** A payload that is worked on as if it had just come, but for verdicts in it; gives its delivery id. */
+  replay(event: string, payload: string, by: string): Promise<string>
   /** What a delivery set in motion. */
   trail(delivery: string): Promise<EventTrail | undefined>
   /** How it is: what waits, and the health of its agents (S3.16). */
@@ -57,7 +57,8 @@ export interface GithubTeamOptions {
 
 const ASK_AGAIN_MS = 500
 const ENDS = /^task\.(?:completed|failed|cancelled|skipped)$/
-const VERDICTS = /^human\.(?:rejected|expired|withdrawn)$/
+/** Approved too: the policy may have become another since it was asked, and then it is not done. */
+const VERDICTS = /^human\.(?:rejected|expired|withdrawn|approved|modified)$/
 
 export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const { parts: given, handle, verdicts, github, env } = options
@@ -109,6 +110,7 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
   const members = createMembers({
     ...{ parts: { ...parts, mailroom: given.mailroom }, handle, proposals, health },
+    notice: escalating.notice,
     flagged: () => calling.kick(),
   })
   const callbacks = createCallbacks(parts, members, env)
@@ -176,10 +178,19 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
       parts.settings()
       return await checkSetup(team(), github.survey, env)
     },
-    async replay(event, payload) {
+    async replay(event, payload, by) {
       if (event === PERIODIC) throw new AppError('INVALID_REQUEST', `${PERIODIC} is no event of GitHub`)
-      const id = `replay-${randomUUID()}`
-      await store.write((tx) => keepDelivery(tx, { id, event, payload }))
+      const id = replayId()
+      await store.write(async (tx) => {
+        await keepDelivery(tx, { id, event, payload })
+        tx.audit({
+          type: AUDIT.replayed,
+          class: 'internal',
+          actor: by,
+          text: `${by} had ${event} worked on as ${id}`,
+          data: { delivery: id, event },
+        })
+      })
       working.kick()
       return id
     },

@@ -118,7 +118,7 @@ export function createHalt(options: HaltOptions): Halt {
       changes += 1
       isStored = true
       // Another daemon was first, or let everything go on a moment too early.
-      if (standstill.halted() === undefined) begin(first)
+      if (standstill.halted() === undefined) follow(first)
       else standstill.begin(first)
       isStored = true
     } catch (error) {

@@ -111,13 +111,14 @@ async function openRequest(
 ): Promise<string> {
   const { tx, speaker, parts } = context
   const action = JSON.stringify(command)
+  const saidIn = await taskSaidIn(context)
   const held: HeldBy = {
     speaker: speaker.name,
     principal: speaker.principal,
     onBehalf: speaker.onBehalf,
     ...(speaker.person === undefined ? {} : { person: speaker.person }),
     ...(pair === undefined ? {} : { pair }),
-    saidIn: await taskSaidIn(context),
+    saidIn,
   }
   const expiresAt = tx.now + APPROVAL_MS
   const bound = { asker: speaker.name, context: JSON.stringify(held), action }
@@ -131,8 +132,10 @@ async function openRequest(
   })
   const id = formatId('req', key)
   await setTimer(tx, 'expire_request', id, expiresAt)
-  if (wanted !== undefined) await parts.tasks.approvalAsked(tx, speaker.name, id, wanted)
-  const about = await taskOfRequest(tx, { id, asker: speaker.name, context: '{}' })
+  if (wanted !== undefined && saidIn !== null) {
+    await parts.tasks.approvalAsked(tx, saidIn, { by: speaker.name, question: id, text: wanted })
+  }
+  const about = await taskOfRequest(tx, { id, asker: speaker.name, context: bound.context })
   tx.audit({
     type: 'human.asked',
     class: 'internal',

@@ -56,8 +56,8 @@ async function about(reader: Reader, task: string, id: string): Promise<Referenc
 }
 
 /**
- * The speaker's own task that a command is about: the one it names, else its only one, else the one that its turn is
- * about. Undefined when it has none. What was held stays with the task that it was said in, or with none.
+ * The speaker's own task that a command is about: the one it names, else the one that its turn is about, else its
+ * only one. Undefined when it has none. What was held stays with the task that it was said in, or with none.
  */
 export async function ownTask(
   { tx, speaker, parts, saidIn }: HandlerContext,
@@ -73,8 +73,8 @@ export async function ownTask(
     return task === undefined || isEnd(task.state) ? undefined : task
   }
   if (speaker.name === OPERATOR) return undefined
-  const inTurn = parts.tasks.inTurn(speaker.name)
-  const found = await currentTask(tx, { agent: speaker.name, inTurn, fits })
+  const turn = parts.tasks.turnOf(speaker.name)
+  const found = await currentTask(tx, { agent: speaker.name, turn, fits })
   return isSeveral(found) ? severalTasks(found) : found
 }
 
@@ -99,7 +99,8 @@ export function unknownReference(said: string): AppError {
 
 function severalTasks(tasks: readonly Task[]): AppError {
   const listed = tasks.map(({ id, text }) => `${id} (${text.split('\n', 1)[0]!.slice(0, 60)})`).join(', ')
-  return new AppError('CONFLICT', `You have several tasks: ${listed}`, {
+  const said = tasks.length === 1 ? 'Your turn is not on the task that you have' : 'You have several tasks'
+  return new AppError('CONFLICT', `${said}: ${listed}`, {
     hint: 'Say which one is meant with in_response_to.',
   })
 }

@@ -43,6 +43,8 @@ export interface Sessions {
   hook(agent: string, event: unknown, gone: AbortSignal): Promise<unknown>
   /** The running session, for those who look at it. */
   session(agent: string): Session | undefined
+  /** It is run by a runtime, and on its way: the service has not begun, or it is being started. */
+  isComingUp(agent: string): boolean
   /** When its current turn began, or its last one. */
   turnBegan(agent: string): number | undefined
   /** What a message that is queued for it waits for. Undefined for an agent that asks for its messages itself. */
@@ -250,6 +252,12 @@ export function createSessions(options: SessionsOptions): Sessions {
       return await session.hook(event, gone)
     },
     session: (name) => running.get(name)?.attendant?.session(),
+    isComingUp(name) {
+      if (runtimeOf(name) === undefined) return false
+      const entry = running.get(name)
+      if (entry === undefined) return address === undefined
+      return (entry.attendant?.session()?.state ?? 'initializing') === 'initializing'
+    },
     turnBegan: (name) => running.get(name)?.attendant?.turnBegan(),
     waitsFor(name) {
       if (runtimeOf(name) === undefined) return undefined

@@ -28,7 +28,7 @@ import { createProgress, type Progress } from './tasks/progress.ts'
 import { createRecord } from './tasks/record.ts'
 import type { PersonsWord } from './tasks/requests.ts'
 import { createTaskTimers } from './tasks/timers.ts'
-import { createTaskVerdicts } from './tasks/verdicts.ts'
+import { type ApprovalAsked, createTaskVerdicts } from './tasks/verdicts.ts'
 import { createWatch } from './tasks/watch.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
@@ -44,15 +44,15 @@ export interface Tasks {
   tell(tx: Tx, task: string | Task, event: Happening): Promise<Stepped>
   /** In this turn, the agent reported, asked or delegated for that task. */
   spoke(tx: Tx, agent: string, task: string): void
-  /** The tasks that the agent's current turn is about, as far as is known. */
-  inTurn(agent: string): ReadonlySet<string>
+  /** The tasks that the agent's turn is about, or its last one until the next begins, as far as is known. */
+  turnOf(agent: string): ReadonlySet<string>
   /** The task that the agent's turn, or its last one, is about, where it is one. */
   spendsOn(agent: string): string | undefined
   /** A person's word on a request that a task asked. Throws what cannot be done: nothing of it is then kept. */
   decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string>
   expired(tx: Tx, row: HumanRequestRow): Promise<void>
-  /** A rule holds a command of the agent until a person has decided: its task waits for that. */
-  approvalAsked(tx: Tx, agent: string, request: string, text: string): Promise<void>
+  /** A rule holds a command of the agent until a person has decided: the task that it was said in waits for that. */
+  approvalAsked(tx: Tx, task: string, asked: ApprovalAsked): Promise<void>
   /** `words` are for the asker. Says whether it was a task's, and so has told the asker. */
   approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean>
   readonly watch: SessionWatch
@@ -134,7 +134,8 @@ export function createTasks(options: TasksOptions): Tasks {
   }
   /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
   let outside = createOutside(outsideOptions)
-  const clocks = createTaskTimers(timers, sessions)
+  const settings = (task: Task) => settingsOf(team(), task)
+  const clocks = createTaskTimers({ timers, clock, sessions, hasBegun: () => isUp, settings })
   const cut = createExcerpts(options.redact)
   const progress = createProgress({
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
@@ -142,10 +143,11 @@ export function createTasks(options: TasksOptions): Tasks {
     clocks,
     timers,
     now: options.standstill.now,
-    settings: (task) => settingsOf(team(), task),
+    settings,
     perform,
   })
   let begun = false
+  let isUp = false
 
   function perform(effect: Keyed<OutsideEffect>) {
     // Before that, `begin` sees to all of it; in a halt, the end of it does.
@@ -181,14 +183,15 @@ export function createTasks(options: TasksOptions): Tasks {
     },
     tell,
     watch: meanwhile.watch,
-    inTurn: watch.inTurn,
+    turnOf: watch.turnOf,
     spendsOn: watch.spendsOn,
     spoke: (tx, agent, task) => tx.afterCommit(() => watch.spoke(agent, task)),
-    ...createTaskVerdicts(tell, watch.inTurn),
+    ...createTaskVerdicts(tell),
     async begin() {
       begun = true
       checking.begin()
       await performAll()
+      isUp = true
     },
     halt() {
       void outside.close()

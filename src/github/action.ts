@@ -26,7 +26,7 @@ const file = z.object({
   path: z
     .string()
     .max(200)
-    .regex(/^(?!.*(?:^|\/)(?:\.{1,2}|\.git)?(?:\/|$))[^\p{C}\\:*?"<>|]+$/iu, {
+    .regex(/^(?!.*(?:^|\/)(?:\.{1,2}|\.git)?(?:\/|$))[^\p{C}\\:*?"<>|]+$/isu, {
       error: 'is no path of a file in the repository',
     })
     // What runs in the repository's name is no agent's to write.

@@ -21,7 +21,8 @@ export interface GitHub {
   ): Promise<Answer<string | undefined>>
   /** What people put on the whole repository. */
   topicsOf(repository: string): Promise<Answer<string[]>>
-  perform(repository: string, action: Action): Promise<Answer<Performed>>
+  /** `commit`: what the commit of a pull request with files says. */
+  perform(repository: string, action: Action, commit?: string): Promise<Answer<Performed>>
   filesOf(repository: string, number: number): Promise<Answer<string[]>>
   /** How many issues and pull requests of that login the repository has, the one it is about not counted. */
   contributionsOf(repository: string, login: string, except: number): Promise<Answer<number>>

@@ -33,10 +33,10 @@ export function signed(text: string, { key, agent, approvedAs, mayMention }: Sig
 /** A model that was talked into it could otherwise ring the bell of every member of an organisation. */
 export function withoutMentions(text: string, allowed: readonly string[]): string {
   const may = new Set(allowed.map((login) => login.toLowerCase()))
+  // After a letter or a digit it is an address. In code it is none either, but where code begins only GitHub knows.
   return text.replace(
-    /(^|[^\w`])@([A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:\/[\w.-]+)?)/g,
-    (whole, before: string, name: string) =>
-      may.has(name.toLowerCase()) ? whole : `${before}@\u200b${name}`,
+    /(?<![A-Za-z0-9])(?:@|&#0*64;|&#x0*40;|&commat;)([A-Za-z0-9](?:[A-Za-z0-9-]{0,38})(?:\/[\w.-]+)?)/gi,
+    (whole, name: string) => (may.has(name.toLowerCase()) ? whole : `@\u200b${name}`),
   )
 }
 

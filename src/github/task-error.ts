@@ -1,7 +1,10 @@
 import type { Task } from '../model/task.ts'
 import type { TaskCompletion } from '../wire/github-team.ts'
 
-/** The error object of the protocol (S3.12, S3.21): what it was, whether it may pass, how often it was tried. */
+/**
+ * The error object of the protocol (S3.12, S3.21): what it was, whether it may pass, how often it was tried. All of it
+ * but the message is published, past every policy, and so is the service's own; an agent's words are in the message.
+ */
 export interface TaskError {
   readonly error_type: string
   readonly error_message: string
@@ -11,6 +14,10 @@ export interface TaskError {
   readonly is_recoverable: boolean
   readonly suggested_action: string
 }
+
+const AGENT_ERROR = 'agent_error'
+/** A word of a list, and no sentence. */
+const CODE = /^[A-Z][A-Z0-9_]{0,23}$/
 
 interface Failed {
   readonly task: Pick<Task, 'state' | 'reason' | 'attempt'>
@@ -33,14 +40,20 @@ const SUGGESTED: Readonly<Record<string, string>> = {
 export function taskError({ task, completion, problem, retries, at }: Failed): TaskError {
   const said = completion?.error
   if (said !== undefined && said !== null) {
+    const type = Object.hasOwn(SUGGESTED, said.errorType) ? said.errorType : AGENT_ERROR
+    const words = [
+      type === said.errorType ? '' : `${said.errorType}:`,
+      said.errorMessage,
+      said.suggestedAction,
+    ]
     return {
-      error_type: said.errorType,
-      error_message: said.errorMessage,
-      error_code: said.errorCode ?? codeOf(said.errorType),
+      error_type: type,
+      error_message: words.filter((part) => part !== undefined && part !== '').join(' '),
+      error_code: said.errorCode !== undefined && CODE.test(said.errorCode) ? said.errorCode : codeOf(type),
       timestamp: said.at ?? at,
       retry_count: Math.max(said.retryCount, retries),
       is_recoverable: said.isRecoverable,
-      suggested_action: said.suggestedAction ?? suggestion(said.errorType),
+      suggested_action: suggestion(type),
     }
   }
   const reason = problem ?? task.reason ?? task.state
@@ -49,7 +62,7 @@ export function taskError({ task, completion, problem, retries, at }: Failed): T
       ? 'protocol_violation'
       : /time|no (?:answer|word|sign)|late\b/i.test(reason)
         ? 'timeout'
-        : 'agent_error'
+        : AGENT_ERROR
   return {
     error_type: type,
     error_message: reason,

@@ -166,8 +166,11 @@ export interface Task {
   result: string | null
   /** Why it ended. */
   reason: string | null
-  /** The one clock that runs now. Waits for answers have theirs in `questions`. */
-  due: { kind: Exclude<TaskTimer, 'wait'>; at: number } | null
+  /**
+   * The one clock that runs now. Waits for answers have theirs in `questions`. `since`: of a retry that waits for its
+   * worker's circuit, when that began.
+   */
+  due: { kind: Exclude<TaskTimer, 'wait'>; at: number; since?: number } | null
   /** Working time left: the clock stands still while the task waits for others, who have clocks of their own. */
   remainingMs: number
   questions: readonly Question[]

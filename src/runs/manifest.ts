@@ -26,11 +26,12 @@ export type Manifest = z.output<typeof ManifestSchema>
 export function manifestOf({ dependsOn }: PlanAgent): Manifest {
   return {
     depends_on: dependsOn
-      .filter(({ outputs }) => outputs.length > 0)
+      // Whom it only waits for is in wait_for, which has no place for a policy.
+      .filter(({ outputs, onFailure }) => outputs.length > 0 || onFailure !== 'fail')
       .map(({ agent, outputs, copyTo, onFailure }) => ({
         agent,
         outputs: [...outputs],
-        copy_to: `${copyTo}/`,
+        ...(outputs.length === 0 ? {} : { copy_to: `${copyTo}/` }),
         ...(onFailure === 'fail' ? {} : { on_failure: onFailure }),
       })),
     wait_for: [...new Set(dependsOn.map(({ agent }) => agent))],

@@ -413,6 +413,7 @@ export const ROUTES = {
     answer: z.object({
       session: z.string(),
       taken_by: z.string().optional().describe('Who types into it; deliveries wait for them'),
+      taken_here: z.boolean().optional().describe('Whether it was taken over with the session that asks'),
       can_take_over: z.boolean(),
       columns: z.number().describe('0 for an agent without a terminal, whose words are shown as plain rows'),
       height: z.number(),
@@ -547,7 +548,10 @@ export const ROUTES = {
     who: 'token',
     summary: 'The newest messages that the caller may see, oldest first',
     query: z.object({
-      agent: z.string().optional(),
+      agent: z.string().optional().describe('Only messages that it sent or received'),
+      with: z.string().optional().describe('Only messages that this one sent or received as well'),
+      thread: z.string().optional().describe('Only messages of one exchange, by its `correlation_id`'),
+      before: z.string().optional().describe('Only messages older than this id: the page before'),
       since: time.optional(),
       limit: count(1000).default(200),
     }),

@@ -58,6 +58,8 @@ export const GithubStateSchema = z.object({
       last_task_completed: z.string().optional(),
       tasks_completed_last_hour: z.number(),
       average_response_time_ms: z.number().optional(),
+      error_rate_percentage: z.number().describe('Of the tasks that ended in the last hour'),
+      confidence_score_average: z.number().optional(),
       issues: z.array(z.string()),
       warnings: z.array(z.string()),
     }),

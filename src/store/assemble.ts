@@ -23,6 +23,8 @@ export interface Engine {
   /** Whether something stronger than the daemon's lease keeps a second daemon out. */
   exclusive: boolean
   check(): Promise<string[]>
+  /** Throws where it failed for good. */
+  demand?(): void
   /** Where several daemons can share the store. */
   onOthers?(listener: () => void): () => void
   close(): Promise<void>
@@ -73,6 +75,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     write: commits.write,
     stream: engine.stream,
     pending: commits.pending,
+    demand: () => engine.demand?.(),
     check: async () => [...(await engine.check()), ...(await checkMessages(engine.stream))],
     onCommit(listener) {
       listeners.add(listener)

@@ -221,6 +221,8 @@ export async function nextActionDue(reader: Reader): Promise<number | undefined>
 export interface ActionChange {
   state: GithubAction['state']
   action?: string
+  /** Of the thread, where people changed it. */
+  number?: number
   request?: number
   url?: string | undefined
   note?: string
@@ -230,13 +232,14 @@ export interface ActionChange {
 
 export async function changeAction(tx: Tx, key: string, change: ActionChange): Promise<void> {
   await tx.run(
-    `UPDATE github_actions SET state = ?, action = COALESCE(?, action), request = COALESCE(?, request),
-       url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
+    `UPDATE github_actions SET state = ?, action = COALESCE(?, action), number = COALESCE(?, number),
+       request = COALESCE(?, request), url = COALESCE(?, url), note = COALESCE(?, note), not_before = COALESCE(?, not_before),
        attempts = COALESCE(?, attempts), updated_at = ? WHERE key = ?`,
     [
       ...[
         change.state,
         change.action ?? null,
+        change.number ?? null,
         change.request ?? null,
         change.url ?? null,
         change.note ?? null,
@@ -548,4 +551,22 @@ export async function latestWorkAbout(
     `SELECT ${WORK} FROM github_work WHERE agent = ?${about} ORDER BY created_at DESC, id LIMIT 1`,
     [agent, ...(number === undefined ? [] : [number])],
   )
+}
+
+/** How each agent was when it was last written down, since then. */
+export async function lastToldHealth(
+  reader: Reader,
+  since: number,
+): Promise<{ agent: string; status: 'healthy' | 'degraded' | 'error' }[]> {
+  const rows = await reader.all<{ actor: string; data: string }>(
+    `SELECT actor, data FROM audit WHERE at >= ? AND type = 'github.health' ORDER BY seq DESC LIMIT 500`,
+    [since],
+  )
+  const latest = new Map<string, 'healthy' | 'degraded' | 'error'>()
+  for (const { actor, data } of rows) {
+    const { status } = JSON.parse(data) as { status?: unknown }
+    const is = status === 'degraded' || status === 'error' ? status : 'healthy'
+    if (!latest.has(actor)) latest.set(actor, is)
+  }
+  return [...latest].map(([agent, status]) => ({ agent, status }))
 }

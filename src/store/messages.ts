@@ -184,6 +184,12 @@ export async function findMail(reader: Reader, key: number): Promise<Mail | unde
 export interface LogQuery {
   since?: number
   agent?: string
+  /** Only messages between `agent` and this one. */
+  with?: string
+  /** Only messages of the thread that this one began. */
+  thread?: number
+  /** Only messages older than this one. */
+  before?: number
   /** Only messages that one of these sent or received: what someone who is not the operator may see. */
   parties?: readonly string[]
   limit: number
@@ -197,7 +203,17 @@ export async function readLog(reader: Reader, query: LogQuery): Promise<Mail[]> 
     parts.push('m.at >= ?')
     params.push(query.since)
   }
-  for (const names of [query.agent === undefined ? undefined : [query.agent], query.parties]) {
+  if (query.thread !== undefined) {
+    // Nothing in a thread is older than what began it.
+    parts.push('m.correlation = ? AND m.seq >= ?')
+    params.push(query.thread, query.thread)
+  }
+  if (query.before !== undefined) {
+    parts.push('m.seq < ?')
+    params.push(query.before)
+  }
+  const both = query.with === undefined ? undefined : [query.with]
+  for (const names of [query.agent === undefined ? undefined : [query.agent], both, query.parties]) {
     if (names === undefined) continue
     const list = names.length === 0 ? 'NULL' : names.map(() => '?').join(', ')
     parts.push(`(m.sender IN (${list}) OR m.recipient IN (${list}))`)

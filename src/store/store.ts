@@ -53,6 +53,8 @@ export interface Store extends Reader {
   onOthers(listener: () => void): () => void
   /** How full the queue before the disk is, for the metrics. */
   pending(): number
+  /** Throws where the store has failed for good, and only a restart tells what it holds. */
+  demand(): void
   /** Full check of the stored bytes; the list of problems is empty when all is well. */
   check(): Promise<string[]>
   close(): Promise<void>

@@ -92,12 +92,18 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
 
 const PAGE = 50
 
-/** The same a page at a time, for whoever needs the first few of what may be thousands. */
-export async function* eachOpenTaskOf(reader: Reader, agent: string): AsyncGenerator<Task> {
+/** The same a page at a time, for whoever needs the first few of what may be thousands. `left`: but for those in these states. */
+export async function* eachOpenTaskOf(
+  reader: Reader,
+  agent: string,
+  left: readonly TaskState[] = [],
+): AsyncGenerator<Task> {
+  const among = left.length === 0 ? '' : `AND state NOT IN (${left.map(() => '?').join(', ')})`
   for (let after = 0; ; ) {
     const rows = await reader.all<TaskRow & { id: number }>(
-      `SELECT id, document FROM tasks WHERE agent = ? AND ended_at IS NULL AND id > ? ORDER BY id LIMIT ${PAGE}`,
-      [agent, after],
+      `SELECT id, document FROM tasks WHERE agent = ? AND ended_at IS NULL ${among} AND id > ?
+        ORDER BY id LIMIT ${PAGE}`,
+      [agent, ...left, after],
     )
     for (const row of rows) yield read(row)
     if (rows.length < PAGE) return

@@ -84,11 +84,16 @@ function freeze(task: Task, { by, reason, at }: { by: string; reason: string; at
 export function later(task: Task, ms: number): Task {
   return {
     ...task,
-    due: task.due === null ? null : { ...task.due, at: task.due.at + ms },
+    due: task.due === null ? null : dueLater(task.due, ms),
     questions: task.questions.map((question) =>
       question.expiresAt === null ? question : { ...question, expiresAt: question.expiresAt + ms },
     ),
   }
+}
+
+function dueLater(due: NonNullable<Task['due']>, ms: number): Task['due'] {
+  const { since } = due
+  return { ...due, at: due.at + ms, ...(since === undefined ? {} : { since: since + ms }) }
 }
 
 function handle<E extends Exclude<Happening, { type: 'held' | 'released' }>>(

@@ -15,11 +15,14 @@ export function delegateText(task: Task, children: readonly Child[]): string {
   return `${task.text}\n\nThis is attempt ${task.attempt} of ${task.maxAttempts}. Go on from what is already done.${known}`
 }
 
+/** Of one child in a list: its report is a message of its own. A parent may have fifty of them. */
+const MOST_OF_CHILD = 2000
+
 export function childLines(children: readonly Child[]): string {
   return children
     .map(({ id, agent, state, result, reason }) => {
       const words = (state === 'completed' ? result : reason) ?? ''
-      return `- ${id} ${agent}: ${state}${words === '' ? '' : `. ${words}`}`
+      return `- ${id} ${agent}: ${state}${words === '' ? '' : `. ${excerpt(words, MOST_OF_CHILD)}`}`
     })
     .join('\n')
 }

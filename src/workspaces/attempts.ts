@@ -3,7 +3,9 @@ import { type Directory, lookAt, openDirectory, openFolder, openPart } from './d
 import { type ErrorReport, parseErrorReport } from './error-report.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import { listNames } from './listing.ts'
+import { startPace } from './pace.ts'
 import { attempt, type Outcome } from './problem.ts'
+import { removeTree } from './removal.ts'
 import { readSmall } from './small-file.ts'
 import { parseStatus, type Status } from './status.ts'
 import { resetStatus, STATUS_FILE } from './status-file.ts'
@@ -28,6 +30,20 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
       } finally {
         folder.close()
       }
+      makeFolder(root, 'outbox').close()
+      resetStatus(root)
+    } finally {
+      root.close()
+    }
+  })
+}
+
+/** Makes way for an attempt that is begun anew: what an earlier begin of it left is no work of anybody's. */
+export function clearAttempt(workspace: string): Promise<Outcome<void>> {
+  return attempt('outbox', async () => {
+    const root = openDirectory(workspace, { shown: '' })
+    try {
+      await removeTree(root, 'outbox', startPace())
       makeFolder(root, 'outbox').close()
       resetStatus(root)
     } finally {

@@ -1,8 +1,9 @@
-import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { runGit } from './git.ts'
 import { failed, type Outcome, problem } from './problem.ts'
 import { findGitDir, WORKTREE, type Worktree } from './worktree.ts'
+import { recordOf } from './worktree-record.ts'
 
 const SMALL = 64 * 1024
 
@@ -24,16 +25,4 @@ export async function findWorktree(workspace: string): Promise<Outcome<Worktree 
     return failed(problem('invalid', path, 'is on no branch: what is in it could be lost'))
   }
   return { ok: true, value: { gitDir, ownDir, path, branch: head.out.trim(), base: commit.out.trim() } }
-}
-
-/** Where the repository keeps what it knows of the worktree at this path. */
-function recordOf(gitDir: string, path: string): string | undefined {
-  const folder = join(gitDir, 'worktrees')
-  const names = existsSync(folder) ? readdirSync(folder) : []
-  return names
-    .map((name) => join(folder, name))
-    .find((record) => {
-      const pointer = join(record, 'gitdir')
-      return existsSync(pointer) && readFileSync(pointer, 'utf8').trim() === join(path, '.git')
-    })
 }

@@ -6,14 +6,15 @@ import { openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
-import type { Limits } from './limits.ts'
+import { type Limits, TEXT_BYTES } from './limits.ts'
 import type { Manifest } from './manifest.ts'
 import { startPace } from './pace.ts'
-import { errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
+import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { formatSkill } from './skill.ts'
+import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
-import { temporaryName, writeNew } from './writing.ts'
+import { replaceFile, temporaryName, writeNew } from './writing.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -56,6 +57,20 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
     await removeFolder(draft)
     return failed(problemOf(error, path))
   }
+}
+
+/** SKILL.md of a workspace that is there already: the plan, or the agent, may have changed it. */
+export function renewSkill(wanted: WorkspaceWanted): Promise<Outcome<void>> {
+  return attempt('SKILL.md', () => {
+    const text = formatSkill(wanted)
+    const root = openDirectory(wanted.path, { shown: '' })
+    try {
+      const found = readSmall(root, 'SKILL.md', TEXT_BYTES)
+      if (!found.ok || found.value.toString() !== text) replaceFile(root, 'SKILL.md', text, 0o444)
+    } finally {
+      root.close()
+    }
+  })
 }
 
 function makeDraft(draft: string): void {

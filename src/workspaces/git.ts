@@ -13,7 +13,8 @@ const TIMEOUT_MS = 60_000
 
 /**
  * An agent may have changed the repository and its settings. Nothing that a setting could start runs: no hook, no
- * monitor, no pager, no outside diff, no filter for signatures.
+ * monitor, no pager, no outside diff, no filter for signatures. A filter of file contents still may: it finds nothing of
+ * the service's own in its environment.
  */
 const SAFE = [
   '-c core.hooksPath=/dev/null',
@@ -26,8 +27,11 @@ const SAFE = [
   '-c submodule.recurse=false',
 ].flatMap((option) => option.split(' '))
 
-/** What would lead git elsewhere, whoever set it. */
-const STRAY = /^GIT_/
+/** What would lead git elsewhere, whoever set it; and the service's own, among it the operator's token. */
+const STRAY = /^(?:GIT|ORC)_/
+
+/** To look into a submodule, git would start itself there, by the settings that the agent put there. */
+export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 
 /** Runs git with a limit on its output. What git itself refuses is a value. */
 export function runGit(place: GitPlace, args: readonly string[], maxBytes: number): Promise<GitRun> {

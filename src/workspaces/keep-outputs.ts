@@ -12,13 +12,15 @@ export interface KeepOptions {
   readonly signal?: AbortSignal
   /** Where it is given, large files stay where they are, and are told of (C21). */
   readonly stays?: (path: string) => void
+  /** What was copied of each file. */
+  readonly copied?: (path: string, sha256: string) => void
 }
 
 /** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
 export function copyOutbox(
   workspace: string,
   to: string,
-  { limits, signal, stays }: KeepOptions,
+  { limits, signal, stays, copied }: KeepOptions,
 ): Promise<Outcome<readonly Problem[]>> {
   return attempt(to, async () => {
     const pace = startPace(signal)
@@ -47,7 +49,8 @@ export function copyOutbox(
           try {
             const out = createFile(folder, found.segments.at(-1)!, 0o644 | Number(found.stat.mode & 0o111n))
             try {
-              await readContent(file, found.shown, pace, out)
+              const { sha256 } = await readContent(file, found.shown, pace, out)
+              copied?.(found.path, sha256)
             } finally {
               closeSync(out)
             }

@@ -1,5 +1,5 @@
 import { openPart } from './directory.ts'
-import { type GitPlace, runGit } from './git.ts'
+import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
 import { formatBytes } from './limits.ts'
 import { attempt, type Outcome } from './problem.ts'
 import { findUnmerged, type Worktree } from './worktree.ts'
@@ -28,7 +28,7 @@ export interface BranchSummary {
 const LISTS = 16 * 1024 * 1024
 const DIFF = 10 * 1024 * 1024
 const MOST_COMMITS = 1000
-const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-renames']
+const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-renames', IGNORE_DIRTY]
 
 /** Puts commits, diff and branch into outbox/git/ (nothing is merged), and says what is there. */
 export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSummary>> {

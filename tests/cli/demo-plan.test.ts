@@ -12,7 +12,7 @@ beforeAll(() => {
 afterAll(() => team.close())
 
 describe('the plan of the demo', () => {
-  it('comes to its letter, one of its agents at the second attempt', async () => {
+  it('is the example of the package, and comes to its report, one of its agents at the second attempt', async () => {
     const { url, operatorToken } = await team.start()
     const client = createClient({ url, token: operatorToken })
     const file = await startDemoPlan(client, team.state)
@@ -21,8 +21,9 @@ describe('the plan of the demo', () => {
       if (event.type === 'node' && event.state === 'retrying') retried.push(event.node)
       if (event.type === 'end') expect(event.outcome).toBe('completed')
     }
-    expect(retried).toEqual(['proof'])
-    const letter = join(file, '..', 'runs', 'run_1', 'letter', 'outbox', 'letter.txt')
-    expect(readFileSync(letter, 'utf8')).toBe('The sum is 42, and that is right.\n')
+    expect(retried).toEqual(['second'])
+    expect(readFileSync(file, 'utf8')).toBe(readFileSync('examples/words/plan.yaml', 'utf8'))
+    const report = join(file, '..', 'runs', 'run_1', 'report', 'outbox', 'report.md')
+    expect(readFileSync(report, 'utf8')).toContain('Most used: ')
   })
 })

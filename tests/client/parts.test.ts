@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { backoff, wait } from '../../src/client/backoff.ts'
+import { createClient } from '../../src/client/client.ts'
 import { newIdempotencyKey } from '../../src/client/idempotency-key.ts'
 import { readEvents, readLines } from '../../src/client/lines.ts'
 
@@ -100,5 +101,39 @@ describe('the wait between attempts', () => {
     stop.abort()
     await waiting
     await wait(60_000, stop.signal)
+  })
+})
+
+describe('a stream that went silent', () => {
+  it('is given up after 40 s without a byte, and opened again where it stood', async () => {
+    vi.useFakeTimers()
+    try {
+      const asked: (string | undefined)[] = []
+      const client = createClient({
+        url: 'http://127.0.0.1:1',
+        token: 'x',
+        fetch: async (_url, { headers }) => {
+          asked.push(headers['last-event-id'])
+          const text = `id: ${asked.length}\ndata: {"seq":${asked.length}}\n\n`
+          // It says one thing, then nothing, and never ends.
+          const body = new ReadableStream<Uint8Array>({
+            start: (controller) => controller.enqueue(new TextEncoder().encode(text)),
+          })
+          return { status: 200, body, text: async () => '' }
+        },
+      })
+      const stop = new AbortController()
+      const events = client.events({ signal: stop.signal })
+      expect((await events.next()).value).toMatchObject({ seq: 1 })
+      const next = events.next()
+      await vi.advanceTimersByTimeAsync(39_000)
+      expect(asked).toEqual([undefined])
+      await vi.advanceTimersByTimeAsync(12_000)
+      expect((await next).value).toMatchObject({ seq: 2 })
+      expect(asked).toEqual([undefined, '1'])
+      stop.abort()
+    } finally {
+      vi.useRealTimers()
+    }
   })
 })

@@ -23,6 +23,10 @@ const ACTIONS: readonly Action[] = [
 /** The call that changes something. */
 const isWrite = ({ method }: FakeCall) => method !== 'GET'
 
+/** Without it nothing is done: a close is explained in a comment first. */
+const isDoing = (action: Action) => (call: FakeCall) =>
+  action.kind === 'close' ? call.method === 'PATCH' : isWrite(call)
+
 /** How often it was done on GitHub. */
 function timesDone({ repository }: FakeGitHub, action: Action): number {
   const [issue, pull] = [repository.threads.get(1)!, repository.threads.get(2)!]
@@ -171,7 +175,7 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it('is done once by a service that died before it knew (C25)', async () => {
     const team = await open(action)
-    team.fake.fail({ fits: isWrite, doesIt: true, hangs: true })
+    team.fake.fail({ fits: isDoing(action), doesIt: true, hangs: true })
     const dying = team.run()
     while (timesDone(team.fake, action) === 0) await new Promise((resolve) => setTimeout(resolve, 5))
     await dying
@@ -271,3 +275,27 @@ function expectTold({ repository }: FakeGitHub) {
     expect.stringMatching(/\*\*Triage\*\* could not .*@boss/s),
   ])
 }
+
+describe('what is closed', () => {
+  const closing: Action = { kind: 'close', number: 1, duplicate_of: 2, reason: 'The same crash, @everyone.' }
+  const isComment = ({ method, path }: FakeCall) => method === 'POST' && path.endsWith('/comments')
+
+  it.each([
+    ['', {}],
+    [' where the answer to the comment was lost (C25)', { fits: isComment, doesIt: true }],
+    [' where the answer to the closing was lost (C25)', { fits: isDoing(closing), doesIt: true }],
+  ])('says before, once, that an agent does it and why%s', async (_, fault) => {
+    const team = await open(closing)
+    if ('fits' in fault) team.fake.fail(fault)
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    const issue = team.fake.repository.threads.get(1)!
+    expect(issue.state).toBe('closed')
+    expect(issue.comments).toHaveLength(1)
+    expect(issue.comments[0]!.body).toMatch(
+      /^This is being closed as a duplicate of #2\.\n\nThe same crash, @\u200beveryone\.\n[^]*AI agent \*\*Triage\*\*/,
+    )
+    const writes = team.fake.calls.filter(isWrite).map(({ method }) => method)
+    expect(writes.indexOf('POST')).toBeLessThan(writes.indexOf('PATCH'))
+  })
+})

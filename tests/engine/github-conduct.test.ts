@@ -266,3 +266,37 @@ describe('a report without a flag', () => {
     expect(partConduct('no JSON')).toBeUndefined()
   })
 })
+
+describe('what the agent that looks at behaviour spends', () => {
+  it('on a comment is for moderators: much of it would tell of a flag (S3.15)', async () => {
+    const team = await openGithubTeam({ Community: NOTHING }, {}, { people: PEOPLE })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.commented(issue, 'someone', 'hello', 'CONTRIBUTOR')
+    await team.settled()
+    const { store, tokens } = team.board()
+    const [work] = await store.all<{ task: number }>(`SELECT task FROM github_work WHERE role = 'community'`)
+    await team.until(async () =>
+      expect(await store.all('SELECT * FROM spending WHERE task = ?', [work!.task])).not.toEqual([]),
+    )
+    const shown = async (person: string | null) => {
+      const { token } = person === null ? await tokens.mint(null) : await tokens.mintForPerson(person)
+      const get = async (path: string) => {
+        const answer = await fetch(new URL(path, team.hookUrl()), {
+          headers: { authorization: `Bearer ${token}` },
+        })
+        return (await answer.json()) as Record<string, unknown>
+      }
+      const { spent, spending } = await get(`/api/v1/tasks/task_${work!.task}`)
+      const { tasks } = (await get('/api/v1/tasks?state=all')) as { tasks: { id: string; spent?: object }[] }
+      const listed = tasks.find(({ id }) => id === `task_${work!.task}`)!
+      return { spent, spending, listed: listed.spent, others: tasks.some((task) => task.spent !== undefined) }
+    }
+    expect(await shown(null)).toEqual({ spent: undefined, spending: [], listed: undefined, others: true })
+    expect(await shown('mo')).toMatchObject({
+      spent: { answers: expect.any(Number) },
+      spending: [{ agent: 'Community' }],
+      listed: { answers: expect.any(Number) },
+    })
+  })
+})

@@ -154,5 +154,56 @@ describe('the health of the team', () => {
       expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(10),
     )
     expect(told()).toHaveLength(1)
+    // Nor after a start; what is over by then is said.
+    await team.restart()
+    await ring(team, 'github_health')
+    await team.until(() =>
+      expect(team.entries.filter(({ type }) => type === 'github.health')).toHaveLength(15),
+    )
+    expect(told()).toHaveLength(1)
+  })
+})
+
+describe('a step after another', () => {
+  const ROUTES = {
+    'issues.opened': [
+      'triage',
+      { to: 'scribe', after: 'triage' },
+      { to: 'lifecycle', after: 'triage', on: 'success' as const },
+    ],
+  }
+  const states = (team: GithubTeam, number: number) =>
+    team
+      .board()
+      .store.all<{ role: string; state: string }>(
+        'SELECT role, state FROM github_work WHERE number = ? ORDER BY role',
+        [number],
+      )
+
+  it('does not wait for one that was halted, nor for one that cannot be given its task', async () => {
+    const team = await openGithubTeam({ Triage: () => failing(false) }, { routes: ROUTES })
+    const { store } = team.board()
+    await store.write((tx) =>
+      tx.run(`INSERT INTO github_standing (agent, failures, halted_at) VALUES ('Triage', 6, 1)`),
+    )
+    await team.opened({ association: 'OWNER' })
+    await team.settled()
+    expect(await states(team, 1)).toEqual([
+      { role: 'lifecycle', state: 'skipped' },
+      { role: 'scribe', state: 'done' },
+      { role: 'triage', state: 'skipped' },
+    ])
+    await store.write((tx) => tx.run('DELETE FROM github_standing'))
+    const { tasks } = team.board()
+    const delegate = tasks.delegate
+    tasks.delegate = async (tx, order) =>
+      order.agent === 'Triage' ? ({ ok: false, message: 'no' } as never) : await delegate(tx, order)
+    await team.opened({ association: 'OWNER' })
+    await team.settled()
+    expect(await states(team, 2)).toEqual([
+      { role: 'lifecycle', state: 'skipped' },
+      { role: 'scribe', state: 'done' },
+      { role: 'triage', state: 'failed' },
+    ])
   })
 })

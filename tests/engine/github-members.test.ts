@@ -167,6 +167,68 @@ describe('a member that polls', () => {
     ])
   })
 
+  it('leaves unread what it was sent besides, which it does not get here (C27)', async () => {
+    const team = await foreign()
+    const sorter = await memberOf(team, 'Sorter')
+    const { handle, store } = team.board()
+    const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
+    await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
+    await team.opened({})
+    const [delegation] = await sorter.next()
+    const rows = await store.all<{ title: string; state: string }>(
+      `SELECT m.title, d.state FROM messages m JOIN deliveries d ON d.message = m.seq WHERE m.recipient = 'Sorter'`,
+    )
+    expect(rows.find(({ title }) => title === 'Hello')!.state).not.toBe('read')
+    expect(rows.filter(({ title }) => title !== 'Hello')).toMatchObject([{ state: 'read' }])
+    await sorter.say(completion(delegation!))
+  })
+
+  it('that breaks the protocol is written down each time, and people hear of one that goes on (S3.25)', async () => {
+    const team = await foreign()
+    const sorter = await memberOf(team, 'Sorter')
+    for (let count = 0; count < 4; count++) expect(await sorter.say('{')).toMatchObject({ status: 400 })
+    // Of what may be about a person not even that (S3.15).
+    await sorter.say({ message_type: 'coc_violation_flag' })
+    const written = team.entries.filter(({ type }) => type === 'github.violation')
+    expect(written).toHaveLength(4)
+    expect(written[0]).toMatchObject({ class: 'internal', actor: 'Sorter', text: /not JSON/ })
+    expect(await team.board().store.all('SELECT question, reason FROM human_requests')).toMatchObject([
+      { question: 'Sorter keeps breaking the protocol of the GitHub team', reason: /^3 messages/ },
+    ])
+  })
+
+  it('says how it is in words that stay with the operator, whatever its clock (S3.16)', async () => {
+    const team = await foreign()
+    const sorter = await memberOf(team, 'Sorter')
+    const health = {
+      message_type: 'agent_health_check',
+      message_id: 'health-1',
+      timestamp: '2020-01-01T00:00:00Z',
+      from_agent: 'triage',
+      to_agent: 'orchestrator',
+      status: 'error',
+      uptime_seconds: 1,
+      issues: ['zzissuezz'],
+      warnings: ['zzwarningzz'],
+    }
+    expect(await sorter.say(health)).toMatchObject({ status: 200 })
+    const { store, timers, clock, github } = team.board()
+    expect((await github!.state()).agents).toMatchObject([
+      { agent: 'Sorter', status: 'error', issues: ['zzissuezz'], warnings: ['zzwarningzz'] },
+    ])
+    const checks = () => team.entries.filter(({ type }) => type === 'github.health')
+    const ring = async () => {
+      await store.write((tx) =>
+        tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'github_health'`, [clock.now()]),
+      )
+      timers.setFor(clock.now())
+    }
+    await ring()
+    await team.until(() => expect(checks()).toHaveLength(1))
+    expect(checks()[0]).toMatchObject({ class: 'public', text: 'Sorter is error' })
+    expect(JSON.stringify(checks()[0])).not.toMatch(/zz\w+zz/)
+  })
+
   it('flags conduct to moderators and to nobody else (S3.14)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')

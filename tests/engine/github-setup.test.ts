@@ -162,6 +162,12 @@ describe('the set-up of the GitHub team', () => {
     expect(missing[0]).toMatch(expected)
   })
 
+  it.each(['ada-gh', 'Ada-GH'])("finds it missing that the token is a person's own: %s", async (login) => {
+    const { missing } = await check({ self: ok({ kind: 'token', login, scopes: ['repo'] }) })
+    expect(missing).toHaveLength(1)
+    expect(missing[0]).toMatch(/The token is ada's own: .* approvals too, is not heard.*GitHub App/)
+  })
+
   it('says what GitHub does not tell, and never what is in a variable', async () => {
     const { findings } = await check({ self: ok({ kind: 'token', login: 'bot' }), hooks: no('gone', 404) })
     expect(findings.filter(({ level }) => level === 'unknown')).toHaveLength(2)

@@ -95,8 +95,9 @@ export async function openBoard(
       }[]
     },
     /** A crash as the next start sees it: everything in memory is gone, the file stays. */
-    async reopen(next = input) {
+    async reopen(next = input, awayMs = 0) {
       await board.close('leave')
+      await clock.advance(awayMs)
       return openBoard(next, { ...options, folder, clock })
     },
     async close() {

@@ -1,19 +1,20 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { createLauncher, type Launcher } from '../../src/engine/runs/launcher.ts'
 
-function open() {
+function open(idleMs?: number) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-launcher-'))
-  const launcher = createLauncher({ PATH: process.env.PATH!, GIVEN: 'given' })
+  const launcher = createLauncher({ PATH: process.env.PATH!, GIVEN: 'given' }, idleMs)
   onTestFinished(() => {
     launcher.close()
     rmSync(folder, { recursive: true, force: true })
   })
   const logFile = join(folder, "it's a log")
   const launch = (script: string, more: Partial<Parameters<Launcher['launch']>[0]> = {}) =>
-    launcher.launch({ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile, ...more })
+    launcher.launch({ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile, ...more })!
   return { folder, launch, log: () => readFileSync(logFile, 'utf8') }
 }
 
@@ -92,4 +93,41 @@ it('does not know how one ended whose shell was killed, and goes on with others'
   expect(await exited).toEqual({ code: null, signal: null, isKnown: false })
   process.kill(-group, 'SIGKILL')
   expect(await launch('exit 4').exited).toEqual(ended(4))
+})
+
+it('ends the shells that a crowd needed once they are idle, and keeps some', async () => {
+  const { launch, log } = open(50)
+  const many = Array.from({ length: 24 }, () => launch('echo $PPID; sleep 0.3'))
+  await Promise.all(many.map(({ exited }) => exited))
+  const shells = log().trim().split('\n').map(Number)
+  expect(new Set(shells).size).toBe(24)
+  const isRunning = (pid: number) => {
+    try {
+      return process.kill(pid, 0)
+    } catch {
+      return false
+    }
+  }
+  await expect.poll(() => shells.filter(isRunning).length).toBe(8)
+  expect(await launch('exit 5').exited).toEqual(ended(5))
+})
+
+it('says that it cannot where no descriptors are left, ends nobody, and can again later', () => {
+  const launcher = new URL('../../src/engine/runs/launcher.ts', import.meta.url).href
+  const script = `
+    import { closeSync, openSync } from 'node:fs'
+    import { createLauncher } from ${JSON.stringify(launcher)}
+    const launcher = createLauncher({ PATH: process.env.PATH })
+    const order = { script: 'exit 6', cwd: '/', variables: {}, logFile: '/dev/null' }
+    const files = []
+    try { for (;;) files.push(openSync('/dev/null', 'r')) } catch {}
+    const first = launcher.launch(order)
+    setTimeout(async () => {
+      files.forEach((file) => closeSync(file))
+      console.log(JSON.stringify([first === undefined, await launcher.launch(order).exited]))
+      launcher.close()
+    }, 100)`
+  const limited = 'ulimit -n 100; exec "$0" --input-type=module -e "$1"'
+  const said = execFileSync('/bin/sh', ['-c', limited, process.execPath, script], { encoding: 'utf8' })
+  expect(JSON.parse(said)).toEqual([true, ended(6)])
 })

@@ -85,6 +85,110 @@ describe('a delegation with a schema for its result (C22)', () => {
   })
 })
 
+describe('a schema is enforced as it is written (C22)', () => {
+  it.each<[string, object, unknown[], unknown[]]>([
+    ['required without type and properties', { required: ['a'] }, [{ a: 1 }, 5], [{}, { b: 1 }]],
+    [
+      'a name that is no property',
+      { type: 'object', required: ['a'], properties: { b: {} } },
+      [{ a: null }],
+      [{}],
+    ],
+    ['a default', { required: ['a'], properties: { a: { type: 'number', default: 3 } } }, [{ a: 3 }], [{}]],
+    ['a number without type', { minimum: 3, exclusiveMaximum: 5 }, [3, 4.9, 'x'], [2, 5]],
+    ['a list without items', { type: 'array', minItems: 1, maxItems: 2 }, [[1], [1, 2]], [[], [1, 2, 3], {}]],
+    [
+      'unlike items',
+      { uniqueItems: true },
+      [
+        [1, '1'],
+        [{ a: 1 }, { a: 2 }],
+      ],
+      [
+        [1, 1],
+        [
+          { a: 1, b: 2 },
+          { b: 2, a: 1 },
+        ],
+      ],
+    ],
+    ['items', { items: { type: 'integer' } }, [[], [1, 2]], [[1.5], ['x']]],
+    ['a tuple', { prefixItems: [{ type: 'string' }], items: false }, [[], ['x']], [[1], ['x', 1]]],
+    ['an old tuple', { items: [{ type: 'string' }], additionalItems: false }, [['x']], [[1], ['x', 1]]],
+    ['contains', { contains: { const: 1 }, maxContains: 2 }, [[1], [1, 2, 1]], [[], [2], [1, 1, 1]]],
+    ['an object for const', { const: { a: [1] } }, [{ a: [1] }], [{ a: [2] }, {}]],
+    ['enum beside a type', { type: 'string', enum: ['a', 1] }, ['a'], [1, 'b']],
+    ['several types', { type: ['object', 'null'], required: ['a'] }, [null, { a: 1 }], [{}, []]],
+    ['nullable', { type: 'string', nullable: true }, [null, 'x'], [1]],
+    [
+      'anyOf beside a limit',
+      { anyOf: [{ type: 'string' }, { type: 'null' }], minLength: 2 },
+      ['xy', null],
+      ['x', 1],
+    ],
+    ['oneOf', { oneOf: [{ type: 'number' }, { minimum: 3 }] }, [2, 'x'], [4]],
+    ['allOf', { allOf: [{ required: ['a'] }, { required: ['b'] }] }, [{ a: 1, b: 1 }], [{ a: 1 }]],
+    ['not', { not: { type: 'string' } }, [1], ['x']],
+    ['dependentRequired', { dependentRequired: { a: ['b'] } }, [{}, { a: 1, b: 1 }], [{ a: 1 }]],
+    [
+      'additionalProperties',
+      { properties: { a: {} }, additionalProperties: { type: 'number' } },
+      [{ a: 'x', b: 1 }],
+      [{ b: 'x' }],
+    ],
+    [
+      'no others',
+      { properties: { a: {} }, additionalProperties: false },
+      [{ a: 1 }, {}],
+      [{ b: 1 }, { toString: 1 }],
+    ],
+    ['propertyNames', { propertyNames: { minLength: 2 } }, [{ ab: 1 }], [{ a: 1 }]],
+    ['multipleOf', { multipleOf: 0.1 }, [0.3, 7], [0.35]],
+    ['a length in characters', { maxLength: 1 }, ['😀'], ['ab']],
+    ['a format', { format: 'date-time' }, ['2026-01-02T03:04:05Z', 5], ['tomorrow']],
+  ])('%s', (_, schema, fitting, others) => {
+    expect(unusableSchema({ ...schema })).toBeUndefined()
+    for (const value of fitting) expect(problemWith({ ...schema }, JSON.stringify(value))).toBeUndefined()
+    for (const value of others)
+      expect(problemWith({ ...schema }, JSON.stringify(value))).toContain('does not fit')
+  })
+
+  it.each([
+    ['a keyword with a slip', { type: 'object', requried: ['a'] }, '"requried" is not supported'],
+    [
+      'one inside',
+      { properties: { a: { unevaluatedProperties: false } } },
+      '"unevaluatedProperties" is not supported',
+    ],
+    ['a limit that is none', { minimum: '3' }, '"minimum": '],
+    ['an old way to say required', { properties: { a: { required: true } } }, '"required": '],
+    ['an unknown format', { format: 'phone' }, '"format": is not a known format'],
+  ])('or is refused: %s', (_, schema, why) => {
+    expect(unusableSchema(schema as Record<string, unknown>)?.message).toContain(why)
+  })
+
+  it('may have an id, however often it is given', () => {
+    const schema = { $id: 'flight', id: 'flight', type: 'number', description: 'the price' }
+    for (let times = 0; times < 2; times++) {
+      expect(unusableSchema(schema)).toBeUndefined()
+      expect(problemWith(schema, '5')).toBeUndefined()
+    }
+  })
+
+  it('is answered in few words, whatever was reported', () => {
+    const schema = { additionalProperties: false, enum: ['x'.repeat(5000)] }
+    const problem = problemWith(schema, JSON.stringify({ ['y'.repeat(5000)]: 1 }))!
+    expect(problem.length).toBeLessThan(600)
+    expect(problemWith({ uniqueItems: true }, `${'['.repeat(50_000)}${']'.repeat(50_000)}`)).toMatch(
+      /too deep/,
+    )
+  })
+
+  it('reads a fence whose lines end as those of Windows do', () => {
+    expect(problemWith({ type: 'number' }, 'So:\r\n```json\r\n5\r\n```\r\n')).toBeUndefined()
+  })
+})
+
 describe('a report of completed that is blank (S2.11)', () => {
   it('gets a receipt that says what is missing, and is asked for again; at the limit its parent decides', async () => {
     team = await openTeam({ Master: {}, Worker: { parent: 'Master' } }, { tasks: { retries: 1 } })

@@ -293,6 +293,26 @@ agents:
   })
 })
 
+it('goes on with a worktree that was made before its inputs were there', async () => {
+  team = await openRunTeam()
+  const { execFileSync } = await import('node:child_process')
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@example.com', ...args], { cwd: team.plans })
+  git('init', '-q', '-b', 'main')
+  git('commit', '-q', '--allow-empty', '-m', 'first')
+  const plan = (name: string) =>
+    `agents: { ${name}: { worktree: true, inputs: [late.txt], command: "${MADE} x > outbox/x" } }`
+  const early = await team.start(plan('early'))
+  expect((await team.ended(early)).run.nodes.get('early')!.reason).toContain('late.txt')
+  expect(git('branch', '--list', '--format=%(refname:short)', 'orc/*').toString()).toContain(
+    `orc/${early}/early`,
+  )
+  team.write('late.txt', 'now')
+  await team.resume(early)
+  const seen = await team.ended(early)
+  expect(seen.run.nodes.get('early')).toMatchObject({ state: 'completed', reason: '' })
+})
+
 describe('a reviewer', () => {
   const PLAN = `
 agents:

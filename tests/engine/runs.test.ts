@@ -192,7 +192,7 @@ agents:
     expect(node.reason).toContain('it exited with 3: out of luck; 4 attempts failed')
     expect(readdirSync(team.place(id, 'weak', 'attempts'))).toEqual(['1', '2', '3'])
     expect(team.file(id, 'weak', 'attempts', '2', 'outbox', 'partial', 'x')).toBe('half\n')
-    expect(team.types()).toContain('human.told')
+    await team.until(async () => team.types().includes('human.told'))
     const pauses = node.attempts
       .slice(1)
       .map(({ orderedAt }, index) => orderedAt - node.attempts[index]!.endedAt!)
@@ -253,6 +253,49 @@ fixers:
     expect(seen.run.nodes.get('math')).toMatchObject({ state: 'completed', attempt: 2, fixes: 1 })
     expect(team.file(id, 'math', 'outbox', 'sum.txt')).toBe('8\n')
     expect(readFileSync(join(team.plans, 'number.txt'), 'utf8')).toBe('seven\n')
+  })
+
+  it('takes nothing for a correction that a fixer did not put into outbox/inputs/', async () => {
+    team = await openRunTeam()
+    team.write('number.txt', 'seven\n')
+    const plan = (more: string) =>
+      `
+agents:
+  math:
+    inputs: [number.txt]
+    command: "ls inbox > outbox/seen; expr $(cat inbox/number.txt) + 1 > outbox/sum.txt && ${MADE} > /dev/null"
+    retries: 0
+    on_error: fix
+    fixer: mender
+    max_fixes: 1
+fixers:
+  mender: { command: "echo 7 > outbox/number.txt; ${more}echo Put it right. > outbox/summary.md" }
+`
+    const nothing = await team.start(plan(''))
+    await team.until(async () =>
+      team.entries.some(({ text }) => text.includes('the fixer put nothing into outbox/inputs/')),
+    )
+    expect((await team.node(nothing, 'math')).state).not.toBe('completed')
+    const id = await team.start(plan('mkdir outbox/inputs; echo 8 > outbox/inputs/number.txt; '))
+    await team.ended(id)
+    expect(team.file(id, 'math', 'outbox', 'sum.txt')).toBe('9\n')
+    expect(team.file(id, 'math', 'outbox', 'seen')).toBe('instructions.md\nnumber.txt\n')
+  })
+
+  it('lets inputs and outputs of others share the top of the inbox', async () => {
+    team = await openRunTeam()
+    team.write('given/brief.md', 'the brief\n')
+    const id = await team.start(`
+agents:
+  first: { command: "${MADE} x > outbox/x" }
+  second:
+    inputs: [{ path: given, to: inbox/ }]
+    command: "cat inbox/brief.md inbox/x > outbox/both; ${MADE} > /dev/null"
+    depends_on: [{ agent: first, outputs: [outbox/x], copy_to: inbox/ }]
+`)
+    const seen = await team.ended(id)
+    expect(seen.run.nodes.get('second')).toMatchObject({ state: 'completed', reason: '' })
+    expect(team.file(id, 'second', 'outbox', 'both')).toBe('the brief\nx\n')
   })
 
   it('ends an attempt that takes too long, with all that it started', async () => {

@@ -78,8 +78,8 @@ async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Pu
       }
       throw new Error('it never came to that')
     },
-    async restarted() {
-      return await onBoard(await board.reopen(), puppets)
+    async restarted(awayMs = 0) {
+      return await onBoard(await board.reopen(undefined, awayMs), puppets)
     },
   }
 }

@@ -52,6 +52,17 @@ describe('a restart', () => {
     expect(team.turns('Worker')).toBe(1)
   })
 
+  it('takes no attempt for the time in which the service was away (C8)', async () => {
+    const puppets = createPuppets()
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } }, {}, puppets)
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    team = await team.restarted(3 * 3600_000)
+    await team.clock.advance(20_000)
+    await team.rest('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
+  })
+
   it('while the worker is at work reminds it, and sends the task no second time', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })

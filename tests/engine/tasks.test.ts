@@ -256,6 +256,71 @@ describe('delegation', () => {
   })
 })
 
+describe('what is said without in_response_to in a turn on one task', () => {
+  const queued = async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'First' })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Second' })
+    expect(await team.task('task_2')).toMatchObject({ state: 'pending' })
+  }
+  const report = (result: string, more = {}) =>
+    team.says('Worker', 'report', { status: 'completed', result, ...more })
+  const which = { status: 'error', code: 'CONFLICT', hint: 'Say which one is meant with in_response_to.' }
+
+  it('is never a report of the next, which waits in the queue (C3, ask 6)', async () => {
+    await queued()
+    expect(await report('First is done')).toMatchObject({ details: { task_id: 'task_1' } })
+    expect(await report('I have done the first, as I said')).toMatchObject({
+      ...which,
+      message: 'Your turn is not on the task that you have: task_2 (Second)',
+    })
+    expect(await team.says('Worker', 'query', { question: 'Was that all?' })).toMatchObject(which)
+    expect(await team.task('task_2')).toMatchObject({ state: 'pending', result: null })
+    expect(await report('Both, in fact', { in_response_to: 'task_2' })).toMatchObject({
+      details: { task_id: 'task_2' },
+    })
+  })
+
+  it('is not about the next where its own was cancelled meanwhile', async () => {
+    await queued()
+    // Both before the interrupt has reached it.
+    await team.say('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    const late = await team.say('Worker', 'report', { status: 'completed', result: 'First is done' })
+    expect(late).toMatchObject(which)
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled' })
+    expect((await team.task('task_2')).result).toBeNull()
+  })
+
+  it('is about another that was begun before, where its own has ended', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Book' })
+    await team.ends('Middle')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Greet' })
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Wait' })
+    await team.says('Middle', 'report', { status: 'completed', result: 'Hello' })
+    expect(await team.says('Middle', 'query', { question: 'By train?' })).toMatchObject({
+      status: 'ok',
+      details: { task_id: 'task_1' },
+    })
+  })
+
+  it('is no delegation for the next either; on the work of others, it is one for none', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Later' })
+    await team.says('Middle', 'report', { status: 'completed', result: 'Planned' })
+    expect(await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Book' })).toMatchObject(which)
+    await team.orders('delegate', { to: 'Top', task: 'Queued' })
+    expect(await team.says('Top', 'delegate', { to: 'Middle', task: 'And then' })).toMatchObject({
+      status: 'ok',
+    })
+    expect(await team.task('task_4')).toMatchObject({ text: 'And then', parent: null })
+  })
+})
+
 describe('a forgetful model', () => {
   it('is reminded twice, then its parent is told what it last said (ask 5)', async () => {
     await openPair()
@@ -297,6 +362,21 @@ describe('a forgetful model', () => {
     await team.ends('Worker', '<orc-command name="report" status="completed">All of it</orc-command>')
     expect(team.turns('Worker')).toBe(2)
     expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'All of it' })
+  })
+})
+
+describe('a turn that only says what nobody waits for', () => {
+  it('is still to end with a report: it is reminded (ask 5)', async () => {
+    team = await openTeam(CHAIN)
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'Plan' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Note it', requires_response: false })
+    await team.ends('Middle', 'Noted.')
+    expect(team.turn('Middle')).toContain('Task: task_1 (reminder)')
+    await team.says('Middle', 'query', { question: 'By the way?', requires_response: false })
+    await team.ends('Middle', 'Asked.')
+    expect(team.turn('Middle')).toContain('Task: task_1 (reminder)')
+    expect(team.turns('Middle')).toBe(3)
   })
 })
 
@@ -365,6 +445,24 @@ describe('the clocks of a task', () => {
     expect(team.turn('Master')).toContain('Task: task_1 (failed)')
     expect(team.types()).toContain('human.asked')
     expect((await team.mailOf('Away')).every(({ delivery }) => delivery !== 'queued')).toBe(true)
+  })
+
+  it('give a program its time to start, and then the time to take it; not for ever (C8)', async () => {
+    team = await openTeam({ ...PAIR, Stuck: { parent: 'Master' } })
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.says('Master', 'delegate', { to: 'Stuck', task: 'Do it' })
+    await team.clock.advance(89_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'pending', attempt: 1 })
+    team.puppets.of('Worker').arrival = new Promise(() => {})
+    await team.rest('Worker')
+    await team.clock.advance(30_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'pending', attempt: 1 })
+    await team.clock.advance(31_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'pending', attempt: 2 })
+    expect(await team.task('task_2')).toMatchObject({ state: 'pending', attempt: 1 })
+    await team.clock.advance(31 * 60_000)
+    expect(await team.task('task_2')).toMatchObject({ attempt: 2 })
   })
 
   it('leave a busy worker its time: the runtime has it (C8)', async () => {

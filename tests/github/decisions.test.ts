@@ -255,6 +255,10 @@ describe('what is written on GitHub', () => {
     ['(@org/team)', '(@\u200borg/team)'],
     ['me@example.org', 'me@example.org'],
     ['x @Ada, @bob', 'x @Ada, @\u200bbob'],
+    ['_@octocat_', '_@\u200boctocat_'],
+    ['a lone `@octocat', 'a lone `@\u200boctocat'],
+    ['\\@octocat', '\\@\u200boctocat'],
+    ['&#64;octocat &#x40;bob &commat;org/team', '@\u200boctocat @\u200bbob @\u200borg/team'],
   ])('mentions nobody who was not meant: %j', (text, wanted) => {
     expect(withoutMentions(text, ['ada'])).toBe(wanted)
   })

@@ -28,6 +28,8 @@ describe('a file of an agent', () => {
     'a/.git/hooks/x',
     'a\\b',
     'a\0b',
+    'a\u2028/../b',
+    'a\u2029/.git/config',
     'a/',
     'C:x',
   ])('may not be %j', (path) => {

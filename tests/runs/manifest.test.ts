@@ -59,6 +59,22 @@ describe('dependencies.json', () => {
     expect(manifestOf(plan.agents[2]!).depends_on![0]).toHaveProperty('on_failure', 'proceed')
   })
 
+  it('keeps the policy of one who is only waited for', () => {
+    const depends_on = [
+      { agent: 'a', outputs: [], on_failure: 'skip' as const },
+      { agent: 'b', outputs: [] },
+    ]
+    const plan = definePlan({ agents: { a: {}, b: {}, c: { depends_on } } })
+    expect(manifestOf(plan.agents[2]!)).toEqual({
+      depends_on: [{ agent: 'a', outputs: [], on_failure: 'skip' }],
+      wait_for: ['a', 'b'],
+    })
+    const found = planFromManifests(
+      plan.agents.map((agent) => ({ name: agent.name, manifest: manifestText(agent) })),
+    )
+    expect(found.ok && definePlan(found.input).agents[2]!.dependsOn).toEqual(plan.agents[2]!.dependsOn)
+  })
+
   it('keeps quiet about keys that are not ours, and takes a BOM and CRLF', () => {
     const text = `\uFEFF${SEED.replace('{', '{ "note": "mine",').replaceAll('\n', '\r\n')}`
     expect(readManifest(text)).toMatchObject({

@@ -91,6 +91,21 @@ describe('the gate', () => {
     expect([reply.status, reply.json]).toEqual([200, { status: 'ok' }])
   })
 
+  it('says at /healthz that the disk failed, and not where it is', async () => {
+    const { showHealth } = await import('../../src/service/http/routes/state.ts')
+    const store = {
+      demand() {
+        throw new Error('/home/me/.orc/store.db failed')
+      },
+    }
+    const broken = { switchboard: { store, halt: { current: () => undefined } } } as never
+    const call = async () => await showHealth(broken, {} as never)
+    await expect(call).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.not.stringContaining('/'),
+    })
+  })
+
   it('takes the loopback names with the port, and the hosts that orc.yaml allows', async () => {
     const hosts = [
       `localhost:${desk.port}`,

@@ -118,6 +118,12 @@ describe('GET /api/v1/messages', () => {
     // Master leads Worker, and sees what it says and hears.
     expect(await look(desk.tokens.master)).toEqual(['w to o', 'o to w', 'o to m'])
     expect(await look(desk.tokens.worker)).toEqual(['w to o', 'o to w'])
+    // Any exchange: between two, one thread, the page before.
+    expect(await look(desk.tokens.operator, '?agent=worker&with=Other')).toEqual(['w to o', 'o to w'])
+    expect(await look(desk.tokens.worker, '?with=master')).toEqual([])
+    expect(await look(desk.tokens.operator, '?thread=msg_2')).toEqual(['o to w'])
+    expect(await look(desk.tokens.operator, '?before=msg_3&limit=1')).toEqual(['o to w'])
+    expect((await desk.get('/api/v1/messages?before=x')).status).toBe(400)
     await desk.clock.advance(60_000)
     await send('Other', 'Worker', 'later')
     expect(await look(desk.tokens.operator, '?since=10s')).toEqual(['later'])

@@ -216,6 +216,23 @@ describe('what may be delegated', () => {
     expect(notes).toContain('ada failed too often of late: attempt 2 waits until it is tried again')
   })
 
+  it('does not count the time in which it is held as waiting for the circuit (S2.1)', () => {
+    const world = createWorld({ breaker: { failures: 1, pauseMs: 60_000 } })
+    world.delegate({ agent: 'ada', maxAttempts: 3 })
+    world.pass(30 + 1)
+    expect(world.task('task_1').due).toMatchObject({ kind: 'retry', since: world.now })
+    world.say('task_1', { type: 'held', by: 'operator', reason: 'not now' })
+    world.pass(3600)
+    world.say('task_1', { type: 'released', by: 'operator' })
+    // Another has the trial meanwhile: it is put off once more, and not given up.
+    world.breakers.set('ada', { ...world.breakers.get('ada')!, openedAt: world.now })
+    world.pass(59)
+    expect(world.task('task_1').state).toBe('pending')
+    world.breakers.set('ada', { ...world.breakers.get('ada')!, openedAt: world.now })
+    world.pass(10)
+    expect(world.task('task_1')).toMatchObject({ state: 'pending', attempt: 2 })
+  })
+
   it('waits behind the trials of others for half an hour, and then fails with a person told (S2.1, C7)', () => {
     const world = createWorld({ breaker: { failures: 2, pauseMs: 60_000 } })
     for (let number = 0; number < 40; number++) world.delegate({ agent: 'ada', maxAttempts: 4 })

@@ -109,6 +109,19 @@ describe('the end of a parent', () => {
     expect(world.sends('report')).toMatchObject([{ to: 'operator' }, { to: 'lead', wake: true }])
   })
 
+  it('wakes the parent with the beginning and the end of long results: each is a message of its own (C20)', () => {
+    const world = begin({}, {})
+    const long = `Begin ${'x'.repeat(50_000)} end`
+    for (const id of ['task_2', 'task_3']) {
+      const by = world.task(id).agent
+      world.say(id, { type: 'reported', by, report: `r-${id}`, status: 'completed', result: long })
+    }
+    const [woken] = world.effectsOf('wake_parent')
+    expect(woken!.text.length).toBeLessThan(5000)
+    expect(woken!.text).toMatch(/task_3 .*Begin x+\n\[… 4\d+ characters left out …\]\nx+ end/)
+    expect(world.sends('report').map(({ text }) => text)).toEqual([long, long])
+  })
+
   it('by cancellation reaches every descendant, root first, and wakes nobody on the way', () => {
     const world = begin({}, { requiresResponse: false })
     world.delegate({ agent: 'deep', under: 'task_2' })

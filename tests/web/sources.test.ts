@@ -5,7 +5,7 @@ import { completeRows } from '../../src/runtimes/tmux/picture.ts'
 import { diffLines } from '../../web/src/parts/diff-lines.ts'
 import { visible } from '../../web/src/parts/visible.ts'
 import { layOut } from '../../web/src/views/tree-layout.ts'
-import { worthDrawing } from '../../web/src/views/worth-drawing.ts'
+import { byNeed, worthDrawing } from '../../web/src/views/worth-drawing.ts'
 
 const web = join(import.meta.dirname, '../../web')
 const files = globSync('src/**/*.{ts,tsx,css}', { cwd: web })
@@ -61,6 +61,9 @@ describe('a picture of a terminal', () => {
       '\u001b]8;;http://evil\u0007click\u001b]8;;\u0007\u001b[2J\u001b[10;10Hx\u001bcy\u001b[31mz',
     ])
     expect(row).toBe('clickxcy\u001b[31mz')
+    // C1 controls are sequences in one character, and tabs and bells move or ring.
+    expect(completeRows(['a\u009b2Jb\u009d0;t\u009cc\u0007\b\rd\u007f'])).toEqual(['a2Jb0;tcd'])
+    expect(completeRows(['\u000eqqq\u000f'])).toEqual(['\u000eqqq\u000f'])
   })
 })
 
@@ -119,6 +122,21 @@ describe('the drawing of a team', () => {
     expect(part.drawn.every(({ name }) => name === 'a5' || /^a(5[1-9]|60)$/.test(name))).toBe(true)
     expect(part.drawn).toHaveLength(11)
     expect(part.below.get('a51')).toBe(10)
+    // Those who ask are drawn even when the top alone would fill it.
+    const flat = Array.from({ length: 200 }, (_, index) => ({
+      name: `f${index}`,
+      session: index === 198 ? 'error' : 'idle',
+      asks: index === 199,
+    }))
+    const few = worthDrawing(flat, 80).drawn.map(({ name }) => name)
+    expect(few).toHaveLength(80)
+    expect(few.slice(-2)).toEqual(['f198', 'f199'])
+    expect(
+      flat
+        .toSorted(byNeed)
+        .map(({ name }) => name)
+        .slice(0, 3),
+    ).toEqual(['f199', 'f198', 'f0'])
     const circle = [
       { name: 'A', parent: 'B', session: 'idle', asks: false },
       { name: 'B', parent: 'A', session: 'idle', asks: false },

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { addWorktree, findUnmerged, removeWorktree } from '../../src/workspaces/worktree.ts'
 import { summarizeBranch } from '../../src/workspaces/worktree-outbox.ts'
 import { codesOf, expectOk, makePlace, makeWorkspace, write } from './place.ts'
@@ -94,6 +94,55 @@ describe('a worktree', () => {
     expect((await unmerged()).commits).toBe(0)
   })
 
+  it('does not take what git cannot count for nothing to lose', async () => {
+    const { repository, worktree, commit } = await makeTree()
+    commit('x', '1')
+    const lost = git(worktree.path, 'rev-parse', 'HEAD')
+    commit('y', '1')
+    rmSync(join(repository, '.git', 'objects', lost.slice(0, 2), lost.slice(2)), { force: true })
+    expect(codesOf(await findUnmerged(worktree))).toEqual(['unreadable'])
+    expect(await removeWorktree(worktree)).toEqual({ branchKept: true })
+
+    const deleted = await makeTree()
+    git(deleted.worktree.path, 'checkout', '-q', '--orphan', 'unborn')
+    git(deleted.repository, 'branch', '-q', '-D', 'orc/run-1/coder')
+    expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: 0 })
+  })
+
+  it('gives git nothing of what the service was started with for itself', async () => {
+    const { place, worktree, repository } = await makeTree()
+    const seen = join(place, 'seen')
+    // A filter is what git cannot be told to leave out: it runs, with what git was given.
+    git(repository, 'config', 'filter.spy.clean', `env > ${seen}; cat`)
+    vi.stubEnv('ORC_TOKEN', 'secret')
+    vi.stubEnv('GIT_DIR', '/nowhere')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    write(worktree.path, { '.gitattributes': '* filter=spy\n', 'a.txt': 'other\n' })
+    expectOk(await findUnmerged(worktree))
+    const variables = readFileSync(seen, 'utf8')
+    expect(variables).toContain('PATH=')
+    expect(variables).not.toContain('secret')
+    expect(variables).not.toContain('/nowhere')
+  })
+
+  it('never looks into a submodule, where the agent’s own settings hold', async () => {
+    const { place, worktree } = await makeTree()
+    const sub = join(worktree.path, 'sub')
+    git(worktree.path, 'init', '-q', sub)
+    write(sub, { f: '1' })
+    git(sub, 'add', '.')
+    git(sub, 'commit', '-q', '-m', 'sub')
+    git(worktree.path, 'add', 'sub')
+    git(worktree.path, 'commit', '-q', '-m', 'with sub')
+    const trap = join(place, 'trap.sh')
+    writeFileSync(trap, `#!/bin/sh\ntouch ${join(place, 'sprung')}\n`, { mode: 0o755 })
+    git(sub, 'config', 'core.fsmonitor', trap)
+    git(sub, 'config', 'filter.spy.clean', trap)
+    write(sub, { '.gitattributes': '* filter=spy\n', f: '2' })
+    expectOk(await summarizeBranch(worktree))
+    expect(existsSync(join(place, 'sprung'))).toBe(false)
+  })
+
   it('keeps the branch when it goes, unless all of it is on another one', async () => {
     const { repository, worktree, commit } = await makeTree()
     commit('x', '1')
@@ -138,8 +187,58 @@ describe('a worktree', () => {
     expect(codesOf(await summarizeBranch(worktree))).toEqual(['symbolic_link'])
   })
 
+  describe('that is asked for again, after a crash', () => {
+    const again = ({ workspace, repository }: Awaited<ReturnType<typeof makeTree>>) =>
+      addWorktree({ workspace, repository, branch: 'orc/run-1/coder' })
+
+    it('is given once more, with the commit that it began from', async () => {
+      const tree = await makeTree()
+      expect(expectOk(await again(tree))).toEqual(tree.worktree)
+      tree.commit('x', '1')
+      write(tree.worktree.path, { 'open.txt': 'not committed' })
+      expect(expectOk(await again(tree))).toEqual(tree.worktree)
+      expect(readFileSync(join(tree.worktree.path, 'open.txt'), 'utf8')).toBe('not committed')
+    })
+
+    it.each(['half filled', 'without its pointer', 'gone', 'never registered', 'only a branch'])(
+      'is made anew where it is %s',
+      async (state) => {
+        const tree = await makeTree()
+        const { path, ownDir } = tree.worktree
+        if (state === 'half filled') {
+          rmSync(join(path, 'a.txt'))
+          writeFileSync(join(ownDir, 'locked'), 'initializing\n')
+        }
+        if (state === 'without its pointer') rmSync(join(path, '.git'))
+        if (state === 'gone') rmSync(path, { recursive: true })
+        if (state === 'never registered' || state === 'only a branch') {
+          rmSync(ownDir, { recursive: true })
+          rmSync(path, { recursive: true })
+          if (state === 'never registered') write(path, { '.git': `gitdir: ${ownDir}\n` })
+        }
+        const { base } = tree.worktree
+        expect(expectOk(await again(tree))).toMatchObject({ path, branch: 'orc/run-1/coder', base })
+        expect(git(path, 'status', '--porcelain')).toBe('')
+        expect(git(path, 'branch', '--show-current')).toBe('orc/run-1/coder')
+        expect(git(tree.repository, 'worktree', 'list').split('\n')).toHaveLength(2)
+      },
+    )
+
+    it('never takes over a branch with commits, nor a folder with files, that it does not know', async () => {
+      const tree = await makeTree()
+      tree.commit('x', '1')
+      await removeWorktree(tree.worktree)
+      expect(codesOf(await again(tree))).toEqual(['invalid'])
+      write(tree.worktree.path, { 'a.txt': 'mine' })
+      const { workspace, repository } = tree
+      expect(codesOf(await addWorktree({ workspace, repository, branch: 'new' }))).toEqual(['invalid'])
+      expect(readFileSync(join(tree.worktree.path, 'a.txt'), 'utf8')).toBe('mine')
+    })
+  })
+
   it('is refused where there is no repository, no such commit, a branch of that name or a name that is none', async () => {
-    const { place, repository, workspace } = await makeTree()
+    const { place, repository } = await makeTree()
+    const workspace = await makeWorkspace('other', place)
     const refusal = async (change: object) =>
       codesOf(await addWorktree({ workspace, repository, branch: 'new', ...change }))
     const outside = join(place, 'plain')

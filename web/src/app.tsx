@@ -1,10 +1,12 @@
-import { type ComponentType, lazy, Suspense, useEffect, useState } from 'react'
+import { Suspense, useEffect, useState } from 'react'
 import { keepHalf } from './connection.ts'
 import { useAct } from './parts/act.tsx'
 import { Arrival } from './parts/arrival.tsx'
+import { Boundary } from './parts/boundary.tsx'
 import { Compose } from './parts/compose.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
 import { useKeys } from './parts/keys.ts'
+import { later } from './parts/later.ts'
 import { Loading } from './parts/panel.tsx'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { HaltBanner, StopButton } from './parts/stop.tsx'
@@ -13,76 +15,70 @@ import { type Me, useIsLive, useRequests, useRoom, useTeam } from './room.ts'
 import { go, to, usePlace } from './route.ts'
 import { switchTheme } from './theme.ts'
 
-const part = (load: () => Promise<ComponentType>) =>
-  Object.assign(
-    lazy(async () => ({ default: await load() })),
-    { load },
-  )
-
 /** Each is loaded when it is first looked at. */
 const VIEWS = {
   team: {
     title: 'Team',
     icon: 'team',
     key: 't',
-    part: part(async () => (await import('./views/team.tsx')).TeamView),
+    part: later(async () => (await import('./views/team.tsx')).TeamView),
   },
   inbox: {
     title: 'Inbox',
     icon: 'inbox',
     key: 'i',
-    part: part(async () => (await import('./views/inbox.tsx')).InboxView),
+    part: later(async () => (await import('./views/inbox.tsx')).InboxView),
   },
   tasks: {
     title: 'Tasks',
     icon: 'tasks',
     key: 'k',
-    part: part(async () => (await import('./views/tasks.tsx')).TasksView),
+    part: later(async () => (await import('./views/tasks.tsx')).TasksView),
   },
   conversations: {
     title: 'Conversations',
     icon: 'conversations',
     key: 'c',
-    part: part(async () => (await import('./views/conversations.tsx')).ConversationsView),
+    part: later(async () => (await import('./views/conversations.tsx')).ConversationsView),
   },
   runs: {
     title: 'Runs',
     icon: 'runs',
     key: 'n',
-    part: part(async () => (await import('./views/runs.tsx')).RunsView),
+    part: later(async () => (await import('./views/runs.tsx')).RunsView),
   },
   github: {
     title: 'GitHub',
     icon: 'github',
     key: 'h',
-    part: part(async () => (await import('./views/github.tsx')).GithubView),
+    part: later(async () => (await import('./views/github.tsx')).GithubView),
   },
   rules: {
     title: 'Rules',
     icon: 'rules',
     key: 'u',
-    part: part(async () => (await import('./views/rules.tsx')).RulesView),
+    part: later(async () => (await import('./views/rules.tsx')).RulesView),
   },
   audit: {
     title: 'Audit',
     icon: 'audit',
     key: 'a',
-    part: part(async () => (await import('./views/audit.tsx')).AuditView),
+    part: later(async () => (await import('./views/audit.tsx')).AuditView),
   },
   metrics: {
     title: 'Metrics',
     icon: 'metrics',
     key: 'm',
-    part: part(async () => (await import('./views/metrics.tsx')).MetricsView),
+    part: later(async () => (await import('./views/metrics.tsx')).MetricsView),
   },
   moderation: {
     title: 'Moderation',
     icon: 'flag',
     key: 'o',
-    part: part(async () => (await import('./views/moderation.tsx')).ModerationView),
+    part: later(async () => (await import('./views/moderation.tsx')).ModerationView),
   },
 } as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
-const AgentView = part(async () => (await import('./views/agent.tsx')).AgentView)
+const AgentView = later(async () => (await import('./views/agent.tsx')).AgentView)
 
 type ViewName = keyof typeof VIEWS
 
@@ -100,7 +96,7 @@ function viewsFor({ role }: Me): ViewName[] {
 
 export function App({ onLeave }: { onLeave: () => void }) {
   const room = useRoom()
-  const { view } = usePlace()
+  const { view, id } = usePlace()
   const [composeTo, setComposeTo] = useState<string>()
   const [isHelp, setHelp] = useState(false)
   const requests = useRequests().data ?? []
@@ -207,9 +203,11 @@ export function App({ onLeave }: { onLeave: () => void }) {
       </header>
       <main className="main" id="main">
         <HaltBanner />
-        <Suspense fallback={<Loading />}>
-          <Part />
-        </Suspense>
+        <Boundary key={current} place={`${current}/${id ?? ''}`}>
+          <Suspense fallback={<Loading />}>
+            <Part />
+          </Suspense>
+        </Boundary>
       </main>
       <Arrival isInbox={current === 'inbox'} />
       {composeTo === undefined ? null : <Compose to={composeTo} onClose={() => setComposeTo(undefined)} />}

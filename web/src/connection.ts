@@ -12,16 +12,26 @@ export function keepHalf(half: string | undefined) {
   else localStorage.setItem(KEPT, half)
 }
 
+/** Whoever acts is told when nothing comes back: long enough for a stop that interrupts a large team. */
+const ANSWER_MS = 20_000
+
 /** The ordinary client, with the two halves instead of a token. */
 export function openClient(): Client {
-  const fetchWithSession: FetchLike = (url, { headers, ...init }) => {
+  const fetchWithSession: FetchLike = async (url, { headers, ...init }) => {
     const { authorization: _, ...rest } = headers
     const half = keptHalf()
-    return fetch(url, {
-      ...init,
-      headers: half === null ? rest : { ...rest, 'x-orc-session': half },
-      credentials: 'same-origin',
-    })
+    const late = new AbortController()
+    const timer = init.method === 'GET' ? undefined : setTimeout(() => late.abort(), ANSWER_MS)
+    try {
+      return await fetch(url, {
+        ...init,
+        headers: half === null ? rest : { ...rest, 'x-orc-session': half },
+        credentials: 'same-origin',
+        signal: init.signal === undefined ? late.signal : AbortSignal.any([init.signal, late.signal]),
+      })
+    } finally {
+      clearTimeout(timer)
+    }
   }
   return createClient({ url: location.origin, token: '', fetch: fetchWithSession, retries: 1 })
 }

@@ -3,6 +3,7 @@ import { ClientError } from '../../src/client/client.ts'
 import { App, fetchView } from './app.tsx'
 import { keepHalf, keptHalf, openClient } from './connection.ts'
 import { NotesArea } from './parts/act.tsx'
+import { Boundary } from './parts/boundary.tsx'
 import { Loading } from './parts/panel.tsx'
 import { openRoom, type Room, RoomContext } from './room.ts'
 import { go, usePlace } from './route.ts'
@@ -28,10 +29,15 @@ export function Entrance() {
     let isGone = false
     let room: Room | undefined
     let end: ReturnType<typeof setTimeout> | undefined
+    let begunWith: string | null = null
     const signedOut = () => {
-      keepHalf(undefined)
       room?.close()
-      if (!isGone) setEntry({ step: 'outside', why: 'Your session has ended.' })
+      const isOther = keptHalf() !== null && keptHalf() !== begunWith
+      // Another window may have begun a session since: that one is not over.
+      if (!isOther) keepHalf(undefined)
+      if (isGone) return
+      if (isOther) setAttempt((now) => now + 1)
+      else setEntry({ step: 'outside', why: 'Your session has ended.' })
     }
     async function enter() {
       if (code !== undefined) {
@@ -43,6 +49,7 @@ export function Entrance() {
         dispatchEvent(new HashChangeEvent('hashchange'))
       }
       if (keptHalf() === null) return setEntry({ step: 'outside', why: undefined })
+      begunWith = keptHalf()
       fetchView(code === undefined ? view : 'team')
       const me = await client.me()
       if (isGone) return
@@ -72,7 +79,9 @@ export function Entrance() {
     return (
       <RoomContext value={entry.room}>
         <NotesArea>
-          <App onLeave={() => setEntry({ step: 'outside', why: 'You are signed out.' })} />
+          <Boundary place={`${view}/${id ?? ''}`}>
+            <App onLeave={() => setEntry({ step: 'outside', why: 'You are signed out.' })} />
+          </Boundary>
         </NotesArea>
       </RoomContext>
     )

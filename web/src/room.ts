@@ -1,6 +1,8 @@
 import { createContext, use, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { type Client, ClientError } from '../../src/client/client.ts'
 import type { AnswerOf, AuditEntryAnswer } from '../../src/service/contract.ts'
+import { keptHalf } from './connection.ts'
+import { followEvents } from './shared-events.ts'
 
 export type Me = AnswerOf<'me'>
 export type Agent = AnswerOf<'agents'>['agents'][number]
@@ -58,8 +60,6 @@ export interface Handle<T> {
   subscribe(reader: () => void): () => void
 }
 
-/** The longest pause between two attempts to connect again. */
-const BACK_MS = 1500
 const KEPT_EVENTS = 400
 const REMEMBERED = 120
 /** Faster than this nobody reads; and a page that nobody sees has no frames, but still has to tell of questions. */
@@ -107,7 +107,10 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     const entries = waiting
     waiting = []
     if (entries.length > 0) {
-      recent = [...recent, ...entries].slice(-KEPT_EVENTS)
+      const known = new Set(recent.map(({ seq }) => seq))
+      recent = [...recent, ...entries.filter(({ seq }) => !known.has(seq))]
+        .toSorted((one, other) => one.seq - other.seq)
+        .slice(-KEPT_EVENTS)
       invalidate(new Set(entries.map(({ type }) => type.split('.', 1)[0]!)))
       for (const listener of listeners) listener(entries)
     }
@@ -163,20 +166,34 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     }
   }
 
+  function readAllAgain() {
+    for (const query of queries.values()) refresh(query)
+  }
+
   async function follow() {
+    const reader = {
+      signal: abort.signal,
+      onEntry(entry: Entry) {
+        waiting.push(entry)
+        schedule()
+      },
+      onLink(isUp: boolean) {
+        const wasDown = isUp && !live
+        live = isUp
+        // What happened meanwhile comes with the stream; but it may have been a reading that failed.
+        if (wasDown) readAllAgain()
+        // Read when it is known that the stream tells of all that comes: nothing falls between the two (S2.16).
+        if (wasDown) void remember()
+        schedule()
+      },
+      onGap() {
+        readAllAgain()
+        void remember()
+      },
+    }
     while (!abort.signal.aborted) {
       try {
-        const onLink = (isUp: boolean) => {
-          const wasDown = isUp && !live
-          live = isUp
-          // What happened meanwhile comes with the stream; but it may have been a reading that failed.
-          if (wasDown) for (const query of queries.values()) refresh(query)
-          schedule()
-        }
-        for await (const entry of client.events({ signal: abort.signal, onLink, longestMs: BACK_MS })) {
-          waiting.push(entry)
-          schedule()
-        }
+        await followEvents(client, `orchub.events.${keptHalf() ?? me.name}`, reader)
       } catch (error) {
         if (abort.signal.aborted) return
         if (error instanceof ClientError && error.code === 'UNAUTHENTICATED') {
@@ -194,8 +211,11 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     try {
       const before: Entry[] = []
       for await (const entry of client.audit({ limit: REMEMBERED })) before.push(entry)
-      const first = recent[0]?.seq ?? Number.POSITIVE_INFINITY
-      recent = [...before.filter(({ seq }) => seq < first), ...recent]
+      // Some of them may have come by the stream as well, and wait for the next frame.
+      const known = new Set([...recent, ...waiting].map(({ seq }) => seq))
+      recent = [...before.filter(({ seq }) => !known.has(seq)), ...recent]
+        .toSorted((one, other) => one.seq - other.seq)
+        .slice(-KEPT_EVENTS)
       schedule()
     } catch {
       // The stream tells what comes; that is enough.
@@ -215,7 +235,6 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
   })
 
   void follow()
-  void remember()
 
   return {
     client,

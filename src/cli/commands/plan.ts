@@ -6,6 +6,8 @@ import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { isInputGiven, readInput } from '../input.ts'
 import { complain, paint, plain, print, printJson } from '../output.ts'
+import type { Place } from '../place.ts'
+import { planFrom } from '../plan-from.ts'
 import { showWorking } from '../progress.ts'
 import type { Verb } from '../verb.ts'
 
@@ -13,25 +15,35 @@ export const verb: Verb = {
   name: 'plan',
   group: 'Plans',
   summary:
-    'let a model propose a plan.yaml for a goal, to be looked through; nothing runs; - reads standard input',
+    'let a model propose a plan.yaml for a goal, or read one from workspaces; nothing runs; - reads standard input',
   details:
     'The plan goes to standard output, or to the file named with --out. It is checked like any plan: what would keep it\n' +
-    'from being run is told, and the exit code is then 1. The model is runs.planner of orc.yaml, unless --model says.',
+    'from being run is told, and the exit code is then 1. The model is runs.planner of orc.yaml, unless --model says.\n' +
+    'With --from FOLDER no model and no service is asked: the plan is what inbox/dependencies.json and inbox/instructions.md of\n' +
+    'the workspaces in FOLDER amount to. Who does the work, and files from elsewhere, are not written there: add them.',
   arguments: [{ name: 'GOAL', optional: true, rest: true }],
   options: [
     { name: 'out', short: 'o', value: 'FILE', summary: 'write it to this file' },
     { name: 'force', summary: 'replace a file that is there' },
+    {
+      name: 'from',
+      value: 'FOLDER',
+      summary: 'read it from the workspaces in this folder, such as runs/run_1',
+    },
     { name: 'model', value: 'MODEL', summary: 'a name from "models" of orc.yaml' },
   ],
-  examples: ['orc plan "Compare the three fastest JSON parsers" -o plan.yaml', 'orc plan - < goal.txt'],
+  examples: [
+    'orc plan "Compare the three fastest JSON parsers" -o plan.yaml',
+    'orc plan - < goal.txt',
+    'orc plan --from runs/run_1 -o plan.yaml',
+  ],
   async run({ words, option, flag, json, place }) {
-    const goal = await readGoal(words)
+    const from = option('from')
     const model = option('model')
-    const working = json ? undefined : showWorking('Planning')
-    const client = await openClient(place)
-    const proposed = await client
-      .proposePlan({ goal, ...(model === undefined ? {} : { model }) })
-      .finally(() => working?.end())
+    if (from !== undefined && (words.length > 0 || model !== undefined)) {
+      throw usage('--from asks no model', 'Leave out GOAL and --model, or --from.')
+    }
+    const proposed = from === undefined ? await propose(words, model, json, place) : await planFrom(from)
     const file = option('out')
     if (file !== undefined) write(file, proposed.plan, flag('force'))
     const { problems } = proposed
@@ -45,9 +57,19 @@ export const verb: Verb = {
   },
 }
 
+async function propose(words: readonly string[], model: string | undefined, json: boolean, place: Place) {
+  const goal = await readGoal(words)
+  const working = json ? undefined : showWorking('Planning')
+  const client = await openClient(place)
+  return await client
+    .proposePlan({ goal, ...(model === undefined ? {} : { model }) })
+    .finally(() => working?.end())
+}
+
 async function readGoal(words: readonly string[]): Promise<string> {
   if (words.length > 0 && !(words.length === 1 && words[0] === '-')) return words.join(' ')
-  if (words.length === 0 && !isInputGiven()) throw usage('GOAL is missing', 'Usage: orc plan GOAL…')
+  if (words.length === 0 && !isInputGiven())
+    throw usage('GOAL is missing', 'Usage: orc plan GOAL…, or orc plan --from FOLDER')
   return await readInput()
 }
 

@@ -1,6 +1,6 @@
 import { type Action, actionKey, describeAction } from '../../github/action.ts'
 import { type Answer, type GitHubFailure, isRecoverable } from '../../github/failure.ts'
-import { markOf, signed } from '../../github/notice.ts'
+import { markOf, signed, withoutMentions } from '../../github/notice.ts'
 import { isPaused } from '../../github/pause.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
@@ -14,7 +14,7 @@ import {
 } from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
 import type { Proposals } from './proposals.ts'
-import { AUDIT, type GithubParts } from './settings.ts'
+import { AUDIT, type GithubParts, isReply } from './settings.ts'
 
 /** What limits cost time and no attempts; but not for ever. */
 const LONGEST_WAIT_MS = 6 * 3600_000
@@ -40,7 +40,11 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     }
     const attempts = row.attempts + 1
     await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts }))
-    const answer = await github.perform(row.repository, written(row, action, standing.author))
+    const explained = action.kind === 'close' ? await explain(row, action, standing.author) : undefined
+    const answer =
+      explained?.ok === false
+        ? explained
+        : await github.perform(row.repository, written(row, action, standing.author), commitOf(row, action))
     if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
     // What was refused for a limit was not tried.
     const isLimit = answer.failure.kind === 'limited'
@@ -64,7 +68,8 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
 
   /** Between a proposal and its approval lie up to three days. */
   async function lookAgain(row: GithubAction, action: Action): Promise<Standing> {
-    const paused = row.agent === ORCHESTRATOR ? { ok: true as const, value: false } : await isAllPaused(row)
+    const isAnswer = isReply(row.work)
+    const paused = isAnswer ? { ok: true as const, value: false } : await isAllPaused(row)
     if (!paused.ok) return { verdict: 'later', failure: paused.failure }
     if (paused.value)
       return { verdict: 'end', state: 'stale', why: 'people paused the team in the repository' }
@@ -76,7 +81,7 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     }
     const { labels, state, author } = now.value
     const isOwn = row.agent === ORCHESTRATOR
-    if (!isOwn && isPaused(labels, []))
+    if (!isAnswer && isPaused(labels, []))
       return { verdict: 'end', state: 'stale', why: 'people paused the team there' }
     if (
       action.kind === 'label' &&
@@ -121,6 +126,27 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     // Clocks differ; a minute is more than theirs and ours may.
     const place = { repository, number: action.number, kind: action.kind, since: created_at - 60_000 }
     return await github.findWritten(place, markOf(key), login)
+  }
+
+  /** Whoever wrote it finds out why it was closed, and by whom, before it is: once, as everything. */
+  async function explain(
+    row: GithubAction,
+    { number, duplicate_of: other, reason = '' }: Extract<Action, { kind: 'close' }>,
+    author: string | undefined,
+  ): Promise<Answer<unknown>> {
+    const as = other === undefined ? 'as not planned' : `as a duplicate of #${other}`
+    const body = `This is being closed ${as}.${reason.trim() === '' ? '' : `\n\n${reason.trim()}`}`
+    const comment = { kind: 'comment' as const, number, body }
+    if (row.state === 'acting') {
+      const found = await findOwn(row, comment)
+      if (!found.ok || found.value !== undefined) return found
+    }
+    return await github.perform(row.repository, written(row, comment, author))
+  }
+
+  /** What the commit says that comes with a pull request. */
+  function commitOf(row: GithubAction, action: Action): string | undefined {
+    return action.kind === 'pull_request' ? commitMessage(redact(action.title), row) : undefined
   }
 
   function written(row: GithubAction, action: Action, author: string | undefined): Action {
@@ -233,5 +259,5 @@ const WORDS = { done: 'Done', stale: 'Not done any more', dry: 'Would be done', 
 
 /** By it the service knows its own commit again (C25), and everybody that an agent wrote it. */
 function commitMessage(text: string, { key, agent }: GithubAction): string {
-  return `${text}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
+  return `${withoutMentions(text, [])}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
 }

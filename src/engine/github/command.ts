@@ -1,12 +1,14 @@
 import { z } from 'zod'
-import { checkAction, describeAction } from '../../github/action.ts'
+import { checkAction, describeAction, numberOf } from '../../github/action.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { defineCommand } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
 import { ACTION_KINDS } from '../../model/github.ts'
 import { formatId } from '../../model/identifier.ts'
 import { changeAction, findAction } from '../../store/github.ts'
+import { findHumanRequest } from '../../store/human-requests.ts'
 import type { AddedCommand, Handler } from '../handler.ts'
+import { judgeProposal } from './judging.ts'
 import { AUDIT } from './settings.ts'
 
 export const GITHUB_ACTION = 'github_action'
@@ -47,13 +49,33 @@ const handler: Handler<Fields> = {
       hint: 'Propose it in the report of your task.',
     })
   },
-  decide: () => ({ verdict: 'ask', rule: 'built-in: github', reason: 'people decide on this proposal' }),
+  /** What people make of a proposal is judged as it was: a change gets nobody past two approvers, or what is prohibited. */
+  decide({ parts, team }, { key: _, action: kind, repository: __, ...fields }) {
+    const settings = team.config.github
+    if (settings === undefined) return new AppError('NOT_FOUND', 'orc.yaml has no "github" any more')
+    const read = checkAction(kind, fields)
+    if (!read.ok) return new AppError('INVALID_COMMAND', read.problem)
+    const proposal = { action: read.action, confidence: undefined }
+    const judged = judgeProposal(settings, parts.redact, proposal, { requiresHitl: true, wantsReview: false })
+    const rule = 'built-in: github'
+    if (judged.verdict === 'refuse') return { verdict: 'deny', rule, reason: judged.reason }
+    const { approvers } = settings
+    const approval = {
+      quorum: judged.verdict === 'ask' ? judged.quorum : 1,
+      ...(approvers === undefined ? {} : { approvers }),
+    }
+    return { verdict: 'ask', rule, reason: 'people decide on this proposal', approval }
+  },
   async handle({ tx }, { key, action: kind, repository, ...fields }) {
     const row = await findAction(tx, key)
     if (row === undefined) return new AppError('NOT_FOUND', 'There is no such proposal')
     if (row.state !== 'asked') return new AppError('CONFLICT', `The proposal is ${row.state} already`)
     if (row.repository !== repository)
       return new AppError('INVALID_COMMAND', 'The repository cannot be changed')
+    // A changed key would carry out what others are being asked about.
+    const request = row.request === null ? undefined : await findHumanRequest(tx, row.request)
+    if (request === undefined || request.state === 'open')
+      return new AppError('INVALID_COMMAND', 'The key of a proposal cannot be changed')
     const read = checkAction(kind, fields)
     if (!read.ok) return new AppError('INVALID_COMMAND', read.problem)
     const what = describeAction(read.action)
@@ -66,7 +88,11 @@ const handler: Handler<Fields> = {
       text: `People approved${row.request === null ? '' : ` ${formatId('req', row.request)}`}${isOther ? ', changed' : ''}: ${what} in ${repository}`,
       data: { key, repository },
     })
-    await changeAction(tx, key, { state: 'ready', action: JSON.stringify(read.action), notBefore: tx.now })
+    const number = numberOf(read.action)
+    await changeAction(tx, key, {
+      ...{ state: 'ready', action: JSON.stringify(read.action), notBefore: tx.now },
+      ...(number === undefined ? {} : { number }),
+    })
     return { status: 'ok', result: 'it is being done on GitHub', details: { key } }
   },
 }

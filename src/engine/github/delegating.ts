@@ -4,7 +4,14 @@ import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
 import { FENCE_RULE, fence } from '../../models/fence.ts'
-import { beginWork, endWork, type GithubWork, insertWork, readStanding } from '../../store/github.ts'
+import {
+  beginWork,
+  endWork,
+  type GithubWork,
+  insertWork,
+  readStanding,
+  workAfter,
+} from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from '../../wire/github-team.ts'
 import type { WorkContext } from './asked.ts'
@@ -81,6 +88,15 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
     return fitDelegation(delegation, MOST_BYTES)
   }
 
+  /** The steps that waited for this one begin, or never will. */
+  async function goOn(tx: Tx, work: GithubWork, isSuccess: boolean): Promise<void> {
+    for (const next of await workAfter(tx, work.delivery, work.role)) {
+      const fits = next.needs === 'any' || (next.needs === 'success') === isSuccess
+      if (fits) await begin(tx, next)
+      else if (await endWork(tx, next.id, 'skipped')) await goOn(tx, next, false)
+    }
+  }
+
   async function begin(tx: Tx, work: GithubWork): Promise<void> {
     const { agent, role, number } = work
     const read = readTeamMessage(JSON.parse(work.delegation))
@@ -114,6 +130,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
         text: `${delegation.task.description} could not be given to ${agent}: ${begun.message}`,
         data: about,
       })
+      await goOn(tx, work, false)
       return
     }
     await beginWork(tx, work.id, parseId('task', begun.task.id)!)
@@ -129,6 +146,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
 
   return {
     begin,
+    goOn,
     /** Steps that wait for another are stored, and begin when that one has ended. */
     async give(
       tx: Tx,
@@ -136,10 +154,13 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       gathered: Gathered,
       steps: readonly (RouteStep & { task?: string })[],
     ) {
+      const ready: GithubWork[] = []
+      const left: GithubWork[] = []
       for (const { to: role, after, on, task } of steps) {
         const agent = agentFor(team(), settings(), role)
         if (agent === undefined) continue
-        if ((await readStanding(tx, agent)).halted) {
+        const { halted } = await readStanding(tx, agent)
+        if (halted) {
           tx.audit({
             type: AUDIT.logged,
             class: 'public',
@@ -151,7 +172,6 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
               ...(event.repository === undefined ? {} : { repository: event.repository }),
             },
           })
-          continue
         }
         const id = `${event.id}/${role}`
         const description = task ?? describe(role, event)
@@ -171,8 +191,13 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
           delegation: encodeTeamMessage(delegationOf(id, role, event, gathered, tx, description)),
         }
         await insertWork(tx, work)
-        if (!isBound) await begin(tx, work)
+        if (halted) left.push(work)
+        else if (!isBound) ready.push(work)
       }
+      // All of them are there before one begins or is left out: whoever waits for it hears of it.
+      for (const work of left) await endWork(tx, work.id, 'skipped')
+      for (const work of ready) await begin(tx, work)
+      for (const work of left) await goOn(tx, work, false)
     },
   }
 }

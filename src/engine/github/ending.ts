@@ -15,7 +15,6 @@ import {
   openWork,
   putOffWork,
   readStanding,
-  workAfter,
   workOfTask,
 } from '../../store/github.ts'
 import type { Tx } from '../../store/store.ts'
@@ -118,7 +117,7 @@ export function createEnding(
         await proposals.propose(tx, { ...common, proposal, requiresHitl: true })
       }
     }
-    await goOn(tx, work, isSuccess)
+    await delegating.goOn(tx, work, isSuccess)
   }
 
   async function note(tx: Tx, agent: string, isSuccess: boolean) {
@@ -148,15 +147,6 @@ export function createEnding(
       text: `${threadOf(work)} is tried again (${work.attempts + 1} of ${DEFAULT_RETRIES}): ${error.error_type}: ${redact(error.error_message).slice(0, 300)}`,
       data: { work: work.id, repository: work.repository },
     })
-  }
-
-  /** The steps that waited for this one begin, or never will. */
-  async function goOn(tx: Tx, work: GithubWork, isSuccess: boolean) {
-    for (const next of await workAfter(tx, work.delivery, work.role)) {
-      const fits = next.needs === 'any' || (next.needs === 'success') === isSuccess
-      if (fits) await delegating.begin(tx, next)
-      else if (await endWork(tx, next.id, 'skipped')) await goOn(tx, next, false)
-    }
   }
 
   async function look(key: number): Promise<void> {

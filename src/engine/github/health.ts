@@ -3,6 +3,7 @@ import { ORCHESTRATOR } from '../../model/agent.ts'
 import {
   countWaiting,
   lastDoneAt,
+  lastToldHealth,
   latestDeliveryAt,
   readConfidences,
   readOverdue,
@@ -12,6 +13,7 @@ import {
 import type { Reader, Tx } from '../../store/store.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from '../../wire/github-team.ts'
+import { isForModerators } from '../discretion.ts'
 import { AUDIT, agentFor, type GithubParts } from './settings.ts'
 
 const KIND = 'github_health'
@@ -24,6 +26,7 @@ const OVERDUE_MS = 15 * 60_000
 const MANY_FAILURES = 20
 
 type Status = AgentHealthCheck['status']
+const NO_WORDS = { issues: [], warnings: [] }
 
 export interface AgentHealth {
   agent: string
@@ -49,13 +52,13 @@ export interface GithubState {
 /** How the agents of the team are: every five minutes as a message, and whenever somebody asks. */
 export function createHealth({ store, timers, clock, team, settings }: GithubParts) {
   const startedAt = clock.now()
-  /** What agents that speak the protocol themselves said last. */
-  const own = new Map<string, AgentHealthCheck>()
+  /** What agents that speak the protocol themselves said last, and when it came: their clocks are theirs. */
+  const own = new Map<string, { message: AgentHealthCheck; at: number }>()
   const known = new Map<string, Status>()
 
   timers.on(KIND, async (tx) => {
     if (team().config.github === undefined) return
-    for (const health of await look(tx)) tell(tx, health)
+    for (const found of await look(tx)) tell(tx, found)
     await arm(tx)
   })
 
@@ -76,7 +79,13 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
     return roles
   }
 
-  async function look(reader: Reader): Promise<AgentHealth[]> {
+  /** `said`: what the agent itself complains of, which is nobody's but the operator's to read. */
+  interface Found {
+    health: AgentHealth
+    said: Pick<AgentHealthCheck, 'issues' | 'warnings'>
+  }
+
+  async function look(reader: Reader): Promise<Found[]> {
     const now = clock.now()
     const figures = await readWorkFigures(reader, now - HOUR_MS)
     const confidences = await readConfidences(reader, now - HOUR_MS)
@@ -84,7 +93,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
     const sessions = await reader.all<{ name: string; session_state: string; paused: number }>(
       'SELECT name, session_state, paused FROM agents',
     )
-    const found: AgentHealth[] = []
+    const found: Found[] = []
     for (const [agent, roles] of rolesByAgent()) {
       const of = <Row extends { agent: string }>(rows: readonly Row[]) =>
         rows.find((row) => row.agent === agent)
@@ -92,10 +101,11 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
       const { failures, halted } = await readStanding(reader, agent)
       const { done = 0, failed = 0, average_ms = null } = of(figures) ?? {}
       const lastDone = await lastDoneAt(reader, agent)
-      const said = own.get(agent)
-      const isFresh = said !== undefined && now - Date.parse(said.at) < 2 * HEALTH_EVERY_MS
-      const issues = [...(isFresh ? said.issues : [])]
-      const warnings = [...(isFresh ? said.warnings : [])]
+      const latest = own.get(agent)
+      const fresh = latest !== undefined && now - latest.at < 2 * HEALTH_EVERY_MS ? latest.message : undefined
+      const said = fresh === undefined || isForModerators(team(), agent) ? NO_WORDS : fresh
+      const issues: string[] = []
+      const warnings: string[] = []
       if (halted) issues.push(`halted after ${failures} failures in a row: orc resume ${agent}`)
       else if (session?.paused === 1) warnings.push('paused by a person')
       if (session?.session_state === 'error') issues.push('its session is in error')
@@ -105,12 +115,12 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
         Number(done) + Number(failed) === 0 ? 0 : (100 * Number(failed)) / (Number(done) + Number(failed))
       if (rate >= MANY_FAILURES) warnings.push(`${Math.round(rate)} % of its tasks in the last hour failed`)
       const average = of(confidences)?.average
-      found.push({
+      const health: AgentHealth = {
         agent,
         roles,
         status: worst([
           issues.length > 0 ? 'error' : warnings.length > 0 ? 'degraded' : 'healthy',
-          isFresh ? said.status : 'healthy',
+          fresh?.status ?? 'healthy',
         ]),
         ...(lastDone === undefined ? {} : { last_task_completed: new Date(Number(lastDone)).toISOString() }),
         tasks_completed_last_hour: Number(done),
@@ -121,26 +131,34 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
           : { confidence_score_average: Math.round(Number(average) * 1000) / 1000 }),
         issues,
         warnings,
-      })
+      }
+      found.push({ health, said })
     }
     return found
   }
 
   /** Every one is written down; the public sees that one is not well, and that it is well again. */
-  function tell(tx: Tx, health: AgentHealth) {
-    const { agent, status, issues, warnings } = health
+  function tell(tx: Tx, { health, said }: Found) {
+    const { agent, status } = health
     const before = known.get(agent) ?? 'healthy'
     const hasChanged = before !== status
     known.set(agent, status)
-    const why = [...issues, ...warnings].join('; ')
+    // In public are the service's own words only: an agent's could be anybody's that it read.
+    const told = hasChanged ? health : withWords({ health, said })
+    const why = [...told.issues, ...told.warnings].join('; ')
     tx.audit({
       type: AUDIT.health,
       class: hasChanged ? 'public' : 'internal',
       actor: agent,
       subject: ORCHESTRATOR,
       text: `${agent} is ${status}${why === '' ? '' : `: ${why}`}`,
-      data: JSON.parse(encodeTeamMessage(messageOf(health, tx.now))) as Record<string, unknown>,
+      data: JSON.parse(encodeTeamMessage(messageOf(told, tx.now))) as Record<string, unknown>,
     })
+  }
+
+  function withWords({ health, said }: Found): AgentHealth {
+    const { issues, warnings } = health
+    return { ...health, issues: [...issues, ...said.issues], warnings: [...warnings, ...said.warnings] }
   }
 
   function messageOf(health: AgentHealth, now: number): AgentHealthCheck {
@@ -167,6 +185,9 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
 
   return {
     async begin(): Promise<void> {
+      // What was said before the start is not said again as if it were news, and what is over is.
+      for (const { agent, status } of await lastToldHealth(store, clock.now() - 24 * HOUR_MS))
+        if (!known.has(agent)) known.set(agent, status)
       await store.write(arm)
     },
     async end(): Promise<void> {
@@ -174,7 +195,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
     },
     /** An agent that speaks the protocol says how it is. */
     heard(agent: string, message: AgentHealthCheck): void {
-      own.set(agent, message)
+      own.set(agent, { message, at: clock.now() })
     },
     async state(): Promise<GithubState> {
       const { events, actions } = await countWaiting(store)
@@ -184,7 +205,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
         events_waiting: Number(events),
         actions_waiting: Number(actions),
         ...(last === undefined ? {} : { last_event_at: new Date(Number(last)).toISOString() }),
-        agents: await look(store),
+        agents: (await look(store)).map(withWords),
       }
     },
   }

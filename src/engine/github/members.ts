@@ -2,13 +2,16 @@ import { hash } from 'node:crypto'
 import { readReport } from '../../github/report.ts'
 import { foldName } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
-import { formatId } from '../../model/identifier.ts'
-import { findWork, type GithubWork, latestWorkAbout, openWorkOf } from '../../store/github.ts'
+import { formatId, parseId } from '../../model/identifier.ts'
+import { findWork, type GithubWork, latestWorkAbout, openWorkOf, workOfTask } from '../../store/github.ts'
+import type { Reader } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { decodeTeamMessage, type TeamMessage } from '../../wire/github-team.ts'
+import { isForModerators } from '../discretion.ts'
 import type { Handle } from '../handle.ts'
 import type { Mailroom } from '../mailroom.ts'
 import { askedOf } from './asked.ts'
+import type { createEscalating } from './escalating.ts'
 import { keepFlags } from './flags.ts'
 import type { createHealth } from './health.ts'
 import type { Proposals } from './proposals.ts'
@@ -16,6 +19,10 @@ import { agentFor, type GithubParts } from './settings.ts'
 
 /** A delegation that nobody answered is given again: its message_id says that it is the same. */
 const AGAIN_MS = 60_000
+/** So many within the time, and people hear of it. */
+const MANY_VIOLATIONS = 3
+const VIOLATIONS_MS = 3600_000
+const VIOLATION = 'Protocol violation'
 const EVIDENCE = 'fetched in the protocol of the GitHub team'
 
 export interface Told {
@@ -36,13 +43,17 @@ export interface MembersOptions {
   handle: Handle
   proposals: Proposals
   health: Pick<ReturnType<typeof createHealth>, 'heard'>
+  /** To people's inbox. */
+  notice: ReturnType<typeof createEscalating>['notice']
   /** Something for moderators may have come. */
   flagged(): void
 }
 
-export function createMembers({ parts, handle, proposals, health, flagged }: MembersOptions): Members {
+export function createMembers(options: MembersOptions): Members {
+  const { parts, handle, proposals, health, notice, flagged } = options
   const { store, clock, mailroom, redact, team, settings } = parts
   const offered = new Map<string, number>()
+  const violations = new Map<string, number[]>()
 
   /** Those that were not given, or long ago. */
   async function due(agent: string): Promise<GithubWork[]> {
@@ -67,8 +78,12 @@ export function createMembers({ parts, handle, proposals, health, flagged }: Mem
       // Its mail is the delegation in other words: with the delegation in its hands, it has it.
       const mail = await mailroom.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
       if (mail.length > 0) {
-        const ids = mail.map(({ id }) => id)
-        await store.write((tx) => mailroom.acknowledge(tx, agent, ids, EVIDENCE))
+        await store.write(async (tx) => {
+          const ids: string[] = []
+          // Whatever else it was sent is not in what it gets here, and so stays unread.
+          for (const { id, task } of mail) if (await isDelegation(tx, agent, task?.id)) ids.push(id)
+          if (ids.length > 0) await mailroom.acknowledge(tx, agent, ids, EVIDENCE)
+        })
       }
       const works = await due(agent)
       for (const work of works) offered.set(keyOf(work), clock.now())
@@ -77,7 +92,43 @@ export function createMembers({ parts, handle, proposals, health, flagged }: Mem
     }
   }
 
+  async function isDelegation(reader: Reader, agent: string, task: string | undefined): Promise<boolean> {
+    const key = task === undefined ? undefined : parseId('task', task)
+    return key !== undefined && (await workOfTask(reader, key))?.agent === agent
+  }
+
   async function say(agent: string, text: string): Promise<Told> {
+    try {
+      return await read(agent, text)
+    } catch (error) {
+      if (error instanceof AppError && error.message.startsWith(VIOLATION)) await violated(agent, text, error)
+      throw error
+    }
+  }
+
+  /** S3.25: each is written down, and of one that goes on people hear. What may be about a person is not (S3.15). */
+  async function violated(agent: string, text: string, { message }: AppError): Promise<void> {
+    if (isForModerators(team(), agent) || /coc_violation/i.test(text)) return
+    const now = clock.now()
+    const recent = [...(violations.get(agent) ?? []), now].filter((at) => now - at < VIOLATIONS_MS)
+    violations.set(agent, recent.slice(-MANY_VIOLATIONS))
+    await store.write(async (tx) => {
+      tx.audit({
+        type: 'github.violation',
+        class: 'internal',
+        actor: agent,
+        text: redact(`${agent}: ${message}`.slice(0, 500)),
+      })
+      if (recent.length !== MANY_VIOLATIONS) return
+      const question = `${agent} keeps breaking the protocol of the GitHub team`
+      const why = `${recent.length} messages within an hour did not fit. The last: ${message}`
+      await notice(tx, agent, question, redact(why.slice(0, 2000)))
+    })
+    // Told; what comes now counts anew.
+    if (recent.length === MANY_VIOLATIONS) violations.delete(agent)
+  }
+
+  async function read(agent: string, text: string): Promise<Told> {
     const decoded = decodeTeamMessage(text)
     if (!decoded.ok) throw violation(decoded.problem)
     const { message } = decoded
@@ -213,7 +264,7 @@ const COMPLETION = {
 
 /** S3.25. */
 function violation(problem: string): AppError {
-  return new AppError('INVALID_COMMAND', `Protocol violation: ${problem}`, {
+  return new AppError('INVALID_COMMAND', `${VIOLATION}: ${problem}`, {
     hint: 'docs/github.md shows the messages.',
   })
 }

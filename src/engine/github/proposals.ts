@@ -1,5 +1,6 @@
 import { type Action, actionKey, describeAction, numberOf, type Proposal } from '../../github/action.ts'
-import { DEFAULT_POLICIES, type Judged, judge } from '../../github/policy.ts'
+import type { Judged } from '../../github/policy.ts'
+import { isDiscreet } from '../../github/roles.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId } from '../../model/identifier.ts'
 import { type GithubWork, insertAction } from '../../store/github.ts'
@@ -9,6 +10,8 @@ import { setTimer } from '../../store/timers.ts'
 import type { HeldBy } from '../people.ts'
 import { hashOf } from '../request-view.ts'
 import { GITHUB_ACTION } from './command.ts'
+import { judgeProposal } from './judging.ts'
+import { questionText } from './question.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
 
 /** S3.13: then it is not done, and escalated. */
@@ -29,17 +32,11 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
   async function propose(tx: Tx, proposed: Proposed): Promise<void> {
     const { work, proposal, rationale } = proposed
     const { action, confidence } = proposal
-    const policy = settings().actions[action.kind] ?? DEFAULT_POLICIES[action.kind]
-    // A text is cleaned before it goes out; of a name or a file with a secret in it nothing would be left.
-    const hasSecret = namesAndFiles(action).some((text) => redact(text) !== text)
-    const judged = hasSecret
-      ? SECRET
-      : judge(proposal, policy, {
-          threshold: settings().confidence,
-          requiresHitl: proposed.requiresHitl,
-          isElsewhere: isElsewhere(work, action),
-          wantsReview: proposed.wantsReview,
-        })
+    const judged = judgeProposal(settings(), redact, proposal, {
+      requiresHitl: proposed.requiresHitl,
+      isElsewhere: isElsewhere(work, action),
+      wantsReview: proposed.wantsReview,
+    })
     const key = actionKey(work.id, action)
     const isNew = await insertAction(tx, {
       key,
@@ -49,7 +46,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       number: numberOf(action) ?? work.number,
       action: JSON.stringify(action),
       confidence: confidence ?? null,
-      rationale: redact(rationale),
+      rationale: isDiscreet(work.role) ? '' : redact(rationale),
       state: STATES[judged.verdict],
       request: null,
       note: judged.reason,
@@ -87,7 +84,8 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       purpose: 'command',
       ...bound,
       question: `May ${work.agent} ${what} in ${work.repository}?`,
-      reason: `${judged.reason}. ${redact(rationale)}`,
+      // What it says of people is for moderators, and this is for all who decide (S3.15).
+      reason: isDiscreet(work.role) ? judged.reason : `${judged.reason}. ${redact(rationale)}`,
       action_hash: hashOf(bound),
       expires_at: expiresAt,
       approvers: approvers === undefined ? null : JSON.stringify(approvers),
@@ -111,34 +109,20 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
       },
     })
     note(tx, { work, proposal }, `Asked people (${id}) whether to ${what}: ${judged.reason}`, AUDIT.asked)
-    if (work.number !== null)
-      await postQuestion(tx, work, { id, what, rationale, judged, confidence: proposal.confidence })
-  }
-
-  /** Where people who watch the thread can see it, and answer. */
-  async function postQuestion(
-    tx: Tx,
-    work: GithubWork,
-    asked: {
-      id: string
-      what: string
-      rationale: string
-      judged: Extract<Judged, { verdict: 'ask' }>
-      confidence: number | undefined
-    },
-  ) {
-    const tagged = approverLogins().map((login) => `@${login}`)
-    const sure = asked.confidence === undefined ? '' : ` (confidence ${asked.confidence})`
-    const body = [
-      `**${work.agent}** would like to ${asked.what}${sure}.`,
-      '',
-      `> ${redact(asked.rationale).replaceAll('\n', '\n> ')}`,
-      '',
-      `A person decides, because ${asked.judged.reason}.${asked.judged.quorum > 1 ? ` It takes ${asked.judged.quorum} people.` : ''} ${tagged.join(' ')}`.trimEnd(),
-      '',
-      `Comment \`/agent approve ${asked.id}\` or \`/agent reject ${asked.id}\`. Without an answer within 72 hours, it is not done.`,
-    ].join('\n')
-    await say(tx, `${work.id}/ask/${asked.id}`, work.repository, work.number!, body)
+    // Where it was asked, or else where it would be done. Nobody gets a thread written to by naming it.
+    const number = work.number ?? numberOf(proposal.action)
+    if (number === undefined) return
+    const text = questionText(
+      {
+        ...{ id, what, agent: work.agent, action: proposal.action, confidence: proposal.confidence },
+        words: isDiscreet(work.role) ? undefined : { rationale },
+        reason: judged.reason,
+        quorum: judged.quorum,
+        approvers: approverLogins(),
+      },
+      redact,
+    )
+    await say(tx, `${work.id}/ask/${id}`, work.repository, number, text)
   }
 
   function approverLogins(): string[] {
@@ -219,18 +203,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
   return { propose, say, approverLogins }
 }
 
-function namesAndFiles(action: Action): string[] {
-  const { files = [], ...rest } = action as { files?: readonly { path: string; content: string }[] }
-  const names = Object.entries(rest).flatMap(([field, value]) =>
-    typeof value === 'string' && field !== 'body' && field !== 'message' ? [value] : [],
-  )
-  return [...names, ...files.flatMap(({ path, content }) => [path, content])]
-}
-
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const
-
-/** In a text it is taken out; a file without it would be another file. */
-const SECRET: Judged = { verdict: 'refuse', reason: 'a file holds what looks like a secret' }
 
 /** Whoever can write an issue can try to talk an agent into something about all the others. */
 function isElsewhere({ number }: GithubWork, action: Action): boolean {

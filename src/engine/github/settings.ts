@@ -37,4 +37,12 @@ export const AUDIT = {
   logged: 'github.logged',
   asked: 'github.asked',
   health: 'github.health',
+  replayed: 'github.replayed',
 } as const
+
+/** What the service says to a command of a person: whoever asks is answered, wherever the team is paused. */
+export const replySource = (delivery: string, index: number) => `${delivery}/reply/${index}`
+
+export function isReply(source: string): boolean {
+  return /\/reply\/\d+$/.test(source)
+}

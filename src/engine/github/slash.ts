@@ -4,8 +4,10 @@ import { helpText, maySay, readSlashCommands, readVerdict, type SlashCommand } f
 import { AppError } from '../../model/errors.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
+import { readApprovals } from '../../store/approvals.ts'
 import { findAction } from '../../store/github.ts'
 import { findHumanRequest } from '../../store/human-requests.ts'
+import { isReplay } from './replay.ts'
 import { type GithubParts, personOf } from './settings.ts'
 
 export interface SlashOutcome {
@@ -25,6 +27,11 @@ const TASKS: Readonly<Record<string, string>> = {
 /** `/agent …`: verdicts are given, tasks made; who may is a matter of who wrote the comment. */
 export function createSlash({ store, team, verdicts, log }: GithubParts) {
   async function decide(said: SlashCommand, event: GitHubEvent): Promise<string | undefined> {
+    // Whoever replays a payload writes into it whose words they are.
+    if (isReplay(event.id)) {
+      log.warn({ delivery: event.id, command: said.name }, 'a replay gives no verdict')
+      return undefined
+    }
     const person = personOf(team(), event.comment!.author)!
     const verdict = readVerdict(said.words)
     if (verdict === undefined) return `Say which: \`/agent ${said.name} req_7\`.`
@@ -45,11 +52,21 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
     } catch (error) {
       if (!(error instanceof AppError)) throw error
       // The same comment worked on again after a crash: its verdict counts already.
-      if (error.code === 'CONFLICT' && / by /.test(error.message) && error.message.includes(person.name))
+      if (error.code === 'CONFLICT' && (await hasSaid(verdict.request, said.name, person.name)))
         return undefined
       log.info({ request: verdict.request, err: error.message }, 'a verdict on GitHub was not taken')
       return `${verdict.request}: ${error.message}.`
     }
+  }
+
+  /** This very verdict is that person's, and counts. */
+  async function hasSaid(request: string, name: string, person: string): Promise<boolean> {
+    const row = await findHumanRequest(store, parseId('req', request) ?? 0)
+    if (row === undefined) return false
+    if (name === 'reject') return row.state === 'rejected' && row.decided_by === person
+    if (row.state === 'rejected') return false
+    const given = await readApprovals(store, [row.id])
+    return given.some((one) => one.person === person && one.action_hash === row.action_hash)
   }
 
   /** On GitHub people decide on what is to be done there, in the same repository, and on nothing else. */

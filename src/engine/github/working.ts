@@ -19,7 +19,7 @@ import type { createDelegating } from './delegating.ts'
 import { createGathering, TryLater } from './gather.ts'
 import { whyNotOurs } from './ours.ts'
 import type { Proposals } from './proposals.ts'
-import { AUDIT, type GithubParts } from './settings.ts'
+import { AUDIT, type GithubParts, replySource } from './settings.ts'
 import { createSlash } from './slash.ts'
 import { PERIODIC } from './triggers.ts'
 
@@ -59,7 +59,7 @@ export function createWorking(
       await keepShown(tx, event)
       for (const [index, reply] of heard.replies.entries()) {
         if (event.repository === undefined || event.subject === undefined) continue
-        await proposals.say(tx, `${event.id}/reply/${index}`, event.repository, event.subject.number, reply)
+        await proposals.say(tx, replySource(event.id, index), event.repository, event.subject.number, reply)
       }
       if (gathered === undefined) return
       const routed = routeEvent(routes, event, gathered)

@@ -48,7 +48,7 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
     const to = team.resolve(fields.to)!
     const twin = await openTwin(context, fields, to)
     if (twin !== undefined) {
-      if (twin.parent !== null) parts.tasks.spoke(tx, speaker.name, twin.parent)
+      if (twin.parent !== null && twin.requiresResponse) parts.tasks.spoke(tx, speaker.name, twin.parent)
       return delegated(twin.id, to, ' already')
     }
     const parent = await ownTask(context, fields.in_response_to)
@@ -74,7 +74,8 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
     if (!begun.ok) return refusalError(begun)
     const { id } = begun.task
     await remember(context, fields.message_id, id)
-    if (parent !== undefined) parts.tasks.spoke(tx, speaker.name, parent.id)
+    // What nobody waits for leaves the turn to end with a report.
+    if (parent !== undefined && fields.requires_response) parts.tasks.spoke(tx, speaker.name, parent.id)
     return delegated(id, to, await whyLater(context, to))
   },
 }

@@ -52,7 +52,8 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
     })
     if (!told.ok) return refusalError(told)
     await remember(context, fields.message_id, question)
-    parts.tasks.spoke(tx, speaker.name, task.id)
+    // Without waiting for the answer, the turn is still to end with a report.
+    if (fields.requires_response) parts.tasks.spoke(tx, speaker.name, task.id)
     return isAsked(asked, task.id, question)
   },
 }

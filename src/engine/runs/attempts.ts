@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { AttemptError, Progress } from '../../model/run.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
-import { keepAttempt } from '../../workspaces/attempts.ts'
+import { clearAttempt, keepAttempt } from '../../workspaces/attempts.ts'
 import type { Status, WorkspaceState } from '../../workspaces/status.ts'
 import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
 import { type StatusWatch, watchStatus } from '../../workspaces/status-watch.ts'
@@ -52,6 +52,13 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
         driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
         return
       }
+    }
+    // A service before this one may have begun it and gone before that was stored.
+    const cleared = isNew ? undefined : await clearAttempt(order.workspace)
+    if (cleared?.ok === false) {
+      const why = `what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`
+      driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
+      return
     }
     if (closed) return
     mkdirSync(dirname(order.logFile), { recursive: true })

@@ -89,7 +89,7 @@ export function startCommand(order: CommandOrder, launcher: Launcher | undefined
   }
 }
 
-/** Where there is no launcher. */
+/** Where there is no launcher, or it cannot. */
 function spawnDirectly(
   script: string,
   cwd: string,

@@ -28,6 +28,9 @@ type Done = { ok: true } | { ok: false; why: string }
 /** The files of the protocol itself are written anew each time; a fixer cannot put others in their place. */
 const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
+/** Whatever else is in its outbox is its own report. */
+const CORRECTED = 'inputs/'
+
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
 export function createFixing({ clock, workshops, deliver }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
@@ -87,6 +90,7 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
       let said = ''
       let stopped: string | undefined
       let worker: Worker | undefined
+      let delivered: Promise<void> = Promise.resolve()
       const key = `${order.run}/${order.node}/${order.what}`
       const watch = watchStatus({
         workspace: order.workspace,
@@ -129,16 +133,19 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
         reported(how, why) {
           last = how
           said = why
-          if (how === 'completed') void deliver(order.workspace, why)
-          worker?.stop(true)
+          // What it says of its work may be lost; what counts is what it put into outbox/inputs/.
+          if (how === 'completed') delivered = deliver(order.workspace, why).catch(() => {})
+          void delivered.then(() => worker?.stop(true))
         },
         ended({ code, why }) {
           watch.look()
           finish()
           if (signal.aborted) return
-          if (stopped !== undefined) done({ ok: false, why: stopped })
-          else if (last === 'completed' || (last === 'pending' && code === 0)) done({ ok: true })
-          else done({ ok: false, why: said || why || 'the fixer ended without saying that it was done' })
+          const isDone = last === 'completed' || (last === 'pending' && code === 0)
+          const otherwise = said || why || 'the fixer ended without saying that it was done'
+          const outcome: Done =
+            stopped === undefined && isDone ? { ok: true } : { ok: false, why: stopped ?? otherwise }
+          void delivered.then(() => done(outcome))
         },
       })
       const { freeze: hold, ...rest } = worker
@@ -293,7 +300,8 @@ async function takeCorrections(
   const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, signal })
   if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
   const files = collected.value.deliverables
-    .map(({ path }) => ({ path, to: path.replace(/^inputs\//, '') }))
+    .filter(({ path }) => path.startsWith(CORRECTED))
+    .map(({ path }) => ({ path, to: path.slice(CORRECTED.length) }))
     .filter(({ to }) => !OWN.has(to))
   if (files.length === 0) return { ok: false, why: 'the fixer put nothing into outbox/inputs/' }
   const corrections = correctionsOf(driver.place, node)

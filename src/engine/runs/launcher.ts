@@ -28,7 +28,8 @@ export interface Exit {
 }
 
 export interface Launcher {
-  launch(order: LaunchOrder): Launched
+  /** Undefined: there is nothing to spare for another shell. */
+  launch(order: LaunchOrder): Launched | undefined
   /** What it started goes on. */
   close(): void
 }
@@ -45,6 +46,13 @@ interface Slot {
   order: Order | undefined
 }
 
+/** Shells that share a process. */
+interface Bank {
+  slots: Slot[]
+  /** Runs while none of them has an order. */
+  idle: NodeJS.Timeout | undefined
+}
+
 /** Bash can give a process a group of its own by itself; other shells take setsid, which is one more program to start. */
 const BASH = ['/bin/bash', '/usr/bin/bash'].find((path) => existsSync(path))
 const SETSID = ['/usr/bin/setsid', '/bin/setsid'].find((path) => existsSync(path))
@@ -56,6 +64,7 @@ const NEWS = 3
 /** Where orders come in: as many commands at once, before another bank of shells is opened. */
 const FIRST = 4
 const SLOTS = 8
+const IDLE_MS = 30_000
 
 /**
  * Each reads one order after the other, byte by byte as shells do, so that nothing of the next one is taken; starts what it
@@ -99,80 +108,120 @@ function closing(): string {
  * Shells that start processes for the service. For each child node copies the tables of all its own memory, and stands
  * still meanwhile: with a heap of 300 MB that is tens of milliseconds, where a shell takes less than one.
  */
-export function createLauncher(environment: Readonly<Record<string, string>>): Launcher {
-  const banks = new Map<ChildProcess, Slot[]>()
+export function createLauncher(
+  environment: Readonly<Record<string, string>>,
+  idleMs: number = IDLE_MS,
+): Launcher {
+  const banks = new Set<Bank>()
 
-  function openBank(): Slot[] {
-    // -p: nothing of the environment is taken for its own settings.
-    const [shell, ...options] = BASH === undefined ? ['/bin/sh', '-c'] : [BASH, '-p', '-c']
-    const bank = spawn(shell!, [...options, BANK], {
-      detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers().map(() => 'pipe' as const)],
-      env: environment,
-    })
-    const slots = slotNumbers().map((number): Slot => {
-      const orders = bank.stdio[number] as Socket
+  function openBank(): Bank | undefined {
+    const child = spawnBank(environment)
+    if (child === undefined) return undefined
+    const bank: Bank = { slots: [], idle: undefined }
+    const gone = () => {
+      banks.delete(bank)
+      clearTimeout(bank.idle)
+      for (const slot of bank.slots) lose(slot)
+    }
+    // At once: without descriptors or processes to spare it fails later, and has no pipes.
+    child.on('error', gone)
+    // Its last words come before the end of the pipe; the processes that it leaves may hold that open.
+    child.on('exit', () => setImmediate(gone))
+    if (child.pid === undefined) return undefined
+    bank.slots = slotNumbers().map((number): Slot => {
+      const orders = child.stdio[number] as Socket
       const slot = { number, orders, order: undefined }
       // Nobody else has the other end: its shell is gone.
-      orders.on('error', () => {}).on('close', () => giveUp(slot))
+      orders.on('error', () => {}).on('close', () => giveUp(bank, slot))
       orders.resume()
       return slot
     })
-    banks.set(bank, slots)
-    const giveUp = (slot: Slot) => {
-      slots.splice(0, slots.length, ...slots.filter((one) => one !== slot))
-      setImmediate(() => lose(slot))
-    }
+    banks.add(bank)
     let rest = ''
-    const news = bank.stdio[NEWS] as Readable
+    const news = child.stdio[NEWS] as Readable
     news.on('error', () => {})
     news.setEncoding('latin1').on('data', (text: string) => {
       const lines = (rest + text).split('\n')
       rest = lines.pop()!
-      for (const line of lines) hear(slots, line)
+      for (const line of lines) hear(bank, line)
     })
-    const gone = () => {
-      banks.delete(bank)
-      for (const slot of slots) lose(slot)
-    }
-    bank.on('error', gone)
-    // Its last words come before the end of the pipe; the processes that it leaves may hold that open.
-    bank.on('exit', () => setImmediate(gone))
     // It must not keep a service alive that is about to end.
-    bank.unref()
-    return slots
+    child.unref()
+    return bank
   }
 
-  function hear(slots: readonly Slot[], line: string) {
+  function giveUp(bank: Bank, slot: Slot) {
+    bank.slots = bank.slots.filter((one) => one !== slot)
+    setImmediate(() => lose(slot))
+  }
+
+  function hear(bank: Bank, line: string) {
     const [what, number, value] = line.split(' ')
-    const slot = slots.find((one) => one.number === Number(number))
+    const slot = bank.slots.find((one) => one.number === Number(number))
     if (slot?.order === undefined) return
     if (what === 'p') slot.order.pid(Number(value))
-    if (what === 'e') end(slot, Number(value))
+    if (what !== 'e') return
+    end(slot, Number(value))
+    if (bank.slots.every(({ order }) => order === undefined)) startIdling(bank)
   }
 
-  function freeSlot(): Slot {
-    for (const slots of banks.values()) {
-      const free = slots.find(({ order }) => order === undefined)
-      if (free !== undefined) return free
+  /** What a crowd needed goes after it; one bank stays. */
+  function startIdling(bank: Bank) {
+    clearTimeout(bank.idle)
+    bank.idle = setTimeout(() => {
+      if (banks.size === 1) return
+      banks.delete(bank)
+      dismiss(bank)
+    }, idleMs).unref()
+  }
+
+  function freeSlot(): Slot | undefined {
+    for (const bank of banks) {
+      const free = bank.slots.find(({ order }) => order === undefined)
+      if (free === undefined) continue
+      clearTimeout(bank.idle)
+      return free
     }
-    return openBank()[0]!
+    return openBank()?.slots[0]
   }
 
   return {
     launch(wanted) {
+      const slot = freeSlot()
+      if (slot === undefined) return undefined
       const pid = Promise.withResolvers<number | undefined>()
       const exited = Promise.withResolvers<Exit>()
-      const slot = freeSlot()
       slot.order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
       const text = textOf(wanted, slot.number)
       slot.orders.write(`${text.split('\n').length}\n${text}\n`)
       return { pid: pid.promise, exited: exited.promise }
     },
     close() {
-      for (const slots of banks.values()) for (const { orders } of slots) orders.end()
+      for (const bank of banks) {
+        clearTimeout(bank.idle)
+        dismiss(bank)
+      }
     },
   }
+}
+
+function spawnBank(environment: Readonly<Record<string, string>>): ChildProcess | undefined {
+  // -p: nothing of the environment is taken for its own settings.
+  const [shell, ...options] = BASH === undefined ? ['/bin/sh', '-c'] : [BASH, '-p', '-c']
+  try {
+    return spawn(shell!, [...options, BANK], {
+      detached: true,
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers().map(() => 'pipe' as const)],
+      env: environment,
+    })
+  } catch {
+    return undefined
+  }
+}
+
+/** Without orders to come its shells end. */
+function dismiss({ slots }: Bank) {
+  for (const { orders } of slots) orders.end()
 }
 
 function end(slot: Slot, code: number) {

@@ -31,6 +31,9 @@ export interface Letter {
   readonly content: unknown
 }
 
+/** While the disk is full or the store away. */
+const AGAIN_MS = 1000
+
 /**
  * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name, and given to those who have
  * a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
@@ -39,13 +42,34 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
   const queues = new Map<string, QueueWatch>()
   /** One after the other, in the order of their numbers. */
   let taking: Promise<void> = Promise.resolve()
+  const ending = new AbortController()
 
   function take(driver: Driver, message: ReceivedMessage) {
-    taking = taking
-      .then(() => store.write((tx) => receive(tx, driver, message)))
-      .catch((error: unknown) =>
-        log.error({ err: error, run: driver.id }, 'a message of a run was not taken'),
-      )
+    taking = taking.then(() => keep(driver, message))
+  }
+
+  /** Until the store takes it, or the service ends; the next one finds the file again. */
+  async function keep(driver: Driver, message: ReceivedMessage): Promise<void> {
+    for (;;) {
+      try {
+        return await store.write((tx) => receive(tx, driver, message))
+      } catch (error) {
+        log.error({ err: error, run: driver.id }, 'a message of a run was not taken')
+        if (!isOfStore(error) || ending.signal.aborted) return
+        await new Promise<void>((resolve) => {
+          const cancel = clock.after(AGAIN_MS, resolve)
+          ending.signal.addEventListener(
+            'abort',
+            () => {
+              cancel()
+              resolve()
+            },
+            { once: true },
+          )
+        })
+        if (ending.signal.aborted) return
+      }
+    }
   }
 
   async function receive(tx: Tx, driver: Driver, message: ReceivedMessage): Promise<void> {
@@ -134,6 +158,7 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
       queues.delete(run)
     },
     async close() {
+      ending.abort()
       for (const run of [...queues.keys()]) {
         queues.get(run)!.close()
         queues.delete(run)
@@ -144,6 +169,11 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
 }
 
 export type RunMail = ReturnType<typeof createRunMail>
+
+/** Another try may find it well again. */
+function isOfStore(error: unknown): boolean {
+  return error instanceof AppError && (error.code === 'STORE_FULL' || error.code === 'STORE_UNAVAILABLE')
+}
 
 function textOf(content: unknown): string {
   return typeof content === 'string' ? content : (JSON.stringify(content, null, 2) ?? '')

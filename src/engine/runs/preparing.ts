@@ -6,7 +6,7 @@ import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
 import type { NodeRecord } from '../../store/runs.ts'
-import { createWorkspace, prepareInbox } from '../../workspaces/folder.ts'
+import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
@@ -34,10 +34,11 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
   const { node, preparation, sources, missing, checkKept } = effect
   const agent = driver.run.graph.agents.get(node)!
   const workspace = workspaceOf(driver.place, node)
-  const failed = (problems: readonly Problem[]): Prepared => {
+  /** A worktree that was made is known from now on, whatever became of the rest. */
+  const failed = (problems: readonly Problem[], record: NodeRecord = {}): Prepared => {
     const why = problems.map(({ message }) => message).join('; ')
     const recoverable = problems.every(({ code }) => PASSING.has(code))
-    return { event: { type: 'copy_failed', node, preparation, why, recoverable } }
+    return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
   }
   const made = await makeWorkspace(driver, agent, workspace)
   if (!made.ok) return failed(made.problems)
@@ -65,11 +66,12 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
     ...(areCorrected ? { corrections } : {}),
     signal,
   })
-  if (!prepared.ok) return failed(prepared.problems)
+  if (!prepared.ok) return failed(prepared.problems, made.record)
   const { manifest, leftOut } = prepared.value
   const other = areCorrected ? undefined : changedSince(driver, agent, sources, manifest)
   if (other !== undefined) {
-    return { event: { type: 'copy_failed', node, preparation, why: other, recoverable: false } }
+    const event = { type: 'copy_failed' as const, node, preparation, why: other, recoverable: false }
+    return { event, record: made.record }
   }
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
@@ -97,16 +99,16 @@ export async function layAhead(driver: Driver, node: string): Promise<void> {
     const next = nodes.get(to)
     if (next?.state !== 'waiting' || next.waitingFor !== 1) continue
     const workspace = workspaceOf(driver.place, to)
-    if (!existsSync(workspace)) await layOut(driver, graph.agents.get(to)!, workspace)
+    if (!existsSync(workspace)) await createWorkspace(wantedOf(driver, graph.agents.get(to)!, workspace))
   }
 }
 
-async function layOut(driver: Driver, agent: PlanAgent, workspace: string) {
+function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): WorkspaceWanted {
   const { name, template, worktree, instructions } = agent
   const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
   const wanted = { path: workspace, name, template, objective, hasWorktree: worktree, withoutInbox: true }
   const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
-  return await createWorkspace({ ...wanted, ...messages })
+  return { ...wanted, ...messages }
 }
 
 type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
@@ -114,10 +116,9 @@ type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; prob
 async function makeWorkspace(driver: Driver, agent: PlanAgent, workspace: string): Promise<Made> {
   const { name, worktree } = agent
   const isNew = !existsSync(workspace)
-  if (isNew) {
-    const made = await layOut(driver, agent, workspace)
-    if (!made.ok) return made
-  }
+  const wanted = wantedOf(driver, agent, workspace)
+  const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
+  if (!made.ok) return made
   if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
   const added = await addWorktree({
     workspace,
@@ -160,7 +161,7 @@ function changedSince(
       if (known.sha256 !== sha256) return `${known.from}/${known.path} was changed after it was validated`
       continue
     }
-    if (OWN.has(path) || given.some((to) => path === to || path.startsWith(`${to}/`))) continue
+    if (OWN.has(path) || given.some((to) => to === '' || path === to || path.startsWith(`${to}/`))) continue
     for (const [folder, from] of folders) {
       if (path.startsWith(folder)) return `inbox/${path} was not there when the work of ${from} was validated`
     }

@@ -50,10 +50,17 @@ export function createReporting() {
   ): Promise<void> {
     await ready
     const workspace = workspaceOf(driver.place, name)
+    const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
+    const other: string[] = []
     const copied = await copyOutbox(workspace, join(outputsOf(driver.place), name), {
       limits: DEFAULT_LIMITS,
       signal,
+      copied(path, sha256) {
+        if (missing.get(`outbox/${path}`) !== sha256) other.push(path)
+        missing.delete(`outbox/${path}`)
+      },
       stays(path) {
+        missing.delete(`outbox/${path}`)
         const made = result.outputs.find((one) => one.path === `outbox/${path}`)
         references.push({
           path: join(workspace, 'outbox', path),
@@ -63,7 +70,15 @@ export function createReporting() {
         })
       },
     })
-    if (!copied.ok) driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
+    if (!copied.ok) {
+      driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
+      return
+    }
+    other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
+    if (other.length > 0) {
+      const shown = other.sort().slice(0, 10).join(', ')
+      driver.note(name, `what is in _outputs/${name} is not what was validated: ${shown}`)
+    }
   }
 
   return {

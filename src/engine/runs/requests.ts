@@ -42,6 +42,8 @@ export function createRunRequests(cut: Excerpt) {
   return {
     async ask(tx: Tx, run: string, effect: Ask): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
+      // Of a commit that was stored although its answer was lost: asked once is enough.
+      if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
       if (!awaits && !isHeard(run)) return
       const form: RequestForm = awaits ? { choices: DECISIONS } : {}
       const key = await insertHumanRequest(tx, {

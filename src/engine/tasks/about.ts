@@ -23,6 +23,8 @@ export async function taskOfRequest(
   if (named !== undefined) return aboutTask(await findTask(reader, named))
   const asking = await taskAsking(reader, request)
   if (asking !== undefined) return aboutTask(asking)
+  const saidIn = saidInOf(request.context)
+  if (saidIn !== undefined) return saidIn === null ? {} : aboutTask(await findTask(reader, saidIn))
   const [first, ...others] = await firstOpen(reader, request.asker, () => true, 2)
   return aboutTask(others.length === 0 ? first : undefined)
 }
@@ -33,16 +35,28 @@ export async function taskAsking(
   { id: request, asker, context }: { id: string; asker: string; context: string },
 ): Promise<Task | undefined> {
   const asks = ({ questions }: Task) => questions.some(({ id }) => id === request)
-  const saidIn = taskIn(context, 'saidIn')
-  const likely = saidIn === undefined ? undefined : await findTask(reader, saidIn)
-  if (likely !== undefined && asks(likely)) return likely
-  return (await firstOpen(reader, asker, asks, 1))[0]
+  const saidIn = saidInOf(context)
+  // What was said in none is asked by none, and an agent may have thousands to look through.
+  if (saidIn === null) return undefined
+  if (saidIn === undefined) return (await firstOpen(reader, asker, asks, 1))[0]
+  const task = await findTask(reader, saidIn)
+  return task !== undefined && asks(task) ? task : undefined
 }
 
-function taskIn(context: string, field: 'task' | 'saidIn' = 'task'): string | undefined {
+function taskIn(context: string): string | undefined {
+  const task = fieldOf(context, 'task')
+  return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
+}
+
+/** Null: in none. Undefined: nobody wrote it down. */
+function saidInOf(context: string): string | null | undefined {
+  const task = fieldOf(context, 'saidIn')
+  return task === null || (typeof task === 'string' && parseId('task', task) !== undefined) ? task : undefined
+}
+
+function fieldOf(context: string, field: string): unknown {
   try {
-    const task = (JSON.parse(context) as Record<string, unknown>)[field]
-    return typeof task === 'string' && parseId('task', task) !== undefined ? task : undefined
+    return (JSON.parse(context) as Record<string, unknown>)[field]
   } catch {
     // Some requests have words of their own there.
     return undefined

@@ -1,34 +1,49 @@
-import { isEnd, type Task } from '../../model/task.ts'
+import { isEnd, type Task, type TaskState } from '../../model/task.ts'
 import type { Reader } from '../../store/store.ts'
 import { eachOpenTaskOf, findTask } from '../../store/tasks.ts'
 
 /** Enough to name to whoever has to say which one is meant. */
 const NAMED = 10
+/** States of a task that its worker has not before it yet. */
+const NOT_BEGUN: readonly TaskState[] = ['pending', 'analyzing']
 
 export interface Looked {
   agent: string
-  /** The tasks that its turn is about, as far as is known. */
-  inTurn: ReadonlySet<string>
+  /** The tasks that its turn, or its last one, is about, as far as is known. */
+  turn: ReadonlySet<string>
   fits?(task: Task): boolean
 }
 
 /**
- * The agent's only open task, else the one that its turn is about; several where neither says which. An agent may have
- * thousands: no more of them are read than it takes to know.
+ * The one that the agent's turn is about, else its only open task; several where neither says which. What is said in a
+ * turn on one task is never about another that waits in the queue: such are returned to be named, be it a single one.
+ * An agent may have thousands: no more of them are read than it takes to know.
  */
 export async function currentTask(
   reader: Reader,
-  { agent, inTurn, fits = () => true }: Looked,
+  { agent, turn, fits = () => true }: Looked,
 ): Promise<Task | readonly Task[] | undefined> {
   const current: Task[] = []
-  for (const id of [...inTurn].reverse()) {
+  let hasOwn = false
+  for (const id of [...turn].reverse()) {
     const task = await findTask(reader, id)
-    if (task?.agent === agent && !isEnd(task.state) && fits(task)) current.push(task)
+    if (task?.agent !== agent) continue
+    hasOwn = true
+    if (!isEnd(task.state) && fits(task)) current.push(task)
     if (current.length > 1) break
   }
   if (current.length === 1) return current[0]
   const open = await firstOpen(reader, agent, fits, NAMED)
-  return open.length <= 1 ? open[0] : open
+  if (open.length === 0) return undefined
+  if (turn.size === 0) return open.length === 1 ? open[0] : open
+  const begun = await firstOpen(reader, agent, (task) => isBegun(task) && fits(task), NAMED, NOT_BEGUN)
+  if (begun.length > 0) return begun.length === 1 ? begun[0] : begun
+  return hasOwn ? open : undefined
+}
+
+/** A held one is where it would be without the hold. */
+function isBegun({ state, held }: Task): boolean {
+  return !NOT_BEGUN.includes(held?.state ?? state)
 }
 
 /** The oldest of its open tasks for which that holds. */
@@ -37,9 +52,10 @@ export async function firstOpen(
   agent: string,
   fits: (task: Task) => boolean,
   most: number,
+  left: readonly TaskState[] = [],
 ): Promise<Task[]> {
   const found: Task[] = []
-  for await (const task of eachOpenTaskOf(reader, agent)) {
+  for await (const task of eachOpenTaskOf(reader, agent, left)) {
     if (fits(task)) found.push(task)
     if (found.length === most) break
   }

@@ -97,6 +97,9 @@ export function createOutside(options: OutsideOptions) {
     const { agent, task, interrupt: number } = effect
     // Another daemon of the team runs it, and sees to it.
     if (store.engine === 'postgres' && options.team().resolve(agent) === undefined) return
+    // Put off, it may come when the next attempt is at work, which it is not for.
+    const owing = await findTask(store, task)
+    if (owing === undefined || !owing.interrupting || owing.interrupts !== number) return
     const session = options.sessions().session(agent)
     // Found again a moment ago: whether it is in a turn is not known yet.
     if (session !== undefined && UNKNOWN.has(session.state)) {

@@ -1,15 +1,30 @@
-import { TASK_TIMERS, type TaskTimer } from '../../model/task.ts'
+import { TASK_TIMERS, type Task, type TaskTimer } from '../../model/task.ts'
 import type { Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { clearTimer, moveTimer } from '../../store/timers.ts'
 import { timersOf } from '../../tasks/effect.ts'
 import { type Happening, ON_DUE } from '../../tasks/happening.ts'
+import type { TaskSettings } from '../../tasks/settings.ts'
 import type { Stepped } from '../../tasks/view.ts'
 import type { Sessions } from '../sessions.ts'
+import type { Clock } from '../surroundings.ts'
 import type { Timers } from '../timers.ts'
 
+export interface TaskTimersOptions {
+  timers: Timers
+  clock: Clock
+  sessions(): Sessions
+  /** Agents are started for what is delegated to them. */
+  hasBegun(): boolean
+  settings(task: Task): TaskSettings
+}
+
 /** The clocks of tasks as rows of the table of timers. */
-export function createTaskTimers(timers: Timers, sessions: () => Sessions) {
+export function createTaskTimers({ timers, clock, sessions, hasBegun, settings }: TaskTimersOptions) {
+  const openedAt = clock.now()
+  /** Tasks whose workers were on their way when they should have taken them. */
+  const lenient = new Set<string>()
+
   async function arm(tx: Tx, id: string, kind: TaskTimer, at: number) {
     // Of two timers the earlier stands, and this one may have moved on.
     await moveTimer(tx, `task_${kind}`, id, at)
@@ -18,6 +33,7 @@ export function createTaskTimers(timers: Timers, sessions: () => Sessions) {
 
   async function disarm(tx: Tx, id: string, kind: TaskTimer) {
     await clearTimer(tx, `task_${kind}`, id)
+    if (kind === 'ack') lenient.delete(id)
   }
 
   /** A paused one, too: a person holds its mail, and its tasks are not lost for that. */
@@ -25,6 +41,20 @@ export function createTaskTimers(timers: Timers, sessions: () => Sessions) {
     if (sessions().isPaused(agent)) return true
     const state = sessions().session(agent)?.state
     return state === 'busy' || state === 'waiting_input'
+  }
+
+  /**
+   * Nobody fails to take a task while the service was away, or while its program starts: the time to take it runs from
+   * then on. A program that never comes up is waited for no longer than a worker that is busy.
+   */
+  function isEarly(task: Task, now: number): boolean {
+    if (task.due?.kind !== 'ack') return false
+    const { ackMs, startMs } = settings(task)
+    const isLate = now >= Math.max(task.due.at, openedAt) + startMs + ackMs
+    const isOnItsWay = sessions().isComingUp(task.agent) || !hasBegun()
+    if (isLate || !isOnItsWay) return lenient.delete(task.id) && !isLate
+    lenient.add(task.id)
+    return true
   }
 
   return {
@@ -37,6 +67,9 @@ export function createTaskTimers(timers: Timers, sessions: () => Sessions) {
           const task = await findTask(tx, id)
           if (task === undefined) return
           const isQueued = kind === 'ack' && isBusy(task.agent)
+          if (kind === 'ack' && !isQueued && isEarly(task, tx.now)) {
+            return await arm(tx, id, kind, tx.now + settings(task).ackMs)
+          }
           // The runtime has it, and its agent is at work on something else: that has a clock of its own.
           const told = await tell(tx, id, isQueued ? { type: 'acknowledged', by: task.agent } : ON_DUE[kind])
           const still = timersOf(task)[kind]

@@ -6,12 +6,18 @@ import type { Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { refusalError } from '../refusal.ts'
 import { taskAsking } from './about.ts'
-import { currentTask } from './current.ts'
 import type { Progress } from './progress.ts'
 import { askedIn, eventOf, type PersonsWord } from './requests.ts'
 
+export interface ApprovalAsked {
+  by: string
+  question: string
+  /** What is held. */
+  text: string
+}
+
 /** What people say to the questions of tasks, and to commands that were held in a task's turn. */
-export function createTaskVerdicts(tell: Progress['tell'], inTurn: (agent: string) => ReadonlySet<string>) {
+export function createTaskVerdicts(tell: Progress['tell']) {
   return {
     async decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string> {
       const { task: id, question } = askedIn(row)
@@ -33,10 +39,8 @@ export function createTaskVerdicts(tell: Progress['tell'], inTurn: (agent: strin
       await tell(tx, task, { type: 'question_expired', question })
     },
 
-    async approvalAsked(tx: Tx, agent: string, question: string, text: string) {
-      const found = await currentTask(tx, { agent, inTurn: inTurn(agent) })
-      if (found === undefined || !('id' in found)) return
-      await tell(tx, found.id, { type: 'approval_asked', by: agent, question, text })
+    async approvalAsked(tx: Tx, task: string, asked: ApprovalAsked) {
+      await tell(tx, task, { type: 'approval_asked', ...asked })
     },
 
     async approvalDecided(tx: Tx, row: HumanRequestRow, state: string, words: string): Promise<boolean> {

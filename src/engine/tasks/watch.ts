@@ -132,14 +132,17 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     },
   }
 
+  /** What it says is told late at times, when its turn has ended. */
+  const turnOf = (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? lastTurn.get(agent) ?? new Set()
+
   return {
     ...watch,
     moved,
     spoke: (agent: string, task: string) => add(said, agent, task),
     inTurn: (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? new Set(),
-    /** What it spends is told late at times, when its turn has ended. */
+    turnOf,
     spendsOn(agent: string): string | undefined {
-      const about = [...(inTurn.get(agent) ?? lastTurn.get(agent) ?? [])]
+      const about = [...turnOf(agent)]
       return about.length === 1 ? about[0] : undefined
     },
     close() {

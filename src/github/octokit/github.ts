@@ -103,7 +103,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
     return { ok: true, value: items }
   }
 
-  async function perform(repository: string, action: Action): Promise<Answer<Performed>> {
+  async function perform(repository: string, action: Action, commit?: string): Promise<Answer<Performed>> {
     switch (action.kind) {
       case 'label':
         return await done(
@@ -138,7 +138,7 @@ export function createOctokit(options: OctokitOptions): GitHub {
       case 'branch':
         return await makeBranch(repository, action.branch, action)
       case 'pull_request':
-        return await openPullRequest(repository, action)
+        return await openPullRequest(repository, action, commit)
     }
   }
 
@@ -178,25 +178,38 @@ export function createOctokit(options: OctokitOptions): GitHub {
       ref: `refs/heads/${branch}`,
       sha: head.value.object.sha,
     })
-    // It is there already: somebody, or we before a crash, made it.
-    if (!made.ok && /already exists/i.test(made.failure.message)) return { ok: true, value: {} }
-    return made.ok ? { ok: true, value: {} } : made
+    if (made.ok) return { ok: true, value: {} }
+    if (!/already exists/i.test(made.failure.message)) return made
+    // We, before a crash, or somebody else: an empty branch carries no mark, but it is empty.
+    const there = await call<{ object: { sha: string } }>(
+      repository,
+      'GET /repos/{owner}/{repo}/git/ref/{ref}',
+      { ref: `heads/${branch}` },
+    )
+    if (!there.ok) return there
+    return there.value.object.sha === head.value.object.sha
+      ? { ok: true, value: {} }
+      : notOurs(`a branch ${branch}`)
   }
 
   async function openPullRequest(
     repository: string,
     { head, base, title, body, files }: Extract<Action, { kind: 'pull_request' }>,
+    commit: string | undefined,
   ): Promise<Answer<Performed>> {
     const owner = repository.split('/')[0]!
-    const open = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/pulls', {
+    // The body ends with a mark, and so does that of ours.
+    const mark = body.slice(Math.max(0, body.lastIndexOf('<!--')))
+    const open = await call<Written[]>(repository, 'GET /repos/{owner}/{repo}/pulls', {
       head: `${owner}:${head}`,
       state: 'open',
     })
     if (!open.ok) return open
-    if (open.value.length > 0) return { ok: true, value: performed(open.value[0]) }
+    const own = open.value.find((one) => one.body?.includes(mark))
+    if (own !== undefined) return { ok: true, value: performed(own) }
+    if (open.value.length > 0) return notOurs(`a pull request from ${head}`)
     if (files !== undefined) {
-      // The mark that the body ends with says whose commit it is, as it says of the pull request.
-      const message = `${title}\n\n${body.slice(body.lastIndexOf('<!--'))}`
+      const message = commit ?? `${title}\n\n${mark}`
       const branch = await makeBranch(repository, head, {
         ...(base === undefined ? {} : { base }),
         files,
@@ -328,6 +341,10 @@ function performed(data: unknown): Performed {
     ...(typeof html_url === 'string' ? { url: html_url } : {}),
     ...(typeof number === 'number' ? { number } : {}),
   }
+}
+
+function notOurs(what: string): Answer<never> {
+  return { ok: false, failure: { kind: 'invalid', message: `There is ${what} already, and it is not ours` } }
 }
 
 function gone(message: string): Answer<never> {

@@ -6,6 +6,11 @@ const FACTS = '#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{cursor_fla
 /** Links and titles: whatever is not a colour stays out of the browser. */
 const NOT_COLOURS =
   /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b(?!\[[0-9;:]*m)(?:\[[0-9;:?]*[A-Za-ln-z])?/g
+/**
+ * What a terminal would obey, C1 included: each of those begins a sequence by itself. The escapes of colours stay, and
+ * the two that switch to line drawing and back, which tmux writes.
+ */
+const CONTROLS = /[\u0000-\u000d\u0010-\u001a\u001c-\u001f\u007f-\u009f]/g
 const SGR = /\u001b\[([0-9;:]*)m/g
 
 export async function takePicture(server: Server, pane: string): Promise<Picture> {
@@ -28,7 +33,7 @@ export function completeRows(lines: readonly string[]): string[] {
   let colours = ''
   return lines.map((line) => {
     const before = colours
-    const text = line.replace(NOT_COLOURS, '')
+    const text = line.replace(NOT_COLOURS, '').replace(CONTROLS, '')
     for (const [sequence, codes] of text.matchAll(SGR)) {
       const isReset = codes === '' || codes === '0' || codes!.startsWith('0;')
       colours = isReset ? (codes === '' || codes === '0' ? '' : sequence) : colours + sequence

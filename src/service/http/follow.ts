@@ -100,7 +100,7 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
 }
 
 /** A reload may have taken the reader out of the team. A revoked token ends the stream by itself. */
-function isInTeam({ switchboard }: Desk, { me, caller }: Call): boolean {
+export function isInTeam({ switchboard }: Desk, { me, caller }: Pick<Call, 'me' | 'caller'>): boolean {
   const team = switchboard.team()
   return caller.principal.kind === 'agent'
     ? team.resolve(me) !== undefined

@@ -169,6 +169,28 @@ function observeGithub({ github, team }: Switchboard, registers: Registry[]) {
     },
   })
   new Gauge({
+    name: 'orchub_github_error_rate_percentage',
+    help: 'Of the tasks that an agent of the GitHub team ended in the last hour, how many in a hundred failed',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, error_rate_percentage } of (await state())?.agents ?? [])
+        this.set({ agent }, error_rate_percentage)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_confidence_average',
+    help: 'How sure an agent of the GitHub team was in the last hour, 0 to 1; none where it did not say',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, confidence_score_average: sure } of (await state())?.agents ?? [])
+        if (sure !== undefined) this.set({ agent }, sure)
+    },
+  })
+  new Gauge({
     name: 'orchub_github_waiting',
     help: 'Events of GitHub that wait to be worked on, and actions that wait to be done',
     labelNames: ['what'],

@@ -57,9 +57,13 @@ export function readableParties(team: Team, { me, isOperator }: Who): readonly s
 /** The same for looking at its terminal: what one says of people's conduct there is for moderators (S3.15). */
 export function visibleAgent(team: Team, { caller }: Pick<Call, 'caller'>, name: string): string {
   const agent = namedAgent(team, name)
-  if (!isForModerators(team, agent) || personBehind(team, caller.principal)?.role === 'moderator')
-    return agent
+  if (!isWithheld(team, { caller }, agent)) return agent
   throw new AppError('FORBIDDEN', `What ${agent} says may be about people, and is for moderators`, {
     hint: 'It is for people with the role moderator in orc.yaml.',
   })
+}
+
+/** What this agent says, and what it takes to say it, is for moderators, and the caller is none. */
+export function isWithheld(team: Team, { caller }: Pick<Call, 'caller'>, agent: string): boolean {
+  return isForModerators(team, agent) && personBehind(team, caller.principal)?.role !== 'moderator'
 }

@@ -10,18 +10,27 @@ type Detail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
 
 const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
 
+/** Whose spending the caller may not see: what an agent spends on a text tells whether it had much to say of it (S3.15). */
+export type IsHidden = (agent: string) => boolean
+
 /** What was spent on each of them, by the id of the task. */
-export async function spentOn(reader: Reader, tasks: readonly Task[]): Promise<Map<string, Spent>> {
-  const rows = await spentOnTasks(reader, keysOf(tasks))
+export async function spentOn(
+  reader: Reader,
+  tasks: readonly Task[],
+  isHidden: IsHidden,
+): Promise<Map<string, Spent>> {
+  const rows = await spentOnTasks(reader, keysOf(tasks.filter(({ agent }) => !isHidden(agent))))
   return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
 }
 
 /** On one task: by whom, and on all that was delegated for it. */
-export async function spendingOf(reader: Reader, task: Task): Promise<Detail> {
-  const spending = await spentOnTask(reader, parseId('task', task.id)!)
+export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden): Promise<Detail> {
+  const all = isHidden(task.agent) ? [] : await spentOnTask(reader, parseId('task', task.id)!)
+  const spending = all.filter(({ agent }) => !isHidden(agent))
   const below = task.delegations === 0 ? [] : descendantsOf(await treeOf(reader, task.root), task.id)
   const spent = sumOf(spending)
-  const spentBelow = sumOf(await spentOnTasks(reader, keysOf(below)))
+  const seen = isHidden(task.agent) ? [] : below.filter(({ agent }) => !isHidden(agent))
+  const spentBelow = sumOf(await spentOnTasks(reader, keysOf(seen)))
   return {
     spending,
     ...(spent === undefined ? {} : { spent }),

@@ -3,20 +3,27 @@ import { AppError } from '../../model/errors.ts'
 import type { Keyboard } from '../../runtimes/picture.ts'
 import type { Session } from '../../runtimes/runtime.ts'
 
-/** Who has taken over which terminal, from the control room. One person at a time. */
+/** A person, by the session or the token they act with: the same person elsewhere has not taken over anything. */
+export interface Hand {
+  readonly name: string
+  readonly token: string
+}
+
+/** Who has taken over which terminal, from the control room. One session at a time. */
 export interface Terminals {
-  holder(agent: string): string | undefined
-  take(agent: string, by: string): Promise<void>
-  release(agent: string, by: string): Promise<void>
+  holder(agent: string): Hand | undefined
+  take(agent: string, by: Hand): Promise<void>
+  /** A person may also let go of what they hold elsewhere. */
+  release(agent: string, by: Hand): Promise<void>
   /** The keyboard, for the one who holds it. */
-  keyboard(agent: string, by: string): Keyboard
+  keyboard(agent: string, by: Hand): Keyboard
   /** Counts the windows that show it: when a holder's last one is closed, it is let go. */
-  watch(agent: string, by: string, changed: () => void): () => void
+  watch(agent: string, by: Hand, changed: () => void): () => void
   close(): void
 }
 
 interface Held {
-  by: string
+  by: Hand
   session: Session
   keyboard: Keyboard
   cancelIdle(): void
@@ -29,7 +36,7 @@ const GRACE_MS = 10_000
 
 export function createTerminals({ sessions, store, clock, log }: Switchboard): Terminals {
   const held = new Map<string, Held>()
-  const watchers = new Map<string, Set<{ by: string; changed: () => void }>>()
+  const watchers = new Map<string, Set<{ by: Hand; changed: () => void }>>()
 
   function current(agent: string): Held | undefined {
     const found = held.get(agent)
@@ -52,13 +59,13 @@ export function createTerminals({ sessions, store, clock, log }: Switchboard): T
     for (const { changed } of watchers.get(agent) ?? []) changed()
   }
 
-  async function drop(agent: string, by: string, why: string) {
-    if (current(agent)?.by !== by) return
+  async function drop(agent: string, { name, token }: Hand, why: string) {
+    if (current(agent)?.by.token !== token) return
     letGo(agent)
-    await note('released', agent, by, `${by} let go of the terminal of ${agent}${why}`)
+    await note('released', agent, name, `${name} let go of the terminal of ${agent}${why}`)
   }
 
-  function dropLater(agent: string, by: string, why: string) {
+  function dropLater(agent: string, by: Hand, why: string) {
     drop(agent, by, why).catch((error: unknown) =>
       log.error({ agent, err: error }, 'could not be written down'),
     )
@@ -77,7 +84,7 @@ export function createTerminals({ sessions, store, clock, log }: Switchboard): T
     )
   }
 
-  function startIdle(agent: string, by: string) {
+  function startIdle(agent: string, by: Hand) {
     return clock.after(IDLE_MS, () => dropLater(agent, by, ', without a key for ten minutes'))
   }
 
@@ -87,16 +94,19 @@ export function createTerminals({ sessions, store, clock, log }: Switchboard): T
       const session = sessions.session(agent)
       if (session?.takeOver === undefined) throw noTerminal(agent)
       const now = current(agent)
-      if (now?.by === by) return
-      if (now !== undefined) throw taken(agent, now.by)
-      held.set(agent, { by, session, keyboard: session.takeOver(by), cancelIdle: startIdle(agent, by) })
+      if (now?.by.token === by.token) return
+      if (now !== undefined) throw taken(agent, now.by.name)
+      held.set(agent, { by, session, keyboard: session.takeOver(by.name), cancelIdle: startIdle(agent, by) })
       tell(agent)
-      await note('taken', agent, by, `${by} took over the terminal of ${agent}; deliveries wait`)
+      await note('taken', agent, by.name, `${by.name} took over the terminal of ${agent}; deliveries wait`)
     },
-    release: (agent, by) => drop(agent, by, ''),
+    async release(agent, by) {
+      const now = current(agent)
+      if (now?.by.name === by.name) await drop(agent, now.by, '')
+    },
     keyboard(agent, by) {
       const now = current(agent)
-      if (now?.by !== by) throw notHeld(agent)
+      if (now?.by.token !== by.token) throw notHeld(agent)
       now.cancelIdle()
       now.cancelIdle = startIdle(agent, by)
       return now.keyboard
@@ -107,8 +117,8 @@ export function createTerminals({ sessions, store, clock, log }: Switchboard): T
       watchers.set(agent, all.add(one))
       return () => {
         all.delete(one)
-        const isLast = () => ![...all].some((other) => other.by === by)
-        if (held.get(agent)?.by === by && isLast()) {
+        const isLast = () => ![...all].some((other) => other.by.token === by.token)
+        if (held.get(agent)?.by.token === by.token && isLast()) {
           clock.after(GRACE_MS, () => {
             if (isLast()) dropLater(agent, by, ', by closing its window')
           })

@@ -3,6 +3,7 @@ import type { IdKind } from '../../model/identifier.ts'
 import { LAST_KEY } from '../keys.ts'
 import type { Connection, Reader, SqlValue } from '../store.ts'
 import { named } from './fault.ts'
+import type { WalSync } from './sync.ts'
 
 const NO_PARAMS: readonly SqlValue[] = []
 
@@ -30,7 +31,7 @@ export function sqliteReader(
 export function sqliteConnection(
   database: DatabaseSync,
   file: string,
-  sync: () => Promise<void>,
+  wal: Pick<WalSync, 'sync' | 'demand'>,
 ): Connection {
   const { prepare, all, get } = sqliteReader(database, file)
   /** The last key of each kind, read once. */
@@ -46,11 +47,14 @@ export function sqliteConnection(
     isCollision: () => false,
     all,
     get,
-    begin: () => named(file, () => void prepare('BEGIN IMMEDIATE').run()),
+    begin() {
+      wal.demand()
+      named(file, () => void prepare('BEGIN IMMEDIATE').run())
+    },
     run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
     commit() {
       named(file, () => void prepare('COMMIT').run())
-      return sync()
+      return wal.sync()
     },
     rollback() {
       if (database.isTransaction) prepare('ROLLBACK').run()

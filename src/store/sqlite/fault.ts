@@ -63,6 +63,15 @@ export function nameFault(file: string, error: unknown): unknown {
   }
 }
 
+/** Nobody knows what of the last commits is there: only what the next start finds is. */
+export function diskFailed(file: string, cause: unknown): AppError {
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return new AppError('STORE_UNAVAILABLE', `${file} could not be brought to the disk (${why})`, {
+    hint: 'The disk failed, and what was sent last may or may not be stored. Check the disk, then restart the service.',
+    cause,
+  })
+}
+
 function damaged(file: string, text: string, cause: unknown): AppError {
   return new AppError('STORE_CORRUPT', `${file} is damaged (${text})`, {
     hint: 'Stop the service, keep a copy of the file, and run `orc doctor`; restore from a backup if it says so.',

@@ -73,7 +73,7 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
     database = writer
     if (fresh) chmodSync(file, 0o600)
     named(file, () => writer.exec(PRAGMAS))
-    const connection = sqliteConnection(writer, file, wal.sync)
+    const connection = sqliteConnection(writer, file, wal)
     await migrate(connection, DIALECT, (script) => named(file, () => writer.exec(script)))
     tellStatistics(writer, file)
     // A second connection sees committed data only, while the first is in the middle of a batch.
@@ -85,6 +85,7 @@ export async function openSqliteStore(file: string, options: StoreOptions): Prom
       stream: <Row>(sql: string, params?: readonly SqlValue[]) =>
         streamRows<Row>(file, wal, sql, params ?? []),
       exclusive: true,
+      demand: wal.demand,
       check: async () => checkFile(reading, file),
       close,
     }

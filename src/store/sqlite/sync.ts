@@ -1,6 +1,7 @@
 import { close, fdatasync, openSync } from 'node:fs'
+import type { AppError } from '../../model/errors.ts'
 import type { MaybePromise } from '../store.ts'
-import { nameFault } from './fault.ts'
+import { diskFailed, nameFault } from './fault.ts'
 
 /**
  * Brings commits to the disk beside the event loop. SQLite itself would sync within COMMIT, and everything else would stand
@@ -11,6 +12,8 @@ export interface WalSync {
   sync(): Promise<void>
   /** Reads what is on disk: nobody is told of a commit that a power cut could still undo. */
   after<T>(read: () => MaybePromise<T>): MaybePromise<T>
+  /** Throws once the disk has failed: nothing is written, read or told any more. */
+  demand(): void
   close(): void
 }
 
@@ -18,11 +21,22 @@ export function createWalSync(file: string): WalSync {
   // SQLite keeps one log as long as the store is open, and holds no locks on it that another descriptor could take away.
   let log: number | undefined
   let underWay: Promise<void> | undefined
+  /** Linux tells of lost pages once. A later sync would succeed, and the hole before it would be taken for stored. */
+  let failure: AppError | undefined
+
+  function demand() {
+    if (failure !== undefined) throw failure
+  }
 
   async function sync(): Promise<void> {
+    demand()
     const done = new Promise<void>((resolve, reject) => {
       log ??= openSync(`${file}-wal`, 'r+')
-      fdatasync(log, (error) => (error === null ? resolve() : reject(error)))
+      fdatasync(log, (error) => {
+        if (error === null && failure === undefined) return resolve()
+        failure ??= diskFailed(file, error)
+        reject(failure)
+      })
     })
     const settled = done
       .catch(() => {})
@@ -39,7 +53,15 @@ export function createWalSync(file: string): WalSync {
 
   return {
     sync,
-    after: (read) => (underWay === undefined ? read() : underWay.then(read)),
+    after(read) {
+      demand()
+      if (underWay === undefined) return read()
+      return underWay.then(() => {
+        demand()
+        return read()
+      })
+    },
+    demand,
     close() {
       if (log !== undefined) close(log, () => {})
       log = undefined

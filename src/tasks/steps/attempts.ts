@@ -1,5 +1,4 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
-import { pauseAfter } from '../../model/backoff.ts'
 import type { Task } from '../../model/task.ts'
 import { allowedAt, breakerState } from '../breaker.ts'
 import type { StoreEffect } from '../effect.ts'
@@ -73,16 +72,18 @@ export function waitForCircuit(view: View, at: number, settings: TaskSettings): 
   const { task } = view
   const { agent } = task
   const last = task.failures.at(-1)
-  if (at - (last?.at ?? task.createdAt) > settings.startMs) {
+  // Not the time of the failure: while everything, or the task, is held, nobody waits.
+  const since = task.due?.since ?? view.now
+  if (at - since > settings.startMs) {
     const minutes = settings.startMs / 60_000
     const reason = `${agent} failed too often of late, and was not tried again within ${minutes} min; last: ${last?.why}`
     return end(view, task, { state: 'failed', reason, by: ORCHESTRATOR, escalate: true })
   }
   const text = `${agent} failed too often of late: attempt ${task.attempt} waits until it is tried again`
   // Said once for each attempt, however often it is put off.
-  const isFirst = last === undefined || task.due!.at <= last.at + pauseAfter(last.attempt)
+  const isFirst = task.due?.since === undefined
   const notes: StoreEffect[] = isFirst ? [{ type: 'note', task: task.id, text }] : []
-  return done({ ...task, due: { kind: 'retry', at } }, ...notes)
+  return done({ ...task, due: { kind: 'retry', at, since } }, ...notes)
 }
 
 /** When the circuit breaker lets the next task through to this worker, if that is not now. */

@@ -71,3 +71,25 @@ it('says so when the disk refuses', async () => {
   disk.waiting.pop()!(Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'fdatasync' }))
   await expect(written).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
+
+it('tells nothing as stored any more once the disk failed, as a later sync would hide the hole (C12)', async () => {
+  const store = await openStore()
+  store.demand()
+  disk.isHeld = true
+  const told: unknown[] = []
+  store.onCommit((entries) => told.push(...entries))
+  const entry = { type: 'run.noted', class: 'internal', actor: 'orchestrator', text: 'it' } as const
+  const written = store.write((tx) => tx.audit(entry))
+  await turn()
+  const read = Promise.resolve(store.all(timers))
+  disk.isHeld = false
+  const failure = { code: 'STORE_UNAVAILABLE', hint: expect.stringContaining('restart the service') }
+  disk.waiting.pop()!(Object.assign(new Error('ENOSPC: no space'), { code: 'ENOSPC', syscall: 'fdatasync' }))
+  await expect(written).rejects.toMatchObject(failure)
+  await expect(read).rejects.toMatchObject(failure)
+  // The disk would take this one without a word.
+  await expect(store.write((tx) => tx.audit(entry))).rejects.toMatchObject(failure)
+  await expect((async () => await store.all(timers))()).rejects.toMatchObject(failure)
+  expect(() => store.demand()).toThrow('could not be brought to the disk')
+  expect(told).toEqual([])
+})

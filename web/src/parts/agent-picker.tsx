@@ -1,4 +1,4 @@
-import { useId, useState } from 'react'
+import { useEffect, useId, useRef, useState } from 'react'
 import { useTeam } from '../room.ts'
 
 /** A team may have a thousand names; a person types the beginning of one. */
@@ -30,9 +30,15 @@ export function AgentPicker({
   const wanted = text.toLowerCase()
   const known = (said: string) => names.find((name) => name.toLowerCase() === said.toLowerCase())
   const isKnown = text === '' || known(text) !== undefined
+  const field = useRef<HTMLInputElement>(null)
+  // What is shown is not what was picked: no form may go out with it.
+  useEffect(() => {
+    field.current?.setCustomValidity(isKnown ? '' : `Nobody here is called ${text}`)
+  }, [isKnown, text])
   return (
     <>
       <input
+        ref={field}
         aria-label={label}
         aria-invalid={isKnown ? undefined : true}
         className={className}

@@ -4,14 +4,18 @@ import { go, to } from '../route.ts'
 import { Modal } from './modal.tsx'
 import { RequestCard } from './request-card.tsx'
 
+/** How often it is looked whether a dialog is closed, or the writing done, while a question waits for that. */
+const LOOK_MS = 300
+
 /**
  * A question that arrives is put before the person at once, wherever they are (S2.16); not over another dialog, and not
- * while they write. Closing it decides nothing: it stays in the inbox.
+ * while they write: then it comes after that. Closing it decides nothing: it stays in the inbox.
  */
 export function Arrival({ isInbox }: { isInbox: boolean }) {
   const { data } = useRequests()
   const known = useRef<Set<string>>(undefined)
   const [shown, setShown] = useState<string>()
+  const [queue, setQueue] = useState<readonly string[]>([])
 
   useEffect(() => {
     if (data === undefined) return
@@ -20,19 +24,39 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
     known.current = new Set(data.map(({ id }) => id))
     if (isFirst) return
     for (const { id, asker, question } of fresh) notify(id, asker, question)
-    const next = fresh[0]
-    // In the inbox it is before them already.
-    if (isInbox) return
-    if (next !== undefined && document.querySelector('[role=dialog]') === null && !isWriting())
-      setShown(next.id)
+    const isOpen = (id: string) => data.some((one) => one.id === id)
+    setQueue((now) => [...now.filter(isOpen), ...fresh.map(({ id }) => id)])
   }, [data])
+
+  // In the inbox they are before them already.
+  useEffect(() => {
+    if (!isInbox) return
+    setQueue([])
+    setShown(undefined)
+  }, [isInbox, data])
+
+  const isShown = data?.some(({ id }) => id === shown) === true
+  useEffect(() => {
+    const [next, ...others] = queue
+    if (next === undefined || isShown || isInbox) return
+    const look = () => {
+      if (document.querySelector('[role=dialog]') !== null || isWriting()) return false
+      setShown(next)
+      setQueue(others)
+      return true
+    }
+    if (look()) return
+    const timer = setInterval(() => look() && clearInterval(timer), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [queue, isShown, isInbox])
 
   const request = data?.find(({ id }) => id === shown)
   if (request === undefined || isInbox) return null
   return (
     <Modal title={`${request.asker} asks`} onClose={() => setShown(undefined)}>
-      <RequestCard request={request} isModal isSudden onDone={() => setShown(undefined)} />
+      <RequestCard key={request.id} request={request} isModal isSudden onDone={() => setShown(undefined)} />
       <div className="dialog-foot">
+        {queue.length === 0 ? null : <span className="label">{queue.length} more after this</span>}
         <button
           type="button"
           className="button"
@@ -55,10 +79,14 @@ function isWriting(): boolean {
 
 function notify(id: string, asker: string, question: string) {
   if (!document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return
-  const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: id })
-  note.onclick = () => {
-    focus()
-    go(to('inbox', id))
-    note.close()
+  try {
+    const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: id })
+    note.onclick = () => {
+      focus()
+      go(to('inbox', id))
+      note.close()
+    }
+  } catch {
+    // Chromium on a phone has the constructor and throws; the title and the badge tell of it all the same.
   }
 }

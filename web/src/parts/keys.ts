@@ -2,16 +2,22 @@ import { useEffect, useRef } from 'react'
 
 type Keys = Readonly<Record<string, (() => void) | undefined>>
 
-/** One letter, or two after each other (`g t`); never while somebody writes. */
-export function useKeys(keys: Keys) {
+/**
+ * One letter, or two after each other (`g t`); never while somebody writes, never by a key that is held down, and not
+ * below a dialog: whoever looks at that means something else. `isInDialog`: these are the dialog's own.
+ */
+export function useKeys(keys: Keys, isInDialog = false) {
   const latest = useRef(keys)
   latest.current = keys
+  const ownDialogs = useRef(0)
+  ownDialogs.current = isInDialog ? 1 : 0
   useEffect(() => {
     let before = ''
     let beforeAt = 0
     const listen = (event: KeyboardEvent) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || isWriting(event.target))
-        return
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || event.repeat) return
+      if (isWriting(event.target)) return
+      if (document.querySelectorAll('[role=dialog]').length > ownDialogs.current) return
       const both = event.timeStamp - beforeAt < 1000 ? `${before} ${event.key}` : ''
       const action =
         latest.current[both] ?? (before === 'g' && both !== '' ? undefined : latest.current[event.key])

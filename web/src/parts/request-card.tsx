@@ -1,4 +1,4 @@
-import { type ReactNode, type SyntheticEvent, useEffect, useState } from 'react'
+import { type ReactNode, type SyntheticEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { type Request, useRoom } from '../room.ts'
 import { to } from '../route.ts'
@@ -17,7 +17,7 @@ interface CardOptions {
   /** Its keys work: it is the one that is chosen, or it is alone. */
   isChosen?: boolean
   isModal?: boolean
-  /** It came by itself, maybe under a key or a click that was meant for something else: nothing counts at once. */
+  /** It came, or was chosen, by itself, maybe under a key or a click that was meant for another: nothing counts at once. */
   isSudden?: boolean
   onDone?: () => void
 }
@@ -39,9 +39,14 @@ export function RequestCard({
   const [comment, setComment] = useState('')
   const [choice, setChoice] = useState<string>()
   const [changed, setChanged] = useState<Record<string, string>>()
+  const unreadable = changed === undefined ? [] : unreadableFields(request, changed)
   const isArmed = useArmed(isSudden)
   const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy && isArmed
   const choices = request.choices ?? []
+  const place = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (isChosen) place.current?.scrollIntoView({ block: 'nearest' })
+  }, [isChosen])
 
   async function decide(decision: Decision, more: Partial<Parameters<typeof room.client.decide>[1]> = {}) {
     const said = comment.trim()
@@ -65,7 +70,7 @@ export function RequestCard({
   const approve = () => {
     if (!may('approve')) return
     if (changed === undefined) void decide('approve')
-    else void decide('modify', { fields: changesOf(request, changed) })
+    else if (unreadable.length === 0) void decide('modify', { fields: changesOf(request, changed) })
   }
   const answer = (text = choice ?? comment.trim()) => {
     if (!may('answer') || (text === '' && request.default === undefined)) return
@@ -86,6 +91,7 @@ export function RequestCard({
           ),
         }
       : {},
+    isModal,
   )
 
   const submit = (event: SyntheticEvent) => {
@@ -96,6 +102,7 @@ export function RequestCard({
 
   return (
     <article
+      ref={place}
       className="request"
       data-chosen={isChosen}
       aria-label={`${request.id}, asked by ${request.asker}`}
@@ -141,7 +148,9 @@ export function RequestCard({
             ))}
           </fieldset>
         )}
-        {changed === undefined ? null : <Edit fields={changed} onChange={setChanged} />}
+        {changed === undefined ? null : (
+          <Edit fields={changed} unreadable={unreadable} onChange={setChanged} />
+        )}
         {request.state !== 'open' ? (
           <p>
             <Chip word={request.state} tone={request.state === 'rejected' ? 'bad' : 'done'} />{' '}
@@ -182,7 +191,7 @@ export function RequestCard({
                   type="button"
                   className="button"
                   data-kind="main"
-                  disabled={isBusy || !isArmed}
+                  disabled={isBusy || !isArmed || unreadable.length > 0}
                   onClick={approve}
                 >
                   <Icon name="check" />
@@ -221,10 +230,13 @@ export function RequestCard({
 
 function useArmed(isSudden: boolean): boolean {
   const [isArmed, setArmed] = useState(!isSudden)
-  useEffect(() => {
+  // Before the next key can come, not after the next picture.
+  useLayoutEffect(() => {
+    setArmed(!isSudden)
+    if (!isSudden) return
     const timer = setTimeout(() => setArmed(true), SUDDEN_MS)
     return () => clearTimeout(timer)
-  }, [])
+  }, [isSudden])
   return isArmed
 }
 
@@ -239,9 +251,11 @@ function Key({ children }: { children: ReactNode }) {
 
 function Edit({
   fields,
+  unreadable,
   onChange,
 }: {
   fields: Record<string, string>
+  unreadable: readonly string[]
   onChange: (fields: Record<string, string>) => void
 }) {
   return (
@@ -253,8 +267,14 @@ function Edit({
             className="mono"
             rows={Math.min(12, value.split('\n').length + 1)}
             value={value}
+            aria-invalid={unreadable.includes(name) ? true : undefined}
             onChange={(event) => onChange({ ...fields, [name]: event.target.value })}
           />
+          {unreadable.includes(name) ? (
+            <span className="fault" role="alert">
+              This is not JSON: texts have quotation marks, and every bracket its end.
+            </span>
+          ) : null}
         </label>
       ))}
     </div>
@@ -265,6 +285,25 @@ function editable({ action }: Request): Record<string, string> {
   return Object.fromEntries(
     Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]),
   )
+}
+
+/** Changed fields that are no text and do not read as JSON. */
+function unreadableFields({ action }: Request, edited: Record<string, string>): string[] {
+  return Object.entries(edited)
+    .filter(([name, text]) => {
+      const before = action?.fields[name]
+      return typeof before !== 'string' && text !== textOf(before) && !isJson(text)
+    })
+    .map(([name]) => name)
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Only what is otherwise; what was no text is read as JSON again. */

@@ -16,15 +16,17 @@ export function StopButton() {
   if (isHalted) return <GoButton />
 
   async function stop() {
-    const isDone = await act(async () => {
+    await act(async () => {
       const { interrupts } = await room.client.halt(reason.trim() === '' ? {} : { reason: reason.trim() })
+      // Whatever else it says: everything stands, and this must not come up again when it goes on.
+      setOpen(false)
+      setReason('')
       room.touch('halt')
       const still = interrupts.filter(({ stopped }) => !stopped).map(({ agent }) => agent)
       if (still.length > 0)
         throw new Error(`Everything is stopped, but these did not stop their turn: ${still.join(', ')}`)
       return 'Everything is stopped.'
     })
-    if (isDone) setOpen(false)
   }
 
   return (

@@ -1,6 +1,7 @@
-import { type KeyboardEvent, lazy, Suspense, useState } from 'react'
+import { type KeyboardEvent, Suspense, useState } from 'react'
 import { demandOk, useAct } from '../parts/act.tsx'
 import { Context } from '../parts/context.tsx'
+import { later } from '../parts/later.ts'
 import { Modal } from '../parts/modal.tsx'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { RequestCard } from '../parts/request-card.tsx'
@@ -10,7 +11,7 @@ import { type Agent, type Request, useRequests, useRoom, useTeam } from '../room
 import { refine, to, usePlace } from '../route.ts'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
-const Terminal = lazy(async () => ({ default: (await import('./terminal.tsx')).TerminalPane }))
+const Terminal = later(async () => (await import('./terminal.tsx')).TerminalPane)
 const TABS = ['terminal', 'transcript', 'mail', 'tasks', 'prompt'] as const
 
 export function AgentView() {

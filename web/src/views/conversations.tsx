@@ -18,19 +18,32 @@ const MOST_LANES = 10
 export function ConversationsView() {
   const { id, query } = usePlace()
   const agent = query.get('agent') ?? ''
+  const other = query.get('with') ?? ''
+  const thread = query.get('thread') ?? ''
+  const before = query.get('before') ?? ''
   const asThread = query.get('as') === 'thread'
   const answer = useAsk(
-    `messages:${agent}`,
-    async (client) => (await client.messages({ limit: SHOWN, ...(agent === '' ? {} : { agent }) })).messages,
+    `messages:${agent}:${other}:${thread}:${before}`,
+    async (client) =>
+      (
+        await client.messages({
+          limit: SHOWN,
+          ...(agent === '' ? {} : { agent }),
+          ...(other === '' ? {} : { with: other }),
+          ...(thread === '' ? {} : { thread }),
+          ...(before === '' ? {} : { before }),
+        })
+      ).messages,
     ['message', 'delivery'],
   )
   const set = (more: Record<string, string | undefined>) =>
-    refine(to('conversations', id, { agent, as: asThread ? 'thread' : undefined, ...more }))
+    refine(to('conversations', id, { ...Object.fromEntries(query), ...more }))
+  const oldest = answer.data?.length === SHOWN ? answer.data[0]!.id : undefined
   return (
     <>
       <Head
         title="Conversations"
-        note={answer.data === undefined ? undefined : counted(answer.data.length, 'message')}
+        note={answer.data === undefined ? undefined : noteOn(answer.data.length, before)}
       >
         <AgentPicker
           label="Of which agent"
@@ -38,8 +51,40 @@ export function ConversationsView() {
           className="search"
           also={PEOPLE}
           value={agent}
-          onPick={(name) => set({ agent: name || undefined })}
+          onPick={(name) =>
+            set({ agent: name || undefined, before: undefined, ...(name === '' ? { with: undefined } : {}) })
+          }
         />
+        {agent === '' ? null : (
+          <AgentPicker
+            label="With whom"
+            placeholder="with anyone"
+            className="search"
+            also={PEOPLE}
+            value={other}
+            onPick={(name) => set({ with: name || undefined, before: undefined })}
+          />
+        )}
+        {thread === '' ? null : (
+          <button
+            type="button"
+            className="button"
+            onClick={() => set({ thread: undefined, before: undefined })}
+          >
+            Only {thread} <Icon name="close" />
+            <span className="sr">: show all again</span>
+          </button>
+        )}
+        {oldest === undefined ? null : (
+          <button type="button" className="button" onClick={() => set({ before: oldest })}>
+            Older
+          </button>
+        )}
+        {before === '' ? null : (
+          <button type="button" className="button" onClick={() => set({ before: undefined })}>
+            Newest
+          </button>
+        )}
         <div className="segments">
           <button type="button" aria-pressed={!asThread} onClick={() => set({ as: undefined })}>
             Sequence
@@ -71,10 +116,15 @@ export function ConversationsView() {
   )
 }
 
+function noteOn(count: number, before: string): string {
+  const what = before === '' ? '' : ` before ${before}`
+  return count === SHOWN ? `the newest ${SHOWN} messages${what}` : `${counted(count, 'message')}${what}`
+}
+
 function useLinkTo() {
   const { query } = usePlace()
-  return (id: string | undefined) =>
-    to('conversations', id, { agent: query.get('agent') ?? undefined, as: query.get('as') ?? undefined })
+  return (id: string | undefined, more: Record<string, string | undefined> = {}) =>
+    to('conversations', id, { ...Object.fromEntries(query), ...more })
 }
 
 /** Time runs down, each party has a lane. */
@@ -207,6 +257,13 @@ function MessageAside({ id }: { id: string }) {
               <span className="label">
                 {mail.id} · {clock(mail.at)} · {mail.priority}
               </span>
+            </p>
+            <p className="label">
+              <a href={link(id, { thread: mail.correlation_id, before: undefined })}>The whole thread</a>
+              {' · '}
+              <a href={link(id, { agent: mail.from, with: mail.to, thread: undefined, before: undefined })}>
+                All between {mail.from} and {mail.to}
+              </a>
             </p>
             <pre className="block">{mail.content}</pre>
             {mail.in_reply_to === undefined ? null : (

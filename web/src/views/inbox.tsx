@@ -1,4 +1,4 @@
-import { useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { Icon } from '../parts/icon.tsx'
 import { useKeys } from '../parts/keys.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
@@ -17,16 +17,25 @@ export function InboxView() {
   const isPast = query.get('show') === 'past'
   const answer = useRequests()
   const open = answer.data ?? []
-  const at = Math.max(
-    0,
-    open.findIndex((request) => request.id === id),
-  )
-  const first = Math.max(0, Math.min(at - MOST_CARDS / 2, open.length - MOST_CARDS))
+  // Without an address it is the first one. An address whose request is gone chooses none: no key may meet another.
+  const at = id === undefined ? 0 : open.findIndex((request) => request.id === id)
+  const lastAt = useRef(0)
+  useEffect(() => {
+    if (at >= 0) lastAt.current = at
+  }, [at])
+  const [byKey, setByKey] = useState<string>()
+  const around = at < 0 ? lastAt.current : at
+  const first = Math.max(0, Math.min(around - MOST_CARDS / 2, open.length - MOST_CARDS))
   const choose = (index: number) => {
     const next = open[Math.max(0, Math.min(open.length - 1, index))]
-    if (next !== undefined) refine(to('inbox', next.id))
+    if (next === undefined) return
+    setByKey(next.id)
+    refine(to('inbox', next.id))
   }
-  useKeys({ j: () => choose(at + 1), k: () => choose(at - 1) })
+  useKeys({
+    j: () => choose(at < 0 ? around : at + 1),
+    k: () => choose(around - 1),
+  })
 
   return (
     <>
@@ -66,7 +75,11 @@ export function InboxView() {
               <ul className="cards">
                 {requests.slice(first, first + MOST_CARDS).map((request, index) => (
                   <li key={request.id}>
-                    <RequestCard request={request} isChosen={first + index === at} />
+                    <RequestCard
+                      request={request}
+                      isChosen={first + index === at}
+                      isSudden={first + index === at && request.id !== byKey}
+                    />
                   </li>
                 ))}
                 {requests.length > MOST_CARDS ? (

@@ -16,17 +16,11 @@ import { type RunNode, runTone } from './run-tone.ts'
 
 const SIZE = { width: 190, height: 76, gapX: 70, gapY: 26 }
 
-type StepNode = Node<{ node: RunNode }, 'step'>
+type StepNode = Node<{ node: RunNode; link: string }, 'step'>
 const NODE_TYPES = { step: StepCard }
 
 /** From left to right: what needs nothing first. */
-export function RunGraph({
-  nodes,
-  onChoose,
-}: {
-  nodes: readonly RunNode[]
-  onChoose: (name: string) => void
-}) {
+export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo: (name: string) => string }) {
   const shape = nodes.map(({ name, depends_on }) => `${name}<${depends_on.join()}`).join(';')
   const places = useMemo(() => layers(nodes), [shape])
   const shown = nodes.map(
@@ -34,7 +28,7 @@ export function RunGraph({
       id: node.name,
       type: 'step',
       position: places.get(node.name)!,
-      data: { node },
+      data: { node, link: linkTo(node.name) },
       width: SIZE.width,
       draggable: false,
       connectable: false,
@@ -65,7 +59,7 @@ export function RunGraph({
       onlyRenderVisibleElements
       nodesDraggable={false}
       nodesConnectable={false}
-      onNodeClick={(_, { id }) => onChoose(id)}
+      nodesFocusable={false}
       proOptions={{ hideAttribution: true }}
       aria-label="The run as a graph"
     >
@@ -75,15 +69,17 @@ export function RunGraph({
   )
 }
 
-function StepCard({ data: { node } }: NodeProps<StepNode>) {
+function StepCard({ data: { node, link } }: NodeProps<StepNode>) {
   return (
     <div className="card step" data-tone={runTone(node.state)} data-asks={node.state === 'asking'}>
       <Handle type="target" position={Position.Left} />
-      <span className="card-head">
-        <b>{node.name}</b>
-        <Chip word={node.state} tone={runTone(node.state)} />
-      </span>
-      <span className="card-task">{node.step ?? node.reason ?? node.summary ?? ' '}</span>
+      <a className="card-link" href={link}>
+        <span className="card-head">
+          <b>{node.name}</b>
+          <Chip word={node.state} tone={runTone(node.state)} />
+        </span>
+        <span className="card-task">{node.step ?? node.reason ?? node.summary ?? ' '}</span>
+      </a>
       <Handle type="source" position={Position.Right} />
     </div>
   )

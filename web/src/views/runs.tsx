@@ -1,6 +1,7 @@
-import { lazy, Suspense } from 'react'
+import { Suspense } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
+import { later } from '../parts/later.ts'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
@@ -10,7 +11,7 @@ import { refine, to, usePlace } from '../route.ts'
 import { NodeAside } from './run-node.tsx'
 import { runTone } from './run-tone.ts'
 
-const Graph = lazy(async () => ({ default: (await import('./run-graph.tsx')).RunGraph }))
+const Graph = later(async () => (await import('./run-graph.tsx')).RunGraph)
 
 type Run = AnswerOf<'runs'>['runs'][number]
 
@@ -128,7 +129,7 @@ function OneRun({ id }: { id: string }) {
           <div className="split" data-open={node !== undefined}>
             <div className="run-graph">
               <Suspense fallback={<Loading />}>
-                <Graph nodes={nodes} onChoose={(name) => refine(to('runs', id, { node: name }))} />
+                <Graph nodes={nodes} linkTo={(name) => to('runs', id, { node: name })} />
               </Suspense>
             </div>
             {node === undefined ? null : <NodeAside run={id} node={node} />}

@@ -1,15 +1,16 @@
-import { lazy, Suspense, useMemo, useState } from 'react'
+import { Suspense, useMemo, useState } from 'react'
 import { Context } from '../parts/context.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { later } from '../parts/later.ts'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { StateMark } from '../parts/state.tsx'
 import { clock, counted, money } from '../parts/words.ts'
 import { type Agent, type State, useRecent, useRequests, useTeam } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
-import { worthDrawing } from './worth-drawing.ts'
+import { byNeed, worthDrawing } from './worth-drawing.ts'
 
-const Graph = lazy(async () => ({ default: (await import('./team-graph.tsx')).TeamGraph }))
+const Graph = later(async () => (await import('./team-graph.tsx')).TeamGraph)
 
 /** Beyond this a drawing is a carpet: then a list comes first, and of the drawing only a part is shown. */
 const MOST_DRAWN = 80
@@ -36,9 +37,9 @@ export function TeamView() {
   const wanted = query.get('as') ?? (isLarge ? 'list' : 'graph')
   const root = query.get('root') ?? ''
   const drawing = useMemo(() => worthDrawing(members, MOST_DRAWN, root), [members, root])
-  const found = members.filter(({ name, role = '' }) =>
-    `${name} ${role}`.toLowerCase().includes(search.toLowerCase()),
-  )
+  const found = members
+    .filter(({ name, role = '' }) => `${name} ${role}`.toLowerCase().includes(search.toLowerCase()))
+    .toSorted(byNeed)
 
   return (
     <>
@@ -139,6 +140,7 @@ function MemberRow({ member }: { member: Member }) {
       <StateMark state={member.asks ? 'waiting_input' : member.session} />
       <span className="member-task">{member.current_task ?? member.role ?? ''}</span>
       <span className="member-figures">
+        {member.unclear > 0 ? <span className="unclear">{member.unclear} uncertain</span> : null}
         {member.waiting > 0 ? (
           <span>
             <Icon name="mail" /> {member.waiting}

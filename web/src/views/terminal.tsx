@@ -12,6 +12,8 @@ type Frame = AnswerOf<'terminalEvents'>
 
 /** What was typed within this time goes out together. */
 const TYPING_MS = 15
+/** After a fault that may pass. */
+const AGAIN_MS = 1500
 /** Whether the rows are also there as text for a screen reader, which costs a little. */
 const SPOKEN = 'orchub.screen-reader'
 
@@ -22,14 +24,17 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
   const [frame, setFrame] = useState<Omit<Frame, 'rows'>>()
   const [fault, setFault] = useState<string>()
   const [act, isBusy] = useAct()
-  const isMine = frame?.taken_by === room.me.name
+  const isMine = frame?.taken_here === true
+  /** By the same person, in another browser. */
+  const isElsewhere = !isMine && frame?.taken_by === room.me.name
+  const holds = useRef(false)
+  holds.current = isMine
   const terminal = useRef<Terminal>(undefined)
   const [isPast, setPast] = useState(false)
   const [isSpoken, setSpoken] = useState(() => localStorage.getItem(SPOKEN) === 'yes')
   const isRead = useRef(isSpoken)
 
   useEffect(() => {
-    const abort = new AbortController()
     const screen = new Terminal({
       disableStdin: true,
       cursorBlink: false,
@@ -43,19 +48,27 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
     terminal.current = screen
     screen.open(place.current!)
     screen.write('\u001b)0')
-    async function follow() {
-      for await (const { rows, ...next } of room.client.terminalEvents(agent, { signal: abort.signal })) {
+    async function follow(signal: AbortSignal) {
+      for await (const { rows, ...next } of room.client.terminalEvents(agent, { signal })) {
         draw(screen, { rows, ...next })
         setFault(undefined)
         setFrame((now) => (same(now, next) ? now : next))
       }
     }
-    follow().catch((error: unknown) => {
-      if (abort.signal.aborted) return
-      setFault(error instanceof ClientError ? error.message : String(error))
+    const stopWatching = whileSeen(holds, async (signal) => {
+      while (!signal.aborted) {
+        try {
+          await follow(signal)
+        } catch (error) {
+          if (signal.aborted) return
+          setFault(error instanceof ClientError ? error.message : String(error))
+          if (!(error instanceof ClientError && error.isTemporary)) return
+          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+        }
+      }
     })
     return () => {
-      abort.abort()
+      stopWatching()
       screen.dispose()
       terminal.current = undefined
     }
@@ -93,7 +106,8 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
         </span>
         {frame?.taken_by === undefined ? null : (
           <strong className="taken">
-            {isMine ? 'You have' : `${frame.taken_by} has`} taken over; deliveries wait
+            {isMine || isElsewhere ? 'You have' : `${frame.taken_by} has`} taken over
+            {isElsewhere ? ' elsewhere' : ''}; deliveries wait
           </strong>
         )}
         <span className="top-space" />
@@ -117,20 +131,23 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           <Icon name="history" />
           Scrollback
         </button>
-        {room.mayAct() && frame?.can_take_over === true && (frame.taken_by === undefined || isMine) ? (
+        {room.mayAct() &&
+        frame?.can_take_over === true &&
+        (frame.taken_by === undefined || isMine || isElsewhere) ? (
           <button
             type="button"
             className="button"
             disabled={isBusy}
             onClick={() =>
               void act(async () => {
-                await (isMine ? room.client.releaseTerminal(agent) : room.client.takeTerminal(agent))
-                return isMine ? `Deliveries to ${agent} go on.` : undefined
+                const isHeld = isMine || isElsewhere
+                await (isHeld ? room.client.releaseTerminal(agent) : room.client.takeTerminal(agent))
+                return isHeld ? `Deliveries to ${agent} go on.` : undefined
               })
             }
           >
             <Icon name="keyboard" />
-            {isMine ? 'Let go' : 'Take over'}
+            {isMine || isElsewhere ? 'Let go' : 'Take over'}
           </button>
         ) : null}
       </div>
@@ -143,7 +160,7 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       <section
         hidden={isPast && !isMine}
         className="terminal-screen"
-        data-takes-keys={isMine}
+        data-takes-keys={isMine || undefined}
         data-has-terminal={hasTerminal}
         ref={place}
         // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
@@ -152,6 +169,29 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       />
     </div>
   )
+}
+
+/**
+ * Keeps a stream while the window is seen, and in it what one has taken over: a browser opens six connections to a
+ * service at most, and a window that nobody sees must not keep one.
+ */
+function whileSeen(holds: { readonly current: boolean }, stream: (signal: AbortSignal) => Promise<void>) {
+  let open: AbortController | undefined
+  const look = () => {
+    if (document.hidden && !holds.current) {
+      open?.abort()
+      open = undefined
+    } else if (open === undefined) {
+      open = new AbortController()
+      void stream(open.signal)
+    }
+  }
+  look()
+  document.addEventListener('visibilitychange', look)
+  return () => {
+    document.removeEventListener('visibilitychange', look)
+    open?.abort()
+  }
 }
 
 /** Row by row: the cursor is moved, the row is cleared, its text is written. Nothing scrolls. */

@@ -12,8 +12,8 @@ export interface Drawing<T> {
 }
 
 /**
- * Of a large team, or of the part of it below `root`: the top, level by level as long as there is room, and whoever
- * needs a person with all above them.
+ * Of a large team, or of the part of it below `root`: first whoever needs a person, with all above them, then the top,
+ * level by level as long as there is room.
  */
 export function worthDrawing<T extends Drawable>(members: readonly T[], most: number, root = ''): Drawing<T> {
   const byName = new Map<string, Drawable>(members.map((member) => [member.name, member]))
@@ -23,16 +23,16 @@ export function worthDrawing<T extends Drawable>(members: readonly T[], most: nu
   if (part.length <= most) return { drawn: part, below: new Map() }
 
   const chosen = new Set<string>()
-  const levels = Map.groupBy(part, ({ name }) => lines.get(name)!.length)
-  for (const depth of [...levels.keys()].toSorted((one, other) => one - other)) {
-    const level = levels.get(depth)!
-    if (chosen.size > 0 && chosen.size + level.length > most) break
-    for (const { name } of level.slice(0, most)) chosen.add(name)
+  for (const { name } of part.filter(needsPerson).toSorted(byNeed)) {
+    const fresh = lines.get(name)!.filter((above) => !chosen.has(above))
+    if (chosen.size + fresh.length <= most) for (const above of fresh) chosen.add(above)
   }
-  for (const { name, asks, session } of part) {
-    if (!asks && session !== 'error') continue
-    if (chosen.size >= most) break
-    for (const above of lines.get(name)!) chosen.add(above)
+  const levels = Map.groupBy(part, ({ name }) => lines.get(name)!.length)
+  for (const [index, depth] of [...levels.keys()].toSorted((one, other) => one - other).entries()) {
+    const fresh = levels.get(depth)!.filter(({ name }) => !chosen.has(name))
+    const space = most - chosen.size
+    if (index > 0 && fresh.length > space) break
+    for (const { name } of fresh.slice(0, space)) chosen.add(name)
   }
   const below = new Map<string, number>()
   for (const { name } of part) {
@@ -41,6 +41,17 @@ export function worthDrawing<T extends Drawable>(members: readonly T[], most: nu
     if (above !== undefined) below.set(above, (below.get(above) ?? 0) + 1)
   }
   return { drawn: part.filter(({ name }) => chosen.has(name)), below }
+}
+
+const needsPerson = (member: Pick<Drawable, 'asks' | 'session'>) => rank(member) < 2
+
+function rank({ asks, session }: Pick<Drawable, 'asks' | 'session'>): number {
+  return asks ? 0 : session === 'error' ? 1 : 2
+}
+
+/** Who asks comes first, then who failed; the others stay in their order. */
+export function byNeed(one: Pick<Drawable, 'asks' | 'session'>, other: Pick<Drawable, 'asks' | 'session'>) {
+  return rank(one) - rank(other)
 }
 
 /** It and all above it, up to `top`. */

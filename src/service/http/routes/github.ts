@@ -38,8 +38,8 @@ function teamOf({ switchboard }: Desk): GithubTeam {
 
 export const showGithubSetup: RouteHandler<'githubSetup'> = (desk) => teamOf(desk).setup()
 
-export const replayGithubEvent: RouteHandler<'replayEvent'> = async (desk, { body }) => ({
-  delivery: await teamOf(desk).replay(body.event, JSON.stringify(body.payload)),
+export const replayGithubEvent: RouteHandler<'replayEvent'> = async (desk, { body, me }) => ({
+  delivery: await teamOf(desk).replay(body.event, JSON.stringify(body.payload), me),
 })
 
 export const showGithubEvent: RouteHandler<'githubEvent'> = async (desk, { params }) => {

@@ -23,6 +23,9 @@ export const listMessages: RouteHandler<'messages'> = async ({ switchboard }, ca
   const messages = await readLog(switchboard.store, {
     ...(query.since === undefined ? {} : { since: moment(query.since, switchboard.clock.now()) }),
     ...(query.agent === undefined ? {} : { agent: namedParty(team, query.agent) }),
+    ...(query.with === undefined ? {} : { with: namedParty(team, query.with) }),
+    ...(query.thread === undefined ? {} : { thread: messageKey(query.thread) }),
+    ...(query.before === undefined ? {} : { before: messageKey(query.before) }),
     ...(parties === 'all' ? {} : { parties }),
     limit: query.limit,
   })

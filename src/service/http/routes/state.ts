@@ -1,4 +1,5 @@
 import { rosterOf } from '../../../engine/roster.ts'
+import { AppError } from '../../../model/errors.ts'
 import { countOpen } from '../../../store/deliveries.ts'
 import { countOpenRequests } from '../../../store/human-requests.ts'
 import { send } from '../answer.ts'
@@ -10,10 +11,17 @@ import { wireHalt } from './halt.ts'
 /** Nothing in between: the floor that the door is measured against. */
 export const echo: RouteHandler<'echo'> = (_, { body }) => body
 
-export const showHealth: RouteHandler<'health'> = ({ switchboard }) => ({
-  status: 'ok',
-  ...(switchboard.halt.current() === undefined ? {} : { halted: true }),
-})
+export const showHealth: RouteHandler<'health'> = ({ switchboard }) => {
+  try {
+    switchboard.store.demand()
+  } catch {
+    // Where the store lies is not for anyone to know.
+    throw new AppError('STORE_UNAVAILABLE', 'The disk of the store failed', {
+      hint: 'Check the disk, then restart the service; its log says more.',
+    })
+  }
+  return { status: 'ok', ...(switchboard.halt.current() === undefined ? {} : { halted: true }) }
+}
 
 export const showState: RouteHandler<'state'> = async (desk, call) => {
   const { switchboard } = desk

@@ -7,7 +7,7 @@ import { childrenOf, findTask, readTasks } from '../../../store/tasks.ts'
 import type { Spent } from '../../../store/usage.ts'
 import type { AnswerOf } from '../../contract.ts'
 import type { Call, Desk, RouteHandler } from '../call.ts'
-import { readableParties } from '../permission.ts'
+import { isWithheld, readableParties } from '../permission.ts'
 import { isFor } from '../task-branch.ts'
 import { spendingOf, spentOn } from '../task-spending.ts'
 
@@ -18,7 +18,7 @@ export const listTasks: RouteHandler<'tasks'> = async ({ switchboard }, call) =>
   const parties = readableParties(switchboard.team(), call)
   const { state: which, limit } = call.query
   const tasks = await readTasks(switchboard.store, { which, parties, limit })
-  const spent = await spentOn(switchboard.store, tasks)
+  const spent = await spentOn(switchboard.store, tasks, hiddenFrom(switchboard, call))
   return { tasks: tasks.map((task) => withSpent(task, spent)) }
 }
 
@@ -38,7 +38,8 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
   const task = await visibleTask(desk, call)
   const parties = readableParties(desk.switchboard.team(), call)
   const children = (await childrenOf(store, task.id)).filter((child) => isFor(child, parties))
-  const spent = await spentOn(store, children)
+  const isHidden = hiddenFrom(desk.switchboard, call)
+  const spent = await spentOn(store, children, isHidden)
   const messages = await mailOfTask(store, parseId('task', task.id)!)
   return {
     ...wireTask(task),
@@ -49,12 +50,17 @@ export const showTask: RouteHandler<'task'> = async (desk, call) => {
     attempts: task.failures.map((failed) => ({ ...failed, at: iso(failed.at) })),
     ...(task.claim === null ? {} : { claim: wireClaim(task.claim) }),
     evidence: task.evidence.map(wireEvidence),
-    ...(await spendingOf(store, task)),
+    ...(await spendingOf(store, task, isHidden)),
     questions: task.questions.map(({ id: question, kind, to, text }) => ({ id: question, kind, to, text })),
     children: children.map((child) => withSpent(child, spent)),
     messages: messages.map((mail) => wireMail(mail) as AnswerOf<'task'>['messages'][number]),
   }
 }
+
+const hiddenFrom =
+  ({ team }: Desk['switchboard'], call: Pick<Call, 'caller'>) =>
+  (agent: string) =>
+    isWithheld(team(), call, agent)
 
 const iso = (at: number) => new Date(at).toISOString()
 

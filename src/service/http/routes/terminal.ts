@@ -1,8 +1,11 @@
+import { AppError } from '../../../model/errors.ts'
 import type { Picture } from '../../../runtimes/picture.ts'
 import type { Session } from '../../../runtimes/runtime.ts'
-import { type RouteHandler, SENT } from '../call.ts'
+import { type Call, type RouteHandler, SENT } from '../call.ts'
 import { formatEvent, startEventStream } from '../event-stream.ts'
+import { isInTeam } from '../follow.ts'
 import { visibleAgent } from '../permission.ts'
+import type { Hand } from '../terminals.ts'
 
 /** While it changes, and while it does not. */
 const LIVELY_MS = 80
@@ -17,20 +20,24 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call)
   const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
   const stream = startEventStream(call.outgoing, openCalls.open('events', call.caller, call.outgoing))
   let wake = () => {}
-  const stopWatching = terminals.watch(agent, call.me, () => wake())
+  const stopWatching = terminals.watch(agent, handOf(call), () => wake())
   stream.signal.addEventListener('abort', () => wake(), { once: true })
   let shown: Shown | undefined
   let last = ''
   let quiet = 0
   let count = 0
   try {
-    while (!stream.signal.aborted) {
+    while (!stream.signal.aborted && isInTeam(desk, call)) {
+      // A reload may have taken away what was allowed when it began.
+      visibleAgent(switchboard.team(), call, agent)
       const session = switchboard.sessions.session(agent)
       const picture = await look(session)
       const holder = terminals.holder(agent)
       const frame = {
         session: session?.state ?? 'exited',
-        ...(holder === undefined ? {} : { taken_by: holder }),
+        ...(holder === undefined
+          ? {}
+          : { taken_by: holder.name, taken_here: holder.token === call.caller.token }),
         can_take_over: session?.takeOver !== undefined,
         columns: picture.columns,
         height: picture.rows.length,
@@ -54,12 +61,18 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call)
       })
     }
   } catch (error) {
-    log.warn({ agent, err: error }, 'a terminal could not be shown')
+    if (!(error instanceof AppError && error.code === 'FORBIDDEN'))
+      log.warn({ agent, err: error }, 'a terminal could not be shown')
   } finally {
     stopWatching()
     stream.end()
   }
   return SENT
+}
+
+/** Another session of the same person is another hand. */
+function handOf({ me, caller }: Pick<Call, 'me' | 'caller'>): Hand {
+  return { name: me, token: caller.token }
 }
 
 interface Shown {
@@ -83,19 +96,19 @@ function changedRows(before: Shown | undefined, { columns, rows }: Picture): [nu
 
 export const takeTerminal: RouteHandler<'takeTerminal'> = async ({ switchboard, terminals }, call) => {
   const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
-  await terminals.take(agent, call.me)
+  await terminals.take(agent, handOf(call))
   return { status: 'taken', by: call.me }
 }
 
 export const releaseTerminal: RouteHandler<'releaseTerminal'> = async ({ switchboard, terminals }, call) => {
   const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
-  await terminals.release(agent, call.me)
+  await terminals.release(agent, handOf(call))
   return { status: 'free' }
 }
 
 export const typeKeys: RouteHandler<'typeKeys'> = async ({ switchboard, terminals }, call) => {
   const agent = visibleAgent(switchboard.team(), call, call.params.agent!)
-  const keyboard = terminals.keyboard(agent, call.me)
+  const keyboard = terminals.keyboard(agent, handOf(call))
   await (call.body.paste === true ? keyboard.paste(call.body.keys) : keyboard.type(call.body.keys))
   return { status: 'typed' }
 }

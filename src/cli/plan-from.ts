@@ -1,0 +1,69 @@
+import { basename } from 'node:path'
+import type { Problem } from '../document/problem.ts'
+import type { PlanInstructions } from '../model/plan.ts'
+import { type FoundWorkspace, planFromManifests } from '../runs/manifest.ts'
+import { readPlan } from '../runs/plan.ts'
+import { planText } from '../runs/plan-text.ts'
+import type { AgentInput } from '../runs/schema.ts'
+import { openPart } from '../workspaces/directory.ts'
+import { parseInstructions } from '../workspaces/instructions-reader.ts'
+import { attempt, ProblemError } from '../workspaces/problem.ts'
+import { readSmall } from '../workspaces/small-file.ts'
+import { findWorkspaces, refused } from './workspace-folder.ts'
+
+const MOST_BYTES = 1024 * 1024
+
+/** The plan that the workspaces of a folder amount to (S4.13): who waits for whom and gets what, and what each is told. */
+export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
+  const { path, agents } = findWorkspaces(folder)
+  const found: FoundWorkspace[] = []
+  for (const { name, workspace } of agents) {
+    const read = await readWorkspace(name, workspace)
+    if (!read.ok) throw refused(read.problems, 'Only plain files of an inbox are read.')
+    found.push(read.value)
+  }
+  const planned = planFromManifests(found)
+  if (!planned.ok) {
+    const problems = planned.problems.map(({ path: place, message }) => ({
+      ...{ code: 'invalid' as const, path: place, message: `${place}: ${message}` },
+    }))
+    throw refused(problems, planned.problems[0]!.hint)
+  }
+  const plan = planText({ name: basename(path), ...planned.input })
+  const read = readPlan(plan, {})
+  return { plan, problems: read.ok ? [] : read.problems }
+}
+
+function readWorkspace(name: string, workspace: string) {
+  return attempt(`${name}/inbox`, (): FoundWorkspace => {
+    const inbox = openPart(workspace, 'inbox', `${name}/inbox`)
+    try {
+      const textOf = (file: string) => {
+        const read = readSmall(inbox, file, MOST_BYTES)
+        if (read.ok) return read.value.toString()
+        if (read.problem.code === 'missing') return null
+        throw new ProblemError(read.problem)
+      }
+      const told = parseInstructions(textOf('instructions.md') ?? '')
+      return {
+        name,
+        manifest: textOf('dependencies.json'),
+        ...(told.ok ? { definition: { instructions: asWritten(told.value.instructions) } } : {}),
+      }
+    } finally {
+      inbox.close()
+    }
+  })
+}
+
+/** Without what is written anew from the inputs and the outputs of the plan. */
+function asWritten(told: PlanInstructions): AgentInput['instructions'] {
+  const { objective, context, requirements, successCriteria, constraints } = told
+  const lists = { requirements, success_criteria: successCriteria, constraints }
+  const given = Object.entries(lists).filter(([, items]) => items.length > 0)
+  return {
+    objective: objective || 'Not written down',
+    ...(context === '' ? {} : { context }),
+    ...Object.fromEntries(given.map(([key, items]) => [key, [...items]])),
+  }
+}

@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest'
+import { createRunRequests } from '../../src/engine/runs/requests.ts'
+import { openRunTeam } from './run-harness.ts'
+
+it('asks a question of a run once, however often its commit is tried again', async () => {
+  const team = await openRunTeam()
+  const requests = createRunRequests((text) => text)
+  const effect = {
+    type: 'ask_person' as const,
+    node: 'one',
+    text: 'What now?',
+    awaits: true,
+    expiresAt: null,
+  }
+  const ask = (number: number) =>
+    team.store.write((tx) => requests.ask(tx, 'run-1', { ...effect, ask: number }))
+  await ask(1)
+  await ask(1)
+  await ask(2)
+  const rows = await team.store.all<{ context: string }>('SELECT context FROM human_requests ORDER BY id')
+  expect(rows.map(({ context }) => JSON.parse(context).ask)).toEqual([1, 2])
+  expect(team.types().filter((type) => type === 'human.asked')).toHaveLength(2)
+})
