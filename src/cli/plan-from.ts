@@ -1,12 +1,11 @@
 import { basename } from 'node:path'
 import type { Problem } from '../document/problem.ts'
-import type { PlanInstructions } from '../model/plan.ts'
 import { type FoundWorkspace, planFromManifests } from '../runs/manifest.ts'
 import { readPlan } from '../runs/plan.ts'
 import { planText } from '../runs/plan-text.ts'
 import type { AgentInput } from '../runs/schema.ts'
 import { openPart } from '../workspaces/directory.ts'
-import { parseInstructions } from '../workspaces/instructions-reader.ts'
+import { parseInstructions, type ReadInstructions } from '../workspaces/instructions-reader.ts'
 import { attempt, ProblemError } from '../workspaces/problem.ts'
 import { readSmall } from '../workspaces/small-file.ts'
 import { findWorkspaces, refused } from './workspace-folder.ts'
@@ -45,10 +44,11 @@ function readWorkspace(name: string, workspace: string) {
         throw new ProblemError(read.problem)
       }
       const told = parseInstructions(textOf('instructions.md') ?? '')
+      const instructions = told.ok ? asWritten(told.value) : undefined
       return {
         name,
         manifest: textOf('dependencies.json'),
-        ...(told.ok ? { definition: { instructions: asWritten(told.value.instructions) } } : {}),
+        ...(instructions === undefined ? {} : { definition: { instructions } }),
       }
     } finally {
       inbox.close()
@@ -57,12 +57,13 @@ function readWorkspace(name: string, workspace: string) {
 }
 
 /** Without what is written anew from the inputs and the outputs of the plan. */
-function asWritten(told: PlanInstructions): AgentInput['instructions'] {
-  const { objective, context, requirements, successCriteria, constraints } = told
+function asWritten({ task, instructions }: ReadInstructions): AgentInput['instructions'] {
+  const { objective, context, requirements, successCriteria, constraints } = instructions
   const lists = { requirements, success_criteria: successCriteria, constraints }
   const given = Object.entries(lists).filter(([, items]) => items.length > 0)
+  if (objective === '' && context === '' && given.length === 0) return undefined
   return {
-    objective: objective || 'Not written down',
+    objective: objective || task || 'Not written down',
     ...(context === '' ? {} : { context }),
     ...Object.fromEntries(given.map(([key, items]) => [key, [...items]])),
   }

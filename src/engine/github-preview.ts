@@ -5,6 +5,7 @@ import { authorOf, type GitHubEvent, isNewcomer } from '../github/event.ts'
 import { isPaused } from '../github/pause.ts'
 import { DEFAULT_POLICIES, judge } from '../github/policy.ts'
 import { parseResult, readReport } from '../github/report.ts'
+import { isDiscreet } from '../github/roles.ts'
 import { COMMAND_ROLES, DEFAULT_ROUTES, holds } from '../github/routing.ts'
 import { maySay, readSlashCommands } from '../github/slash.ts'
 import { ACTION_KINDS, type ActionPolicy, type RouteStep } from '../model/github.ts'
@@ -130,7 +131,7 @@ function commandsIn(team: Team, event: GitHubEvent) {
       role === undefined
         ? said.name === 'help'
           ? 'is answered with the list of commands'
-          : `is ${author.person ?? comment.author}'s verdict`
+          : `is ${author.person ?? comment.author}'s verdict, when it comes from GitHub itself`
         : `goes to ${role}`
     return {
       command,
@@ -168,7 +169,7 @@ export interface PreviewedReport {
 /** What would become of a report of that role about this event. */
 export function previewReport(team: Team, event: GitHubEvent, role: string, said: string): PreviewedReport {
   const settings = team.config.github!
-  const parted = partConduct(parseResult(said))
+  const parted = partConduct(parseResult(said), isDiscreet(role))
   const flags = parted?.flags.length ?? 0
   const read = readReport(parted?.rest ?? said, {
     delegation: `${event.id}/${role}`,

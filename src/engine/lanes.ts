@@ -28,3 +28,5 @@ export function createLanes(most: number) {
     },
   }
 }
+
+export type Lanes = ReturnType<typeof createLanes>

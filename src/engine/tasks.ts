@@ -12,6 +12,7 @@ import type { Refusal, Stepped } from '../tasks/view.ts'
 import { longestRun } from './checks.ts'
 import { isForModerators } from './discretion.ts'
 import { createExcerpts } from './excerpts.ts'
+import { createLanes } from './lanes.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import type { SessionWatch } from './session-options.ts'
@@ -92,7 +93,7 @@ export interface TasksOptions {
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-const LOADED_AT_ONCE = 200
+const JUDGED_AT_ONCE = 16
 
 export function createTasks(options: TasksOptions): Tasks {
   const { store, mailroom, timers, team, clock, log, sessions } = options
@@ -125,6 +126,7 @@ export function createTasks(options: TasksOptions): Tasks {
     team,
     sessions,
     checking,
+    judgeLanes: createLanes(JUDGED_AT_ONCE),
     judge: createJudging({ store, clock, team, models: options.models, meter: options.meter }),
     isElsewhere(agent, task) {
       const known = watch.inTurn(agent)
@@ -135,7 +137,14 @@ export function createTasks(options: TasksOptions): Tasks {
   /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
   let outside = createOutside(outsideOptions)
   const settings = (task: Task) => settingsOf(team(), task)
-  const clocks = createTaskTimers({ timers, clock, sessions, hasBegun: () => isUp, settings })
+  const clocks = createTaskTimers({
+    timers,
+    clock,
+    sessions,
+    hasBegun: () => isUp,
+    isInLine: (task) => outside.isInLine(task),
+    settings,
+  })
   const cut = createExcerpts(options.redact)
   const progress = createProgress({
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
@@ -145,6 +154,7 @@ export function createTasks(options: TasksOptions): Tasks {
     now: options.standstill.now,
     settings,
     perform,
+    callOff: (key) => outside.callOff(key),
   })
   let begun = false
   let isUp = false
@@ -155,12 +165,9 @@ export function createTasks(options: TasksOptions): Tasks {
   }
 
   async function performAll() {
-    const ids = await unsettledTaskIds(store)
-    for (let at = 0; at < ids.length; at += LOADED_AT_ONCE) {
-      for (const id of ids.slice(at, at + LOADED_AT_ONCE)) {
-        const task = await findTask(store, id)
-        if (task !== undefined) for (const effect of pendingEffects(task)) perform(effect)
-      }
+    for (const id of await unsettledTaskIds(store)) {
+      const task = await findTask(store, id)
+      if (task !== undefined) for (const effect of pendingEffects(task)) perform(effect)
     }
   }
 

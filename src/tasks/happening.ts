@@ -59,6 +59,8 @@ export type Happening =
   | ({ type: 'held'; reason: string } & By)
   | ({ type: 'released' } & By)
   // Validation
+  /** Its turn has come: checks in one folder, and judges, go one after the other. */
+  | { type: 'validation_began'; claim: number; step: 'checks' | 'judge' }
   | { type: 'checks_passed'; claim: number; evidence: string; findings?: Findings }
   | { type: 'checks_failed'; claim: number; evidence: string; findings?: Findings }
   | ({ type: 'judged'; claim: number; completed: boolean; reason: string } & By)
@@ -130,6 +132,7 @@ export const AUTHOR: Record<HappeningType, Author> = {
   taken_over: 'person',
   held: 'keeper',
   released: 'keeper',
+  validation_began: 'engine',
   checks_passed: 'engine',
   checks_failed: 'engine',
   judged: 'judge',

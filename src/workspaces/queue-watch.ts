@@ -2,7 +2,7 @@ import { watchFolder } from './folder-watch.ts'
 import type { ReceivedMessage } from './message-file.ts'
 import { numberOf } from './message-file.ts'
 import { type Problem, problem, problemOf } from './problem.ts'
-import { messageFiles, readMessage } from './queue.ts'
+import { inOrder, MOST_MESSAGES, messageFiles, readMessage } from './queue.ts'
 
 export interface QueueWatchOptions {
   readonly folder: string
@@ -35,24 +35,37 @@ export function watchQueue({
   const timers = new Set<NodeJS.Timeout>()
   let closed = false
   let isOverLimit = false
+  /** What there is news of. A look at all others for each message would take the longer the more there are. */
+  let named: Set<string> | 'all' = 'all'
   const watched = watchFolder({
     folder,
     shown: 'messages',
     heard(name) {
       if (name !== null && numberOf(name) === undefined) return
-      if (!closed) lookSoon ??= setImmediate(look)
+      if (name === null) named = 'all'
+      else if (named !== 'all') named.add(name)
+      if (!closed) lookSoon ??= setImmediate(lookAtNews)
     },
     lost: (why) => refused(problem('missing', folder, why)),
   })
   const { directory } = watched
-  let lookSoon: NodeJS.Immediate | undefined = setImmediate(look)
+  let lookSoon: NodeJS.Immediate | undefined = setImmediate(lookAtNews)
 
   function look() {
+    named = 'all'
+    lookAtNews()
+  }
+
+  function lookAtNews() {
     clearImmediate(lookSoon)
     lookSoon = undefined
     if (closed) return
+    const isFull = isOverLimit || done.size >= MOST_MESSAGES
+    const news = isFull ? 'all' : named
+    named = new Set()
     try {
-      for (const file of messageFiles(directory)) if (!done.has(file) && !tries.has(file)) take(file)
+      const files = news === 'all' ? messageFiles(directory) : inOrder([...news])
+      for (const file of files) if (!done.has(file) && !tries.has(file)) take(file)
       isOverLimit = false
     } catch (error) {
       if (!isOverLimit) refused(problemOf(error, folder))
@@ -68,6 +81,8 @@ export function watchQueue({
       done.add(file)
       return received(read.message)
     }
+    // Taken away again, by whoever put it there.
+    if (read.problem.code === 'missing') return tries.delete(file)
     const count = tries.get(file) ?? 0
     const wait = again[count]
     if (wait === undefined) {

@@ -92,19 +92,29 @@ function removeQuietly(directory: Directory, name: string): void {
 }
 
 function highestNumber(directory: Directory): number {
-  return messageFiles(directory).reduce((highest, file) => Math.max(highest, numberOf(file)!), 0)
+  return listQueue(directory).reduce((highest, name) => Math.max(highest, numberOf(name) ?? 0), 0)
 }
 
 /** The names of messages in the order of their numbers. */
 export function messageFiles(directory: Directory): string[] {
+  return inOrder(listQueue(directory))
+}
+
+/** Those that are names of messages, in the order of their numbers. */
+export function inOrder(names: readonly string[]): string[] {
+  return names
+    .map((name) => ({ name, number: numberOf(name) ?? -1 }))
+    .filter(({ number }) => number >= 0)
+    .sort((one, other) => one.number - other.number || (one.name < other.name ? -1 : 1))
+    .map(({ name }) => name)
+}
+
+function listQueue(directory: Directory): string[] {
   const names = listNames(directory, MOST_MESSAGES + 1)
   if (names.length > MOST_MESSAGES) {
     refuse('too_many_files', directory.shown, `holds more than ${MOST_MESSAGES} files, which is the limit`)
   }
-  return names
-    .map(String)
-    .filter((name) => numberOf(name) !== undefined)
-    .sort((one, other) => numberOf(one)! - numberOf(other)! || (one < other ? -1 : 1))
+  return names.map(String)
 }
 
 export function readMessage(directory: Directory, file: string): ParsedMessage {

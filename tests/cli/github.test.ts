@@ -57,6 +57,19 @@ afterAll(async () => {
 })
 
 describe('orc github replay --dry-run', () => {
+  it('counts a wish of the role community that people look as a flag, as the service does (S3.15)', async () => {
+    const wish = { ...REPORT, actions_taken: [], requires_human_review: true }
+    writeFileSync(join(team.folder, 'wish.json'), JSON.stringify(wish))
+    const flagsOf = async (role: string) => {
+      const { out } = await team.orc(
+        `github replay opened.json --event issues --dry-run --report ${role}=wish.json --json`,
+      )
+      return /"flags":\s*(\d+)/.exec(out)?.[1]
+    }
+    expect(await flagsOf('community')).toBe('1')
+    expect(await flagsOf('triage')).toBe('0')
+  })
+
   it('says without any service who would get it and what would become of proposals; nothing is sent', async () => {
     const { code, out } = await team.orc('github replay opened.json --event issues --dry-run')
     expect(code).toBe(0)

@@ -42,6 +42,7 @@ it('reads a plan back from the dependencies.json of existing workspaces, without
     { agent: 'collector', outputs: ['outbox/data.json'], copyTo: 'inbox/source_data' },
     { agent: 'checker', outputs: [] },
   ])
+  expect(shown.out).toContain('collector: {}')
   expect(analyst.instructions).toMatchObject({ objective: 'Find the trend.', successCriteria: ['A number'] })
 })
 

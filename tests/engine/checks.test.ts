@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { readProcesses } from '../../src/runtimes/process-table.ts'
@@ -239,6 +239,43 @@ describe('a check', () => {
     await team.until(async () => (await team.task('task_2')).endedAt !== null)
     expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
     expect(await team.task('task_2')).toMatchObject({ state: 'completed' })
+  })
+
+  /** A's check runs until the file `go` is there; the claims of B stand in line behind it. */
+  async function openLine() {
+    const wait = 'while [ ! -e go ]; do sleep 0.05; done'
+    team = await openTeam(
+      { Master: {}, A: { parent: 'Master' }, B: { parent: 'Master' }, C: { parent: 'Master' } },
+      { tasks: { checks: { long: { command: wait, timeout: '10h' }, mark: { command: 'touch ran-$$' } } } },
+    )
+    await team.rest('Master', 'A', 'B', 'C')
+    for (const [to, check] of Object.entries({ A: 'long', B: 'mark', C: 'mark' })) {
+      await team.says('Master', 'delegate', { to, task: 'Do it', checks: [check] })
+      await team.says(to, 'report', { status: 'completed', result: 'Done' })
+    }
+    await team.until(async () => (await ownChecks()).length > 0)
+  }
+  const goes = () => writeFileSync(join(team.folder, 'go'), '')
+  const marks = () => readdirSync(team.folder).filter((name) => name.startsWith('ran-'))
+
+  it('does not use up its time while it waits for its turn (C22)', async () => {
+    await openLine()
+    await team.clock.advance(2 * 3600_000)
+    expect(await team.task('task_2')).toMatchObject({ state: 'executing', claim: { step: 'checks' } })
+    goes()
+    await team.until(async () => (await team.task('task_3')).endedAt !== null)
+    expect(await team.task('task_2')).toMatchObject({ state: 'completed' })
+    expect(marks()).toHaveLength(2)
+  })
+
+  it('is broken off, and never begun, when its task is cancelled', async () => {
+    await openLine()
+    await team.says('Master', 'task_action', { task_id: 'task_2', action: 'cancel' })
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    await team.until(async () => (await team.task('task_3')).endedAt !== null)
+    expect(await ownChecks()).toEqual([])
+    expect(await team.task('task_3')).toMatchObject({ state: 'completed' })
+    expect(marks()).toHaveLength(1)
   })
 })
 

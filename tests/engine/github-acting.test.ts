@@ -293,7 +293,7 @@ describe('what is closed', () => {
     expect(issue.state).toBe('closed')
     expect(issue.comments).toHaveLength(1)
     expect(issue.comments[0]!.body).toMatch(
-      /^This is being closed as a duplicate of #2\.\n\nThe same crash, @\u200beveryone\.\n[^]*AI agent \*\*Triage\*\*/,
+      /^This is being closed as a duplicate of #2\.\n\nThe same crash, @\u200beveryone\.\n[\s\S]*AI agent \*\*Triage\*\*/,
     )
     const writes = team.fake.calls.filter(isWrite).map(({ method }) => method)
     expect(writes.indexOf('POST')).toBeLessThan(writes.indexOf('PATCH'))

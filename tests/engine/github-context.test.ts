@@ -102,7 +102,10 @@ describe('files', () => {
     await team.until(() =>
       expect(team.fake.repository.pulls).toMatchObject([{ head: 'docs/setup', base: 'main' }]),
     )
-    expect(Object.keys(filesOnBranch(team.fake.repository, 'docs/setup'))).toHaveLength(2)
+    const { repository } = team.fake
+    expect(Object.keys(filesOnBranch(repository, 'docs/setup'))).toHaveLength(2)
+    const commit = gitOf(repository).commits.get(repository.branches.get('docs/setup')!)!
+    expect(commit.message).toMatch(/^Setup\n\nWritten by the AI agent Triage\.\nOrchub-Action: [0-9a-f]{32}$/)
     await team.settled()
   })
 

@@ -135,7 +135,18 @@ describe('the health of the team', () => {
     const metrics = await fetch(new URL('/metrics', team.hookUrl()), {
       headers: { authorization: `Bearer ${token}` },
     })
-    expect(await metrics.text()).toContain('orchub_github_agent_health{agent="Triage",status="healthy"} 1')
+    const text = await metrics.text()
+    expect(text).toContain('orchub_github_agent_health{agent="Triage",status="healthy"} 1')
+    expect(text).toContain('orchub_github_error_rate_percentage{agent="Triage"} 0')
+    expect(text).toContain('orchub_github_confidence_average{agent="Triage"} 0.97')
+    const state = await fetch(new URL('/api/v1/state', team.hookUrl()), {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    const { github } = (await state.json()) as { github: { agents: { agent: string }[] } }
+    expect(github.agents.find(({ agent }) => agent === 'Triage')).toMatchObject({
+      error_rate_percentage: 0,
+      confidence_score_average: 0.97,
+    })
   })
 
   it('is bad for one that was halted: in public, once, and again when it is well', async () => {
@@ -168,7 +179,7 @@ describe('a step after another', () => {
   const ROUTES = {
     'issues.opened': [
       'triage',
-      { to: 'scribe', after: 'triage' },
+      { to: 'scribe', after: 'triage', on: 'any' as const },
       { to: 'lifecycle', after: 'triage', on: 'success' as const },
     ],
   }

@@ -62,6 +62,24 @@ describe('a replay', () => {
   })
 })
 
+describe('a verdict in a comment', () => {
+  it('that contradicts what the same person said before is answered, and does not pass for said already', async () => {
+    const team = await openGithubTeam({ Triage: close() })
+    const issue = await team.opened(OLD)
+    await team.until(() => expect(issue.comments).toHaveLength(1))
+    await team.commented(issue, 'ada-gh', '/agent approve req_1')
+    await team.until(() => expect(issue.state).toBe('closed'))
+    await team.settled()
+    const before = issue.comments.length
+    await team.commented(issue, 'ada-gh', '/agent approve req_1')
+    await team.settled()
+    expect(issue.comments).toHaveLength(before + 1)
+    await team.commented(issue, 'ada-gh', '/agent reject req_1')
+    await team.until(() => expect(issue.comments).toHaveLength(before + 3))
+    expect(issue.comments.at(-1)!.body).toContain('req_1: req_1 is approved already, by ada')
+  })
+})
+
 describe("an agent's failure", () => {
   it('is told in public in words of the service, and in its own in the inbox only (S3.12)', async () => {
     const error = {

@@ -57,6 +57,18 @@ describe('stopping everything (issue 4, §4)', () => {
     expect(team.turn('Lead')).not.toContain('Go on')
   })
 
+  it('interrupts again whoever began while another let everything go on a moment too early', async () => {
+    await open()
+    const stopping = team.halt.stop('operator', undefined)
+    team.standstill.end()
+    team.puppets.of('Worker').become('busy')
+    await team.settle()
+    await stopping
+    expect(team.halt.current()).toMatchObject({ by: 'operator' })
+    expect(team.puppets.of('Worker').interrupts).toBe(1)
+    await go()
+  })
+
   it('refuses what agents would do, says so, lets them look, and tells them when they may go on', async () => {
     await open()
     await stop('a look first')

@@ -49,6 +49,30 @@ const report = (result: string) => team.says('Worker', 'report', { status: 'comp
 const last = async (id = 'task_1') => (await team.task(id)).evidence.at(-1)!
 
 describe('a model that judges', () => {
+  it('is asked for a few claims at once, and none loses its time in the line; what is cancelled is called off', async () => {
+    const { models, asked } = answering(...Array.from({ length: 20 }, (): Answer => 'silence'))
+    const workers = Object.fromEntries(
+      Array.from({ length: 18 }, (_, index) => [`W${index}`, { parent: 'Master' }]),
+    )
+    const tasks = { judge: 'wise', retries: 1 }
+    team = await openTeam({ Master: {}, ...workers }, { models: MODELS, tasks }, createPuppets(), models)
+    await team.rest('Master', ...Object.keys(workers))
+    for (const to of Object.keys(workers)) {
+      await team.say('Master', 'delegate', { to, task: 'Sum up' })
+      await team.says(to, 'report', { status: 'completed', result: 'Done' })
+    }
+    expect(asked).toHaveLength(16)
+    await team.clock.advance(200_000)
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    expect(asked).toHaveLength(17)
+    await team.clock.advance(101_000)
+    expect(asked).toHaveLength(18)
+    expect(await team.task('task_2')).toMatchObject({ claim: null })
+    for (const id of ['task_17', 'task_18']) {
+      expect(await team.task(id)).toMatchObject({ claim: { step: 'judge' } })
+    }
+  })
+
   it('sends back what does not do the task, and lets pass what does (S2.11)', async () => {
     const { models, asked } = answering(
       { completed: false, reason: 'the sum is missing' },

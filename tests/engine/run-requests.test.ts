@@ -1,9 +1,10 @@
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { createRunRequests } from '../../src/engine/runs/requests.ts'
 import { openRunTeam } from './run-harness.ts'
 
 it('asks a question of a run once, however often its commit is tried again', async () => {
   const team = await openRunTeam()
+  onTestFinished(() => team.close())
   const requests = createRunRequests((text) => text)
   const effect = {
     type: 'ask_person' as const,

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { taskOfRequest } from '../../src/engine/tasks/about.ts'
 import { openTeam, type TaskTeam } from './task-harness.ts'
 
 let team: TaskTeam
@@ -10,6 +11,19 @@ async function openPair() {
   team = await openTeam(PAIR)
   await team.rest('Master', 'Worker')
 }
+
+describe('a request of an agent with several tasks', () => {
+  it('is on record with the task that it was said in, and with none where it was said in none', async () => {
+    await openPair()
+    for (const task of ['First', 'Second']) await team.says('Master', 'delegate', { to: 'Worker', task })
+    const about = (context: object) =>
+      taskOfRequest(team.store, { id: 'req_9', asker: 'Worker', context: JSON.stringify(context) })
+    expect(await about({ saidIn: 'task_1' })).toEqual({ task_id: 'task_1', root: 'task_1' })
+    await team.says('Worker', 'report', { status: 'completed', result: 'Done' })
+    expect(await about({ saidIn: null })).toEqual({})
+    expect(await about({})).toEqual({ task_id: 'task_2', root: 'task_2' })
+  })
+})
 
 describe('a person', () => {
   it('answers what an agent asks, and it goes on: user input (S2.4, S2.5, S2.17)', async () => {

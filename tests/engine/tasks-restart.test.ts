@@ -137,6 +137,20 @@ describe('a restart', () => {
     expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: false })
   })
 
+  it('does not let the interrupt of one attempt hit the next', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.tasks.close()
+    await team.clock.advance(300_000)
+    expect(await team.task('task_1')).toMatchObject({ attempt: 2, interrupting: true })
+    team = await team.restarted()
+    await team.clock.advance(2000)
+    expect(await team.task('task_1')).toMatchObject({ attempt: 2, interrupting: false })
+    team.puppets.of('Worker').become('busy', 'at work on what it was sent again')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+  })
+
   it('after the end changes nothing', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })

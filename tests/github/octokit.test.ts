@@ -91,6 +91,31 @@ describe.each([
   })
 })
 
+describe("somebody else's", () => {
+  it('pull request from the branch does not pass for ours', async () => {
+    const { fake, github } = await open()
+    fake.repository.branches.set('b', 'b'.repeat(40))
+    const request = { kind: 'pull_request' as const, head: 'b', title: 't' }
+    expect(await github.perform(REPO, { ...request, body: 'x <!-- orchub:action=1 -->' })).toMatchObject({
+      ok: true,
+    })
+    expect(await github.perform(REPO, { ...request, body: 'y <!-- orchub:action=2 -->' })).toMatchObject({
+      ok: false,
+      failure: { kind: 'invalid', message: 'There is a pull request from b already, and it is not ours' },
+    })
+    expect(fake.repository.pulls).toHaveLength(1)
+  })
+
+  it('branch with something in it does not pass for an empty one of ours', async () => {
+    const { fake, github } = await open()
+    fake.repository.branches.set('b', 'b'.repeat(40))
+    expect(await github.perform(REPO, { kind: 'branch', branch: 'b' })).toMatchObject({
+      ok: false,
+      failure: { message: 'There is a branch b already, and it is not ours' },
+    })
+  })
+})
+
 describe('an issue', () => {
   it('that was moved to another repository is gone, whatever number it has there', async () => {
     const { fake, github } = await open()

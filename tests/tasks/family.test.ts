@@ -119,7 +119,7 @@ describe('the end of a parent', () => {
     const [woken] = world.effectsOf('wake_parent')
     expect(woken!.text.length).toBeLessThan(5000)
     expect(woken!.text).toMatch(/task_3 .*Begin x+\n\[… 4\d+ characters left out …\]\nx+ end/)
-    expect(world.sends('report').map(({ text }) => text)).toEqual([long, long])
+    expect(world.sends('report')).toMatchObject([{ text: long }, { text: long }])
   })
 
   it('by cancellation reaches every descendant, root first, and wakes nobody on the way', () => {

@@ -51,6 +51,7 @@ const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { typ
   taken_over: fc.record({ by }),
   held: fc.record({ by, reason: text }),
   released: fc.record({ by }),
+  validation_began: fc.record({ claim, step: fc.constantFrom('checks', 'judge') }),
   checks_passed: fc.record({ claim, evidence: text }),
   checks_failed: fc.record({ claim, evidence: text }),
   judged: fc.record({ by, claim, completed: flag, reason: text }),

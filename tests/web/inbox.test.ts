@@ -124,6 +124,7 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await card.getByText(lines.at(-1)!, { exact: false }).first().waitFor()
     const shown = await card.innerText()
     for (const line of lines) expect(shown).toContain(line)
+    await card.getByRole('button', { name: 'Change', disabled: false }).waitFor()
     await page.keyboard.press('m')
     await card
       .locator('.edit label', { hasText: /^reason/ })

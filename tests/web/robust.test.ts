@@ -210,6 +210,26 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await window.context.close()
   })
 
+  it('puts questions that came while somebody wrote before them after that, one after the other (S2.16)', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await page.getByText('live', { exact: true }).waitFor()
+    await page.keyboard.press('c')
+    await page.getByRole('dialog', { name: 'Write a message' }).waitFor()
+    for (const text of ['fifth thing', 'sixth thing']) await question(text)
+    await until(async () => (await page.title()).startsWith('(2)'))
+    expect(await page.getByRole('dialog', { name: 'Worker asks' }).count()).toBe(0)
+    await page.keyboard.press('Escape')
+    for (const text of ['fifth thing', 'sixth thing']) {
+      const dialog = page.getByRole('dialog', { name: 'Worker asks' }).filter({ hasText: text })
+      await dialog.getByRole('button', { name: 'Answer', disabled: false }).waitFor()
+      await page.keyboard.press('1')
+      await dialog.waitFor({ state: 'detached' })
+    }
+    expect([await stateOf('fifth thing'), await stateOf('sixth thing')]).not.toContain('open')
+    await window.context.close()
+  })
+
   it('sends nothing to a name that nobody has', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { completeRows } from '../../src/runtimes/tmux/picture.ts'
 import { diffLines } from '../../web/src/parts/diff-lines.ts'
+import { changesOf, editable, unreadableFields } from '../../web/src/parts/edited-fields.ts'
 import { visible } from '../../web/src/parts/visible.ts'
 import { layOut } from '../../web/src/views/tree-layout.ts'
 import { byNeed, worthDrawing } from '../../web/src/views/worth-drawing.ts'
@@ -84,6 +85,18 @@ describe('what is approved', () => {
       'rm -rf ⟨U+202E⟩/pmt⟨U+2069⟩⟨U+200B⟩⟨U+0007⟩ x',
     )
     expect(visible('a\n\tb – „c“ 👩\u200d🚀 ע')).toBe('a\n\tb – „c“ 👩\u200d🚀 ע')
+  })
+})
+
+describe('a change to what is proposed', () => {
+  it('is sent only where it can be read: what was no text must be JSON', () => {
+    const fields = { reason: 'done', labels: ['a'], count: 1 }
+    const asked = { action: { fields } }
+    const edited = editable(asked)
+    expect([unreadableFields(asked, edited), changesOf(asked, edited)]).toEqual([[], {}])
+    const broken = { ...edited, reason: '{not JSON, but text', labels: '["a", ' }
+    expect(unreadableFields(asked, broken)).toEqual(['labels'])
+    expect(changesOf(asked, { ...edited, labels: '["b"]', count: '2' })).toEqual({ labels: ['b'], count: 2 })
   })
 })
 

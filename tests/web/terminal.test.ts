@@ -53,6 +53,24 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
+  it('is held by the browser that took it over, not by everyone of that name', async () => {
+    const [here, there] = [await openWindow(browser), await openWindow(browser)]
+    const [mine, other] = [await enter(here, await team.link()), await enter(there, await team.link())]
+    for (const page of [mine, other]) await visit(page, 'agents/Talker')
+    await mine.getByRole('button', { name: 'Take over' }).click()
+    await mine.getByText('You have taken over').waitFor()
+    await other.getByText('taken over elsewhere').waitFor()
+    await other.getByRole('region', { name: 'Terminal of Talker' }).click()
+    await other.keyboard.type('from elsewhere')
+    await expect(team.client.typeKeys('Talker', { keys: 'by token' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    expect((await team.client.terminal('Talker')).screen).not.toContain('from elsewhere')
+    await other.getByRole('button', { name: 'Let go' }).click()
+    await mine.getByRole('button', { name: 'Take over' }).waitFor()
+    await Promise.all([here.context.close(), there.context.close()])
+  })
+
   it('shows what it said and was told, and what went by in its terminal', async () => {
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())

@@ -1,5 +1,13 @@
 import { execFile } from 'node:child_process'
-import { appendFileSync, linkSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  linkSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
@@ -149,6 +157,25 @@ describe('watching the queue', () => {
       expectOk(await postMessage(folder, { ...message, content: index }))
     await until(() => received.length === 5)
     expect(received.map(({ content }) => content)).toEqual([1, 2, 3, 4, 5])
+    expect(refused).toEqual([])
+  })
+
+  it('puts in order what comes at once, and says nothing of what was taken away again', async () => {
+    const { folder, received, refused, until } = watching()
+    await setTimeout(20)
+    const put = (number: number, content: number) =>
+      writeFileSync(
+        join(folder, `agent-a_to_agent-b_00${number}.json`),
+        JSON.stringify({ ...message, content }),
+      )
+    for (const number of [4, 3, 2]) put(number, number)
+    rmSync(join(folder, 'agent-a_to_agent-b_003.json'))
+    await until(() => received.length === 2)
+    expect(received.map(({ content }) => content)).toEqual([2, 4])
+    put(3, 33)
+    await until(() => received.length === 3)
+    await setTimeout(100)
+    expect(received.map(({ content }) => content)).toEqual([2, 4, 33])
     expect(refused).toEqual([])
   })
 

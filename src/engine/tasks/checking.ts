@@ -20,6 +20,12 @@ export interface CheckingOptions {
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
+export interface Order {
+  task: string
+  claim: number
+  checks: readonly string[]
+}
+
 const GIT_MS = 10_000
 
 /** Runs the checks of claims in the folders of their workers. */
@@ -43,12 +49,12 @@ export function createChecking({ store, clock, log, team, environment }: Checkin
     }
   }
 
+  /** `begin`: its turn has come; says whether anybody still waits for it. Undefined where nobody does. */
   async function check(
-    id: string,
-    claim: number,
-    names: readonly string[],
+    { task: id, claim, checks: names }: Order,
+    begin: () => Promise<boolean>,
     signal: AbortSignal,
-  ): Promise<Happening> {
+  ): Promise<Happening | undefined> {
     await swept
     const task = await findTask(store, id)
     const folder = team().config.agents.find(({ name }) => name === task?.agent)?.folder
@@ -56,6 +62,7 @@ export function createChecking({ store, clock, log, team, environment }: Checkin
       return { type: 'validation_gave_up', claim, why: 'its worker is not in the team any more' }
     }
     return await lanes.run(folder, async () => {
+      if (!(await begin())) return undefined
       const place = await placeOf(folder, signal)
       const checks: CheckResult[] = []
       for (const name of names) {

@@ -1,11 +1,14 @@
 import type { SessionState } from '../../model/agent.ts'
 import { reasonOf } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
+import type { Task } from '../../model/task.ts'
 import { wasGivenElse } from '../../store/deliveries.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
-import type { Keyed, OutsideEffect } from '../../tasks/effect.ts'
+import { type Keyed, type OutsideEffect, pendingEffects } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
+import type { Stepped } from '../../tasks/view.ts'
+import type { Lanes } from '../lanes.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
 import type { Team } from '../team.ts'
@@ -14,6 +17,7 @@ import type { Judging } from './judging.ts'
 
 type Start = Extract<OutsideEffect, { type: 'start_agent' }>
 type Interrupt = Extract<OutsideEffect, { type: 'interrupt_agent' }>
+type Validation = Extract<OutsideEffect, { type: 'run_checks' | 'run_judge' }>
 
 /** States of a session in which nobody can say whether it is in a turn. */
 const UNKNOWN: ReadonlySet<SessionState> = new Set(['initializing', 'unknown'])
@@ -27,7 +31,14 @@ export interface OutsideOptions {
   judge: Judging
   /** Whether the agent's current turn is, as far as is known, on something else. */
   isElsewhere(agent: string, task: string): boolean
-  tell(tx: Tx, task: string, event: Happening): Promise<unknown>
+  /** So that a restart with thousands of claims asks a model for a few at once. */
+  judgeLanes: Lanes
+  tell(tx: Tx, task: string, event: Happening): Promise<Stepped>
+}
+
+interface UnderWay {
+  done: Promise<void>
+  off: AbortController
 }
 
 /**
@@ -38,13 +49,16 @@ export function createOutside(options: OutsideOptions) {
   const { store, log } = options
   /** By their keys. */
   const postponed = new Map<string, Keyed<Interrupt>>()
-  const underWay = new Map<string, Promise<void>>()
-  const ending = new AbortController()
-  const { signal } = ending
+  const underWay = new Map<string, UnderWay>()
+  /** Keys of validations that wait for their turn. */
+  const inLine = new Set<string>()
+  let isClosed = false
 
   function perform(effect: Keyed<OutsideEffect>) {
-    if (signal.aborted || underWay.has(effect.key)) return
-    const done = carryOut(effect)
+    if (isClosed || underWay.has(effect.key)) return
+    const off = new AbortController()
+    const { signal } = off
+    const done = carryOut(effect, signal)
       .catch(async (error: unknown) => {
         if (signal.aborted) return
         log.error({ err: error, task: effect.task, effect: effect.type }, 'an effect of a task failed')
@@ -54,23 +68,45 @@ export function createOutside(options: OutsideOptions) {
         // Its timer is left.
         if (!signal.aborted) log.error({ err: error, task: effect.task }, 'a task could not be told of that')
       })
-      .finally(() => underWay.delete(effect.key))
-    underWay.set(effect.key, done)
+      .finally(() => {
+        underWay.delete(effect.key)
+        inLine.delete(effect.key)
+      })
+    underWay.set(effect.key, { done, off })
   }
 
-  async function carryOut(effect: Keyed<OutsideEffect>) {
+  async function carryOut(effect: Keyed<OutsideEffect>, signal: AbortSignal) {
     switch (effect.type) {
       case 'start_agent':
         return await start(effect)
       case 'interrupt_agent':
         return await interrupt(effect)
       case 'run_checks': {
-        const { task, claim, checks } = effect
-        return await tell(task, await options.checking.check(task, claim, checks, signal))
+        inLine.add(effect.key)
+        const found = await options.checking.check(effect, () => begin(effect, 'checks', signal), signal)
+        return found === undefined || signal.aborted ? undefined : await tell(effect.task, found)
       }
       case 'run_judge':
-        return await tell(effect.task, await options.judge(effect, signal))
+        inLine.add(effect.key)
+        return await options.judgeLanes.run(effect.key, async () => {
+          if (!(await begin(effect, 'judge', signal))) return
+          const found = await options.judge(effect, signal)
+          if (!signal.aborted) await tell(effect.task, found)
+        })
     }
+  }
+
+  /** Its turn has come. Says whether the claim still waits for it. */
+  async function begin(
+    { key, task, claim }: Keyed<Validation>,
+    step: 'checks' | 'judge',
+    signal: AbortSignal,
+  ) {
+    if (signal.aborted) return false
+    const event: Happening = { type: 'validation_began', claim, step }
+    const { ok } = await store.write((tx) => options.tell(tx, task, event))
+    inLine.delete(key)
+    return ok && !signal.aborted
   }
 
   async function start({ agent, task, isReview }: Start) {
@@ -82,7 +118,7 @@ export function createOutside(options: OutsideOptions) {
 
   async function tell(task: string, event: Happening) {
     // What was cut short by the end of the service is no result.
-    if (signal.aborted) return
+    if (isClosed) return
     await store.write((tx) => options.tell(tx, task, event))
   }
 
@@ -132,17 +168,22 @@ export function createOutside(options: OutsideOptions) {
       }
     },
     wake(agent: string) {
-      if (signal.aborted) return
+      if (isClosed) return
       options
         .sessions()
         .wake(agent)
         .catch((error: unknown) => log.error({ agent, err: error }, 'an agent could not be woken'))
     },
+    /** Its task does not need it any more: a check or a judge is broken off. */
+    callOff: (key: string) => underWay.get(key)?.off.abort(),
+    /** A claim of that task waits until others are checked or judged. */
+    isInLine: (task: Task) => pendingEffects(task).some(({ key }) => inLine.has(key)),
     /** Breaks off what is under way. Resolves when nothing of it runs any more. */
     async close(): Promise<void> {
-      ending.abort()
+      isClosed = true
       const checks = [...underWay].filter(([key]) => key.includes('/checks/'))
-      await Promise.all(checks.map(([, done]) => done))
+      for (const { off } of underWay.values()) off.abort()
+      await Promise.all(checks.map(([, { done }]) => done))
     },
   }
 }

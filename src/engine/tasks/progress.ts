@@ -2,7 +2,7 @@ import { isEnd, reviewerOf, type Task } from '../../model/task.ts'
 import type { Tx } from '../../store/store.ts'
 import { childrenOf, findTask, insertTask, lockTask, updateTask } from '../../store/tasks.ts'
 import { CLOSED, recordOutcome } from '../../tasks/breaker.ts'
-import type { Effect, Keyed, OutsideEffect } from '../../tasks/effect.ts'
+import { type Effect, type Keyed, type OutsideEffect, pendingEffects } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { TaskSettings } from '../../tasks/settings.ts'
 import { step } from '../../tasks/step.ts'
@@ -24,11 +24,13 @@ export interface ProgressOptions {
   settings(task: Task): TaskSettings
   /** After the commit. */
   perform(effect: Keyed<OutsideEffect>): void
+  /** What was ordered under that key is not needed any more. After the commit, too. */
+  callOff(key: string): void
 }
 
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
-  const { messages, record, clocks, timers, now, settings, perform } = options
+  const { messages, record, clocks, timers, now, settings, perform, callOff } = options
   const breakers = createBreakers()
 
   /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
@@ -73,6 +75,13 @@ export function createProgress(options: ProgressOptions) {
     const reviewer = reviewerOf(before)
     if (reviewer !== null && reviewerOf(task) === null) await messages.withdrawReview(tx, before, reviewer)
     for (const effect of effects) await carryOut(tx, task, event, effect)
+    if (before.claim !== null) callOffIn(tx, before, task)
+  }
+
+  /** What the world outside owed to a claim, and does not any more. */
+  function callOffIn(tx: Tx, before: Task, after: Task) {
+    const owed = new Set(pendingEffects(after).map(({ key }) => key))
+    for (const { key } of pendingEffects(before)) if (!owed.has(key)) tx.afterCommit(() => callOff(key))
   }
 
   async function carryOut(tx: Tx, task: Task, event: Happening, effect: Effect) {

@@ -16,11 +16,23 @@ export interface TaskTimersOptions {
   sessions(): Sessions
   /** Agents are started for what is delegated to them. */
   hasBegun(): boolean
+  /** A claim of that task waits until others are checked or judged. */
+  isInLine(task: Task): boolean
   settings(task: Task): TaskSettings
 }
 
+/** For a claim whose turn has not come. */
+const LOOK_AGAIN_MS = 60_000
+
 /** The clocks of tasks as rows of the table of timers. */
-export function createTaskTimers({ timers, clock, sessions, hasBegun, settings }: TaskTimersOptions) {
+export function createTaskTimers({
+  timers,
+  clock,
+  sessions,
+  hasBegun,
+  isInLine,
+  settings,
+}: TaskTimersOptions) {
   const openedAt = clock.now()
   /** Tasks whose workers were on their way when they should have taken them. */
   const lenient = new Set<string>()
@@ -66,6 +78,10 @@ export function createTaskTimers({ timers, clock, sessions, hasBegun, settings }
         timers.on(`task_${kind}`, async (tx, id) => {
           const task = await findTask(tx, id)
           if (task === undefined) return
+          // Reviewers are agents: they stand in no line.
+          const isOwed = kind === 'validation' && task.claim !== null && task.claim.review === undefined
+          if (isOwed && (!hasBegun() || isInLine(task)))
+            return await arm(tx, id, kind, tx.now + LOOK_AGAIN_MS)
           const isQueued = kind === 'ack' && isBusy(task.agent)
           if (kind === 'ack' && !isQueued && isEarly(task, tx.now)) {
             return await arm(tx, id, kind, tx.now + settings(task).ackMs)

@@ -43,8 +43,22 @@ function refuseStale({ task }: View, claim: number, step?: 'checks' | 'judge'): 
 
 export const validation: Pick<
   Handlers,
-  'checks_passed' | 'checks_failed' | 'judged' | 'validation_gave_up' | 'validation_timed_out'
+  | 'validation_began'
+  | 'checks_passed'
+  | 'checks_failed'
+  | 'judged'
+  | 'validation_gave_up'
+  | 'validation_timed_out'
 > = {
+  /** The time in which it stood in line is not its own. */
+  validation_began(view, { claim, step }, settings) {
+    const stale = refuseStale(view, claim, step)
+    if (stale !== undefined) return stale
+    const { task } = view
+    const ms = step === 'checks' ? settings.checksMs : settings.judgeMs[task.judge!.kind]
+    return done({ ...task, due: { kind: 'validation', at: view.now + ms } })
+  },
+
   checks_passed(view, { claim, evidence: text, findings }, settings) {
     const stale = refuseStale(view, claim, 'checks')
     if (stale !== undefined) return stale

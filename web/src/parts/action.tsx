@@ -1,5 +1,6 @@
 import type { Request } from '../room.ts'
 import { Diff } from './diff.tsx'
+import { textOf } from './field-text.ts'
 import { visible } from './visible.ts'
 
 type Action = NonNullable<Request['action']>
@@ -64,9 +65,4 @@ function Fields({ fields }: { fields: Record<string, unknown> }) {
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-export function textOf(value: unknown): string {
-  if (value === undefined) return ''
-  return typeof value === 'string' ? value : JSON.stringify(value, null, 2)
 }

@@ -3,7 +3,8 @@ import type { AnswerOf } from '../../../src/service/contract.ts'
 import { type Request, useRoom } from '../room.ts'
 import { to } from '../route.ts'
 import { useAct } from './act.tsx'
-import { ActionShown, textOf } from './action.tsx'
+import { ActionShown } from './action.tsx'
+import { changesOf, editable, unreadableFields } from './edited-fields.ts'
 import { Icon } from './icon.tsx'
 import { useKeys } from './keys.ts'
 import { useNow } from './now.ts'
@@ -279,42 +280,6 @@ function Edit({
       ))}
     </div>
   )
-}
-
-function editable({ action }: Request): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]),
-  )
-}
-
-/** Changed fields that are no text and do not read as JSON. */
-function unreadableFields({ action }: Request, edited: Record<string, string>): string[] {
-  return Object.entries(edited)
-    .filter(([name, text]) => {
-      const before = action?.fields[name]
-      return typeof before !== 'string' && text !== textOf(before) && !isJson(text)
-    })
-    .map(([name]) => name)
-}
-
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text)
-    return true
-  } catch {
-    return false
-  }
-}
-
-/** Only what is otherwise; what was no text is read as JSON again. */
-function changesOf({ action }: Request, edited: Record<string, string>): Record<string, unknown> {
-  const changes: Record<string, unknown> = {}
-  for (const [name, text] of Object.entries(edited)) {
-    const before = action?.fields[name]
-    if (text === textOf(before)) continue
-    changes[name] = typeof before === 'string' ? text : JSON.parse(text)
-  }
-  return changes
 }
 
 function outcome({ request, receipt }: AnswerOf<'decide'>, before: Request): string {

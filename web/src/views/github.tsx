@@ -1,5 +1,5 @@
 import type { AnswerOf } from '../../../src/service/contract.ts'
-import { textOf } from '../parts/action.tsx'
+import { textOf } from '../parts/field-text.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Outside } from '../parts/outside.tsx'
 import { Empty, Head, Shown } from '../parts/panel.tsx'

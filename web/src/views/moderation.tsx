@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
-import { textOf } from '../parts/action.tsx'
+import { textOf } from '../parts/field-text.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock } from '../parts/words.ts'

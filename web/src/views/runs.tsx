@@ -7,7 +7,7 @@ import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted, span } from '../parts/words.ts'
 import { useAsk, useRoom } from '../room.ts'
-import { refine, to, usePlace } from '../route.ts'
+import { to, usePlace } from '../route.ts'
 import { NodeAside } from './run-node.tsx'
 import { runTone } from './run-tone.ts'
 
