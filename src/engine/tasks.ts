@@ -20,6 +20,7 @@ import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
 import type { Clock, Log } from './surroundings.ts'
 import { createChecking } from './tasks/checking.ts'
+import type { Turn } from './tasks/current.ts'
 import { createIdleStop } from './tasks/idle.ts'
 import { createJudging } from './tasks/judging.ts'
 import { createMeanwhile } from './tasks/meanwhile.ts'
@@ -45,8 +46,8 @@ export interface Tasks {
   tell(tx: Tx, task: string | Task, event: Happening): Promise<Stepped>
   /** In this turn, the agent reported, asked or delegated for that task. */
   spoke(tx: Tx, agent: string, task: string): void
-  /** The tasks that the agent's turn is about, or its last one until the next begins, as far as is known. */
-  turnOf(agent: string): ReadonlySet<string>
+  /** What the agent's turn is about, or its last one until the next begins, as far as is known. */
+  turnOf(agent: string): Turn
   /** The task that the agent's turn, or its last one, is about, where it is one. */
   spendsOn(agent: string): string | undefined
   /** A person's word on a request that a task asked. Throws what cannot be done: nothing of it is then kept. */

@@ -96,6 +96,9 @@ describe('an agent with thousands of open tasks', () => {
   })
 })
 
+/** Nothing starts it, and nothing takes what is for it. */
+const AWAY = { runtime: 'none' as const, program: undefined, with: undefined }
+
 describe('hundreds of tasks that fail at once (C7)', () => {
   const notices = () => readHumanRequests(team.store, 'open', 1000)
   const delegate = async (count: number) => {
@@ -105,7 +108,7 @@ describe('hundreds of tasks that fail at once (C7)', () => {
 
   it('are one request to people for each cause, with their number and the first of them', async () => {
     team = await openTeam(
-      { Worker: {}, Other: {} },
+      { Worker: AWAY, Other: AWAY },
       { tasks: { retries: 0 }, people: { ada: {} } },
       createPuppets(),
     )

@@ -29,7 +29,7 @@ function onBoard(board: Awaited<ReturnType<typeof openBoard>>) {
   const see = async (id: string): Promise<SeenRun> => (await board.runs.see(id))!
   /** Processes take real time; `ms` simulated time passes between two looks. */
   async function until<T>(look: () => Promise<T | undefined | false>, ms = 0): Promise<T> {
-    for (let tries = 0; tries < 600; tries++) {
+    for (let tries = 0; tries < 2500; tries++) {
       await board.clock.advance(ms)
       const found = await look()
       if (found !== undefined && found !== false) return found

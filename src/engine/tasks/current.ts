@@ -7,10 +7,16 @@ const NAMED = 10
 /** States of a task that its worker has not before it yet. */
 const NOT_BEGUN: readonly TaskState[] = ['pending', 'analyzing']
 
+export interface Turn {
+  /** That it is about, as far as is known. */
+  tasks: ReadonlySet<string>
+  /** It was the last one. What is said now may be a late word of it, or not. */
+  isOver: boolean
+}
+
 export interface Looked {
   agent: string
-  /** The tasks that its turn, or its last one, is about, as far as is known. */
-  turn: ReadonlySet<string>
+  turn: Turn
   fits?(task: Task): boolean
 }
 
@@ -25,17 +31,17 @@ export async function currentTask(
 ): Promise<Task | readonly Task[] | undefined> {
   const current: Task[] = []
   let hasOwn = false
-  for (const id of [...turn].reverse()) {
+  for (const id of [...turn.tasks].reverse()) {
     const task = await findTask(reader, id)
     if (task?.agent !== agent) continue
     hasOwn = true
     if (!isEnd(task.state) && fits(task)) current.push(task)
     if (current.length > 1) break
   }
-  if (current.length === 1) return current[0]
+  if (current.length === 1 && !turn.isOver) return current[0]
   const open = await firstOpen(reader, agent, fits, NAMED)
   if (open.length === 0) return undefined
-  if (turn.size === 0) return open.length === 1 ? open[0] : open
+  if (turn.tasks.size === 0) return open.length === 1 ? open[0] : open
   const begun = await firstOpen(reader, agent, (task) => isBegun(task) && fits(task), NAMED, NOT_BEGUN)
   if (begun.length > 0) return begun.length === 1 ? begun[0] : begun
   return hasOwn ? open : undefined

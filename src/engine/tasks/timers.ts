@@ -21,6 +21,8 @@ export interface TaskTimersOptions {
   settings(task: Task): TaskSettings
 }
 
+/** A program that takes longer to start has failed. */
+const STARTING_MS = 5 * 60_000
 /** For a claim whose turn has not come. */
 const LOOK_AGAIN_MS = 60_000
 
@@ -57,12 +59,11 @@ export function createTaskTimers({
 
   /**
    * Nobody fails to take a task while the service was away, or while its program starts: the time to take it runs from
-   * then on. A program that never comes up is waited for no longer than a worker that is busy.
+   * then on. A program that never comes up is not waited for for ever.
    */
   function isEarly(task: Task, now: number): boolean {
     if (task.due?.kind !== 'ack') return false
-    const { ackMs, startMs } = settings(task)
-    const isLate = now >= Math.max(task.due.at, openedAt) + startMs + ackMs
+    const isLate = now >= Math.max(task.due.at, openedAt) + STARTING_MS
     const isOnItsWay = sessions().isComingUp(task.agent) || !hasBegun()
     if (isLate || !isOnItsWay) return lenient.delete(task.id) && !isLate
     lenient.add(task.id)

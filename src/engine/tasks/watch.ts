@@ -8,6 +8,7 @@ import type { Happening } from '../../tasks/happening.ts'
 import type { SessionWatch } from '../session-options.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
+import type { Turn } from './current.ts'
 import type { Progress } from './progress.ts'
 
 export interface WatchOptions {
@@ -132,17 +133,19 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     },
   }
 
-  /** What it says is told late at times, when its turn has ended. */
-  const turnOf = (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? lastTurn.get(agent) ?? new Set()
-
   return {
     ...watch,
     moved,
     spoke: (agent: string, task: string) => add(said, agent, task),
     inTurn: (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? new Set(),
-    turnOf,
+    /** Or its last one, until the next begins: an agent's words are heard late at times. */
+    turnOf: (agent: string): Turn => ({
+      tasks: inTurn.get(agent) ?? lastTurn.get(agent) ?? new Set(),
+      isOver: !inTurn.has(agent),
+    }),
+    /** What it spends is told late at times, when its turn has ended. */
     spendsOn(agent: string): string | undefined {
-      const about = [...turnOf(agent)]
+      const about = [...(inTurn.get(agent) ?? lastTurn.get(agent) ?? [])]
       return about.length === 1 ? about[0] : undefined
     },
     close() {
