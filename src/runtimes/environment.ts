@@ -40,11 +40,15 @@ const NOT_PASSED_ON = [
   /^(?:GEMINI_CLI|OPENCODE)$|^CODEX_SANDBOX/,
 ]
 
+/** By them Gemini takes itself for a step of a build, finds no input, and ends. An agent sits at a terminal of its own. */
+const OF_A_BUILD = /^(?:CI|CONTINUOUS_INTEGRATION)$|^CI_/
+
 export function environmentOf(order: EnvironmentOrder): Record<string, string> {
   mustBeVariables(order.further)
   const { url, token } = order.credentials
+  const passed = Object.entries(passedOn(order.from)).filter(([name]) => !OF_A_BUILD.test(name))
   return {
-    ...passedOn(order.from),
+    ...Object.fromEntries(passed),
     TERM: order.term,
     ...order.further,
     // Last: no setting can give an agent another's identity.

@@ -37,6 +37,7 @@ describe('the environment of an agent', () => {
       ...['npm_config_cache', 'npm_lifecycle_event', 'INIT_CWD', 'VITEST', 'VITEST_POOL_ID'],
       ...['NODE_OPTIONS', 'NODE_CHANNEL_FD', 'NODE_COMPILE_CACHE', 'NODE_UNIQUE_ID', 'NOTIFY_SOCKET'],
       ...['CLAUDECODE', 'CLAUDE_CODE_ENTRYPOINT', 'CLAUDE_CODE_SSE_PORT', 'CLAUDE_CODE_SESSION_ID'],
+      ...['CI', 'CONTINUOUS_INTEGRATION', 'CI_JOB_ID'],
       ...['GEMINI_CLI', 'OPENCODE', 'CODEX_SANDBOX_NETWORK_DISABLED', 'PWD', 'OLDPWD', 'SHLVL', '_'],
       // No shell could set them.
       ...['BASH_FUNC_x%%', 'a.b', '1st', ''],
