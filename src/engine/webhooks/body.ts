@@ -37,15 +37,15 @@ function jsonBody({ id, type, at, data, ...about }: WebhookEvent): string {
 }
 
 /** What to do about it, where a person is to do something. */
-const TODO: Readonly<Record<string, string>> = {
+const NEXT_STEP: Readonly<Record<string, string>> = {
   'human.asked': 'To decide: `orc inbox`',
   'human.escalated': 'To look: `orc inbox`',
   'team.halted': 'To go on: `orc go`',
 }
 
 function chatText({ type, actor, text }: WebhookEvent): string {
-  const todo = TODO[type] === undefined ? '' : `\n${TODO[type]}`
-  return `*${type}* ${harmless(actor)}: ${harmless(cut(text))}${todo}`
+  const next = NEXT_STEP[type] === undefined ? '' : `\n${NEXT_STEP[type]}`
+  return `*${type}* ${harmless(actor)}: ${harmless(cut(text))}${next}`
 }
 
 /** Agents wrote it: no links, no calls to a whole channel. */
