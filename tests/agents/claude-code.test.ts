@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
+import { LONGEST_ANSWER } from '../../src/programs/claude-code/turn-end.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
 import { type Player, playerOf } from '../fakes/model-server/play.ts'
 import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
@@ -261,7 +262,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     expect(await session.locate([id])).toMatchObject([{ at: 'absent' }])
   })
 
-  it('reaches an agent past a draft at the end of its turn, and leaves the draft alone (ask 4)', async () => {
+  it('reaches an agent past a draft at the end of its turn, once, and leaves the draft alone (ask 4)', async () => {
     await quiet()
     const { id: first } = await send('work a while')
     await busy()
@@ -270,7 +271,18 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     const { id, arrival } = await send('hello there')
     expect(arrival).toMatchObject({ state: 'submitted' })
     await read(id)
-    expect((await callWith(`${id}]`)).request!.userText).not.toContain('another thought')
+    const { request, body } = await callWith(`${id}]`)
+    expect(request!.userText).toContain(envelope(id, 'hello there'))
+    expect(request!.userText).not.toContain('another thought')
+    expect(body.split(`[ORCHUB MESSAGE ${id}]`)).toHaveLength(2)
+
+    const frame = envelope('msg_00', '').length
+    const longest = await send('x'.repeat(LONGEST_ANSWER - frame))
+    expect(longest.arrival).toMatchObject({ state: 'submitted' })
+    await read(longest.id)
+    expect((await callWith(`${longest.id}]`)).body).toContain(`${'x'.repeat(LONGEST_ANSWER - frame)}\\n`)
+    const tooLong = await send('x'.repeat(LONGEST_ANSWER))
+    expect(tooLong.arrival).toMatchObject({ state: 'queued', evidence: expect.stringContaining('draft') })
     await stage.shows(port, /❯.another thought/)
     await quiet()
     for (let n = 0; n < 3; n++) await stage.press(port, 'C-u')

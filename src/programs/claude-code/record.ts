@@ -81,6 +81,15 @@ const Queued = z.looseObject({
   attachment: z.looseObject({ type: z.literal('queued_command'), prompt: Content }),
 })
 
+const Feedback = z.looseObject({
+  uuid: z.string(),
+  attachment: z.looseObject({
+    type: z.literal('hook_additional_context'),
+    hookEvent: z.literal('Stop'),
+    content: z.array(z.string()),
+  }),
+})
+
 /** Lines of these types are by far the longest, and none of our business. */
 const OF_INTEREST = /"type":"(?:user|assistant|attachment)"/
 /** Written by the program when a conversation is taken up, or in place of an answer that failed. */
@@ -97,7 +106,7 @@ export function readRecord(line: string): TranscriptRecord | undefined {
   if (record === undefined || record.isSidechain === true) return undefined
   if (record.type === 'assistant') return readAnswer(record)
   if (record.type === 'user') return readUser(record)
-  if (record.type === 'attachment') return readQueued(record)
+  if (record.type === 'attachment') return readQueued(record) ?? readFeedback(record)
   return undefined
 }
 
@@ -145,6 +154,14 @@ function readQueued(record: object): TranscriptRecord | undefined {
   const parsed = Queued.safeParse(record).data
   if (parsed === undefined) return undefined
   const text = textsOf(parsed.attachment.prompt).join('\n')
+  return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeTakenBack: false }
+}
+
+/** What a hook answered at the end of a turn, with which the next one begins. */
+function readFeedback(record: object): TranscriptRecord | undefined {
+  const parsed = Feedback.safeParse(record).data
+  if (parsed === undefined) return undefined
+  const text = parsed.attachment.content.join('\n')
   return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeTakenBack: false }
 }
 

@@ -1,7 +1,10 @@
+/** A longer answer is put into a file by the program, and the model is shown only its beginning. */
+export const LONGEST_ANSWER = 9000
+
 /** A turn of the agent's has ended, and its Stop hook waits for our answer: text in it begins the next turn. */
 export interface TurnEnd {
   readonly isOpen: boolean
-  /** Gives the text as the answer. False when it is too late. */
+  /** Gives the text as the answer. False when it is too late, or too long. */
   take(text: string): boolean
   /** Answers nothing, so that the program ends the turn. */
   close(): void
@@ -36,8 +39,9 @@ export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
         return isOpen
       },
       take(text) {
-        if (!isOpen) return false
-        settle({ decision: 'block', reason: text })
+        if (!isOpen || Buffer.byteLength(text) > LONGEST_ANSWER) return false
+        // Not `decision: block`: its reason is put before the model twice, as the user's words and as a hook's error.
+        settle({ hookSpecificOutput: { hookEventName: 'Stop', additionalContext: text } })
         return true
       },
       close,

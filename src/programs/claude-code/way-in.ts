@@ -22,8 +22,8 @@ const PROMPT_WITHIN_MS = 2000
 
 /**
  * Gives a turn to the program: by a paste at its prompt, or, when a person's draft stands in the way at the end of a
- * turn, as the answer of its Stop hook. Not the other way round: the program puts such an answer before the model
- * twice, as the user's words and as the error of a hook.
+ * turn, as the answer of its Stop hook. Not the other way round: such an answer is before the model as a reminder of
+ * the program's, a paste as the words of the user.
  */
 export function openWayIn(
   options: WayInOptions,

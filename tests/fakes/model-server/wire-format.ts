@@ -58,9 +58,13 @@ export interface StreamEvent {
 const INJECTED =
   /^\s*(?:<(?:system-reminder|environment_context|user_instructions|permissions|turn_aborted|session_context|hook_context|skills_instructions|apps_instructions)\b|# AGENTS\.md instructions)/
 
+/** With what a hook answers at the end of a turn, the next one begins: it stands in the user's place. */
+const ANSWER_OF_A_HOOK = /^\s*<system-reminder>\s*Stop hook additional context: /
+
 export function requestOf(read: Read, agent: string | undefined): ModelRequest {
   const { turns, tools, schema, system } = read
-  const isInjected = (turn: Turn) => turn.from === 'user' && INJECTED.test(turn.text)
+  const isInjected = (turn: Turn) =>
+    turn.from === 'user' && INJECTED.test(turn.text) && !ANSWER_OF_A_HOOK.test(turn.text)
   const spoken = turns.filter((turn) => turn.text.trim() !== '' && !isInjected(turn))
   const sinceModel = turns.slice(turns.findLastIndex((turn) => turn.from === 'model') + 1)
   const textOf = (from: Turn['from']) =>

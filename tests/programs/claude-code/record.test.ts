@@ -88,4 +88,13 @@ describe('a line of a transcript', () => {
     const attachment = { type: 'queued_command', prompt: '[ORCHUB MESSAGE msg_1]' }
     expect(line({ type: 'attachment', uuid: 'u', attachment })).toMatchObject({ kind: 'prompt' })
   })
+
+  it.each([
+    ['Stop', 'prompt'],
+    ['PostToolUse', undefined],
+  ])('with what a hook of %s added shows %s', (hookEvent, kind) => {
+    const content = ['[ORCHUB MESSAGE msg_1]']
+    const attachment = { type: 'hook_additional_context', hookName: hookEvent, hookEvent, content }
+    expect(line({ type: 'attachment', uuid: 'u', attachment })?.kind).toBe(kind)
+  })
 })

@@ -129,6 +129,17 @@ export async function openRig(kept: object = {}, found = false) {
       }
       appendFileSync(transcript, `${JSON.stringify(record)}\n`)
     },
+    /** As the program writes down what our Stop hook answered. */
+    feedback(text: string) {
+      const attachment = {
+        type: 'hook_additional_context',
+        hookName: 'Stop',
+        hookEvent: 'Stop',
+        content: [text],
+      }
+      const record = { type: 'attachment', uuid: `f${++uuids}`, isSidechain: false, attachment }
+      appendFileSync(transcript, `${JSON.stringify(record)}\n`)
+    },
     answer(text: string, extra: object = {}) {
       const usage = {
         input_tokens: 1,

@@ -1,6 +1,7 @@
 import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
+import { LONGEST_ANSWER } from '../../../src/programs/claude-code/turn-end.ts'
 import { boxWith, openRig, type Rig } from './rig.ts'
 
 const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
@@ -119,13 +120,26 @@ describe('following Claude Code', () => {
     const stopped = rig.hook('Stop', { stop_hook_active: false })
     await rig.state('idle')
     const delivery = rig.session.deliver(turn('msg_2'))
-    expect(await stopped).toEqual({ decision: 'block', reason: message('msg_2') })
+    expect(await stopped).toEqual({
+      hookSpecificOutput: { hookEventName: 'Stop', additionalContext: message('msg_2') },
+    })
     expect(rig.session.state).toBe('busy')
-    rig.prompt(`Stop hook feedback:\n${message('msg_2')}`, { isMeta: true })
+    rig.feedback(message('msg_2'))
     expect(await delivery).toMatchObject({ state: 'submitted' })
     rig.answer('again')
     await vi.waitFor(() => expect(rig.arrived).toEqual(['msg_2 submitted', 'msg_2 read']))
     expect(rig.pasted).toEqual([])
+  })
+
+  it("lets a turn wait for a person's draft that is too long for the answer of a hook", async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    const text = `${message('msg_2')}\n${'é'.repeat(LONGEST_ANSWER / 2)}`
+    void rig.session.deliver({ text, ids: ['msg_2'] })
+    expect(await stopped).toEqual({})
   })
 
   it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
@@ -150,8 +164,8 @@ describe('following Claude Code', () => {
       const stopped = rig.hook('Stop', { stop_hook_active: n > 0 })
       await rig.state('idle')
       void rig.session.deliver(turn(`msg_${n}`))
-      expect(await stopped).toMatchObject({ decision: 'block' })
-      rig.prompt(`Stop hook feedback:\n${message(`msg_${n}`)}`, { isMeta: true })
+      expect(await stopped).toHaveProperty('hookSpecificOutput')
+      rig.feedback(message(`msg_${n}`))
       await vi.waitFor(() => expect(rig.arrived).toContain(`msg_${n} submitted`))
     }
     expect(await rig.hook('Stop', { stop_hook_active: true })).toEqual({})
