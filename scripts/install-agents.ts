@@ -9,6 +9,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { isRunning } from '../src/model/process.ts'
 
 export interface Agent {
   readonly package: string
@@ -146,16 +147,7 @@ async function takeItsPlace(fresh: string, target: string): Promise<void> {
 async function sweep(): Promise<void> {
   for (const entry of await readdir(place)) {
     const pid = /\.(\d+)\.new(\.old)?$/.exec(entry)?.[1]
-    if (pid && !isAlive(Number(pid))) await rm(join(place, entry), { recursive: true, force: true })
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch {
-    return false
+    if (pid && !isRunning(Number(pid))) await rm(join(place, entry), { recursive: true, force: true })
   }
 }
 

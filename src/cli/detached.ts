@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../client/client.ts'
 import { AppError } from '../model/errors.ts'
+import { isRunning } from '../model/process.ts'
 import { openClientIfRunning } from './connect.ts'
 import { loadTeam } from './offline.ts'
-import { isAlive } from './process.ts'
 import type { Invocation } from './verb.ts'
 
 export interface Detached {
@@ -44,7 +44,7 @@ export async function startDetached(
   child.unref()
   const { pid } = child
   const deadline = Date.now() + PATIENCE_MS
-  while (pid !== undefined && isAlive(pid) && child.exitCode === null && Date.now() < deadline) {
+  while (pid !== undefined && isRunning(pid) && child.exitCode === null && Date.now() < deadline) {
     const client = await openClientIfRunning(place)
     const state = await client?.state().catch(() => undefined)
     if (client !== undefined && state?.pid === pid) return { client, logFile, facts: { pid } }

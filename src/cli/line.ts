@@ -93,6 +93,7 @@ function readNote(file: string): { url: string; pid: number } | undefined {
   }
 }
 
+/** As in model/process.ts. */
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0)

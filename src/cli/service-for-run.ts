@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../client/client.ts'
-import { isRunning } from '../programs/running-process.ts'
+import { isRunning } from '../model/process.ts'
 import { openClientIfRunning } from './connect.ts'
 import { startDetached } from './detached.ts'
 import type { Place } from './place.ts'

@@ -185,6 +185,9 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       }),
     typeKeys: (agent: string, body: BodyOf<'typeKeys'>) =>
       post<AnswerOf<'typeKeys'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal/keys`, body),
+    /** What can be done with an agent as it stands, and why the rest cannot. */
+    agentActions: (agent: string) =>
+      get<AnswerOf<'agentActions'>>(`/api/v1/agents/${encodeURIComponent(agent)}/actions`),
     /** Ends an agent's turn; whether it truly ended is in the answer. */
     interrupt: (agent: string) =>
       post<AnswerOf<'interrupt'>>(`/api/v1/agents/${encodeURIComponent(agent)}/interrupt`, {}),
@@ -290,6 +293,19 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     /** What an attempt printed, and what an agent made. */
     runLog: (id: string, agent: string, query: QueryOf<'runLog'> = {}) =>
       get<AnswerOf<'runLog'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/log`, query),
+    /** Tells whenever an attempt has printed more. */
+    runLogEvents(
+      id: string,
+      agent: string,
+      attempt: number,
+      { signal }: Following = {},
+    ): AsyncGenerator<AnswerOf<'runLogEvents'>> {
+      const path = `${runPath(id)}/agents/${encodeURIComponent(agent)}/log/events?attempt=${attempt}`
+      return persist(
+        (alive) => readStream<AnswerOf<'runLogEvents'>>(path, { last: undefined }, signal, alive),
+        signal,
+      )
+    },
     runOutput: (id: string, agent: string, path: string) =>
       get<AnswerOf<'runOutput'>>(`${runPath(id)}/agents/${encodeURIComponent(agent)}/output`, { path }),
     /** What a run came to: Markdown, or one HTML page. */

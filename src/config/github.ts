@@ -34,6 +34,8 @@ export interface GithubConfig {
   readonly maintainers: readonly string[]
   /** Where moderators are called, apart from everybody else. */
   readonly moderatorsUrlEnv?: string
+  /** Roles on all of whose proposals people decide. */
+  readonly requiresHitl: readonly string[]
   readonly routes: Routes
   readonly schedule: readonly Trigger[]
 }
@@ -57,6 +59,11 @@ const role = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, { error: 'is not 
 const confidence = z.number().min(0).max(1)
 const condition = z.string().regex(CONDITION, { error: 'is no condition' })
 
+const requiresHitl = z
+  .boolean()
+  .optional()
+  .describe('true: people decide on everything that is proposed. Default: as the policy has it.')
+
 /** For `people`. */
 export const GithubLogin = login
   .optional()
@@ -70,13 +77,14 @@ const StepSchema = z.union([
       .union([condition, z.array(condition).min(1).max(10)])
       .optional()
       .describe(
-        'Only then: first_timer, touches_docs, draft, bot, label:NAME, association:NAME, command:NAME; with ! in front, not so. Several: all of them.',
+        'Only then: first_timer, touches_docs, has_words, draft, bot, label:NAME, association:NAME, command:NAME; with ! in front, not so. Several: all of them.',
       ),
     after: role.optional().describe('Begins when that one has ended. Default: at once, beside the others.'),
     on: z
       .enum(['success', 'failure', 'any'])
       .optional()
       .describe('Which end of "after" will do. Default: success.'),
+    requires_hitl: requiresHitl,
   }),
 ])
 
@@ -149,6 +157,11 @@ export const GithubSchema = z
     confidence: confidence
       .optional()
       .describe('How sure an agent must be for what is done without asking. Default: 0.95.'),
+    requires_hitl: z
+      .array(role)
+      .max(100)
+      .optional()
+      .describe('Roles on all of whose proposals people decide, whatever the policy: [scribe].'),
     actions: z
       .partialRecord(z.enum(ACTION_KINDS), PolicySchema)
       .nullish()
@@ -165,7 +178,7 @@ export const GithubSchema = z
       .array(login)
       .max(100)
       .nullish()
-      .describe('Logins that are told on GitHub when an agent fails or asks.'),
+      .describe('Logins that are told on GitHub when an agent fails.'),
     moderators_url_env: variable
       .optional()
       .describe(
@@ -199,6 +212,7 @@ export const GithubSchema = z
             .max(3650)
             .optional()
             .describe('It is about open threads that nobody touched for so many days.'),
+          requires_hitl: requiresHitl,
           repository: repository.describe('OWNER/NAME.'),
         }),
       )
@@ -245,6 +259,7 @@ export function resolveGithub(
     ...(approvers === undefined ? {} : { approvers }),
     maintainers: written.maintainers ?? [],
     ...(written.moderators_url_env === undefined ? {} : { moderatorsUrlEnv: written.moderators_url_env }),
+    requiresHitl: written.requires_hitl ?? [],
     routes: routesOf(written.routes ?? {}, report),
     schedule: triggersOf(written.schedule ?? {}, report),
   }
@@ -312,6 +327,7 @@ function stepOf(said: z.input<typeof StepSchema>): RouteStep {
     when,
     on: said.on ?? 'success',
     ...(said.after === undefined ? {} : { after: said.after }),
+    ...(said.requires_hitl === undefined ? {} : { requiresHitl: said.requires_hitl }),
   }
 }
 
@@ -338,7 +354,7 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
         'For example "0 6 * * 1": every Monday at 6.',
       )
     }
-    const { task, stale_days: staleDays, ...rest } = said
+    const { task, stale_days: staleDays, requires_hitl: asks, ...rest } = said
     if (task === undefined && staleDays === undefined)
       report(
         ['github', 'schedule', name],
@@ -349,6 +365,7 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
       ...{ name, timezone, ...rest },
       task: task ?? STALE_TASK,
       ...(staleDays === undefined ? {} : { staleDays }),
+      ...(asks === undefined ? {} : { requiresHitl: asks }),
     }
   })
 }

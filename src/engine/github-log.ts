@@ -1,7 +1,10 @@
 import { type Action, describeAction } from '../github/action.ts'
 import { isDiscreet } from '../github/roles.ts'
 import { formatId } from '../model/identifier.ts'
-import { type ActionRow, readActions, readHalted, readRecent, type WorkRow } from '../store/github-log.ts'
+import { type GithubAction, readActions } from '../store/github-actions.ts'
+import { readDeliveries } from '../store/github-deliveries.ts'
+import { readHalted } from '../store/github-health.ts'
+import { type GithubWork, workOfDeliveries } from '../store/github-work.ts'
 import type { Reader } from '../store/store.ts'
 
 /** What came from GitHub and what became of it, for people who look at it. Nothing of conduct is in it (S3.15). */
@@ -36,7 +39,11 @@ export interface GithubLog {
 }
 
 export async function readGithubLog(reader: Reader, limit: number): Promise<GithubLog> {
-  const { deliveries, work } = await readRecent(reader, limit)
+  const deliveries = await readDeliveries(reader, limit)
+  const work = await workOfDeliveries(
+    reader,
+    deliveries.map(({ id }) => id),
+  )
   const byDelivery = Map.groupBy(work, ({ delivery }) => delivery)
   return {
     events: deliveries.map(({ id, event, state, note, received_at }) => {
@@ -57,11 +64,11 @@ export async function readGithubLog(reader: Reader, limit: number): Promise<Gith
   }
 }
 
-function shownWork({ role, agent, state, task }: WorkRow) {
+function shownWork({ role, agent, state, task }: GithubWork) {
   return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
 }
 
-function shownAction(row: ActionRow): GithubLog['actions'][number] {
+function shownAction(row: GithubAction): GithubLog['actions'][number] {
   const action = JSON.parse(row.action) as Action
   const { kind, ...fields } = action
   // What this role says of people is for moderators.

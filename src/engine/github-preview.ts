@@ -1,7 +1,7 @@
 import type { GithubConfig } from '../config.ts'
 import { describeAction, numberOf } from '../github/action.ts'
 import { partConduct } from '../github/conduct.ts'
-import { authorOf, type GitHubEvent, isNewcomer } from '../github/event.ts'
+import { authorOf, type GitHubEvent, isNewcomer, saidIn } from '../github/event.ts'
 import { isPaused } from '../github/pause.ts'
 import { DEFAULT_POLICIES, judge } from '../github/policy.ts'
 import { parseResult, readReport } from '../github/report.ts'
@@ -113,8 +113,8 @@ function isSo(condition: string, event: GitHubEvent): boolean | undefined {
 }
 
 function commandsIn(team: Team, event: GitHubEvent) {
-  const { comment } = event
-  if (comment === undefined || event.type !== 'issue_comment.created') return []
+  const comment = saidIn(event)
+  if (comment === undefined) return []
   const author = { association: comment.association, person: personOf(team, comment.author)?.name }
   return readSlashCommands(comment.body).map((said) => {
     if (said.name === undefined)
@@ -181,8 +181,12 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
   })
   if (!read.ok) return { role, problem: read.problem, proposals: [], flags }
   const { completion, proposals, byApproval, refused } = read.report
+  const routes = { ...DEFAULT_ROUTES, ...settings.routes }
+  const isAsked =
+    settings.requiresHitl.includes(role) ||
+    (routes[event.type] ?? []).some(({ to, requiresHitl }) => to === role && requiresHitl === true)
   const all = [
-    ...proposals.map((proposal) => ({ proposal, requiresHitl: false })),
+    ...proposals.map((proposal) => ({ proposal, requiresHitl: isAsked })),
     ...byApproval.map((proposal) => ({ proposal, requiresHitl: true })),
   ]
   return {

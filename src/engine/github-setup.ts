@@ -3,7 +3,7 @@ import type { GitHubFailure } from '../github/failure.ts'
 import { neededEvents, neededPermissions, scopeSuffices, suffices } from '../github/needs.ts'
 import { ROLES } from '../github/roles.ts'
 import type { Hook, RepositoryFacts, Self, Survey } from '../github/survey.ts'
-import { agentFor } from './github/settings.ts'
+import { agentFor, approversOf } from './github/settings.ts'
 import type { Team } from './team.ts'
 
 /** `missing`: it will not work. `note`: worth knowing. `unknown`: GitHub does not say. */
@@ -140,10 +140,7 @@ function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {
       mend: `Add an agent of that name to orc.yaml, or "team: { ${empty[0]}: NAME }" under "github".`,
     })
   }
-  const deciders = team.config.people.filter(
-    ({ name, role, github }) =>
-      role === 'operator' && github !== undefined && (settings.approvers?.includes(name) ?? true),
-  )
+  const deciders = approversOf(team, settings).filter(({ github }) => github !== undefined)
   if (deciders.length === 0) {
     findings.push({
       level: 'note',

@@ -3,7 +3,8 @@ import type { GitHub } from '../github/github.ts'
 import { ORCHESTRATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId, parseId } from '../model/identifier.ts'
-import { changeAction, findAction, keepDelivery, settledQuestions } from '../store/github.ts'
+import { changeAction, findAction, settledQuestions } from '../store/github-actions.ts'
+import { keepDelivery } from '../store/github-deliveries.ts'
 import { findHumanRequest } from '../store/human-requests.ts'
 import type { Switch } from './context.ts'
 import { createActing } from './github/acting.ts'
@@ -88,11 +89,11 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   }
   const proposals = createProposals(parts)
   const delegating = createDelegating(parts)
-  const escalating = createEscalating(parts, proposals)
+  const escalating = createEscalating(parts)
   const ending = createEnding(parts, proposals, delegating, escalating)
   const isHalted = () => standstill.halted() !== undefined || team().config.github === undefined
-  const acting = startLoop(createActing(parts, proposals), clock, log, isHalted)
-  const events = createWorking(parts, proposals, delegating)
+  const acting = startLoop(createActing(parts, escalating), clock, log, isHalted)
+  const events = createWorking(parts, delegating)
   const working = startLoop(
     {
       ...events,
@@ -109,8 +110,8 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
   const health = createHealth(parts)
   const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
   const members = createMembers({
-    ...{ parts: { ...parts, mailroom: given.mailroom }, handle, proposals, health },
-    notice: escalating.notice,
+    parts: { ...parts, mailroom: given.mailroom },
+    ...{ handle, proposals, health },
     flagged: () => calling.kick(),
   })
   const callbacks = createCallbacks(parts, members, env)
@@ -161,7 +162,9 @@ export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
         text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
         data: { request_id: request, key, repository },
       })
-      if (row.state === 'expired') await escalating.expired(tx, { request, agent, repository, number, what })
+      if (row.state !== 'expired') return
+      const hours = Math.round((row.expires_at - row.created_at) / 360_000) / 10
+      await escalating.expired(tx, { request, agent, repository, number, what, hours })
     })
   }
 

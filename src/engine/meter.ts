@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../model/agent.ts'
-import { formatId, parseId } from '../model/identifier.ts'
+import { parseId } from '../model/identifier.ts'
 import type { Spending } from '../models/model.ts'
 import type { Usage } from '../runtimes/runtime.ts'
-import { insertHumanRequest } from '../store/human-requests.ts'
 import type { Store, Tx, Work } from '../store/store.ts'
 import { attributeSpending, clearUsage, readAllUsage, writeUsage } from '../store/usage.ts'
 import { type Context, contextAfter, fromRow, isWorse, rowOf } from './fullness.ts'
 import type { Mailroom } from './mailroom.ts'
+import { tellPeople } from './notice.ts'
 import { post } from './post.ts'
 import { createSpending } from './spending.ts'
 import type { Log } from './surroundings.ts'
@@ -48,8 +48,6 @@ export interface MeterOptions {
   /** Deliveries to the agent are held from now on. */
   hold(agent: string): void
 }
-
-const NOTICE_MS = 30 * 24 * 3600_000
 
 export function createMeter({ store, mailroom, log, team, taskOf, isHeld, hold }: MeterOptions): Meter {
   const contexts = new Map<string, Context>()
@@ -97,25 +95,7 @@ export function createMeter({ store, mailroom, log, team, taskOf, isHeld, hold }
   }
 
   async function notify(tx: Tx, agent: string, question: string, reason: string) {
-    const key = await insertHumanRequest(tx, {
-      kind: 'escalation',
-      purpose: 'notice',
-      asker: agent,
-      question,
-      reason,
-      action: null,
-      action_hash: null,
-      context: '{}',
-      expires_at: tx.now + NOTICE_MS,
-    })
-    tx.audit({
-      type: 'human.told',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: agent,
-      text: `${formatId('req', key)}: ${question}`,
-      data: { request_id: formatId('req', key) },
-    })
+    await tellPeople(tx, { agent, question, reason })
   }
 
   return {

@@ -1,6 +1,6 @@
 import { AppError } from '../model/errors.ts'
 import { problemsIn } from './json-schema/check.ts'
-import type { Problem } from './json-schema/keywords.ts'
+import type { Problem } from './json-schema/keyword.ts'
 import { unsupportedIn } from './json-schema/support.ts'
 
 /** The JSON schema that a delegator gives for the result of a task. */

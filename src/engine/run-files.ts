@@ -1,4 +1,4 @@
-import { closeSync, readSync } from 'node:fs'
+import { closeSync, readSync, statSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { openDirectory, openFile, openFolders, openPart } from '../workspaces/directory.ts'
 import { splitPath } from '../workspaces/entry-name.ts'
@@ -23,6 +23,33 @@ export function readRunLog(place: string, agent: string, attempt: number, most: 
       folder.close()
     }
   })
+}
+
+/** Tells how much an attempt has printed, whenever it prints more. Until the returned function is called. */
+export function watchRunLog(
+  place: string,
+  agent: string,
+  attempt: number,
+  onSize: (bytes: number) => void,
+): (() => void) | undefined {
+  const path = logOf(place, agent, attempt)
+  let last = -1
+  const look = () => {
+    const bytes = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    if (bytes !== last) onSize(bytes)
+    last = bytes
+  }
+  try {
+    // The folder: the file may not be there yet.
+    const watcher = watch(dirname(path), (_, name) => {
+      if (name === null || name === basename(path)) look()
+    })
+    watcher.on('error', () => watcher.close())
+    look()
+    return () => watcher.close()
+  } catch {
+    return undefined
+  }
 }
 
 /** One of an agent's outputs; no link in the way is followed (C11). */

@@ -9,7 +9,7 @@ import { pendingEffects } from '../runs/effect.ts'
 import { readPlan } from '../runs/plan.ts'
 import { resumeRun } from '../runs/resume.ts'
 import { createRun, loadRun, type Run } from '../runs/run.ts'
-import type { ProcessFacts } from '../runtimes/process-table.ts'
+import { HAS_MARKS, type ProcessFacts } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
@@ -159,7 +159,13 @@ export function createRuns(options: RunsOptions): Runs {
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
-  const outside = createOutside({ log, attempts, fixing, validate, now })
+  const outside = createOutside({
+    ...{ log, attempts, fixing, validate, now },
+    expect(driver, node) {
+      const order = orderOf(driver, node, 1)
+      if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)
+    },
+  })
 
   const mail = createRunMail({
     ...{ store, clock, log, cut, mailroom: options.mailroom },
@@ -177,6 +183,13 @@ export function createRuns(options: RunsOptions): Runs {
       attempts.look(driver, node, attempt)
       return attempts.showsLife(driver, node, attempt)
     },
+    // A first attempt of a command: if a power cut takes the commit, it takes the command, too, and both are begun again.
+    mayBeginEarly: (driver, effect) =>
+      HAS_MARKS &&
+      driver.isFresh &&
+      effect.type === 'start_attempt' &&
+      effect.attempt === 1 &&
+      driver.run.graph.agents.get(effect.node)!.runner.kind === 'command',
     perform(driver, effect) {
       // Before that, `begin` sees to all of it; in a halt, the end of it does.
       if (begun && !closed && !isHalted()) outside.perform(driver, effect, true)
@@ -184,14 +197,15 @@ export function createRuns(options: RunsOptions): Runs {
     ended(driver) {
       if (drivers.get(driver.id) !== driver) return
       drivers.delete(driver.id)
+      command.expectNone(driver.id)
       mail.end(driver.id)
       void driver.close()
       void sweep(driver.id)
     },
   }
 
-  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
-    const driver = createDriver(facts, run, records, driverOptions)
+  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>, isFresh = false): Driver {
+    const driver = createDriver(facts, run, records, isFresh, driverOptions)
     drivers.set(facts.id, driver)
     if (begun) mail.follow(driver)
     return driver
@@ -203,6 +217,12 @@ export function createRuns(options: RunsOptions): Runs {
     store
       .write((tx) => requests.ask(tx, driver.id, notice))
       .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
+  }
+
+  /** First attempts that a power cut took back may have left an exit code; it is of no attempt that is known. */
+  function forgetUnstored(driver: Driver) {
+    const never = [...driver.run.nodes.values()].filter(({ attempt }) => attempt === 0)
+    command.forget(never.map(({ name }) => orderOf(driver, name, 1)))
   }
 
   /** Whatever of a run left its group and its parents still bears its mark. */
@@ -317,7 +337,7 @@ export function createRuns(options: RunsOptions): Runs {
       })
       if (answer instanceof AppError) throw answer
       if (started !== undefined) {
-        const driver = drive(started.facts, started.run, new Map())
+        const driver = drive(started.facts, started.run, new Map(), true)
         driver.tell({ type: 'begun' })
         await driver.settled()
       }
@@ -363,6 +383,7 @@ export function createRuns(options: RunsOptions): Runs {
         drivers.delete(id)
         throw error
       }
+      forgetUnstored(driver)
       driver.tell({ type: 'begun' })
       await driver.settled()
       return { run_id: id, round: next.head.round, resumed: true }
@@ -461,6 +482,7 @@ export function createRuns(options: RunsOptions): Runs {
       await endUnwanted(found.keys())
       begun = true
       for (const driver of drivers.values()) {
+        forgetUnstored(driver)
         mail.follow(driver)
         const { head } = driver.run
         // Of what is stored, before anything new is ordered; what comes of it is told after the return.

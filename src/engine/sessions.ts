@@ -41,6 +41,8 @@ export interface Sessions {
   isPaused(agent: string): boolean
   /** A hook of the agent's program calls. */
   hook(agent: string, event: unknown, gone: AbortSignal): Promise<unknown>
+  /** The agent's program took the list of our tools over MCP. */
+  toolsGiven(agent: string): void
   /** The running session, for those who look at it. */
   session(agent: string): Session | undefined
   /** It is run by a runtime, and on its way: the service has not begun, or it is being started. */
@@ -250,6 +252,13 @@ export function createSessions(options: SessionsOptions): Sessions {
         })
       }
       return await session.hook(event, gone)
+    },
+    toolsGiven(name) {
+      void running.get(name)?.started.then(
+        (session) => session?.toolsGiven?.(),
+        // Whoever starts it hears of that.
+        () => {},
+      )
     },
     session: (name) => running.get(name)?.attendant?.session(),
     isComingUp(name) {

@@ -30,6 +30,7 @@ import { createProgress, type Progress } from './tasks/progress.ts'
 import { createRecord } from './tasks/record.ts'
 import type { PersonsWord } from './tasks/requests.ts'
 import { createTaskTimers } from './tasks/timers.ts'
+import { createValidators, isOwed } from './tasks/validators.ts'
 import { type ApprovalAsked, createTaskVerdicts } from './tasks/verdicts.ts'
 import { createWatch } from './tasks/watch.ts'
 import type { Team } from './team.ts'
@@ -50,6 +51,8 @@ export interface Tasks {
   turnOf(agent: string): Turn
   /** The task that the agent's turn, or its last one, is about, where it is one. */
   spendsOn(agent: string): string | undefined
+  /** A task that was ended while the agent was at it: what it reports may be a late word on that. */
+  wasCutShort(agent: string): string | undefined
   /** A person's word on a request that a task asked. Throws what cannot be done: nothing of it is then kept. */
   decided(tx: Tx, row: HumanRequestRow, word: PersonsWord): Promise<string>
   expired(tx: Tx, row: HumanRequestRow): Promise<void>
@@ -138,12 +141,14 @@ export function createTasks(options: TasksOptions): Tasks {
   /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
   let outside = createOutside(outsideOptions)
   const settings = (task: Task) => settingsOf(team(), task)
+  const validators = createValidators(store)
   const clocks = createTaskTimers({
     timers,
     clock,
     sessions,
     hasBegun: () => isUp,
-    isInLine: (task) => outside.isInLine(task),
+    validators,
+    takeOver,
     settings,
   })
   const cut = createExcerpts(options.redact)
@@ -151,10 +156,12 @@ export function createTasks(options: TasksOptions): Tasks {
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
     record: createRecord(cut),
     clocks,
+    validators,
     timers,
     now: options.standstill.now,
     settings,
     perform,
+    cutShort: watch.cutShort.add,
     callOff: (key) => outside.callOff(key),
   })
   let begun = false
@@ -166,10 +173,31 @@ export function createTasks(options: TasksOptions): Tasks {
   }
 
   async function performAll() {
+    const claims: Task[] = []
     for (const id of await unsettledTaskIds(store)) {
       const task = await findTask(store, id)
-      if (task !== undefined) for (const effect of pendingEffects(task)) perform(effect)
+      if (task === undefined) continue
+      if (isOwed(task)) claims.push(task)
+      for (const effect of pendingEffects(task)) if (!isValidation(effect)) perform(effect)
     }
+    if (claims.length > 0) await store.write((tx) => takeUp(tx, claims))
+  }
+
+  /** Those that another daemon sees to, or this one already, are left alone. */
+  async function takeUp(tx: Tx, claims: readonly Task[]) {
+    const isAtIt = (task: Task) => pendingEffects(task).some(({ key }) => outside.isUnderWay(key))
+    for (const { id } of claims) {
+      const task = await validators.take(tx, id, isAtIt)
+      if (task === undefined) continue
+      tx.afterCommit(() => pendingEffects(task).filter(isValidation).forEach(perform))
+    }
+  }
+
+  /** The daemon that saw to it is gone; one that does not have its worker cannot see to it instead. */
+  async function takeOver(tx: Tx, task: Task): Promise<boolean> {
+    if (team().resolve(task.agent) === undefined) return false
+    await takeUp(tx, [task])
+    return true
   }
 
   clocks.listen(tell)
@@ -193,6 +221,7 @@ export function createTasks(options: TasksOptions): Tasks {
     watch: meanwhile.watch,
     turnOf: watch.turnOf,
     spendsOn: watch.spendsOn,
+    wasCutShort: watch.cutShort.of,
     spoke: (tx, agent, task) => tx.afterCommit(() => watch.spoke(agent, task)),
     ...createTaskVerdicts(tell),
     async begin() {
@@ -221,6 +250,10 @@ export function createTasks(options: TasksOptions): Tasks {
       await outside.close()
     },
   }
+}
+
+function isValidation({ type }: OutsideEffect): boolean {
+  return type === 'run_checks' || type === 'run_judge'
 }
 
 function settingsOf({ config }: Team, { checks }: Task): TaskSettings {

@@ -63,6 +63,10 @@ export type Action = { [Kind in ActionKind]: ActionOf<Kind> }[ActionKind]
 export interface Proposal {
   readonly action: Action
   readonly confidence: number | undefined
+  /** Of a proposal with a message of its own (S3.13): why, where that is not said for all of them. */
+  readonly rationale?: string
+  /** How long people have to decide. */
+  readonly timeoutHours?: number
 }
 
 /** The protocol's words for actions, and words that models use for them. */

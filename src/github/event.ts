@@ -17,8 +17,10 @@ export interface Subject {
   readonly url?: string
 }
 
+/** What somebody wrote in a thread: a comment, one on a line of a pull request, or the words of a review. */
 export interface Comment {
   readonly id: number
+  readonly kind: 'comment' | 'review_comment' | 'review'
   readonly body: string
   readonly author: string
   readonly association: string
@@ -38,6 +40,8 @@ export interface GitHubEvent {
   readonly comment?: Comment
   readonly sender?: { readonly login: string; readonly isBot: boolean }
   readonly installation?: number
+  /** When it came, by our clock. */
+  readonly receivedAt?: number
 }
 
 const person = z.object({ login: z.string(), type: z.string().optional() }).nullish()
@@ -62,6 +66,14 @@ const Thread = z.object({
   pull_request: z.unknown().optional(),
 })
 
+const Words = z.object({
+  id: z.int(),
+  body: text,
+  user: person.catch(null),
+  author_association: text,
+  html_url: text,
+})
+
 const Payload = z.object({
   action: text.catch(null),
   repository: z
@@ -70,16 +82,8 @@ const Payload = z.object({
     .catch(null),
   issue: Thread.nullish().catch(null),
   pull_request: Thread.nullish().catch(null),
-  comment: z
-    .object({
-      id: z.int(),
-      body: text,
-      user: person.catch(null),
-      author_association: text,
-      html_url: text,
-    })
-    .nullish()
-    .catch(null),
+  comment: Words.nullish().catch(null),
+  review: Words.nullish().catch(null),
   sender: person.catch(null),
   installation: z.object({ id: z.int() }).nullish().catch(null),
 })
@@ -91,28 +95,48 @@ const GHOST = 'ghost'
 export function readEvent(id: string, name: string, payload: unknown): GitHubEvent | undefined {
   const parsed = Payload.safeParse(payload)
   if (!parsed.success) return undefined
-  const { action, repository, issue, pull_request, comment, sender, installation } = parsed.data
+  const { action, repository, issue, pull_request, sender, installation } = parsed.data
   const subject = readSubject(issue, pull_request)
+  const comment = readComment(name, parsed.data)
   return {
     id,
     type: action ? `${name}.${action}` : name,
     ...(repository ? { repository: repository.full_name } : {}),
     topics: repository?.topics ?? [],
     ...(subject === undefined ? {} : { subject }),
-    ...(comment
-      ? {
-          comment: {
-            id: comment.id,
-            body: comment.body ?? '',
-            author: comment.user?.login ?? GHOST,
-            association: comment.author_association ?? 'NONE',
-            ...(comment.html_url ? { url: comment.html_url } : {}),
-          },
-        }
-      : {}),
+    ...(comment === undefined ? {} : { comment }),
     ...(sender ? { sender: { login: sender.login, isBot: sender.type === 'Bot' } } : {}),
     ...(installation ? { installation: installation.id } : {}),
   }
+}
+
+/** In an event about a review, `comment` is missing; in one about a comment on a line, there is no `review`. */
+function readComment(
+  name: string,
+  { comment, review }: Pick<z.output<typeof Payload>, 'comment' | 'review'>,
+): Comment | undefined {
+  const words = comment ?? review
+  if (!words) return undefined
+  return {
+    id: words.id,
+    kind: comment ? (name === 'pull_request_review_comment' ? 'review_comment' : 'comment') : 'review',
+    body: words.body ?? '',
+    author: words.user?.login ?? GHOST,
+    association: words.author_association ?? 'NONE',
+    ...(words.html_url ? { url: words.html_url } : {}),
+  }
+}
+
+/** Somebody says something for the first time: what is edited later is not heard again. */
+const SAID: ReadonlySet<string> = new Set([
+  'issue_comment.created',
+  'pull_request_review_comment.created',
+  'pull_request_review.submitted',
+])
+
+/** What was just said, and may hold commands; a review may do without words. */
+export function saidIn({ type, comment }: GitHubEvent): Comment | undefined {
+  return SAID.has(type) && comment !== undefined && comment.body.trim() !== '' ? comment : undefined
 }
 
 type ThreadPayload = z.output<typeof Thread>

@@ -21,8 +21,11 @@ export interface GitHub {
   ): Promise<Answer<string | undefined>>
   /** What people put on the whole repository. */
   topicsOf(repository: string): Promise<Answer<string[]>>
-  /** `commit`: what the commit of a pull request with files says. */
-  perform(repository: string, action: Action, commit?: string): Promise<Answer<Performed>>
+  perform(repository: string, action: Action, how?: How): Promise<Answer<Performed>>
+  /** The commit that a branch is at, the default one where none is named. */
+  headOf(repository: string, branch: string | undefined): Promise<Answer<string>>
+  /** When an account was made; undefined for one that is gone. */
+  accountCreated(login: string, repository: string): Promise<Answer<string | undefined>>
   filesOf(repository: string, number: number): Promise<Answer<string[]>>
   /** How many issues and pull requests of that login the repository has, the one it is about not counted. */
   contributionsOf(repository: string, login: string, except: number): Promise<Answer<number>>
@@ -54,6 +57,13 @@ export interface WrittenPlace {
   readonly kind: 'comment' | 'review'
   /** Epoch milliseconds; nothing before it is looked at. */
   readonly since: number
+}
+
+export interface How {
+  /** What the commit of a pull request with files says. */
+  readonly commit?: string | undefined
+  /** The commit that a branch without files begins at. */
+  readonly from?: string | undefined
 }
 
 export interface Performed {

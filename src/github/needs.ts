@@ -48,8 +48,9 @@ export function neededEvents(routes: Routes): string[] {
   const routed = Object.entries(all)
     .filter(([, steps]) => steps.length > 0)
     .map(([event]) => event.split('.')[0]!)
-  // Commands and verdicts come in comments, whoever works on them.
-  return [...new Set([...routed, 'issue_comment'])].filter((name) => name !== 'periodic_trigger').toSorted()
+  // Commands and verdicts come in what people write, whoever works on it.
+  const names = new Set([...routed, 'issue_comment', 'pull_request_review', 'pull_request_review_comment'])
+  return [...names].filter((name) => name !== 'periodic_trigger').toSorted()
 }
 
 /** Of classic tokens: `repo` holds all of it, `public_repo` where the repository is public. */

@@ -86,24 +86,24 @@ function sorted(
     into: Proposal[],
     type: string,
     details: Readonly<Record<string, unknown>>,
-    confidence: number | undefined,
+    rest: Omit<Proposal, 'action'>,
   ) => {
     if (isNeverDone(type)) {
       refused.push({ type, why: 'no agent gets that done' })
       return
     }
     const read = readAction(type, details, number)
-    if (read.ok) into.push({ action: read.action, confidence })
+    if (read.ok) into.push({ action: read.action, ...rest })
     else refused.push({ type, why: read.problem })
   }
   // What a failed task proposed is not done.
   if (completion.status !== 'failure') {
     const into = completion.status === 'requires_approval' ? byApproval : proposals
     for (const { actionType, details, confidence } of completion.actionsTaken) {
-      sort(into, actionType, details, confidence ?? completion.confidenceScore)
+      sort(into, actionType, details, { confidence: confidence ?? completion.confidenceScore })
     }
   }
-  for (const { proposedAction, confidence } of requests) {
+  for (const { proposedAction, confidence, rationale, timeoutHours } of requests) {
     const { actionType, issueNumber, prNumber, reason, details } = proposedAction
     const about = issueNumber ?? prNumber
     const said = {
@@ -111,7 +111,7 @@ function sorted(
       ...(about === undefined ? {} : { number: about }),
       ...(reason === undefined ? {} : { reason }),
     }
-    sort(byApproval, actionType, said, confidence)
+    sort(byApproval, actionType, said, { confidence, rationale, timeoutHours })
   }
   return { proposals, byApproval, refused }
 }

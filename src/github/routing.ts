@@ -16,6 +16,11 @@ export const DEFAULT_ROUTES: Routes = {
   'pull_request.ready_for_review': ON_PULL_REQUEST,
   'issue_comment.created': [step('community'), step('concierge', 'first_timer')],
   'pull_request_review_comment.created': [step('community')],
+  // A review without words only holds comments, each of which comes by itself; a newcomer is welcomed once for all of them.
+  'pull_request_review.submitted': [
+    step('community', 'has_words'),
+    step('concierge', 'has_words', 'first_timer'),
+  ],
 }
 
 export const COMMAND_ROLES: Readonly<Partial<Record<SlashName, string>>> = {
@@ -44,7 +49,7 @@ export function routeEvent(routes: Routes, event: GitHubEvent, facts: Facts): Ro
   })
 }
 
-/** `first_timer`, `touches_docs`, `draft`, `bot`, `label:NAME`, `association:NAME`, `command:NAME`; `!` in front turns it round. */
+/** `first_timer`, `touches_docs`, `has_words`, `draft`, `bot`, `label:NAME`, `association:NAME`, `command:NAME`; `!` in front turns it round. */
 export function holds(condition: string, event: GitHubEvent, facts: Facts): boolean {
   if (condition.startsWith('!')) return !holds(condition.slice(1), event, facts)
   const [name, value] = splitOnce(condition)
@@ -53,6 +58,8 @@ export function holds(condition: string, event: GitHubEvent, facts: Facts): bool
       return facts.firstTimer
     case 'touches_docs':
       return facts.touchesDocs
+    case 'has_words':
+      return (event.comment?.body ?? event.subject?.body ?? '').trim() !== ''
     case 'draft':
       return event.subject?.draft ?? false
     case 'bot':

@@ -29,6 +29,8 @@ export interface RouteStep {
   readonly after?: string
   /** Which end of it will do. */
   readonly on: 'success' | 'failure' | 'any'
+  /** People decide on whatever comes of it (S3.5). */
+  readonly requiresHitl?: boolean
 }
 
 /** By the event's type, such as `issues.opened`. */
@@ -36,7 +38,7 @@ export type Routes = Readonly<Record<string, readonly RouteStep[]>>
 
 /** What a step may ask for; `!` in front turns it round. */
 export const CONDITION =
-  /^!?(?:first_timer|touches_docs|draft|bot|label:[^\n]{1,100}|association:[A-Za-z_]{1,40}|command:[a-z-]{1,40})$/
+  /^!?(?:first_timer|touches_docs|has_words|draft|bot|label:[^\n]{1,100}|association:[A-Za-z_]{1,40}|command:[a-z-]{1,40})$/
 
 /** What begins by the clock (periodic_trigger). */
 export interface Trigger {
@@ -49,4 +51,6 @@ export interface Trigger {
   readonly repository: string
   /** It is about open threads that nobody touched for so long. */
   readonly staleDays?: number
+  /** People decide on whatever comes of it (S3.5). */
+  readonly requiresHitl?: boolean
 }

@@ -115,6 +115,16 @@ export interface Claim {
   step: 'checks' | 'judge'
   /** Once an agent was asked to judge it. */
   review?: Review
+  validator?: Validator
+}
+
+/** The daemon that checks a claim or has a model judge it. */
+export interface Validator {
+  daemon: string
+  /** Of that start of it. */
+  epoch: number
+  /** Its turn has come; before, it stands in line there. */
+  begun: boolean
 }
 
 export interface Review {

@@ -49,7 +49,7 @@ export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd
 /** What the tmux runtime does itself: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
-  'state' | 'heardLate' | 'deliver' | 'expect' | 'locate' | 'notice' | 'interrupt' | 'hook'
+  'state' | 'heardLate' | 'deliver' | 'expect' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'toolsGiven'
 > & {
   /** The program's process ended. */
   exited(evidence: string): void
@@ -73,7 +73,7 @@ export interface Pane {
    */
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
   /** A paste comes in a moment: the look that decides on it is begun. */
-  lookAhead?(): void
+  lookAhead?(manner: Pick<PasteManner, 'isPlain'>): void
   /** Whether it has read all that was written into it; until then what it shows may be out of date. */
   hasReadInput(): Promise<boolean>
   /**
@@ -89,7 +89,7 @@ export interface Pane {
 
 export interface Screen {
   readonly lines: readonly string[]
-  /** The same lines with their SGR sequences: placeholders are dim, drafts are not. */
+  /** The same lines with their SGR sequences, unless nobody reads them: placeholders are dim, drafts are not. */
   readonly styled: readonly string[]
   readonly cursor: { readonly x: number; readonly y: number }
 }
@@ -102,6 +102,8 @@ export interface PasteManner {
   state(): SessionState
   /** Reads the input box off the screen. */
   inputBox(screen: Screen): InputBox
+  /** It reads the letters only. For their looks, tmux takes as long as for all the rest. */
+  isPlain?: true
   /** Enter after that long: some programs swallow it when it comes with the paste. */
   enterAfterMs: number
   /** Whether the program takes a paste as one piece right now. Left out by those that always do while idle. */

@@ -2,6 +2,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
+import { isRunning } from '../model/process.ts'
 
 /** In the environment of everything that an agent starts, with a value of its own per launch. */
 export const SESSION_MARK = 'ORC_SESSION'
@@ -18,6 +19,8 @@ export interface ProcessFacts {
 }
 
 const HAS_PROC = existsSync('/proc/self/stat')
+/** Whether marks can be read, and so whatever an earlier service left be found. */
+export const HAS_MARKS = HAS_PROC
 
 let reading: Promise<ProcessFacts[]> | undefined
 
@@ -42,11 +45,7 @@ export function isAlive({ pid, startedAt }: ProcessFacts): boolean {
     const facts = readStat(pid)
     return facts !== undefined && !facts.isZombie && facts.startedAt === startedAt
   }
-  try {
-    return process.kill(pid, 0)
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM'
-  }
+  return isRunning(pid)
 }
 
 function readProc(): ProcessFacts[] {

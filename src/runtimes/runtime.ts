@@ -184,6 +184,8 @@ export interface Session {
   interrupt(): Promise<{ stopped: boolean; evidence: string }>
   /** A hook of the program calls. The answer is given back to the program as JSON. */
   hook?(event: unknown, gone: AbortSignal): Promise<unknown>
+  /** Its program took the list of our tools over MCP: its model has them from now on. */
+  toolsGiven?(): void
   /** What people see of the agent around its terminal. */
   show?(label: string): void
   /** How a person gets to see it: a command line for their terminal. */

@@ -10,6 +10,7 @@ import { createLogins } from './http/logins.ts'
 import { createMetrics } from './http/metrics.ts'
 import { createOpenCalls } from './http/open-calls.ts'
 import { openPages } from './http/pages.ts'
+import { createScreens } from './http/screens.ts'
 import { createTerminals } from './http/terminals.ts'
 import type { McpEndpoint } from './mcp-endpoint.ts'
 
@@ -52,6 +53,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     openCalls,
     mcp: mcpOnDemand(options),
     logins: createLogins(switchboard.clock),
+    screens: createScreens((agent) => switchboard.sessions.session(agent)),
     terminals,
     cookie,
   }

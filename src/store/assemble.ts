@@ -70,6 +70,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
   return {
     engine: connection.engine,
     daemon: identity.daemon,
+    epoch: lease.epoch,
     all: (sql, params) => reader.all(sql, params),
     get: (sql, params) => reader.get(sql, params),
     write: commits.write,
@@ -108,7 +109,7 @@ async function inTransaction<T>(
   }
   await connection.begin()
   try {
-    const tx = asTx(connection, now, outside, outside)
+    const tx = asTx(connection, now, outside, outside, outside)
     const result = await work(tx)
     await connection.commit()
     return result

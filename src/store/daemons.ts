@@ -1,4 +1,5 @@
 import { AppError } from '../model/errors.ts'
+import { isRunning } from '../model/process.ts'
 import type { Reader, Tx } from './store.ts'
 
 /** A daemon's right to write. Each start takes a new epoch; a transaction of an older one is refused (fencing). */
@@ -59,6 +60,17 @@ export async function leaseHolder(reader: Reader, daemon: string, now: number): 
   return row !== undefined && holds(row, now) ? describe(row) : undefined
 }
 
+/** `epoch`: and was not started again since. */
+export async function isDaemonUp(
+  reader: Reader,
+  daemon: string,
+  now: number,
+  epoch?: number,
+): Promise<boolean> {
+  const row = await findDaemon(reader, daemon)
+  return row !== undefined && holds(row, now) && (epoch === undefined || row.epoch === epoch)
+}
+
 async function findDaemon(reader: Reader, daemon: string): Promise<DaemonRow | undefined> {
   return await reader.get<DaemonRow>('SELECT * FROM daemons WHERE name = ?', [daemon])
 }
@@ -72,13 +84,7 @@ function holds(row: DaemonRow, now: number): boolean {
  * one host name), the fence still lets only the newer one write.
  */
 function hasEnded(row: DaemonRow, identity: DaemonIdentity): boolean {
-  if (row.host !== identity.host) return false
-  try {
-    process.kill(row.pid, 0)
-    return false
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ESRCH'
-  }
+  return row.host === identity.host && !isRunning(row.pid)
 }
 
 function describe(row: DaemonRow): string {

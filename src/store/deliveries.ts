@@ -26,6 +26,12 @@ export interface Claim {
   onDamaged?(key: number): void
 }
 
+/**
+ * In the text of the statement: SQLite plans one anew each time that a limit is bound to it, which takes longer than all
+ * the rest of it, on the way of every message. Limits are few and of our own making.
+ */
+const limitTo = (most: number) => `LIMIT ${Math.trunc(most)}`
+
 /** Hands queued messages out: they are now `written`, and come again unless their receiver confirms them. */
 export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
   const order = claim.byPriority === true ? 'd.priority DESC, d.message' : 'd.message'
@@ -33,10 +39,10 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
     `SELECT m.*, d.state, d.attempts, d.updated_at, d.evidence
        FROM (SELECT * FROM deliveries AS d
               WHERE d.recipient = ? AND d.${OPEN} AND d.state = 'queued'
-              ORDER BY ${order} LIMIT ? ${tx.skipLocked}) AS d
+              ORDER BY ${order} ${limitTo(claim.limit)} ${tx.skipLocked}) AS d
        JOIN messages AS m ON m.seq = d.message
       ORDER BY ${order}`,
-    [claim.agent, claim.limit],
+    [claim.agent],
   )
   if (claim.mustWake === true && rows.every((row) => row.quiet === 1)) {
     if (rows.length < claim.limit || !(await isAwaited(tx, claim.agent))) return []
@@ -247,8 +253,8 @@ export async function countOpen(
 export async function countQueued(reader: Reader, agent: string, most: number): Promise<number> {
   const row = await reader.get<{ count: number }>(
     `SELECT COUNT(*) AS count FROM (
-       SELECT 1 FROM deliveries WHERE recipient = ? AND ${OPEN} AND state = 'queued' LIMIT ?) AS waiting`,
-    [agent, most],
+       SELECT 1 FROM deliveries WHERE recipient = ? AND ${OPEN} AND state = 'queued' ${limitTo(most)}) AS waiting`,
+    [agent],
   )
   return row?.count ?? 0
 }

@@ -99,7 +99,17 @@ export function startGroupCommit(options: GroupCommitOptions) {
     const drafts: AuditDraft[] = []
     const effects: (() => void)[] = []
     lastNow = Math.max(lastNow, options.now())
-    const tx = asTx(connection, lastNow, drafts.push.bind(drafts), effects.push.bind(effects))
+    const early: (() => void)[] = []
+    const tx = asTx(
+      connection,
+      lastNow,
+      drafts.push.bind(drafts),
+      effects.push.bind(effects),
+      early.push.bind(early),
+    )
+    const runEarly = () => {
+      for (const effect of early.splice(0)) guarded(effect)
+    }
     const results: unknown[] = []
     let outcome: Outcome | undefined
     try {
@@ -109,8 +119,9 @@ export function startGroupCommit(options: GroupCommitOptions) {
       for (const waiting of batch) results.push(await waiting.work(tx))
       const sealed = await seal(drafts, head, lastNow)
       await appendEntries(tx, sealed.entries, sealed.head)
-      outcome = { ...sealed, effects }
-      await connection.commit()
+      // Where the engine cannot say sooner that it is written, it is known with the rest.
+      outcome = { ...sealed, effects: [runEarly, ...effects] }
+      await connection.commit(runEarly)
     } catch (error) {
       doubt ??= outcome
       await rollback(connection)

@@ -17,7 +17,7 @@ import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
-import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
+import { createFile, makeFolder, makeFolders, temporaryName, writeNewAside } from './writing.ts'
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000
@@ -135,7 +135,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
 
   async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
     const data = Buffer.from(text)
-    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
+    await inFolder(segments, (folder, last) => writeNewAside(folder, last, data, 0o444))
     return keep({ path, size: data.length, sha256: hash('sha256', data) })
   }
 

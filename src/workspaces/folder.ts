@@ -4,7 +4,7 @@ import { AGENT_NAME } from '../model/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
 import { openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
-import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
+import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import type { Manifest } from './manifest.ts'
@@ -14,7 +14,7 @@ import { removeTree } from './removal.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
-import { replaceFile, temporaryName, writeNew } from './writing.ts'
+import { makeFolderAside, replaceFile, temporaryName, writeNewAside } from './writing.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -40,14 +40,14 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
   try {
     // A rename would replace an empty folder without a word.
     if (existsSync(path)) return failed(problem('exists', path, 'is there already'))
-    makeDraft(draft)
+    await makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
     try {
       // Nobody knows the draft yet, so that nothing in it has to appear at once.
-      writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
+      await writeNewAside(root, 'SKILL.md', formatSkill(wanted), 0o444)
       const folders = ['outbox', 'workspace', ...(wanted.withoutInbox === true ? [] : ['inbox'])]
-      for (const folder of folders) mkdirSync(root.at(folder), 0o755)
-      firstStatus(root)
+      for (const folder of folders) await makeFolderAside(root.at(folder))
+      await firstStatus(root)
     } finally {
       root.close()
     }
@@ -73,13 +73,13 @@ export function renewSkill(wanted: WorkspaceWanted): Promise<Outcome<void>> {
   })
 }
 
-function makeDraft(draft: string): void {
+async function makeDraft(draft: string): Promise<void> {
   try {
-    mkdirSync(draft, 0o755)
+    await makeFolderAside(draft)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
     mkdirSync(dirname(draft), { recursive: true })
-    mkdirSync(draft, 0o755)
+    await makeFolderAside(draft)
   }
 }
 
@@ -107,22 +107,60 @@ export interface PreparedInbox {
   readonly leftOut: readonly Problem[]
 }
 
-/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
-export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
-  const { workspace, limits, signal, inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  const { isNew = false } = wanted
+/** An inbox with the files of the protocol itself, and nothing of others yet. */
+export interface BegunInbox {
+  readonly draft: InboxDraft
+  /** By their names. */
+  readonly texts: ReadonlyMap<string, string>
+}
+
+/** The part of an inbox that can be known before what others make. Whoever does not use it has to discard it. */
+export async function beginInbox(wanted: InboxWanted): Promise<Outcome<BegunInbox>> {
+  const { workspace, limits, signal, isNew = false } = wanted
   const drafted = await draftInbox(workspace, { limits, isNew, ...(signal === undefined ? {} : { signal }) })
   if (!drafted.ok) return drafted
   const draft = drafted.value
+  let isWhole = false
+  try {
+    const texts = textsOf(wanted)
+    for (const [name, text] of texts) {
+      const written = await draft.write(name, text)
+      if (!written.ok) return written
+    }
+    isWhole = true
+    return { ok: true, value: { draft, texts } }
+  } finally {
+    if (!isWhole) await draft.discard()
+  }
+}
+
+function textsOf(wanted: InboxWanted): Map<string, string> {
+  const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
+  const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
+  const texts = new Map([['instructions.md', formatInstructions(wanted.task, instructions)]])
+  if (dependenciesFile !== undefined) texts.set('dependencies.json', dependenciesFile)
+  return texts
+}
+
+/** Begun ahead, where it has turned out as it was thought it would. */
+async function takeUp(wanted: InboxWanted, ahead: BegunInbox | undefined): Promise<Outcome<BegunInbox>> {
+  if (ahead === undefined) return await beginInbox(wanted)
+  const texts = textsOf(wanted)
+  const isSame =
+    texts.size === ahead.texts.size && [...texts].every(([name, text]) => ahead.texts.get(name) === text)
+  if (isSame) return { ok: true, value: ahead }
+  await ahead.draft.discard()
+  return await beginInbox(wanted)
+}
+
+/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
+export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Promise<Outcome<PreparedInbox>> {
+  const { inputs = [], dependencies = [] } = wanted
+  const begun = await takeUp(wanted, ahead)
+  if (!begun.ok) return begun
+  const { draft } = begun.value
   const leftOut: Problem[] = []
   try {
-    const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
-    const written = await draft.write('instructions.md', formatInstructions(wanted.task, instructions))
-    if (!written.ok) return written
-    if (dependenciesFile !== undefined) {
-      const kept = await draft.write('dependencies.json', dependenciesFile)
-      if (!kept.ok) return kept
-    }
     if (wanted.corrections !== undefined) {
       const corrected = await draft.addInput({ path: wanted.corrections, to: 'inbox' })
       if (!corrected.ok) return corrected

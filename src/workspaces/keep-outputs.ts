@@ -5,7 +5,7 @@ import { formatBytes, type Limits } from './limits.ts'
 import { startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
 import { openFound, selectFiles } from './selection.ts'
-import { createFile, makeFolders } from './writing.ts'
+import { createFileAside, makeFolders } from './writing.ts'
 
 export interface KeepOptions {
   readonly limits: Limits
@@ -47,7 +47,8 @@ export function copyOutbox(
           const folder = above.length === 0 ? target : makeFolders(target, above)
           const file = openFound(outbox, found)
           try {
-            const out = createFile(folder, found.segments.at(-1)!, 0o644 | Number(found.stat.mode & 0o111n))
+            const mode = 0o644 | Number(found.stat.mode & 0o111n)
+            const out = await createFileAside(folder, found.segments.at(-1)!, mode)
             try {
               const { sha256 } = await readContent(file, found.shown, pace, out)
               copied?.(found.path, sha256)

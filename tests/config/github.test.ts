@@ -30,6 +30,7 @@ describe('github in orc.yaml', () => {
       confidence: 0.95,
       actions: {},
       maintainers: [],
+      requiresHitl: [],
       routes: {},
       schedule: [],
     })
@@ -49,6 +50,20 @@ describe('github in orc.yaml', () => {
           { to: 'scribe', when: ['first_timer', '!label:wip'], after: 'triage', on: 'any' },
         ],
       },
+    })
+  })
+
+  it('says of which roles and tasks people decide on everything (S3.5)', () => {
+    const loaded = read(`
+  secret_env: S
+  token_env: T
+  requires_hitl: [scribe]
+  routes: { issues.opened: [{ to: triage, requires_hitl: true, if: has_words }] }
+  schedule: { weekly: { cron: "0 6 * * 1", to: scribe, task: t, repository: o/r, requires_hitl: true } }`)
+    expect(loaded.ok && loaded.config.github).toMatchObject({
+      requiresHitl: ['scribe'],
+      routes: { 'issues.opened': [{ to: 'triage', requiresHitl: true, when: ['has_words'] }] },
+      schedule: [{ name: 'weekly', requiresHitl: true }],
     })
   })
 

@@ -1,11 +1,12 @@
 /** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createActing } from '../../src/engine/github/acting.ts'
-import { createProposals } from '../../src/engine/github/proposals.ts'
+import { createEscalating } from '../../src/engine/github/escalating.ts'
 import type { GithubParts } from '../../src/engine/github/settings.ts'
 import { type Action, actionKey, numberOf } from '../../src/github/action.ts'
 import { createOctokit } from '../../src/github/octokit/github.ts'
-import { findAction, insertAction } from '../../src/store/github.ts'
+import { changeAction, findAction, insertAction } from '../../src/store/github-actions.ts'
+import { decideHumanRequest, insertHumanRequest } from '../../src/store/human-requests.ts'
 import { BOT, type FakeCall, type FakeGitHub, startGitHub, TOKEN } from '../fakes/github/github.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 import { createSqlitePlace } from '../store/sqlite-place.ts'
@@ -86,7 +87,7 @@ async function prepare(action: Action, timeoutMs = 250) {
     }),
   )
   /** As after a start: nothing is known but what is stored. */
-  const restart = () => createActing(parts, createProposals(parts))
+  const restart = () => createActing(parts, createEscalating(parts))
   let acting = restart()
   return {
     async close() {
@@ -99,6 +100,17 @@ async function prepare(action: Action, timeoutMs = 250) {
     state: async () => (await findAction(store, key))!.state,
     restart: () => {
       acting = restart()
+    },
+    /** As if people had been asked, and had just said yes. */
+    async approvedNow() {
+      await store.write(async (tx) => {
+        const request = await insertHumanRequest(tx, {
+          ...{ kind: 'approval', purpose: 'command', asker: 'Triage', question: '', reason: '' },
+          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
+        })
+        await decideHumanRequest(tx, request, { state: 'approved', by: 'ada', comment: null })
+        await changeAction(tx, key, { state: 'ready', request })
+      })
     },
     /** Does what is due now, and says when there is more. */
     async run(): Promise<number | undefined> {
@@ -297,5 +309,55 @@ describe('what is closed', () => {
     )
     const writes = team.fake.calls.filter(isWrite).map(({ method }) => method)
     expect(writes.indexOf('POST')).toBeLessThan(writes.indexOf('PATCH'))
+  })
+
+  it('says so once where the closing itself waits for a limit', async () => {
+    const team = await open(closing)
+    const headers = { 'retry-after': '30' }
+    team.fake.fail({ fits: isDoing(closing), status: 429, message: 'Too many requests', headers, times: 2 })
+    expect(await team.runAll()).toEqual([30_000, 30_000])
+    expect(await team.state()).toBe('done')
+    expect(team.fake.repository.threads.get(1)!).toMatchObject({ state: 'closed' })
+    expect(team.fake.repository.threads.get(1)!.comments).toHaveLength(1)
+  })
+})
+
+describe('an empty branch', () => {
+  const branch: Action = { kind: 'branch', branch: 'docs/more' }
+
+  it('that a service made before it died is known again, wherever its base has moved to (C25)', async () => {
+    const team = await open(branch)
+    const { branches } = team.fake.repository
+    team.fake.fail({ fits: isWrite, doesIt: true, hangs: true })
+    const dying = team.run()
+    while (!branches.has('docs/more')) await new Promise((resolve) => setTimeout(resolve, 5))
+    branches.set('main', 'c'.repeat(40))
+    await dying
+    team.restart()
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(branches.get('docs/more')).toBe('a'.repeat(40))
+  })
+
+  it("that is somebody else's, and begins elsewhere, is left alone", async () => {
+    const team = await open(branch)
+    team.fake.repository.branches.set('docs/more', 'd'.repeat(40))
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(team.fake.repository.branches.get('docs/more')).toBe('d'.repeat(40))
+  })
+})
+
+describe('what people approved after days', () => {
+  it('waits for a limit as long as anything else', async () => {
+    const action: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+    const team = await open(action)
+    await team.clock.advance(60 * 3600_000)
+    await team.approvedNow()
+    team.fake.fail({
+      ...{ fits: isWrite, status: 429, message: 'Too many requests', headers: { 'retry-after': '30' } },
+    })
+    expect(await team.runAll()).toEqual([30_000])
+    expect(await team.state()).toBe('done')
   })
 })

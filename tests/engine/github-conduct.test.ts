@@ -4,7 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { partConduct, QUIET } from '../../src/github/conduct.ts'
-import { readConduct } from '../../src/store/github.ts'
+import { readConduct } from '../../src/store/github-conduct.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './github-harness.ts'
 
 const RUDE = 'you are an unbelievable nincompoop'

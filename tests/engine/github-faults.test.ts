@@ -1,6 +1,6 @@
 /** What goes wrong on the way in and on the way out, and what may not go wrong then (issue 6, §4). */
 import { describe, expect, it } from 'vitest'
-import { readStanding } from '../../src/store/github.ts'
+import { readStanding } from '../../src/store/github-health.ts'
 import { readHumanRequests } from '../../src/store/human-requests.ts'
 import { bug, NOTHING, openGithubTeam } from './github-harness.ts'
 

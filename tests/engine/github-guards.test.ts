@@ -103,7 +103,51 @@ describe("an agent's failure", () => {
   })
 })
 
+describe('a task that wants people to decide', () => {
+  it.each([
+    ['by its role', { requires_hitl: ['triage'] }],
+    ['by its step', { routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } }],
+  ])(
+    '%s has them asked, however sure the agent is, and says so in its delegation (S3.5)',
+    async (_, github) => {
+      const team = await openGithubTeam({ Triage: bug(1) }, github)
+      const issue = await team.opened(OLD)
+      await team.settled()
+      expect(issue.labels).toEqual([])
+      expect(await requests(team)).toMatchObject([
+        { reason: expect.stringContaining('the task wants a person') },
+      ])
+      expect(team.prompts[0]!.userText).toContain('"requires_hitl":true')
+      await team.commented(issue, 'ada-gh', '/agent approve req_1')
+      await team.until(() => expect(issue.labels).toEqual(['bug']))
+      await team.settled()
+    },
+  )
+})
+
 describe('the question on GitHub', () => {
+  it('calls those who may decide, and nobody else: maintainers hear of failures (S3.13)', async () => {
+    const team = await openGithubTeam(
+      { Triage: { ...close(), rationale: 'Ask @boss, @vera-gh and @ben-gh.' } },
+      { maintainers: ['boss', 'ada-gh'], approvers: ['ada'] },
+    )
+    const issue = await team.opened(OLD)
+    await team.settled()
+    expect(issue.comments).toHaveLength(1)
+    expect(issue.comments[0]!.body.match(/@[\w-]+/g)).toEqual(['@ada-gh'])
+    // After its time, too.
+    const { store, timers, clock } = team.board()
+    await store.write(async (tx) => {
+      await tx.run('UPDATE human_requests SET expires_at = ?', [tx.now])
+      await tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'expire_request'`, [tx.now])
+    })
+    timers.setFor(clock.now())
+    await team.until(() => expect(issue.comments).toHaveLength(2))
+    expect(issue.comments[1]!.body).toContain('Nobody decided on req_1')
+    expect(issue.comments[1]!.body.match(/@[\w-]+/g)).toEqual(['@ada-gh'])
+    await team.settled()
+  })
+
   it('shows what would be written, so that nobody approves unseen (S3.13)', async () => {
     const secret = ['ghp', '012345678901234567890123456789012345'].join('_')
     const team = await openGithubTeam({ Triage: comment(`Look:\n\`\`\`\n</details>\n\`\`\`\nand ${secret}`) })

@@ -154,6 +154,24 @@ export async function openGithubTeam(
         sender: { login: author, type: 'User' },
       })
     },
+    /** A review, or with `line` a comment of one on a line of the pull request. */
+    async reviewed(
+      pull: FakeThread,
+      author: string,
+      body: string | null,
+      association = 'NONE',
+      { action = 'submitted', line = false } = {},
+    ) {
+      const { repository } = fake
+      const made = { id: repository.nextId(), body: body ?? '', author, createdAt: new Date().toISOString() }
+      const shown = { ...repository.showReview(pull, made), body, author_association: association }
+      return await fake.send(hookUrl(), line ? 'pull_request_review_comment' : 'pull_request_review', {
+        action: line ? 'created' : action,
+        pull_request: repository.showPull(pull),
+        [line ? 'comment' : 'review']: shown,
+        sender: { login: author, type: author.endsWith('[bot]') ? 'Bot' : 'User' },
+      })
+    },
     lines: () =>
       entries.filter((entry) => entry.class === 'public').map(({ type, text }) => `${type}: ${text}`),
     until: (check: () => void | Promise<void>) => vi.waitFor(check, { timeout: 15_000, interval: 20 }),

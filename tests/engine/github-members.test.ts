@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readConduct } from '../../src/store/github.ts'
+import { readConduct } from '../../src/store/github-conduct.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './github-harness.ts'
 
 type Json = Record<string, unknown>
@@ -65,8 +65,22 @@ describe('a member that polls', () => {
       task: { priority: 'medium', timeout_seconds: 300, requires_hitl: false, confidence_threshold: 0.95 },
       context: {
         issue_number: 1,
-        user: { login: 'newcomer', is_first_time_contributor: true },
-        content: { title: 'Crash', body: 'It crashes, see @ada-gh', state: 'open' },
+        user: {
+          login: 'newcomer',
+          author_association: 'NONE',
+          is_first_time_contributor: true,
+          contribution_count: 0,
+          account_created: '2020-01-15T10:00:00.000Z',
+        },
+        content: {
+          title: 'Crash',
+          body: 'It crashes, see @ada-gh',
+          labels: [],
+          state: 'open',
+          created_at: '2030-01-01T00:00:00.000Z',
+          updated_at: '2030-01-01T00:00:00.000Z',
+          comments_count: 0,
+        },
         additional_context: { mentions: ['@ada-gh'] },
       },
       repository_context: { governance_docs: expect.arrayContaining(['CONTRIBUTING.md']) },
@@ -165,6 +179,34 @@ describe('a member that polls', () => {
     expect((await team.board().github!.state()).agents).toMatchObject([
       { agent: 'Sorter', status: 'degraded', warnings: ['Token usage approaching daily limit'] },
     ])
+  })
+
+  it('says how long people have to decide, and the thread and the inbox say the same (S3.13)', async () => {
+    const team = await foreign()
+    const sorter = await memberOf(team, 'Sorter')
+    const issue = await team.opened({ author: 'ada-gh', association: 'OWNER' })
+    const [delegation] = await sorter.next()
+    const request = {
+      ...{ message_type: 'hitl_approval_request', timestamp: '2030-01-01T00:00:00Z' },
+      ...{ from_agent: 'triage', to_agent: 'orchestrator', approval_needed_for: 'close' },
+      ...{ rationale: 'zzwhyzz', confidence: 0.96, in_reply_to: delegation!.message_id },
+    }
+    const closing = (reason: string) => ({ action_type: 'close_issue', issue_number: 1, reason })
+    await sorter.say({ ...request, message_id: 'a', proposed_action: closing('one'), timeout_hours: 1.5 })
+    await sorter.say({ ...request, message_id: 'b', proposed_action: closing('two') })
+    await sorter.say(completion(delegation!, { actions_taken: [] }))
+    await team.settled()
+    const { store } = team.board()
+    const rows = await store.all<{ hours: number; reason: string }>(
+      'SELECT (expires_at - created_at) / 3600000.0 AS hours, reason FROM human_requests ORDER BY id',
+    )
+    expect(rows).toEqual([
+      { hours: 1.5, reason: expect.stringContaining('zzwhyzz') },
+      { hours: 72, reason: expect.stringContaining('zzwhyzz') },
+    ])
+    const asked = issue.comments.map(({ body }) => /within (\S+) hours/.exec(body)?.[1])
+    expect(asked.toSorted()).toEqual(['1.5', '72'])
+    expect(await store.all(`SELECT ref, due_at FROM timers WHERE kind = 'expire_request'`)).toHaveLength(2)
   })
 
   it('leaves unread what it was sent besides, which it does not get here (C27)', async () => {

@@ -8,7 +8,12 @@ interface Example {
   readonly event: string
   readonly payload: Payload
 }
-type Payload = Record<string, unknown> & { action?: string; sender?: { type?: string }; comment?: unknown }
+type Payload = Record<string, unknown> & {
+  action?: string
+  sender?: { type?: string }
+  comment?: unknown
+  review?: { body?: string | null }
+}
 
 const load = createRequire(import.meta.url)
 
@@ -62,14 +67,17 @@ describe('every webhook that GitHub publishes', () => {
     const isRouted = ({ event, payload }: Example) =>
       Object.hasOwn(DEFAULT_ROUTES, `${event}.${payload.action}`)
     const ofMachines = ({ payload }: Example) =>
-      payload.sender?.type === 'Bot' && payload.comment !== undefined
+      payload.sender?.type === 'Bot' && (payload.comment ?? payload.review) !== undefined
+    // A review without words: its comments come by themselves.
+    const isSilent = ({ event, payload }: Example) => event === 'pull_request_review' && !payload.review?.body
     const routed = seen.filter((one) => isRouted(one) && !ofMachines(one))
     expect(routed.length).toBeGreaterThan(20)
     expect(routed.filter(({ state }) => state !== 'routed')).toEqual([])
     const work = await team
       .board()
       .store.all<{ delivery: string; state: string }>('SELECT delivery, state FROM github_work')
-    expect(new Set(work.map(({ delivery }) => delivery))).toEqual(new Set(routed.map(({ id }) => id)))
+    const given = routed.filter((one) => !isSilent(one))
+    expect(new Set(work.map(({ delivery }) => delivery))).toEqual(new Set(given.map(({ id }) => id)))
     expect(work.filter(({ state }) => state !== 'done')).toEqual([])
   })
 

@@ -137,7 +137,10 @@ describe('the set-up of the GitHub team', () => {
           isArchived: false,
           hasIssues: true,
           permissions: { metadata: 'read', issues: 'read', pull_requests: 'write', contents: 'write' },
-          events: ['issues', 'issue_comment', 'pull_request', 'pull_request_review_comment'],
+          events: [
+            ...['issues', 'issue_comment', 'pull_request'],
+            ...['pull_request_review', 'pull_request_review_comment'],
+          ],
         }),
       },
       /read access to issues; it needs write \(label, comment, close\).*issues: write/,
@@ -190,6 +193,9 @@ describe('what is needed', () => {
       'release',
     )
     const none = { 'issue_comment.created': [], 'pull_request_review_comment.created': [] }
-    expect(neededEvents(none)).toEqual(['issue_comment', 'issues', 'pull_request'])
+    expect(neededEvents(none)).toEqual([
+      ...['issue_comment', 'issues', 'pull_request'],
+      ...['pull_request_review', 'pull_request_review_comment'],
+    ])
   })
 })

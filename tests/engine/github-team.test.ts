@@ -1,6 +1,6 @@
 /** The team at its work: newcomers, duplicates, commands in comments, what is private, what begins by the clock (issue 6). */
 import { describe, expect, it } from 'vitest'
-import { readConduct } from '../../src/store/github.ts'
+import { readConduct } from '../../src/store/github-conduct.ts'
 import { NOTHING, openGithubTeam } from './github-harness.ts'
 
 const DUPLICATE = [

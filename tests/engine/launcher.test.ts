@@ -1,21 +1,32 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
-import { createLauncher, type Launcher } from '../../src/engine/runs/launcher.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createLauncher, type LaunchOrder } from '../../src/engine/runs/launcher.ts'
 
-function open(idleMs?: number) {
+interface OpenOptions {
+  idleMs?: number
+  plain?: boolean
+  environment?: Record<string, string>
+}
+
+function open({ idleMs = 30_000, plain = false, environment = {} }: OpenOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-launcher-'))
-  const launcher = createLauncher({ PATH: process.env.PATH!, GIVEN: 'given' }, idleMs)
+  const given = { PATH: process.env.PATH!, GIVEN: 'given', ...environment }
+  const launcher = plain ? createLauncher(given, idleMs, null) : createLauncher(given, idleMs)
   onTestFinished(() => {
     launcher.close()
     rmSync(folder, { recursive: true, force: true })
   })
   const logFile = join(folder, "it's a log")
-  const launch = (script: string, more: Partial<Parameters<Launcher['launch']>[0]> = {}) =>
-    launcher.launch({ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile, ...more })!
-  return { folder, launch, log: () => readFileSync(logFile, 'utf8') }
+  const orderOf = (script: string, more: Partial<LaunchOrder> = {}): LaunchOrder => ({
+    ...{ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile },
+    ...more,
+  })
+  const launch = (script: string, more?: Partial<LaunchOrder>) => launcher.launch(orderOf(script, more))!
+  const ready = (script: string, more?: Partial<LaunchOrder>) => launcher.ready(orderOf(script, more))!
+  return { folder, launcher, launch, ready, log: () => readFileSync(logFile, 'utf8') }
 }
 
 const ended = (code: number) => ({ code, signal: null, isKnown: true })
@@ -29,59 +40,112 @@ function isThere(group: number): boolean {
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-it('carries out any script, with its variables, folder and log, and tells its exit code', async () => {
-  const { folder, launch, log } = open()
-  const script = `echo "$GIVEN $MARK"\npwd\nprintf '%s\\n' 'a\\b  c'\n\nexit 7`
-  const { pid, exited } = launch(script)
-  expect(await pid).toBeGreaterThan(0)
-  expect(await exited).toEqual(ended(7))
-  expect(log()).toBe(`given a 'mark'\n${folder}\na\\b  c\n`)
-})
+describe.each([{ plain: false }, { plain: true }])('with shells that are plain: $plain', (shell) => {
+  it('carries out any script, with its variables, folder and log, and tells its exit code', async () => {
+    const { folder, launch, log } = open(shell)
+    const script = `echo "$GIVEN $MARK"\npwd\nprintf '%s\\n' 'a\\b  c'\n\nexit 7`
+    const { pid, exited } = launch(script)
+    expect(await pid).toBeGreaterThan(0)
+    expect(await exited).toEqual(ended(7))
+    expect(log()).toBe(`given a 'mark'\n${folder}\na\\b  c\n`)
+  })
 
-it('gives each a process group of its own, and nothing to read', async () => {
-  const { launch, log } = open()
-  const { pid, exited } = launch('read -r line || echo nothing; sleep 60')
-  const group = (await pid)!
-  expect(group).not.toBe(process.pid)
-  expect(isThere(group)).toBe(true)
-  await expect.poll(log).toBe('nothing\n')
-  process.kill(-group, 'SIGTERM')
-  expect(await exited).toEqual({ code: null, signal: 'SIGTERM', isKnown: true })
-  await expect.poll(() => isThere(group)).toBe(false)
-})
+  it('gives each a process group of its own, and nothing to read', async () => {
+    const { launch, log } = open(shell)
+    const { pid, exited } = launch('read -r line || echo nothing; sleep 60')
+    const group = (await pid)!
+    expect(group).not.toBe(process.pid)
+    expect(isThere(group)).toBe(true)
+    await expect.poll(log).toBe('nothing\n')
+    process.kill(-group, 'SIGTERM')
+    expect(await exited).toEqual({ code: null, signal: 'SIGTERM', isKnown: true })
+    await expect.poll(() => isThere(group)).toBe(false)
+  })
 
-it('carries out as many at once as come, and one after the other', async () => {
-  const { folder, launch } = open()
-  const count = 20
-  // Each waits for all the others to have begun.
-  const all = `: > $N; while [ "$(ls "${folder}" | grep -c '^n')" -lt ${count} ]; do sleep 0.05; done; exit $CODE`
-  const launched = Array.from({ length: count }, (_, index) =>
-    launch(all, { variables: { N: `n${index}`, CODE: String(index) } }),
-  )
-  const codes = await Promise.all(launched.map(({ exited }) => exited))
-  expect(codes).toEqual(Array.from({ length: count }, (_, index) => ended(index)))
-  for (let index = 0; index < count; index++) {
-    expect(await launch(`exit ${index}`).exited).toEqual(ended(index))
-  }
-})
+  it('carries out as many at once as come, and one after the other', async () => {
+    const { folder, launch } = open(shell)
+    const count = 20
+    // Each waits for all the others to have begun.
+    const all = `: > $N; while [ "$(ls "${folder}" | grep -c '^n')" -lt ${count} ]; do sleep 0.05; done; exit $CODE`
+    const launched = Array.from({ length: count }, (_, index) =>
+      launch(all, { variables: { N: `n${index}`, CODE: String(index) } }),
+    )
+    const codes = await Promise.all(launched.map(({ exited }) => exited))
+    expect(codes).toEqual(Array.from({ length: count }, (_, index) => ended(index)))
+    for (let index = 0; index < count; index++) {
+      expect(await launch(`exit ${index}`).exited).toEqual(ended(index))
+    }
+  })
 
-it('does not take one that is held still for one that has ended', async () => {
-  const { folder, launch } = open()
-  const { pid, exited } = launch('while [ ! -e go ]; do sleep 0.02; done; exit 3')
-  const group = (await pid)!
-  process.kill(-group, 'SIGSTOP')
-  writeFileSync(join(folder, 'go'), '')
-  const first = await Promise.race([exited, pause(300)])
-  expect(first).toBeUndefined()
-  process.kill(-group, 'SIGCONT')
-  expect(await exited).toEqual(ended(3))
-})
+  it('does not take one that is held still for one that has ended', async () => {
+    const { folder, launch } = open(shell)
+    const { pid, exited } = launch('while [ ! -e go ]; do sleep 0.02; done; exit 3')
+    const group = (await pid)!
+    process.kill(-group, 'SIGSTOP')
+    writeFileSync(join(folder, 'go'), '')
+    const first = await Promise.race([exited, pause(300)])
+    expect(first).toBeUndefined()
+    process.kill(-group, 'SIGCONT')
+    expect(await exited).toEqual(ended(3))
+  })
 
-it('tells of one that cannot begin', async () => {
-  const { launch } = open()
-  const { pid, exited } = launch('exit 0', { cwd: '/nowhere' })
-  expect(await exited).toEqual(ended(1))
-  expect(await pid).toBeUndefined()
+  it('tells of one that cannot begin', async () => {
+    const { launch } = open(shell)
+    const { pid, exited } = launch('exit 0', { cwd: '/nowhere' })
+    expect(await exited).toEqual(ended(1))
+    expect(await pid).toBeUndefined()
+  })
+
+  it('waits for the word to begin, and has begun nothing without it', async () => {
+    const { folder, ready, launch } = open(shell)
+    const one = ready('echo begun > begun; exit 8')
+    // The shells take orders in turn, so that it has had its time.
+    expect(await launch('sleep 0.2').exited).toEqual(ended(0))
+    expect(existsSync(join(folder, 'begun'))).toBe(false)
+    const launched = one.go()!
+    expect(await launched.pid).toBeGreaterThan(0)
+    expect(await launched.exited).toEqual(ended(8))
+    expect(readFileSync(join(folder, 'begun'), 'utf8')).toBe('begun\n')
+    expect(one.go()).toBeUndefined()
+  })
+
+  it('lets one go that is not needed any more, and takes the next order', async () => {
+    const { folder, ready, launch } = open(shell)
+    for (let times = 0; times < 10; times++) ready(`touch ${times}`).cancel()
+    const codes = [3, 4, 5].map((code) => launch(`exit ${code}`).exited)
+    expect(await Promise.all(codes)).toEqual([3, 4, 5].map(ended))
+    expect(readdirSync(folder).filter((name) => /^\d$/.test(name))).toEqual([])
+  })
+
+  it('does not say that one begins whose shell is gone', async () => {
+    const { folder, ready, launch } = open(shell)
+    const one = ready('echo begun > begun', { cwd: '/nowhere' })
+    await expect.poll(() => one.go()).toBeUndefined()
+    // A word that nobody heard is not taken for an order.
+    expect(await launch('exit 9').exited).toEqual(ended(9))
+    expect(existsSync(join(folder, 'begun'))).toBe(false)
+  })
+
+  it('ends with its service those that still wait', async () => {
+    const { folder, launcher, ready, log } = open(shell)
+    ready('echo begun > begun; sleep 60')
+    await expect.poll(log).toBe('')
+    const running = () =>
+      execFileSync('ps', ['-A', '-o', 'args='], { encoding: 'utf8' }).includes('begun > begun; sleep 60')
+    await expect.poll(running).toBe(true)
+    launcher.close()
+    await expect.poll(running).toBe(false)
+    expect(existsSync(join(folder, 'begun'))).toBe(false)
+  })
+
+  it('leaves the locale, and letters of any length, as they were', async () => {
+    const { launch, log } = open({ ...shell, environment: { LC_ALL: 'C.UTF-8' } })
+    await launch('echo "$LC_ALL é✓𝄞 $MARK"', { variables: { MARK: 'ü\n✓' } }).exited
+    expect(log()).toBe('C.UTF-8 é✓𝄞 ü\n✓\n')
+    const other = open(shell)
+    await other.launch('env | grep -c ^LC_ALL=').exited
+    expect(other.log()).toBe('0\n')
+  })
 })
 
 it('does not know how one ended whose shell was killed, and goes on with others', async () => {
@@ -96,7 +160,7 @@ it('does not know how one ended whose shell was killed, and goes on with others'
 })
 
 it('ends the shells that a crowd needed once they are idle, and keeps some', async () => {
-  const { launch, log } = open(50)
+  const { launch, log } = open({ idleMs: 50 })
   const many = Array.from({ length: 24 }, () => launch('echo $PPID; sleep 0.3'))
   await Promise.all(many.map(({ exited }) => exited))
   const shells = log().trim().split('\n').map(Number)

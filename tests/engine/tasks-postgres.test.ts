@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { verifyAudit } from '../../src/engine/audit-check.ts'
 import type { TaskState } from '../../src/model/task.ts'
@@ -22,7 +24,12 @@ const agent = { runtime: 'tmux' as const, program: 'any' as const, with: { comma
 const TEAM = {
   agents: { Top: agent, Middle: { ...agent, parent: 'Top' }, Bottom: { ...agent, parent: 'Middle' } },
   limits: { rate: 'off' as const },
-  tasks: { checks: { tests: { command: 'test -e passes' } } },
+  tasks: {
+    checks: {
+      tests: { command: 'test -e passes' },
+      slow: { command: 'until test -e go; do sleep 0.05; done' },
+    },
+  },
 }
 
 beforeEach(async () => {
@@ -153,6 +160,56 @@ describe('delegation on PostgreSQL', () => {
 })
 
 describe('two daemons on one database', () => {
+  /** Two claims of one worker: the first is being checked, the second stands in line. */
+  async function claimTwice() {
+    await say('Top', 'delegate', { to: 'Middle', task: 'First', checks: ['slow'] })
+    await say('Top', 'delegate', { to: 'Middle', task: 'Second', checks: ['tests'] })
+    for (const in_response_to of ['task_1', 'task_2']) {
+      await say('Middle', 'report', { status: 'completed', result: 'Done', in_response_to })
+      await vi.waitFor(async () => expect((await taskOf('task_1'))?.claim?.validator?.begun).toBe(true))
+    }
+    expect((await taskOf('task_2'))!.claim).toMatchObject({ step: 'checks', validator: { begun: false } })
+  }
+
+  /** Its folder is another, in which the checks pass: what it checked is known by that. */
+  async function openSecond() {
+    const second = await openBoard(TEAM, {
+      runtimes: [createPuppets()],
+      openStore: (options) =>
+        openPostgresStore(url, { ...options, identity: { ...options.identity, daemon: 'second' } }),
+    })
+    onTestFinished(() => second.close())
+    for (const file of ['go', 'passes']) writeFileSync(join(second.folder, file), '')
+    return second
+  }
+
+  it('know of each other which claim stands in line: the timer of one gives none up that waits with the other (C8)', async () => {
+    await claimTwice()
+    const second = await openSecond()
+    const [first, waiting] = [(await taskOf('task_1'))!, (await taskOf('task_2'))!]
+    await second.clock.advance(Math.max(first.due!.at, waiting.due!.at) + 1 - second.clock.now())
+    // The time of what is under way is up, wherever it is; what waits for its turn has all of its own.
+    await vi.waitFor(async () =>
+      expect((await taskOf('task_1'))!.evidence.at(-1)).toMatchObject({ outcome: 'unavailable' }),
+    )
+    expect(await taskOf('task_2')).toMatchObject({ claim: { validator: { daemon: 'main', begun: false } } })
+    writeFileSync(join(board.folder, 'go'), '')
+    await hears('Middle', 'exit code 1')
+    expect(await taskOf('task_2')).toMatchObject({ rejections: 1, claim: null })
+  })
+
+  it('see to the claims of one that is gone, once its lease has run out (C8)', async () => {
+    await claimTwice()
+    const second = await openSecond()
+    // No further than it takes: a check has its time by the same clock.
+    const isTaken = async () => (await taskOf('task_2'))!.claim?.validator?.daemon !== 'main'
+    for (let minutes = 0; minutes < 90 && !(await isTaken()); minutes++) await second.clock.advance(60_000)
+    expect(second.clock.now() - board.clock.now()).toBeGreaterThanOrEqual(3600_000)
+    await becomes('task_2', 'completed')
+    expect(await taskOf('task_2')).toMatchObject({ reason: 'reported, and its checks passed', claims: 1 })
+    writeFileSync(join(board.folder, 'go'), '')
+  })
+
   it('take what both are told at the same time once, and wake a parent once (C25)', async () => {
     const other = await openBoard(TEAM, {
       runtimes: [createPuppets()],

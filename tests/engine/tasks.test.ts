@@ -291,6 +291,51 @@ describe('what is said without in_response_to in a turn on one task', () => {
     expect((await team.task('task_2')).result).toBeNull()
   })
 
+  it('is no report of the next where its own was cancelled, though that is handed over already (C3, ask 6)', async () => {
+    await queued()
+    // Interrupted, it is given the next at once.
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    expect(team.turn('Worker')).toContain('Task: task_2')
+    expect(await team.task('task_2')).toMatchObject({ state: 'executing' })
+    expect(await report('First is done')).toMatchObject({
+      status: 'error',
+      code: 'CONFLICT',
+      message: 'task_1 was ended while you were at it: is this about that, or task_2?',
+      hint: 'If it is about task_2, report it again with in_response_to task_2.',
+    })
+    expect(await team.task('task_2')).toMatchObject({ state: 'executing', result: null })
+    expect(await report('Second is done', { in_response_to: 'task_2' })).toMatchObject({
+      details: { task_id: 'task_2', state: 'completed' },
+    })
+  })
+
+  it('is a report of the next again once a turn on that was over', async () => {
+    await queued()
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    await team.ends('Worker')
+    expect(team.turn('Worker')).toContain('Task: task_2 (reminder)')
+    expect(await report('Second is done')).toMatchObject({ details: { task_id: 'task_2' } })
+  })
+
+  it('is no report of the next by an agent without turns that has not read of the end of its own', async () => {
+    const away = { runtime: 'none' as const, program: undefined, with: undefined }
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master', ...away } })
+    await team.rest('Master')
+    const readAll = async () => {
+      const unread = await team.mailOf('Worker', 'unread')
+      await team.says('Worker', 'mailbox_check')
+      await team.says('Worker', 'acknowledge', { ids: unread.map(({ id }) => id) })
+      expect(unread).not.toEqual([])
+    }
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'First' })
+    await readAll()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Second' })
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    expect(await report('First is done')).toMatchObject({ status: 'error', code: 'CONFLICT' })
+    await readAll()
+    expect(await report('Second is done')).toMatchObject({ details: { task_id: 'task_2' } })
+  })
+
   it('is about another that was begun before, where its own has ended', async () => {
     team = await openTeam(CHAIN)
     await team.rest('Top', 'Middle', 'Bottom')
@@ -322,6 +367,23 @@ describe('what is said without in_response_to in a turn on one task', () => {
 })
 
 describe('a forgetful model', () => {
+  it('is reminded after a turn in which it only repeated a question that was answered (ask 5, C25)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    const question = { question: 'How?', message_id: 'q1' }
+    const asked = await team.says('Worker', 'query', question)
+    await team.ends('Worker')
+    await team.says('Master', 'task_action', { task_id: 'task_1', action: 'follow_up', text: 'And soon' })
+    expect(team.turn('Worker')).toContain('And soon')
+    expect(await team.says('Worker', 'query', question)).toEqual(asked)
+    await team.says('Master', 'answer', { in_response_to: questionOf(asked), answer: 'So.' })
+    const mail = await team.mailOf('Worker', 'unread')
+    await team.says('Worker', 'mailbox_check')
+    await team.says('Worker', 'acknowledge', { ids: mail.map(({ id }) => id) })
+    await team.ends('Worker')
+    expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
+  })
+
   it('is reminded twice, then its parent is told what it last said (ask 5)', async () => {
     await openPair()
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })

@@ -2,8 +2,9 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { GitHub } from '../../src/github/github.ts'
 import { createOctokit } from '../../src/github/octokit/github.ts'
-import { APP } from '../fakes/github/app.ts'
+import { APP, OTHER_OWNER } from '../fakes/github/app.ts'
 import { BOT, type FakeCall, type FakeOptions, startGitHub, TOKEN } from '../fakes/github/github.ts'
+import { GONE } from '../fakes/github/routes.ts'
 
 const REPO = 'octo/hello'
 
@@ -78,6 +79,9 @@ describe.each([
       value: ['.github/workflows/ci.yml'],
     })
     expect(await github.filesAt(REPO, 'nowhere')).toEqual({ ok: true, value: [] })
+    expect(await github.accountCreated('ada', REPO)).toEqual({ ok: true, value: '2020-01-15T10:00:00Z' })
+    expect(await github.accountCreated(GONE, REPO)).toEqual({ ok: true, value: undefined })
+    expect(await github.headOf(REPO, undefined)).toEqual({ ok: true, value: 'a'.repeat(40) })
   })
 
   it('a second branch or pull request of the same name is the first', async () => {
@@ -206,6 +210,53 @@ describe('an App', () => {
     )
     expect(missed[0]!.id).toBe(again.id)
     expect(fake.calls.filter(({ path }) => path.endsWith('/deliveries')).length).toBe(3)
+  })
+})
+
+describe('a limit', () => {
+  const limited = { status: 429, message: 'Too many requests', headers: { 'retry-after': '60' } }
+  const isLimited = { ok: false, failure: { kind: 'limited' } }
+
+  it("of an App holds for all repositories of the installation, and for nobody else's", async () => {
+    vi.useFakeTimers({ toFake: ['Date'] })
+    const { fake, github } = await open({ app: true })
+    fake.openIssue()
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    fake.fail({ fits: ({ path }) => path.endsWith('/issues/1'), ...limited })
+    expect(await github.look(REPO, 1)).toMatchObject(isLimited)
+    expect(await github.topicsOf('octo/another')).toMatchObject(isLimited)
+    expect(fake.calls.filter(({ path }) => path === '/repos/octo/another')).toEqual([])
+    // Another installation, and the App itself, are counted apart.
+    expect(await github.topicsOf(`${OTHER_OWNER}/third`)).toMatchObject({ failure: { kind: 'gone' } })
+    expect(await github.whoAmI()).toMatchObject({ ok: true })
+    vi.setSystemTime(Date.now() + 60_001)
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+  })
+
+  it('of the App itself does not keep an installation from its work', async () => {
+    const { fake, github } = await open({ app: true })
+    fake.openIssue()
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    fake.fail({ fits: ({ path }) => path === '/app', ...limited })
+    expect(await github.whoAmI()).toMatchObject(isLimited)
+    expect(await github.whoAmI()).toMatchObject(isLimited)
+    expect(fake.calls.filter(({ path }) => path === '/app')).toHaveLength(1)
+    expect(await github.look(REPO, 1)).toMatchObject({ ok: true })
+    // Whose installation another repository is, only the App can ask.
+    expect(await github.topicsOf('octo/another')).toMatchObject(isLimited)
+  })
+
+  it('of a token is that of this token: another may ask', async () => {
+    const given = { token: TOKEN }
+    const { fake, github } = await open({}, given)
+    fake.openIssue()
+    fake.fail({ fits: () => true, ...limited })
+    expect(await github.look(REPO, 1)).toMatchObject(isLimited)
+    expect(await github.whoAmI()).toMatchObject(isLimited)
+    expect(fake.calls).toHaveLength(1)
+    given.token = 'another'
+    expect(await github.whoAmI()).toMatchObject({ failure: { kind: 'unauthenticated' } })
+    expect(fake.calls).toHaveLength(2)
   })
 })
 

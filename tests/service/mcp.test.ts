@@ -78,6 +78,18 @@ const call = (name: string, args: Record<string, unknown> = {}) => ({
 })
 
 describe.each(ERAS)('an MCP client of the revision %s', (version, mode) => {
+  it('tells the session of its agent once it has our tools, and that of nobody else', async () => {
+    const toolsGiven = vi.spyOn(desk.board.sessions, 'toolsGiven')
+    try {
+      const client = await connect(desk.tokens.worker, mode)
+      expect(toolsGiven).not.toHaveBeenCalled()
+      await client.listTools()
+      await vi.waitFor(() => expect(toolsGiven).toHaveBeenCalledExactlyOnceWith('Worker'))
+    } finally {
+      toolsGiven.mockRestore()
+    }
+  })
+
   it('connects, and is told its own prompt', async () => {
     const client = await connect(desk.tokens.worker, mode)
     expect(client.getNegotiatedProtocolVersion()).toBe(version)

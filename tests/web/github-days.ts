@@ -1,4 +1,7 @@
-import { endDelivery, insertAction, insertConduct, insertWork, keepDelivery } from '../../src/store/github.ts'
+import { insertAction } from '../../src/store/github-actions.ts'
+import { insertConduct } from '../../src/store/github-conduct.ts'
+import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
+import { insertWork } from '../../src/store/github-work.ts'
 import type { Store } from '../../src/store/store.ts'
 
 const work = { repository: 'ada/engine', after: null, needs: 'any', attempts: 0, delegation: '{}' } as const

@@ -1,21 +1,14 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
-import { insertAction, insertWork, keepDelivery } from '../../src/store/github.ts'
+import { insertAction } from '../../src/store/github-actions.ts'
+import { keepDelivery } from '../../src/store/github-deliveries.ts'
+import { insertWork } from '../../src/store/github-work.ts'
 import { visible } from '../../web/src/parts/visible.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { type RoomTeam, startTeam } from './team.ts'
 import { enter, until, visit } from './window.ts'
-
-const CORPUS = [
-  '<img src=x onerror="window.owned=1">',
-  '"><script>window.owned=1</script>',
-  "javascript:window.owned=1//'-window.owned-'",
-  '<svg/onload=window.owned=1>{{constructor}}',
-  '</textarea><iframe srcdoc="<script>top.owned=1</script>">',
-  '\u202e<a href="javascript:window.owned=1">\u2066click me</a>',
-  "'+(window.owned=1)+' <math><mtext><style><img src=x onerror=window.owned=1>",
-]
+import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_000 }, () => {
   let browser: Browser
@@ -34,6 +27,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
     )
     for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
     window = await openWindow(browser)
+    await keepReports(window.page)
     page = await enter(window, await team.link())
   }, 60_000)
   afterAll(async () => {
@@ -111,9 +105,8 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
           const reason = page.locator('.fields pre[data-name=reason]')
           expect(await reason.first().innerText()).toBe(visible(hostile))
         }
+        expect(await harmIn(page), place).toEqual([])
       }
-      expect(await page.evaluate(() => (window as { owned?: unknown }).owned)).toBeUndefined()
-      expect(await page.locator('main a[href^="javascript:"], main iframe, main script').count()).toBe(0)
       expect(window.complaints).toEqual([])
       // So that the next case has the agent to itself.
       const ended = await team.client.command({ type: 'task_action', task_id: task, action: 'cancel' })

@@ -7,11 +7,12 @@ import { Compose } from './parts/compose.tsx'
 import { Icon, type IconName } from './parts/icon.tsx'
 import { useKeys } from './parts/keys.ts'
 import { later } from './parts/later.ts'
+import { showCount } from './parts/mark.ts'
 import { Loading } from './parts/panel.tsx'
 import { Shortcuts } from './parts/shortcuts.tsx'
 import { HaltBanner, StopButton } from './parts/stop.tsx'
 import { counted } from './parts/words.ts'
-import { type Me, useIsLive, useRequests, useRoom, useTeam } from './room.ts'
+import { type Link, type Me, useLink, useRequests, useRoom, useTeam } from './room.ts'
 import { go, to, usePlace } from './route.ts'
 import { switchTheme } from './theme.ts'
 
@@ -108,8 +109,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
 
   useEffect(() => {
     document.title = requests.length === 0 ? `${title} · Orchub` : `(${requests.length}) ${title} · Orchub`
-    const badge = navigator as Navigator & { setAppBadge?: (count: number) => Promise<void> }
-    badge.setAppBadge?.(requests.length).catch(() => {})
+    showCount(requests.length)
   }, [requests.length, title])
 
   // On a phone the views are a row that is wider than the screen.
@@ -121,6 +121,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
     ...Object.fromEntries(views.map((name) => [`g ${VIEWS[name].key}`, () => go(to(name))])),
     c: room.mayAct() ? () => setComposeTo('') : undefined,
     '?': () => setHelp(true),
+    Escape: () => document.querySelector<HTMLElement>('.aside-head a[aria-label="Close"]')?.click(),
   })
 
   async function leave() {
@@ -135,6 +136,9 @@ export function App({ onLeave }: { onLeave: () => void }) {
 
   return (
     <div className="shell">
+      <button type="button" className="button skip" onClick={() => document.getElementById('main')?.focus()}>
+        Skip to the view
+      </button>
       <nav className="side" aria-label="Views">
         <p className="brand">
           <img src="/favicon.svg" alt="" />
@@ -201,7 +205,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
           <span className="label">read only</span>
         )}
       </header>
-      <main className="main" id="main">
+      <main className="main" id="main" tabIndex={-1}>
         <HaltBanner />
         <Boundary key={current} place={`${current}/${id ?? ''}`}>
           <Suspense fallback={<Loading />}>
@@ -217,14 +221,26 @@ export function App({ onLeave }: { onLeave: () => void }) {
 }
 
 function LinkState() {
-  const isLive = useIsLive()
+  const link = useLink()
   return (
-    <span className="link-state" data-live={isLive} role="status">
-      <span className="dot" data-tone={isLive ? 'calm' : 'bad'} aria-hidden="true" />
-      {isLive ? 'live' : 'connection lost, trying again'}
+    <span className="link-state" data-link={link} role="status">
+      <span className="dot" data-tone={LINK_TONES[link]} aria-hidden="true" />
+      <span>
+        {link === 'lost' ? (
+          <>
+            connection lost<span className="only-wide">, trying again</span>
+          </>
+        ) : link === 'live' ? (
+          'live'
+        ) : (
+          'connecting'
+        )}
+      </span>
     </span>
   )
 }
+
+const LINK_TONES: Record<Link, string> = { opening: 'off', live: 'calm', lost: 'bad' }
 
 function Vitals() {
   const { data } = useTeam()

@@ -1,4 +1,5 @@
 import { type Client, createClient, type FetchLike } from '../../src/client/client.ts'
+import { tellServiceTime } from './parts/now.ts'
 
 /** The half of the session that this page keeps; the cookie is the other one. */
 const KEPT = 'orchub.session'
@@ -23,12 +24,14 @@ export function openClient(): Client {
     const late = new AbortController()
     const timer = init.method === 'GET' ? undefined : setTimeout(() => late.abort(), ANSWER_MS)
     try {
-      return await fetch(url, {
+      const answer = await fetch(url, {
         ...init,
         headers: half === null ? rest : { ...rest, 'x-orc-session': half },
         credentials: 'same-origin',
         signal: init.signal === undefined ? late.signal : AbortSignal.any([init.signal, late.signal]),
       })
+      tellServiceTime(answer.headers.get('date'))
+      return answer
     } finally {
       clearTimeout(timer)
     }

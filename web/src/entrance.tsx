@@ -4,9 +4,10 @@ import { App, fetchView } from './app.tsx'
 import { keepHalf, keptHalf, openClient } from './connection.ts'
 import { NotesArea } from './parts/act.tsx'
 import { Boundary } from './parts/boundary.tsx'
+import { showCount } from './parts/mark.ts'
 import { Loading } from './parts/panel.tsx'
 import { openRoom, type Room, RoomContext } from './room.ts'
-import { go, usePlace } from './route.ts'
+import { refine, usePlace } from './route.ts'
 
 type Entry =
   | { step: 'looking' }
@@ -15,12 +16,15 @@ type Entry =
   | { step: 'inside'; room: Room }
 
 const client = openClient()
+/** Where somebody wanted to go before they were signed in, in this tab. */
+const WANTED = 'orchub.wanted'
 /** A longer one would go off at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Lets in whoever has a session, or a link that makes one. */
 export function Entrance() {
-  const { view, id } = usePlace()
+  const place = usePlace()
+  const { view, id } = place
   const code = view === 'login' ? id : undefined
   const [entry, setEntry] = useState<Entry>({ step: 'looking' })
   const [attempt, setAttempt] = useState(0)
@@ -41,22 +45,22 @@ export function Entrance() {
     }
     async function enter() {
       if (code !== undefined) {
-        const { half } = await client.openSession(code)
+        const { half } = await openWith(code)
         keepHalf(half)
         // The code is of no more use, and is not left in the history.
-        history.replaceState(null, '', '#/team')
-        go('#/team')
-        dispatchEvent(new HashChangeEvent('hashchange'))
+        refine(takeWanted())
+        return
       }
       if (keptHalf() === null) return setEntry({ step: 'outside', why: undefined })
       begunWith = keptHalf()
-      fetchView(code === undefined ? view : 'team')
+      fetchView(view)
       const me = await client.me()
       if (isGone) return
       room = openRoom(client, me, signedOut)
       if (me.expires_at !== undefined) {
         end = setTimeout(signedOut, Math.min(Date.parse(me.expires_at) - Date.now(), LONGEST_TIMER_MS))
       }
+      sessionStorage.removeItem(WANTED)
       setEntry({ step: 'inside', room })
     }
     enter().catch((error: unknown) => {
@@ -74,6 +78,21 @@ export function Entrance() {
       room?.close()
     }
   }, [code, attempt])
+
+  const isOutside = entry.step === 'outside'
+  useEffect(() => {
+    if (!isOutside) return
+    document.title = 'Orchub'
+    showCount(0)
+    if (place.view !== 'login') sessionStorage.setItem(WANTED, location.hash)
+  }, [isOutside, place])
+  // Whoever signs in in another window has come in here as well, where they wanted to go.
+  useEffect(() => {
+    if (!isOutside) return
+    const comeIn = () => keptHalf() === null || setAttempt((now) => now + 1)
+    addEventListener('storage', comeIn)
+    return () => removeEventListener('storage', comeIn)
+  }, [isOutside])
 
   if (entry.step === 'inside') {
     return (
@@ -103,4 +122,24 @@ export function Entrance() {
       ) : null}
     </main>
   )
+}
+
+/** A link that was used already is of no matter to whoever is signed in: it was theirs, most likely. */
+async function openWith(code: string): Promise<{ half: string }> {
+  const known = keptHalf()
+  try {
+    return await client.openSession(code)
+  } catch (error) {
+    const isSignedIn = known !== null && (await client.me().then(yes, no))
+    if (!isSignedIn) throw error
+    return { half: known }
+  }
+}
+const yes = () => true
+const no = () => false
+
+function takeWanted(): string {
+  const wanted = sessionStorage.getItem(WANTED) ?? ''
+  sessionStorage.removeItem(WANTED)
+  return wanted.startsWith('#/') && !wanted.startsWith('#/login') ? wanted : '#/team'
 }

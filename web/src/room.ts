@@ -35,11 +35,14 @@ interface Query {
   handle: Handle<unknown> | undefined
 }
 
+/** Of the stream: not there yet, there, or lost after it was. */
+export type Link = 'opening' | 'live' | 'lost'
+
 export interface Room {
   readonly client: Client
   readonly me: Me
   mayAct(): boolean
-  isLive(): boolean
+  link(): Link
   /** The newest events, oldest first. */
   recent(): readonly Entry[]
   subscribe(reader: () => void): () => void
@@ -81,7 +84,8 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
   const readers = new Set<() => void>()
   const listeners = new Set<(entries: readonly Entry[]) => void>()
   let recent: readonly Entry[] = []
-  let live = false
+  let link: Link = 'opening'
+  let isAwaited = true
   let waiting: Entry[] = []
   let isScheduled = false
   let flushedAt = Number.NEGATIVE_INFINITY
@@ -178,8 +182,10 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
         schedule()
       },
       onLink(isUp: boolean) {
-        const wasDown = isUp && !live
-        live = isUp
+        const wasDown = isUp && link !== 'live'
+        // The first word of it is that it is being opened.
+        link = isUp ? 'live' : isAwaited ? 'opening' : 'lost'
+        isAwaited = false
         // What happened meanwhile comes with the stream; but it may have been a reading that failed.
         if (wasDown) readAllAgain()
         // Read when it is known that the stream tells of all that comes: nothing falls between the two (S2.16).
@@ -200,6 +206,8 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
           onSignedOut()
           return
         }
+        link = 'lost'
+        schedule()
         // Another store, or not there yet: from the beginning.
         await new Promise((resolve) => setTimeout(resolve, 1000))
       }
@@ -241,7 +249,7 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
     me,
     early,
     mayAct: () => me.role === 'operator',
-    isLive: () => live,
+    link: () => link,
     recent: () => recent,
     subscribe(reader) {
       readers.add(reader)
@@ -269,6 +277,9 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
         }
         queries.set(key, query)
       }
+      // Whoever asks the same under the same name must want to be told of the same: the first would decide for both.
+      if (String(topics) !== String(query.topics === 'all' ? 'all' : [...query.topics]))
+        throw new Error(`${key} is asked for with two sets of topics`)
       const mine = query
       mine.handle ??= {
         get: () => mine.answer,
@@ -313,9 +324,11 @@ export function useAsk<T>(
   return useSyncExternalStore(handle.subscribe, handle.get)
 }
 
-const TEAM_TOPICS = [
+/** What has to do with who is in the team and what they do; `action`: somebody was paused, started, stopped. */
+export const TEAM_TOPICS = [
   'session',
   'agent',
+  'action',
   'message',
   'delivery',
   'human',
@@ -325,6 +338,7 @@ const TEAM_TOPICS = [
   'spend',
   'context',
   'team',
+  'terminal',
 ]
 
 /** The team as it stands. Who is in it is known first: counting all that waits takes its time where much does. */
@@ -353,9 +367,32 @@ export function useRequests(): Answer<Request[]> {
   )
 }
 
-export function useIsLive(): boolean {
+/** One reading for every view that shows tasks. */
+export function useTasks(state: 'open' | 'all'): Answer<Task[]> {
+  return useAsk(`tasks:${state}`, async (client) => (await client.tasks({ state, limit: 1000 })).tasks, [
+    'task',
+    'message',
+    'human',
+  ])
+}
+
+export function useMessage(id: string): Answer<AnswerOf<'message'>> {
+  return useAsk(`message:${id}`, (client) => client.message(id), [
+    'delivery',
+    'message',
+    // These are what it may wait for.
+    ...['session', 'action', 'terminal', 'team'],
+  ])
+}
+
+/** Not of the audit: its terminal, or whatever it shows instead, shows something else. */
+export function screenTopic(agent: string): string {
+  return `screen:${agent}`
+}
+
+export function useLink(): Link {
   const room = useRoom()
-  return useSyncExternalStore(room.subscribe, room.isLive)
+  return useSyncExternalStore(room.subscribe, room.link)
 }
 
 export function useRecent(): readonly Entry[] {

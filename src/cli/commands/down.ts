@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { AppError } from '../../model/errors.ts'
+import { isRunning } from '../../model/process.ts'
 import { openClientIfRunning } from '../connect.ts'
 import { print, printJson } from '../output.ts'
-import { isAlive } from '../process.ts'
 import type { Verb } from '../verb.ts'
 
 /** Longer than any agent takes to end. */
@@ -28,7 +28,7 @@ export const verb: Verb = {
     }
     const { pid } = await client.stop(agents)
     const deadline = Date.now() + PATIENCE_MS
-    while (isAlive(pid)) {
+    while (isRunning(pid)) {
       if (Date.now() > deadline) {
         throw new AppError('CONFLICT', `The service (process ${pid}) is still stopping`, {
           hint: 'Look again in a moment: orc status.',

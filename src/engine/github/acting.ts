@@ -1,33 +1,30 @@
-import { type Action, actionKey, describeAction } from '../../github/action.ts'
+import { type Action, describeAction } from '../../github/action.ts'
 import { type Answer, type GitHubFailure, isRecoverable } from '../../github/failure.ts'
-import { markOf, signed, withoutMentions } from '../../github/notice.ts'
-import { isPaused } from '../../github/pause.ts'
+import { markOf } from '../../github/notice.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
 import { formatId } from '../../model/identifier.ts'
-import {
-  changeAction,
-  type GithubAction,
-  insertAction,
-  nextAction,
-  nextActionDue,
-} from '../../store/github.ts'
-import type { Tx } from '../../store/store.ts'
-import type { Proposals } from './proposals.ts'
-import { AUDIT, type GithubParts, isReply } from './settings.ts'
+import { changeAction, type GithubAction, nextAction, nextActionDue } from '../../store/github-actions.ts'
+import { findHumanRequest } from '../../store/human-requests.ts'
+import type { Escalating } from './escalating.ts'
+import { createLooking } from './looking.ts'
+import { AUDIT, type GithubParts } from './settings.ts'
+import { closingComment, createWriting } from './writing.ts'
 
 /** What limits cost time and no attempts; but not for ever. */
 const LONGEST_WAIT_MS = 6 * 3600_000
-const PAUSE_KNOWN_MS = 10_000
-export const ERROR_LABEL = 'agent-error'
+
+/** An action, and the commit that its branch begins at. */
+type Begun = Action & { readonly from?: string }
 
 /** Does what was decided, once, after another look at how things stand. */
-export function createActing(parts: GithubParts, proposals: Proposals) {
-  const { store, clock, github, settings, ownLogin, redact, log } = parts
-  const pauses = new Map<string, { at: number; is: boolean }>()
+export function createActing(parts: GithubParts, escalating: Pick<Escalating, 'notDone'>) {
+  const { store, clock, github, settings, ownLogin, log } = parts
+  const { lookAgain, withoutRights } = createLooking(parts)
+  const { written, commitOf } = createWriting(parts)
 
   async function act(row: GithubAction): Promise<void> {
-    const action = JSON.parse(row.action) as Action
+    const action = JSON.parse(row.action) as Begun
     if (settings().dryRun) return await end(row, action, 'dry', 'dry_run: it was not done')
     const standing = await lookAgain(row, action)
     if (standing.verdict === 'later') return await later(row, action, standing.failure)
@@ -38,78 +35,35 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
       if (!found.ok) return await later(row, action, found.failure)
       if (found.value !== undefined) return await end(row, action, 'done', 'it was done before', found.value)
     }
+    const from = await beginningOf(row, action)
+    if (!from.ok) return await later(row, action, from.failure)
     const attempts = row.attempts + 1
-    await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts }))
+    const begun = from.value === undefined ? {} : { action: JSON.stringify({ ...action, from: from.value }) }
+    await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts, ...begun }))
     const explained = action.kind === 'close' ? await explain(row, action, standing.author) : undefined
     const answer =
       explained?.ok === false
         ? explained
-        : await github.perform(row.repository, written(row, action, standing.author), commitOf(row, action))
+        : await github.perform(row.repository, written(row, action, standing.author), {
+            commit: commitOf(row, action),
+            from: from.value,
+          })
     if (answer.ok) return await end({ ...row, attempts }, action, 'done', 'done', answer.value.url)
-    // What was refused for a limit was not tried.
+    // What was refused for a limit was not tried; but of a close, the comment may be there.
     const isLimit = answer.failure.kind === 'limited'
+    const state = isLimit && explained?.ok !== true ? row.state : 'acting'
     const failure = await withoutRights(row, answer.failure)
-    await later(isLimit ? row : { ...row, attempts, state: 'acting' }, action, failure)
+    await later({ ...row, state, attempts: isLimit ? row.attempts : attempts }, action, failure)
   }
 
-  /** GitHub says 404 for what one may not do, too; what is still there was not meant. */
-  async function withoutRights(row: GithubAction, failure: GitHubFailure): Promise<GitHubFailure> {
-    if (failure.kind !== 'gone' || row.number === null) return failure
-    const now = await github.look(row.repository, row.number)
-    if (!now.ok) return now.failure
-    const message = `${failure.message} (#${row.number} is there: the token or the App may lack a permission)`
-    return { ...failure, kind: 'forbidden', message }
-  }
-
-  type Standing =
-    | { verdict: 'go'; author: string | undefined }
-    | { verdict: 'end'; state: 'stale' | 'done'; why: string }
-    | { verdict: 'later'; failure: GitHubFailure }
-
-  /** Between a proposal and its approval lie up to three days. */
-  async function lookAgain(row: GithubAction, action: Action): Promise<Standing> {
-    const isAnswer = isReply(row.work)
-    const paused = isAnswer ? { ok: true as const, value: false } : await isAllPaused(row)
-    if (!paused.ok) return { verdict: 'later', failure: paused.failure }
-    if (paused.value)
-      return { verdict: 'end', state: 'stale', why: 'people paused the team in the repository' }
-    if (row.number === null) return { verdict: 'go', author: undefined }
-    const now = await github.look(row.repository, row.number)
-    if (!now.ok) {
-      if (now.failure.kind !== 'gone') return { verdict: 'later', failure: now.failure }
-      return { verdict: 'end', state: 'stale', why: `#${row.number} is not there any more` }
-    }
-    const { labels, state, author } = now.value
-    const isOwn = row.agent === ORCHESTRATOR
-    if (!isAnswer && isPaused(labels, []))
-      return { verdict: 'end', state: 'stale', why: 'people paused the team there' }
-    if (
-      action.kind === 'label' &&
-      labels.some((label) => label.toLowerCase() === action.label.toLowerCase())
-    ) {
-      return { verdict: 'end', state: 'done', why: 'the label is there already' }
-    }
-    if (action.kind === 'close' && state === 'closed') {
-      // Ours, most likely: the call went out, and its answer was lost.
-      if (row.state === 'acting') return { verdict: 'end', state: 'done', why: 'it was done before' }
-      return { verdict: 'end', state: 'stale', why: 'it is closed already' }
-    }
-    if (!isOwn && state === 'closed' && (action.kind === 'comment' || action.kind === 'review')) {
-      return { verdict: 'end', state: 'stale', why: 'it was closed meanwhile' }
-    }
-    return { verdict: 'go', author }
-  }
-
-  /** Asked at most every so often: one call more for each action would be felt in GitHub's limits. */
-  async function isAllPaused({ repository }: GithubAction): Promise<Answer<boolean>> {
-    const known = pauses.get(repository)
-    if (known !== undefined && clock.now() - known.at < PAUSE_KNOWN_MS) return { ok: true, value: known.is }
-    const topics = await github.topicsOf(repository)
-    // Whoever must not know of the repository gets no further anyway.
-    if (!topics.ok) return isRecoverable(topics.failure) ? topics : { ok: true, value: false }
-    const is = isPaused([], topics.value)
-    pauses.set(repository, { at: clock.now(), is })
-    return { ok: true, value: is }
+  /**
+   * A branch without a commit of its own carries no mark: where it begins is stored before it is made, so that it is
+   * known again after a crash, wherever its base has moved to meanwhile.
+   */
+  async function beginningOf(row: GithubAction, action: Begun): Promise<Answer<string | undefined>> {
+    if (action.kind !== 'branch' || action.files !== undefined) return { ok: true, value: undefined }
+    if (action.from !== undefined) return { ok: true, value: action.from }
+    return await github.headOf(row.repository, action.base)
   }
 
   async function findOwn(row: GithubAction, action: Extract<Action, { body: string }>) {
@@ -128,43 +82,18 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     return await github.findWritten(place, markOf(key), login)
   }
 
-  /** Whoever wrote it finds out why it was closed, and by whom, before it is: once, as everything. */
+  /** Once, as everything. */
   async function explain(
     row: GithubAction,
-    { number, duplicate_of: other, reason = '' }: Extract<Action, { kind: 'close' }>,
+    action: Extract<Action, { kind: 'close' }>,
     author: string | undefined,
   ): Promise<Answer<unknown>> {
-    const as = other === undefined ? 'as not planned' : `as a duplicate of #${other}`
-    const body = `This is being closed ${as}.${reason.trim() === '' ? '' : `\n\n${reason.trim()}`}`
-    const comment = { kind: 'comment' as const, number, body }
+    const comment = closingComment(action)
     if (row.state === 'acting') {
       const found = await findOwn(row, comment)
       if (!found.ok || found.value !== undefined) return found
     }
     return await github.perform(row.repository, written(row, comment, author))
-  }
-
-  /** What the commit says that comes with a pull request. */
-  function commitOf(row: GithubAction, action: Action): string | undefined {
-    return action.kind === 'pull_request' ? commitMessage(redact(action.title), row) : undefined
-  }
-
-  function written(row: GithubAction, action: Action, author: string | undefined): Action {
-    if (action.kind === 'branch')
-      return { ...action, message: commitMessage(redact(action.message ?? 'Written by an agent'), row) }
-    if (!('body' in action)) return action
-    const isOwn = row.agent === ORCHESTRATOR
-    const mayMention = [
-      ...(author === undefined ? [] : [author]),
-      ...(isOwn ? proposals.approverLogins() : []),
-    ]
-    const body = signed(redact(action.body), {
-      key: row.key,
-      agent: row.agent,
-      mayMention,
-      ...(row.request === null ? {} : { approvedAs: formatId('req', row.request) }),
-    })
-    return { ...action, body }
   }
 
   async function end(
@@ -191,15 +120,22 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
           ...(url === undefined ? {} : { url }),
         },
       })
-      if (state === 'failed') await escalate(tx, row, action, why)
+      // What goes wrong with the service's own words leads to no more of them.
+      if (state === 'failed' && row.agent !== ORCHESTRATOR) await escalating.notDone(tx, row, action, why)
     })
+  }
+
+  /** What people approved may be days old. */
+  async function readySince({ request, created_at }: GithubAction): Promise<number> {
+    const asked = request === null ? undefined : await findHumanRequest(store, request)
+    return asked?.decided_at ?? created_at
   }
 
   /** S3.20: after 1, 2 and 4 s; then people are told (S3.12). */
   async function later(row: GithubAction, action: Action, failure: GitHubFailure) {
     if (failure.kind === 'gone') return await end(row, action, 'stale', failure.message)
     const isLimit = failure.kind === 'limited'
-    const waited = clock.now() - row.created_at
+    const waited = clock.now() - (await readySince(row))
     const isOver = isLimit ? waited > LONGEST_WAIT_MS : row.attempts > DEFAULT_RETRIES
     if (!isRecoverable(failure) || isOver) return await end(row, action, 'failed', failure.message)
     // A look that failed costs an attempt too, or it would be tried for ever.
@@ -218,31 +154,6 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
     )
   }
 
-  /** What the service says about a failure never leads to more of the same. */
-  async function escalate(tx: Tx, row: GithubAction, action: Action, why: string) {
-    if (row.number === null || row.agent === ORCHESTRATOR) return
-    const label: Action = { kind: 'label', number: row.number, label: ERROR_LABEL }
-    const source = `${row.work}/error`
-    await insertAction(tx, {
-      key: actionKey(source, label),
-      work: source,
-      agent: ORCHESTRATOR,
-      repository: row.repository,
-      number: row.number,
-      action: JSON.stringify(label),
-      confidence: null,
-      rationale: '',
-      state: 'ready',
-      request: null,
-      note: null,
-    })
-    const tagged = settings()
-      .maintainers.map((login) => `@${login}`)
-      .join(' ')
-    const text = `**${row.agent}** could not ${describeAction(action)}: ${redact(why)} ${tagged}`.trimEnd()
-    await proposals.say(tx, source, row.repository, row.number, text)
-  }
-
   return {
     /** One that is due; says whether there was one. */
     async next(): Promise<boolean> {
@@ -256,8 +167,3 @@ export function createActing(parts: GithubParts, proposals: Proposals) {
 }
 
 const WORDS = { done: 'Done', stale: 'Not done any more', dry: 'Would be done', failed: 'Failed' } as const
-
-/** By it the service knows its own commit again (C25), and everybody that an agent wrote it. */
-function commitMessage(text: string, { key, agent }: GithubAction): string {
-  return `${withoutMentions(text, [])}\n\nWritten by the AI agent ${agent}.\nOrchub-Action: ${key}`
-}

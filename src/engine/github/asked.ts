@@ -1,6 +1,6 @@
 import type { Asked } from '../../github/report.ts'
 import type { Task } from '../../model/task.ts'
-import type { GithubWork } from '../../store/github.ts'
+import type { GithubWork } from '../../store/github-work.ts'
 
 /** What a task of the GitHub team says of itself; agents see it with the task. */
 export interface WorkContext {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { pauseAfter } from '../../model/backoff.ts'
-import { openWorkOf } from '../../store/github.ts'
+import { openWorkOf } from '../../store/github-work.ts'
 import type { Queue } from './loop.ts'
 import type { Members } from './members.ts'
 import type { GithubParts } from './settings.ts'

@@ -4,18 +4,13 @@ import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
 import { FENCE_RULE, fence } from '../../models/fence.ts'
-import {
-  beginWork,
-  endWork,
-  type GithubWork,
-  insertWork,
-  readStanding,
-  workAfter,
-} from '../../store/github.ts'
+import { readStanding } from '../../store/github-health.ts'
+import { beginWork, endWork, type GithubWork, insertWork, workAfter } from '../../store/github-work.ts'
 import type { Tx } from '../../store/store.ts'
+import { DEFAULT_TIMEOUT_MS } from '../../tasks/settings.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from '../../wire/github-team.ts'
 import type { WorkContext } from './asked.ts'
-import type { Gathered } from './gather.ts'
+import { type Gathered, isoTime } from './gather.ts'
 import { AUDIT, agentFor, type GithubParts } from './settings.ts'
 
 const FENCING = { rule: FENCE_RULE, fence }
@@ -39,24 +34,32 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
     event: GitHubEvent,
     gathered: Gathered,
     tx: Tx,
-    description: string,
+    { description, requiresHitl }: { description: string; requiresHitl: boolean },
   ) {
     const at = new Date(tx.now).toISOString()
     const { subject, comment, repository = 'unknown/unknown' } = event
     const clean = (text: string, most: number) => redact(text.slice(0, most).toWellFormed())
-    const body = comment?.body ?? subject?.body ?? ''
+    const body = comment?.body || subject?.body || ''
+    const created = isoTime(subject?.createdAt)
+    const updated = isoTime(subject?.updatedAt)
+    const triggered = new Date(event.receivedAt ?? tx.now).toISOString()
     const delegation: TaskDelegation = {
       type: 'task_delegation',
       id: work,
       at,
       from: ORCHESTRATOR,
       to: role,
-      eventContext: { eventType: eventType(event), eventId: event.id, repository, triggerTimestamp: at },
+      eventContext: {
+        eventType: eventType(event),
+        eventId: event.id,
+        repository,
+        triggerTimestamp: triggered,
+      },
       task: {
         description,
         priority: 'medium',
-        timeoutSeconds: 300,
-        requiresHitl: false,
+        timeoutSeconds: Math.max(1, Math.round((team().config.tasks.timeoutMs ?? DEFAULT_TIMEOUT_MS) / 1000)),
+        requiresHitl,
         confidenceThreshold: settings().confidence,
       },
       context: {
@@ -72,6 +75,8 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
                 body: clean(body, LONGEST.body),
                 labels: subject.labels.slice(0, 100),
                 state: subject.state,
+                ...(created === undefined ? {} : { createdAt: created }),
+                ...(updated === undefined ? {} : { updatedAt: updated }),
                 commentsCount: subject.comments,
               },
             }),
@@ -156,7 +161,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
     ) {
       const ready: GithubWork[] = []
       const left: GithubWork[] = []
-      for (const { to: role, after, on, task } of steps) {
+      for (const { to: role, after, on, task, requiresHitl = false } of steps) {
         const agent = agentFor(team(), settings(), role)
         if (agent === undefined) continue
         const { halted } = await readStanding(tx, agent)
@@ -174,7 +179,10 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
           })
         }
         const id = `${event.id}/${role}`
-        const description = task ?? describe(role, event)
+        const asked = {
+          description: task ?? describe(role, event),
+          requiresHitl: requiresHitl || settings().requiresHitl.includes(role),
+        }
         const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
         const work: GithubWork = {
           id,
@@ -188,7 +196,7 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
           after: isBound ? after : null,
           needs: on,
           attempts: 0,
-          delegation: encodeTeamMessage(delegationOf(id, role, event, gathered, tx, description)),
+          delegation: encodeTeamMessage(delegationOf(id, role, event, gathered, tx, asked)),
         }
         await insertWork(tx, work)
         if (halted) left.push(work)
@@ -200,6 +208,12 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
       for (const work of left) await goOn(tx, work, false)
     },
   }
+}
+
+/** People decide on whatever comes of it: the delegation said so. */
+export function wantsPeople({ delegation }: GithubWork): boolean {
+  const read = readTeamMessage(JSON.parse(delegation))
+  return read.ok && read.message.type === 'task_delegation' && read.message.task.requiresHitl
 }
 
 /** Stands outside of the marks, so that nothing is in it that a stranger chose, not even a login. */

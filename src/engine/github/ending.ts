@@ -7,27 +7,26 @@ import { DEFAULT_RETRIES, pauseAfter } from '../../model/backoff.ts'
 import { formatId } from '../../model/identifier.ts'
 import { isEnd, type Task } from '../../model/task.ts'
 import { setPaused } from '../../store/agents.ts'
+import { keepStanding, readStanding } from '../../store/github-health.ts'
 import {
   endWork,
   findWork,
   type GithubWork,
-  keepStanding,
   openWork,
   putOffWork,
-  readStanding,
   workOfTask,
-} from '../../store/github.ts'
+} from '../../store/github-work.ts'
 import type { Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { setTimer } from '../../store/timers.ts'
+import { tellPeople } from '../notice.ts'
 import { askedOf } from './asked.ts'
-import type { createDelegating } from './delegating.ts'
-import type { createEscalating } from './escalating.ts'
+import { type createDelegating, wantsPeople } from './delegating.ts'
+import type { Escalating } from './escalating.ts'
 import type { Proposals } from './proposals.ts'
 import { AUDIT, type GithubParts } from './settings.ts'
 
 type Delegating = ReturnType<typeof createDelegating>
-type Escalating = ReturnType<typeof createEscalating>
 
 const RETRY = 'github_retry'
 
@@ -97,7 +96,7 @@ export function createEnding(
       if (completion.requiresHumanReview && proposed === 0) {
         const why = completion.humanReviewReason ?? completion.rationale
         const question = `${work.agent} wants a person to look at ${work.repository}${work.number === null ? '' : `#${work.number}`}`
-        await escalating.notice(tx, work.agent, question, redact(why).slice(0, 2000))
+        await tellPeople(tx, { agent: work.agent, question, reason: redact(why).slice(0, 2000) })
       }
       for (const refused of report.refused) {
         tx.audit({
@@ -111,7 +110,7 @@ export function createEnding(
       }
       const common = { work, rationale: completion.rationale, wantsReview: completion.requiresHumanReview }
       for (const proposal of report.proposals) {
-        await proposals.propose(tx, { ...common, proposal, requiresHitl: false })
+        await proposals.propose(tx, { ...common, proposal, requiresHitl: wantsPeople(work) })
       }
       for (const proposal of report.byApproval) {
         await proposals.propose(tx, { ...common, proposal, requiresHitl: true })
@@ -130,7 +129,7 @@ export function createEnding(
     tx.audit({ type: AUDIT.logged, class: 'public', actor: ORCHESTRATOR, subject: agent, text })
     await setPaused(tx, agent, true)
     tx.afterCommit(() => sessions.setPaused(agent, true))
-    await escalating.notice(tx, agent, text, `orc resume ${agent} lets it go on.`)
+    await tellPeople(tx, { agent, question: text, reason: `orc resume ${agent} lets it go on.` })
   }
 
   /** S3.20, C7: after 1, 2 and 4 s it gets its task once more; what it proposes then is still done once. */

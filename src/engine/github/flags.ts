@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { unfitFlag } from '../../github/conduct.ts'
 import { type Asked, enveloped } from '../../github/report.ts'
-import { insertConduct } from '../../store/github.ts'
+import { insertConduct } from '../../store/github-conduct.ts'
 import type { Tx } from '../../store/store.ts'
 import { encodeTeamMessage, readTeamMessage } from '../../wire/github-team.ts'
 

@@ -4,7 +4,7 @@ import { isPaused } from '../../github/pause.ts'
 import { type Facts, touchesDocs } from '../../github/routing.ts'
 import { readSlashCommands } from '../../github/slash.ts'
 import { mentionsIn, numbersIn, searchWords } from '../../github/words.ts'
-import { type Related, searchDocuments } from '../../store/github.ts'
+import { type Related, searchDocuments } from '../../store/github-documents.ts'
 import type { TaskDelegation } from '../../wire/github-team.ts'
 import type { GithubParts } from './settings.ts'
 
@@ -33,6 +33,7 @@ const READ = { governance: 4, workflows: 3 }
 const EXCERPT = { governance: 1500, workflow: 500, related: 500 }
 const ORDER = ['CONTRIBUTING', 'CODE_OF_CONDUCT', 'GOVERNANCE', 'SECURITY', 'README']
 const STALE_SHOWN = 30
+const MOST_ACCOUNTS = 10_000
 
 type Excerpt = NonNullable<Gathered['additional']['excerpts']>[number]
 
@@ -43,6 +44,7 @@ interface Rules {
 
 export function createGathering({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
   const known = new Map<string, { at: number; rules: Rules }>()
+  const accounts = new Map<string, string>()
 
   async function rulesOf(repository: string): Promise<Rules> {
     const kept = known.get(repository)
@@ -90,6 +92,17 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
     }
   }
 
+  /** It never changes, so that it is asked once; undefined for an account that is gone. */
+  async function accountCreated(login: string, repository: string): Promise<string | undefined> {
+    const kept = accounts.get(login)
+    if (kept !== undefined) return kept
+    const created = isoTime(orUnknown(await github.accountCreated(login, repository)))
+    if (created === undefined) return undefined
+    if (accounts.size >= MOST_ACCOUNTS) accounts.clear()
+    accounts.set(login, created)
+    return created
+  }
+
   async function relatedTo(event: GitHubEvent): Promise<Related[]> {
     const { subject, repository } = event
     if (subject === undefined || repository === undefined) return []
@@ -103,11 +116,12 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
     const number = subject?.number ?? 0
     const isPull = subject?.kind === 'pull_request'
     const has = repository !== undefined
-    const [files, contributions, rules, related, untouched] = await Promise.all([
+    const [files, contributions, created, rules, related, untouched] = await Promise.all([
       has && isPull ? github.filesOf(repository, number).then(orUnknown) : [],
       has && author !== undefined
         ? github.contributionsOf(repository, author.login, number).then(orUnknown)
         : undefined,
+      has && author !== undefined ? accountCreated(author.login, repository) : undefined,
       has ? rulesOf(repository) : { found: { ragAvailable: false }, excerpts: [] },
       relatedTo(event),
       has && staleDays !== undefined ? stale(repository, staleDays) : { numbers: [], excerpts: [] },
@@ -127,6 +141,7 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
               authorAssociation: author.association,
               isFirstTimeContributor: firstTimer,
               ...(contributions === undefined ? {} : { contributionCount: contributions }),
+              ...(created === undefined ? {} : { accountCreated: created }),
             },
       additional: {
         relatedIssues: [...new Set([...numbers('issue'), ...referred, ...untouched.numbers])].slice(0, 100),
@@ -156,6 +171,12 @@ function rank(path: string): number {
 function beginning(text: string, most: number): string {
   const whole = text.toWellFormed()
   return whole.length <= most ? whole : `${whole.slice(0, most).toWellFormed()}…`
+}
+
+/** As the protocol writes times (S3.17); undefined for what is none. */
+export function isoTime(text: string | undefined): string | undefined {
+  const at = Date.parse(text ?? '')
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString()
 }
 
 /** What GitHub refuses to tell is not known; what it will tell later is waited for. */

@@ -1,15 +1,15 @@
 import { ROLES } from '../../github/roles.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
+import { latestDeliveryAt } from '../../store/github-deliveries.ts'
 import {
   countWaiting,
   lastDoneAt,
   lastToldHealth,
-  latestDeliveryAt,
   readConfidences,
   readOverdue,
   readStanding,
   readWorkFigures,
-} from '../../store/github.ts'
+} from '../../store/github-health.ts'
 import type { Reader, Tx } from '../../store/store.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import { type AgentHealthCheck, encodeTeamMessage } from '../../wire/github-team.ts'

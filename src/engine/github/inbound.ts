@@ -1,6 +1,6 @@
 import { isSigned } from '../../github/signature.ts'
 import { AppError } from '../../model/errors.ts'
-import { keepDelivery } from '../../store/github.ts'
+import { keepDelivery } from '../../store/github-deliveries.ts'
 import type { Store } from '../../store/store.ts'
 
 /** A request as it came: nothing in it is believed before its signature is. */

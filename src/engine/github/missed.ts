@@ -1,5 +1,5 @@
 import { isRecoverable } from '../../github/failure.ts'
-import { takenSince, unknownDeliveries } from '../../store/github.ts'
+import { takenSince, unknownDeliveries } from '../../store/github-deliveries.ts'
 import type { GithubParts } from './settings.ts'
 
 /** GitHub sends again what is that old at most. */

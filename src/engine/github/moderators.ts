@@ -1,4 +1,4 @@
-import { conductTold, hasUntoldConduct } from '../../store/github.ts'
+import { conductTold, hasUntoldConduct } from '../../store/github-conduct.ts'
 import type { Queue } from './loop.ts'
 import type { GithubParts } from './settings.ts'
 

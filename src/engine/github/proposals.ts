@@ -3,19 +3,23 @@ import type { Judged } from '../../github/policy.ts'
 import { isDiscreet } from '../../github/roles.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId } from '../../model/identifier.ts'
-import { type GithubWork, insertAction } from '../../store/github.ts'
+import { insertAction } from '../../store/github-actions.ts'
+import type { GithubWork } from '../../store/github-work.ts'
 import { insertHumanRequest } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
 import { setTimer } from '../../store/timers.ts'
+import { tellPeople } from '../notice.ts'
 import type { HeldBy } from '../people.ts'
 import { hashOf } from '../request-view.ts'
 import { GITHUB_ACTION } from './command.ts'
 import { judgeProposal } from './judging.ts'
+import { say } from './own-doing.ts'
 import { questionText } from './question.ts'
-import { AUDIT, type GithubParts } from './settings.ts'
+import { AUDIT, approverLogins, type GithubParts } from './settings.ts'
 
 /** S3.13: then it is not done, and escalated. */
-const APPROVAL_MS = 72 * 3600_000
+const APPROVAL_HOURS = 72
+const HOUR_MS = 3600_000
 
 export interface Proposed {
   readonly work: GithubWork
@@ -30,8 +34,8 @@ export type Proposals = ReturnType<typeof createProposals>
 /** What becomes of what agents propose: it is done, asked about, or refused. */
 export function createProposals({ settings, timers, redact, team }: GithubParts) {
   async function propose(tx: Tx, proposed: Proposed): Promise<void> {
-    const { work, proposal, rationale } = proposed
-    const { action, confidence } = proposal
+    const { work, proposal } = proposed
+    const { action, confidence, rationale = proposed.rationale } = proposal
     const judged = judgeProposal(settings(), redact, proposal, {
       requiresHitl: proposed.requiresHitl,
       isElsewhere: isElsewhere(work, action),
@@ -55,15 +59,19 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     const what = describeAction(action)
     if (judged.verdict === 'ask') await ask(tx, proposed, key, judged)
     else if (judged.verdict === 'refuse') note(tx, proposed, `Refused to ${what}: ${judged.reason}`)
-    else if (judged.notice) await tell(tx, proposed, what)
+    else if (judged.notice) {
+      const question = `${work.agent} goes on to ${what} in ${work.repository}`
+      await tellPeople(tx, { agent: work.agent, question, reason: 'the policy wants people to know' })
+    }
   }
 
   async function ask(
     tx: Tx,
-    { work, proposal, rationale }: Proposed,
+    { work, proposal, ...about }: Proposed,
     key: string,
     judged: Extract<Judged, { verdict: 'ask' }>,
   ) {
+    const { rationale = about.rationale, timeoutHours: hours = APPROVAL_HOURS } = proposal
     const { kind, ...fields } = proposal.action
     const command = {
       type: GITHUB_ACTION,
@@ -77,7 +85,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     }
     const what = describeAction(proposal.action)
     const { approvers } = settings()
-    const expiresAt = tx.now + APPROVAL_MS
+    const expiresAt = tx.now + Math.round(hours * HOUR_MS)
     const bound = { asker: work.agent, context: JSON.stringify({ ...held, github: key }), action }
     const request = await insertHumanRequest(tx, {
       kind: 'approval',
@@ -118,69 +126,12 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
         words: isDiscreet(work.role) ? undefined : { rationale },
         reason: judged.reason,
         quorum: judged.quorum,
-        approvers: approverLogins(),
+        hours,
       },
       redact,
     )
-    await say(tx, `${work.id}/ask/${id}`, work.repository, number, text)
-  }
-
-  function approverLogins(): string[] {
-    const { people } = team().config
-    const { approvers, maintainers } = settings()
-    const named = people.filter(
-      ({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true),
-    )
-    return [
-      ...new Set([...named.flatMap(({ github }) => (github === undefined ? [] : [github])), ...maintainers]),
-    ]
-  }
-
-  /** A comment of the service itself: once, whatever happens. */
-  async function say(
-    tx: Tx,
-    source: string,
-    repository: string,
-    number: number,
-    body: string,
-  ): Promise<void> {
-    const action = { kind: 'comment' as const, number, body }
-    await insertAction(tx, {
-      key: actionKey(source, action),
-      work: source,
-      agent: ORCHESTRATOR,
-      repository,
-      number,
-      action: JSON.stringify(action),
-      confidence: null,
-      rationale: '',
-      state: 'ready',
-      request: null,
-      note: null,
-    })
-  }
-
-  async function tell(tx: Tx, { work }: Proposed, what: string) {
-    const request = await insertHumanRequest(tx, {
-      kind: 'escalation',
-      purpose: 'notice',
-      asker: work.agent,
-      question: `${work.agent} goes on to ${what} in ${work.repository}`,
-      reason: 'the policy wants people to know',
-      action: null,
-      action_hash: null,
-      context: '{}',
-      expires_at: tx.now + APPROVAL_MS,
-    })
-    const id = formatId('req', request)
-    tx.audit({
-      type: 'human.told',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: work.agent,
-      text: `${id}: ${work.agent} goes on to ${what}`,
-      data: { request_id: id },
-    })
+    const place = { source: `${work.id}/ask/${id}`, repository: work.repository, number }
+    await say(tx, place, text, approverLogins(team(), settings()))
   }
 
   function note(
@@ -200,7 +151,7 @@ export function createProposals({ settings, timers, redact, team }: GithubParts)
     })
   }
 
-  return { propose, say, approverLogins }
+  return { propose }
 }
 
 const STATES = { act: 'ready', ask: 'asked', refuse: 'refused' } as const

@@ -14,23 +14,23 @@ export interface Question {
   readonly reason: string
   readonly quorum: number
   readonly confidence: number | undefined
-  readonly approvers: readonly string[]
+  /** After which it is not done. */
+  readonly hours: number
 }
 
 /** What stands in the thread: whoever answers there has seen what they say yes to. */
 export function questionText(asked: Question, redact: (text: string) => string): string {
-  const { id, agent, what, action, words, reason, quorum, confidence, approvers } = asked
+  const { id, agent, what, action, words, reason, quorum, confidence, hours } = asked
   const sure = confidence === undefined ? '' : ` (confidence ${confidence})`
   const rationale = words === undefined ? '' : redact(words.rationale).trim()
-  const tagged = approvers.map((login) => `@${login}`).join(' ')
   return [
     `**${agent}** would like to ${what}${sure}.`,
     ...(rationale === '' ? [] : ['', `> ${rationale.replaceAll(/\r\n|\r|\n/g, '\n> ')}`]),
     ...shown(action, words === undefined, redact),
     '',
-    `A person decides, because ${reason}.${quorum > 1 ? ` It takes ${quorum} people.` : ''} ${tagged}`.trimEnd(),
+    `A person decides, because ${reason}.${quorum > 1 ? ` It takes ${quorum} people.` : ''}`,
     '',
-    `Comment \`/agent approve ${id}\` or \`/agent reject ${id}\`. Without an answer within 72 hours, it is not done.`,
+    `Comment \`/agent approve ${id}\` or \`/agent reject ${id}\`. Without an answer within ${hours} ${hours === 1 ? 'hour' : 'hours'}, it is not done.`,
   ].join('\n')
 }
 

@@ -29,6 +29,16 @@ export function personOf(team: Team, login: string): Person | undefined {
   return team.config.people.find(({ github }) => github?.toLowerCase() === login.toLowerCase())
 }
 
+/** Who may decide on proposals. */
+export function approversOf({ config }: Team, { approvers }: GithubConfig): Person[] {
+  return config.people.filter(({ name, role }) => role === 'operator' && (approvers?.includes(name) ?? true))
+}
+
+/** Under which logins: nobody is called to a decision that they may not make. */
+export function approverLogins(team: Team, settings: GithubConfig): string[] {
+  return approversOf(team, settings).flatMap(({ github }) => (github === undefined ? [] : [github]))
+}
+
 /** `[orchestrator→triage] TASK: …` (S3.22). */
 export const AUDIT = {
   task: 'github.task',

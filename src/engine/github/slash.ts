@@ -1,11 +1,11 @@
-import type { GitHubEvent } from '../../github/event.ts'
+import { type GitHubEvent, saidIn } from '../../github/event.ts'
 import { COMMAND_ROLES } from '../../github/routing.ts'
 import { helpText, maySay, readSlashCommands, readVerdict, type SlashCommand } from '../../github/slash.ts'
 import { AppError } from '../../model/errors.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
 import { readApprovals } from '../../store/approvals.ts'
-import { findAction } from '../../store/github.ts'
+import { findAction } from '../../store/github-actions.ts'
 import { findHumanRequest } from '../../store/human-requests.ts'
 import { isReplay } from './replay.ts'
 import { type GithubParts, personOf } from './settings.ts'
@@ -81,8 +81,9 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
   return async (event: GitHubEvent): Promise<SlashOutcome> => {
     const steps: (RouteStep & { task: string })[] = []
     const replies: string[] = []
-    const { comment, subject } = event
-    if (comment === undefined || event.type !== 'issue_comment.created') return { steps, replies }
+    const { subject } = event
+    const comment = saidIn(event)
+    if (comment === undefined) return { steps, replies }
     const author = { association: comment.association, person: personOf(team(), comment.author)?.name }
     for (const said of readSlashCommands(comment.body)) {
       if (said.name === undefined) continue

@@ -1,6 +1,8 @@
 import { type Action, describeAction } from '../../github/action.ts'
 import { formatId } from '../../model/identifier.ts'
-import { actionsOfDelivery, readDelivery, workOfDelivery } from '../../store/github.ts'
+import { actionsOfDelivery } from '../../store/github-actions.ts'
+import { readDelivery } from '../../store/github-deliveries.ts'
+import { workOfDeliveries } from '../../store/github-work.ts'
 import type { Reader } from '../../store/store.ts'
 
 /** What an event set in motion, as far as it has come. */
@@ -18,7 +20,7 @@ export interface EventTrail {
 export async function trailOf(reader: Reader, id: string): Promise<EventTrail | undefined> {
   const delivery = await readDelivery(reader, id)
   if (delivery === undefined) return undefined
-  const work = await workOfDelivery(reader, id)
+  const work = await workOfDeliveries(reader, [id])
   const actions = await actionsOfDelivery(reader, id)
   const isOpen =
     delivery.state === 'waiting' ||

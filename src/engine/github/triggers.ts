@@ -1,6 +1,6 @@
 import { nextRun } from '../../github/schedule.ts'
 import type { Trigger } from '../../model/github.ts'
-import { keepDelivery } from '../../store/github.ts'
+import { keepDelivery } from '../../store/github-deliveries.ts'
 import type { Tx } from '../../store/store.ts'
 import { clearTimer, moveTimer, type TimerRow } from '../../store/timers.ts'
 import type { GithubParts } from './settings.ts'

@@ -7,18 +7,17 @@ import { DEFAULT_RETRIES } from '../../model/backoff.ts'
 import type { Trigger } from '../../model/github.ts'
 import {
   endDelivery,
-  forgetDocuments,
   type GithubDelivery,
-  keepDocument,
   nextDelivery,
   nextDeliveryDue,
   putOffDelivery,
-} from '../../store/github.ts'
+} from '../../store/github-deliveries.ts'
+import { forgetDocuments, keepDocument } from '../../store/github-documents.ts'
 import type { Tx } from '../../store/store.ts'
 import type { createDelegating } from './delegating.ts'
 import { createGathering, TryLater } from './gather.ts'
 import { whyNotOurs } from './ours.ts'
-import type { Proposals } from './proposals.ts'
+import { say } from './own-doing.ts'
 import { AUDIT, type GithubParts, replySource } from './settings.ts'
 import { createSlash } from './slash.ts'
 import { PERIODIC } from './triggers.ts'
@@ -27,18 +26,15 @@ const LONGEST_PAUSE_MS = 5 * 60_000
 const LONGEST_WAIT_MS = 24 * 3600_000
 
 /** Works on what GitHub sent: what it shows is kept, commands are heard, agents get their part. */
-export function createWorking(
-  parts: GithubParts,
-  proposals: Proposals,
-  delegating: ReturnType<typeof createDelegating>,
-) {
+export function createWorking(parts: GithubParts, delegating: ReturnType<typeof createDelegating>) {
   const { store, clock, log, settings, ownLogin, redact } = parts
   const gather = createGathering(parts)
   const pace = createPace(() => settings().eventsPerMinute, clock.now)
   const hear = createSlash(parts)
 
   async function work(delivery: GithubDelivery): Promise<void> {
-    const event = readEvent(delivery.id, delivery.event, parse(delivery.payload))
+    const read = readEvent(delivery.id, delivery.event, parse(delivery.payload))
+    const event = read && { ...read, receivedAt: delivery.received_at }
     const ignored = event === undefined ? 'it is no event' : await whyIgnored(event)
     if (event === undefined || ignored !== undefined) {
       await store.write(async (tx) => {
@@ -59,7 +55,8 @@ export function createWorking(
       await keepShown(tx, event)
       for (const [index, reply] of heard.replies.entries()) {
         if (event.repository === undefined || event.subject === undefined) continue
-        await proposals.say(tx, replySource(event.id, index), event.repository, event.subject.number, reply)
+        const { repository, subject } = event
+        await say(tx, { source: replySource(event.id, index), repository, number: subject.number }, reply)
       }
       if (gathered === undefined) return
       const routed = routeEvent(routes, event, gathered)
@@ -89,8 +86,9 @@ export function createWorking(
     const [title, body] = [redact(subject.title), redact(subject.body)]
     const at = Date.parse(updatedAt ?? '') || tx.now
     await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state, at })
-    if (comment === undefined) return
-    const part = String(comment.id)
+    if (comment === undefined || comment.body.trim() === '') return
+    // Each kind is numbered by itself.
+    const part = comment.kind === 'comment' ? String(comment.id) : `${comment.kind}-${comment.id}`
     if (type.endsWith('.deleted')) return await forgetDocuments(tx, repository, number, part)
     await keepDocument(tx, {
       repository,
@@ -149,12 +147,12 @@ export function createWorking(
   }
 }
 
-function stepOf({ to, task, staleDays }: Trigger) {
+function stepOf({ to, task, staleDays, requiresHitl = false }: Trigger) {
   const about =
     staleDays === undefined
       ? task
       : `${task} The related issues are the open ones that nobody touched for ${staleDays} days.`
-  return { to, when: [], on: 'any' as const, task: about }
+  return { to, when: [], on: 'any' as const, task: about, requiresHitl }
 }
 
 function parse(payload: string): unknown {

@@ -66,13 +66,15 @@ function isAsked(whom: string, task: string, question: string): Receipt {
   }
 }
 
-/** The same question under the same id, sent again while it is open, is that question (C25). */
+/**
+ * The same question under the same id, sent again while it is open, is that question (C25). It is nothing new: the task waits
+ * for the answer as it did, and a turn in which nothing else was said ends in silence.
+ */
 async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Promise<Receipt | undefined> {
   const ref = await saidBefore(context, fields.message_id)
   const task = ref === undefined ? undefined : (await findReference(context.tx, ref))?.task
   const question = task?.questions.find(({ id, text }) => id === ref && text === fields.question)
   if (task === undefined || question === undefined) return undefined
-  context.parts.tasks.spoke(context.tx, context.speaker.name, task.id)
   return isAsked(question.to, task.id, question.id)
 }
 

@@ -12,7 +12,7 @@ import { takeReport } from '../taken-report.ts'
 /** A claim, until it is validated (S2.3, C22). */
 export const reportHandler: Handler<FieldsOf<'report'>> = {
   async handle(context, fields) {
-    const { team, tx, speaker, parts } = context
+    const { team, tx, speaker, parts, saidIn } = context
     const large = tooLong(team, 'result', fields.result)
     if (large !== undefined) return large
     const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
@@ -23,6 +23,8 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
     )
     if (task instanceof AppError) return task
     if (task === undefined) return noTask(speaker.name)
+    const ended = fields.in_response_to === undefined ? parts.tasks.wasCutShort(speaker.name) : undefined
+    if (ended !== undefined && saidIn === undefined) return unclear(ended, task)
     const report = formatId('msg', await tx.nextKey('msg'))
     const { status } = fields
     const { result, problem = misfit(task, fields.result) } = await takeReport(
@@ -54,6 +56,13 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
       told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
     return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
   },
+}
+
+/** What is said late about one task must not end another. */
+function unclear(ended: string, { id }: Task): AppError {
+  return new AppError('CONFLICT', `${ended} was ended while you were at it: is this about that, or ${id}?`, {
+    hint: `If it is about ${id}, report it again with in_response_to ${id}.`,
+  })
 }
 
 function misfit({ resultSchema, takenOver }: Task, result: string): string | undefined {

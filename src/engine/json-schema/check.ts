@@ -1,4 +1,5 @@
-import { KEYWORDS, type Problem, type Schema } from './keywords.ts'
+import type { Problem, Schema } from './keyword.ts'
+import { KEYWORDS } from './keywords.ts'
 
 /** What is wrong with a value. The schema is one that can be used (`unsupportedIn`). */
 export function problemsIn(schema: Schema, value: unknown): Problem[] {

@@ -1,4 +1,5 @@
-import { ANNOTATIONS, KEYWORDS, type Schema } from './keywords.ts'
+import type { Schema } from './keyword.ts'
+import { ANNOTATIONS, KEYWORDS } from './keywords.ts'
 
 /** What in a schema results could not be checked by. What is not enforced is refused: a result must not seem checked. */
 export function unsupportedIn(schema: Schema): string | undefined {

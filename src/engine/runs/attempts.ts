@@ -54,14 +54,16 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
       }
     }
     // A service before this one may have begun it and gone before that was stored.
-    const cleared = isNew ? undefined : await clearAttempt(order.workspace)
+    const isUntouched = isNew && (driver.isFresh || attempt > 1)
+    const cleared = isUntouched ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
       const why = `what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`
       driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
       return
     }
     if (closed) return
-    mkdirSync(dirname(order.logFile), { recursive: true })
+    // A command's own is made with its shell.
+    if (order.runner.kind !== 'command') mkdirSync(dirname(order.logFile), { recursive: true })
     const begin = (port: WorkPort) => workshops[order.runner.kind].start(order, port)
     open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
   }

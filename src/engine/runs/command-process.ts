@@ -1,12 +1,11 @@
 import { spawn } from 'node:child_process'
-import { appendFileSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, readSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { appendFileSync, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
 import { endProcesses, type Leader } from '../../runtimes/processes.ts'
-import type { Exit, Launcher } from './launcher.ts'
+import type { Exit, Launched, Launcher, LaunchOrder } from './launcher.ts'
 
 export interface CommandOrder {
   /** For the shell. */
@@ -48,13 +47,38 @@ const SHOWN = 300
 const LOOK_EVERY_MS = 100
 
 export function startCommand(order: CommandOrder, launcher: Launcher | undefined): CommandProcess {
-  const { logFile, exitsFile, cwd, mark } = order
-  mkdirSync(dirname(logFile), { recursive: true })
-  const script = withExit(order)
-  const variables = { TERM: 'dumb', [SESSION_MARK]: mark }
-  const { pid, exited } =
-    launcher?.launch({ script, cwd, variables, logFile }) ??
-    spawnDirectly(script, cwd, { ...passedOn(order.environment), ...variables }, logFile)
+  const wanted = launchOrderOf(order)
+  return follow(order, launcher?.launch(wanted) ?? spawnDirectly(wanted, order.environment))
+}
+
+/** The shell of a command that waits for the word to begin. */
+export interface ReadyCommand {
+  /** Undefined: it is gone, and nothing has begun. */
+  start(): CommandProcess | undefined
+  cancel(): void
+}
+
+export function readyCommand(order: CommandOrder, launcher: Launcher): ReadyCommand | undefined {
+  const ready = launcher.ready(launchOrderOf(order))
+  if (ready === undefined) return undefined
+  return {
+    start() {
+      const launched = ready.go()
+      return launched === undefined ? undefined : follow(order, launched)
+    },
+    cancel: ready.cancel,
+  }
+}
+
+function launchOrderOf(order: CommandOrder): LaunchOrder {
+  const { cwd, mark, logFile } = order
+  return { script: withExit(order), cwd, variables: { TERM: 'dumb', [SESSION_MARK]: mark }, logFile }
+}
+
+function follow(
+  { logFile, exitsFile, mark }: CommandOrder,
+  { pid, exited }: Pick<Launched, 'pid'> & { exited: Promise<Exit & { why?: string }> },
+): CommandProcess {
   const leader = pid.then(async (known): Promise<Leader | undefined> => {
     const startedAt = known === undefined ? undefined : await startOf(known)
     return startedAt === undefined ? undefined : { pid: known!, startedAt, leavesGroup: true }
@@ -91,13 +115,12 @@ export function startCommand(order: CommandOrder, launcher: Launcher | undefined
 
 /** Where there is no launcher, or it cannot. */
 function spawnDirectly(
-  script: string,
-  cwd: string,
-  env: NodeJS.ProcessEnv,
-  logFile: string,
+  { script, cwd, variables, logFile }: LaunchOrder,
+  environment: CommandOrder['environment'],
 ): { pid: Promise<number | undefined>; exited: Promise<Exit & { why?: string }> } {
   // Not a pipe: with the service its other end would go, and with it the agent.
   const log = openSync(logFile, 'a')
+  const env = { ...passedOn(environment), ...variables }
   const child = spawn('/bin/sh', ['-c', script], { cwd, detached: true, stdio: ['ignore', log, log], env })
   closeSync(log)
   const { promise: exited, resolve } = Promise.withResolvers<Exit & { why?: string }>()
@@ -149,6 +172,16 @@ export function forgetExit(exitsFile: string, mark: string): void {
 }
 
 const FORGOTTEN = '-'
+
+/** Whose exit codes were written down. */
+export function marksIn(exitsFile: string): ReadonlySet<string> {
+  try {
+    const lines = readFileSync(exitsFile, 'latin1').split('\n')
+    return new Set(lines.map((line) => line.slice(0, line.lastIndexOf(' '))))
+  } catch {
+    return new Set()
+  }
+}
 
 /** The code survives the service that waited for it. One that replaces its shell leaves none, and is run again after a crash. */
 function withExit({ command, exitsFile, mark }: CommandOrder): string {

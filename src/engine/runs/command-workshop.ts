@@ -1,4 +1,5 @@
-import { statSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { passedOn } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
 import type { Clock, Log } from '../surroundings.ts'
@@ -8,6 +9,9 @@ import {
   type CommandProcess,
   forgetExit,
   hasEnded,
+  marksIn,
+  type ReadyCommand,
+  readyCommand,
   startCommand,
 } from './command-process.ts'
 import { canLaunch, createLauncher, type Launcher } from './launcher.ts'
@@ -26,10 +30,53 @@ export interface CommandWorkshopOptions {
 /** One that said that it is done has its last words to say, and no more. */
 const LAST_WORDS_MS = 5000
 
+/** More shells than that do not wait for their time: the one that has waited longest gives way. */
+const MOST_READY = 16
+
+interface Expected {
+  readonly order: CommandOrder
+  readonly run: string
+  readonly ready: ReadyCommand
+}
+
+export interface CommandWorkshop extends Workshop {
+  /** It is likely to be started next: its shell is started now, and waits. */
+  expect(order: WorkOrder): void
+  /** Nothing more of that run is started. */
+  expectNone(run: string): void
+  /** Exit codes under these names are of no work that is known. */
+  forget(orders: readonly WorkOrder[]): void
+  close(): void
+}
+
 /** Plain commands, each a process in the workspace. */
-export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop & { close(): void } {
+export function createCommandWorkshop(options: CommandWorkshopOptions): CommandWorkshop {
   const { clock, log, marks, environment, leftovers } = options
   let launcher: Launcher | undefined
+  /** By their marks, the oldest first. */
+  const expected = new Map<string, Expected>()
+
+  // Started with what is passed on and nothing else, so that each command finds just that.
+  function shells(): Launcher | undefined {
+    if (canLaunch) launcher ??= createLauncher(passedOn(environment))
+    return launcher
+  }
+
+  /** The one that waits for just this order. */
+  function expectedFor({ mark, command, cwd, logFile }: CommandOrder): ReadyCommand | undefined {
+    const found = expected.get(mark)
+    if (found === undefined) return undefined
+    expected.delete(mark)
+    const { order, ready } = found
+    if (order.command === command && order.cwd === cwd && order.logFile === logFile) return ready
+    ready.cancel()
+    return undefined
+  }
+
+  function dismiss(mark: string, { ready }: Expected) {
+    expected.delete(mark)
+    ready.cancel()
+  }
 
   function orderOf({ run, node, what, runner, workspace, logFile, exitsFile }: WorkOrder): CommandOrder {
     const command = runner.kind === 'command' ? runner.command : ''
@@ -82,9 +129,9 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
   return {
     start(work, port) {
       const order = orderOf(work)
-      // Started with what is passed on and nothing else, so that each command finds just that.
-      if (canLaunch) launcher ??= createLauncher(passedOn(environment))
-      const process = startCommand(order, launcher)
+      const ready = expectedFor(order)?.start()
+      if (ready === undefined) mkdirSync(dirname(order.logFile), { recursive: true })
+      const process = ready ?? startCommand(order, shells())
       const worker = workerOf(process, order, port)
       void process.started.then(() => port.started())
       return worker
@@ -96,6 +143,27 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): Workshop
       const worker = workerOf(adoptCommand(order, processes), order, port)
       port.started()
       return worker
+    },
+    expect(work) {
+      const order = orderOf(work)
+      const known = shells()
+      if (known === undefined || expected.has(order.mark)) return
+      mkdirSync(dirname(order.logFile), { recursive: true })
+      const ready = readyCommand(order, known)
+      if (ready === undefined) return
+      const [oldest] = expected.size < MOST_READY ? [] : expected
+      if (oldest !== undefined) dismiss(...oldest)
+      expected.set(order.mark, { order, run: work.run, ready })
+    },
+    expectNone(run) {
+      for (const [mark, one] of expected) if (one.run === run) dismiss(mark, one)
+    },
+    forget(orders) {
+      const commands = orders.filter(({ runner }) => runner.kind === 'command').map(orderOf)
+      for (const [exitsFile, same] of Map.groupBy(commands, (one) => one.exitsFile)) {
+        const left = marksIn(exitsFile)
+        for (const { mark } of same) if (left.has(mark)) forgetExit(exitsFile, mark)
+      }
     },
     close: () => launcher?.close(),
   }

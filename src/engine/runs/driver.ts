@@ -21,6 +21,8 @@ import type { RunRequests } from './requests.ts'
 export interface Driver extends RunFacts {
   readonly run: Run
   readonly folder: string
+  /** Begun by this very service: nothing in its workspaces is of a time that is not stored. */
+  readonly isFresh: boolean
   record(node: string): NodeRecord
   /** `record`: what is to be kept of the agent's workspace together with it. */
   tell(event: Happening, record?: NodeRecord): void
@@ -47,6 +49,8 @@ export interface DriverOptions {
   now(): number
   /** Its time is said to be up: looks at its files, and says whether it shows other signs of life. */
   look(driver: Driver, node: string): boolean
+  /** Whether it may begin when it is written, and before that is on disk. */
+  mayBeginEarly(driver: Driver, effect: Keyed<OutsideEffect>): boolean
   /** After the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
   /** All of it is on disk, and it has ended with its report written. */
@@ -61,6 +65,9 @@ interface Unstored {
   records: Map<string, NodeRecord>
   entries: AuditDraft[]
   effects: Keyed<StoreEffect>[]
+  /** Begun when it is written. */
+  early: Keyed<OutsideEffect>[]
+  /** Begun when it is on disk. */
   outside: Keyed<OutsideEffect>[]
 }
 
@@ -73,13 +80,15 @@ const AGAIN_MS = 1000
 
 /**
  * Decides in memory and writes what came of it, many happenings to one transaction. What must not be done twice is done
- * once that is on disk; what only looks or copies is begun at once, for after a crash it is simply done again. If it
- * cannot be written, it is tried again until it can: what has happened stays true meanwhile.
+ * once that is on disk, or written where it would go down with the machine; what only looks or copies is begun at once, for
+ * after a crash it is simply done again. If it cannot be written, it is tried again until it can: what has happened stays
+ * true meanwhile.
  */
 export function createDriver(
   facts: RunFacts,
   run: Run,
   records: Map<string, NodeRecord>,
+  isFresh: boolean,
   options: DriverOptions,
 ): Driver {
   const { store, timers, log, cut, requests } = options
@@ -128,8 +137,8 @@ export function createDriver(
 
   /** Something waits for it to be on disk. The rest can join what comes next, as each sync holds up all other files. */
   function isUrgent(): boolean {
-    const { outside, effects } = unstored
-    return outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
+    const { early, outside, effects } = unstored
+    return early.length + outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
   }
 
   function write() {
@@ -184,6 +193,7 @@ export function createDriver(
         break
       default:
         if (isRepeatable(effect)) options.perform(driver, effect)
+        else if (options.mayBeginEarly(driver, effect)) unstored.early.push(effect)
         else unstored.outside.push(effect)
     }
   }
@@ -227,6 +237,10 @@ export function createDriver(
           for (const [name, record] of changes.records) await updateRecord(tx, key, name, record)
           for (const effect of changes.effects) await carryOut(tx, effect)
           for (const entry of changes.entries) tx.audit(entry)
+          tx.whenWritten(() => {
+            // Once, even where the sync fails after that.
+            for (const effect of changes.early.splice(0)) options.perform(driver, effect)
+          })
           if (hasEnded) await clearTimer(tx, 'run', facts.id)
           else if (wanted !== undefined) await moveTimer(tx, 'run', facts.id, wanted)
         })
@@ -250,6 +264,7 @@ export function createDriver(
   const driver: Driver = {
     ...facts,
     run,
+    isFresh,
     record: (node) => records.get(node) ?? {},
     tell: (event, record) => push({ event, ...(record === undefined ? {} : { record }) }),
     note: (node, text) => push({ entry: noted(facts.id, node, cut(text, 1000)) }),
@@ -305,10 +320,11 @@ function isRepeatable(effect: OutsideEffect): boolean {
   return REPEATABLE.has(effect.type) || (effect.type === 'stop_attempt' && effect.finished)
 }
 
-function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {
-  return nodes.size + records.size + entries.length + effects.length + outside.length === 0
+function isNothing({ nodes, records, entries, effects, early, outside }: Unstored): boolean {
+  const acts = effects.length + early.length + outside.length
+  return nodes.size + records.size + entries.length + acts === 0
 }
 
 function nothing(): Unstored {
-  return { nodes: new Set(), records: new Map(), entries: [], effects: [], outside: [] }
+  return { nodes: new Set(), records: new Map(), entries: [], effects: [], early: [], outside: [] }
 }

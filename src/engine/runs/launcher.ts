@@ -27,9 +27,18 @@ export interface Exit {
   readonly isKnown: boolean
 }
 
+/** The shell of a command that only waits for the word to begin. Without a service to give it, it ends. */
+export interface Ready {
+  /** Undefined: its shell is gone, and nothing has begun. */
+  go(): Launched | undefined
+  cancel(): void
+}
+
 export interface Launcher {
   /** Undefined: there is nothing to spare for another shell. */
   launch(order: LaunchOrder): Launched | undefined
+  /** All but the command itself: from the word to its begin there is neither fork nor exec. */
+  ready(order: LaunchOrder): Ready | undefined
   /** What it started goes on. */
   close(): void
 }
@@ -64,44 +73,54 @@ const NEWS = 3
 /** Where orders come in: as many commands at once, before another bank of shells is opened. */
 const FIRST = 4
 const SLOTS = 8
+/** Plain shells know descriptors of one digit only. */
+const PLAIN_SLOTS = 6
 const IDLE_MS = 30_000
+const GO = 'go'
+const NO = 'no'
 
 /**
- * Each reads one order after the other, byte by byte as shells do, so that nothing of the next one is taken; starts what it
- * says, and tells how that ended. Jobs have groups of their own only while they are started: otherwise one that is
- * held still would count as ended.
+ * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
+ * others line by line, a byte at a time. It starts what the order says, and tells how that ended. The job reads on from there: the word to begin. Where it could not even begin, that
+ * word is left, and skipped. Jobs have groups of their own only while they are started: otherwise one that is held still
+ * would count as ended. Shells give such jobs nothing to read, unless it is named.
  */
-const BANK = `
+function bankOf(hasBash: boolean): string {
+  const numbers = slotNumbers(hasBash)
+  const closing = (all: readonly number[]) => all.map((slot) => `${slot}<&-`).join(' ')
+  const works = numbers.map((slot) => {
+    const closed = hasBash ? numbers : numbers.filter((other) => other !== slot)
+    return `work ${slot} <&${slot} ${closing(closed)} &`
+  })
+  return `
 work() {
-  while IFS= read -r orc_lines; do
-    orc_order=
-    while [ "$orc_lines" -gt 0 ]; do
-      IFS= read -r orc_line || exit 0
-      orc_order="$orc_order$orc_line
-"
-      orc_lines=$((orc_lines - 1))
-    done
-    ${BASH === undefined ? '' : 'set -m'}
-    ( eval "$orc_order"; exit 1 ) &
-    ${BASH === undefined ? '' : 'set +m'}
+  while IFS= read -r orc_size; do
+    case $orc_size in ${GO}|${NO}) continue ;; esac
+    ${hasBash ? READ_BYTES : READ_LINES}
+    ${hasBash ? 'set -m' : ''}
+    ( eval "$orc_order"; exit 1 ) <&${hasBash ? '0' : '$1'} &
+    ${hasBash ? 'set +m' : ''}
     wait $!
     echo "e $1 $?" >&${NEWS}
   done
 }
-${slotNumbers()
-  .map((slot) => `work ${slot} <&${slot} ${closing()} &`)
-  .join('\n')}
-exec ${closing()}
+${works.join('\n')}
+exec ${closing(numbers)}
 wait`
-
-function slotNumbers(): number[] {
-  return Array.from({ length: SLOTS }, (_, index) => FIRST + index)
 }
 
-function closing(): string {
-  return slotNumbers()
-    .map((slot) => `${slot}<&-`)
-    .join(' ')
+const READ_BYTES = 'IFS= read -r -N "$orc_size" orc_order || exit 0'
+const READ_LINES = `
+    orc_order=
+    while [ "$orc_size" -gt 0 ]; do
+      IFS= read -r orc_line || exit 0
+      orc_order="$orc_order$orc_line
+"
+      orc_size=$((orc_size - 1))
+    done`
+
+function slotNumbers(hasBash: boolean): number[] {
+  return Array.from({ length: hasBash ? SLOTS : PLAIN_SLOTS }, (_, index) => FIRST + index)
 }
 
 /**
@@ -111,11 +130,13 @@ function closing(): string {
 export function createLauncher(
   environment: Readonly<Record<string, string>>,
   idleMs: number = IDLE_MS,
+  bash: string | null = BASH ?? null,
 ): Launcher {
   const banks = new Set<Bank>()
+  const hasBash = bash !== null
 
   function openBank(): Bank | undefined {
-    const child = spawnBank(environment)
+    const child = spawnBank(environment, bash)
     if (child === undefined) return undefined
     const bank: Bank = { slots: [], idle: undefined }
     const gone = () => {
@@ -128,7 +149,7 @@ export function createLauncher(
     // Its last words come before the end of the pipe; the processes that it leaves may hold that open.
     child.on('exit', () => setImmediate(gone))
     if (child.pid === undefined) return undefined
-    bank.slots = slotNumbers().map((number): Slot => {
+    bank.slots = slotNumbers(hasBash).map((number): Slot => {
       const orders = child.stdio[number] as Socket
       const slot = { number, orders, order: undefined }
       // Nobody else has the other end: its shell is gone.
@@ -185,16 +206,43 @@ export function createLauncher(
     return openBank()?.slots[0]
   }
 
+  /** `word`: said together with the order, or later. */
+  function give(
+    wanted: LaunchOrder,
+    word: string,
+  ): { slot: Slot; order: Order; launched: Launched } | undefined {
+    const slot = freeSlot()
+    if (slot === undefined) return undefined
+    const pid = Promise.withResolvers<number | undefined>()
+    const exited = Promise.withResolvers<Exit>()
+    const order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
+    slot.order = order
+    const text = `${textOf(wanted, slot.number, hasBash, environment.LC_ALL)}\n`.replaceAll('\0', '')
+    const size = hasBash ? Buffer.byteLength(text) : text.split('\n').length - 1
+    slot.orders.write(`${size}\n${text}${word}`)
+    return { slot, order, launched: { pid: pid.promise, exited: exited.promise } }
+  }
+
   return {
-    launch(wanted) {
-      const slot = freeSlot()
-      if (slot === undefined) return undefined
-      const pid = Promise.withResolvers<number | undefined>()
-      const exited = Promise.withResolvers<Exit>()
-      slot.order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
-      const text = textOf(wanted, slot.number)
-      slot.orders.write(`${text.split('\n').length}\n${text}\n`)
-      return { pid: pid.promise, exited: exited.promise }
+    launch: (wanted) => give(wanted, `${GO}\n`)?.launched,
+    ready(wanted) {
+      const given = give(wanted, '')
+      if (given === undefined) return undefined
+      const { slot, order, launched } = given
+      const isThere = () => slot.order === order
+      let isSaid = false
+      return {
+        go() {
+          if (isSaid || !isThere()) return undefined
+          isSaid = true
+          slot.orders.write(`${GO}\n`)
+          return launched
+        },
+        cancel() {
+          if (!isSaid && isThere()) slot.orders.write(`${NO}\n`)
+          isSaid = true
+        },
+      }
     },
     close() {
       for (const bank of banks) {
@@ -205,14 +253,19 @@ export function createLauncher(
   }
 }
 
-function spawnBank(environment: Readonly<Record<string, string>>): ChildProcess | undefined {
+function spawnBank(
+  environment: Readonly<Record<string, string>>,
+  bash: string | null,
+): ChildProcess | undefined {
+  const hasBash = bash !== null
   // -p: nothing of the environment is taken for its own settings.
-  const [shell, ...options] = BASH === undefined ? ['/bin/sh', '-c'] : [BASH, '-p', '-c']
+  const [shell, ...options] = bash === null ? ['/bin/sh', '-c'] : [bash, '-p', '-c']
   try {
-    return spawn(shell!, [...options, BANK], {
+    return spawn(shell!, [...options, bankOf(hasBash)], {
       detached: true,
-      stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers().map(() => 'pipe' as const)],
-      env: environment,
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers(hasBash).map(() => 'pipe' as const)],
+      // So that it counts bytes.
+      env: { ...environment, LC_ALL: 'C' },
     })
   } catch {
     return undefined
@@ -238,12 +291,20 @@ function lose(slot: Slot) {
   slot.order = undefined
 }
 
-/** The slot's child becomes the shell of the command, which first says its pid. */
-function textOf({ script, cwd, variables, logFile }: LaunchOrder, slot: number): string {
+/** The slot's child becomes the shell of the command, which first says its pid, and waits for the word. */
+function textOf(
+  { script, cwd, variables, logFile }: LaunchOrder,
+  slot: number,
+  hasBash: boolean,
+  locale: string | undefined,
+): string {
+  const own = locale === undefined ? 'unset LC_ALL; ' : `LC_ALL=${quote(locale)}; `
   const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
-  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${script}`
-  const shell = `${BASH === undefined ? `${SETSID} ` : ''}/bin/sh -c ${quote(inside)}`
-  return `cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} </dev/null >>${quote(logFile)} 2>&1`
+  const wait = `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit 0; unset orc_word`
+  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}; exec </dev/null\n${script}`
+  const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
+  const closing = hasBash ? '' : ` ${slot}<&-`
+  return `${own}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
 }
 
 function quote(text: string): string {

@@ -4,7 +4,7 @@ import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
-import { layAhead, prepareNode } from './preparing.ts'
+import { createPreparing, type Expect } from './preparing.ts'
 import { createReporting } from './reporting.ts'
 import type { Validating } from './validating.ts'
 
@@ -14,17 +14,19 @@ export interface OutsideOptions {
   fixing: Fixing
   validate: Validating
   now(): number
+  expect: Expect
 }
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
-export function createOutside({ log, attempts, fixing, validate, now }: OutsideOptions) {
+export function createOutside({ log, attempts, fixing, validate, now, expect }: OutsideOptions) {
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
   const reporting = createReporting()
+  const preparing = createPreparing(expect)
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
@@ -56,7 +58,7 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
     }
     switch (effect.type) {
       case 'prepare': {
-        const { event, record } = await prepareNode(driver, effect, broken)
+        const { event, record } = await preparing.prepare(driver, effect, broken)
         return tell(event, record)
       }
       case 'start_attempt':
@@ -65,7 +67,7 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
         await setImmediate()
         if (broken.aborted) return
         // What fails of it is done again when it is needed, and told then.
-        await layAhead(driver, effect.node).catch(() => {})
+        await preparing.layAhead(driver, effect.node, broken)
         return await collectAhead(driver, broken).catch(() => {})
       case 'follow_attempt':
         return isNew ? undefined : await attempts.follow(driver, effect)
@@ -81,6 +83,7 @@ export function createOutside({ log, attempts, fixing, validate, now }: OutsideO
         return driver.tell({ type: 'fixer_done', node, fix, fixed: false, why: 'it was stopped' })
       }
       case 'write_report':
+        await preparing.end(driver)
         await reporting.write(driver, now(), broken)
         return tell({ type: 'report_written', round: effect.round })
     }

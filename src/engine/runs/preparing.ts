@@ -6,7 +6,15 @@ import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
 import type { NodeRecord } from '../../store/runs.ts'
-import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../../workspaces/folder.ts'
+import {
+  type BegunInbox,
+  beginInbox,
+  createWorkspace,
+  type InboxWanted,
+  prepareInbox,
+  renewSkill,
+  type WorkspaceWanted,
+} from '../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
@@ -29,24 +37,88 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 /** What another look, or another try, may find otherwise. */
 const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'torn'])
 
-/** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
-export async function prepareNode(driver: Driver, effect: Prepare, signal: AbortSignal): Promise<Prepared> {
-  const { node, preparation, sources, missing, checkKept } = effect
-  const agent = driver.run.graph.agents.get(node)!
-  const workspace = workspaceOf(driver.place, node)
-  /** A worktree that was made is known from now on, whatever became of the rest. */
-  const failed = (problems: readonly Problem[], record: NodeRecord = {}): Prepared => {
-    const why = problems.map(({ message }) => message).join('; ')
-    const recoverable = problems.every(({ code }) => PASSING.has(code))
-    return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
+/** More than can be started at once is not made ahead; each holds two descriptors. */
+const MOST_AHEAD = 32
+
+/** It is likely to be started next, for the first time, and has its workspace. */
+export type Expect = (driver: Driver, node: string) => void
+
+/** Workspaces and inboxes of a run. */
+export function createPreparing(expect: Expect) {
+  /** Inboxes that only lack what others make, or are on their way there; undefined: that failed. */
+  const begun = new WeakMap<Driver, Map<string, Promise<BegunInbox | undefined>>>()
+
+  function aheadOf(driver: Driver): Map<string, Promise<BegunInbox | undefined>> {
+    const known = begun.get(driver) ?? new Map<string, Promise<BegunInbox | undefined>>()
+    begun.set(driver, known)
+    return known
   }
-  const made = await makeWorkspace(driver, agent, workspace)
-  if (!made.ok) return failed(made.problems)
-  const corrections = correctionsOf(driver.place, node)
-  const areCorrected = existsSync(corrections)
-  const prepared = await prepareInbox({
+
+  async function lay(driver: Driver, agent: PlanAgent, workspace: string, signal: AbortSignal) {
+    const made = await createWorkspace(wantedOf(driver, agent, workspace))
+    if (!made.ok || signal.aborted) return undefined
+    expect(driver, agent.name)
+    const wanted = inboxOf(driver, agent, workspace, likelySources(agent), signal)
+    const inbox = await beginInbox({ ...wanted, isNew: true })
+    return inbox.ok ? inbox.value : undefined
+  }
+
+  return {
+    async prepare(driver: Driver, effect: Prepare, signal: AbortSignal): Promise<Prepared> {
+      const ahead = aheadOf(driver)
+      const inbox = await ahead.get(effect.node)
+      ahead.delete(effect.node)
+      try {
+        return await prepareNode(driver, effect, inbox, signal)
+      } finally {
+        // Where it was of no use.
+        await inbox?.draft.discard()
+      }
+    },
+    /**
+     * Makes the workspaces of those who wait for nobody else, while that one works: from its end to the start of the next
+     * there is less to be done. A worktree is left for later, and so is what fails.
+     */
+    async layAhead(driver: Driver, node: string, signal: AbortSignal): Promise<void> {
+      const ahead = aheadOf(driver)
+      const { graph, nodes } = driver.run
+      for (const { to } of graph.feeds.get(node) ?? []) {
+        if (ahead.size >= Math.min(MOST_AHEAD, graph.plan.concurrency) || signal.aborted) break
+        const next = nodes.get(to)
+        if (next?.state !== 'waiting' || next.waitingFor !== 1) continue
+        const agent = graph.agents.get(to)!
+        const workspace = workspaceOf(driver.place, to)
+        if (ahead.has(to) || existsSync(workspace)) continue
+        const laying = lay(driver, agent, workspace, signal).catch(() => undefined)
+        ahead.set(to, laying)
+        // One after the other, and whatever waits for us in between.
+        await laying
+      }
+    },
+    /** What was made for those who never began is not left. */
+    async end(driver: Driver): Promise<void> {
+      const left = [...aheadOf(driver).values()]
+      begun.delete(driver)
+      for (const inbox of left) await (await inbox)?.draft.discard()
+    },
+  }
+}
+
+/** If all whom it waits for complete. */
+function likelySources({ dependsOn }: PlanAgent): Pick<Source, 'agent' | 'outputs' | 'copyTo'>[] {
+  return dependsOn.filter(({ outputs }) => outputs.length > 0)
+}
+
+/** What is known of its inbox before anybody looks at what others have made. */
+function inboxOf(
+  driver: Driver,
+  agent: PlanAgent,
+  workspace: string,
+  sources: readonly Pick<Source, 'agent' | 'outputs' | 'copyTo'>[],
+  signal: AbortSignal,
+): InboxWanted {
+  return {
     workspace,
-    isNew: made.isNew,
     task: titleOf(agent),
     instructions: agent.instructions,
     limits: DEFAULT_LIMITS,
@@ -63,9 +135,38 @@ export async function prepareNode(driver: Driver, effect: Prepare, signal: Abort
     })),
     outputs: agent.outputs,
     ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
-    ...(areCorrected ? { corrections } : {}),
     signal,
-  })
+  }
+}
+
+/** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
+async function prepareNode(
+  driver: Driver,
+  effect: Prepare,
+  ahead: BegunInbox | undefined,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const { node, preparation, sources, missing, checkKept } = effect
+  const agent = driver.run.graph.agents.get(node)!
+  const workspace = workspaceOf(driver.place, node)
+  /** A worktree that was made is known from now on, whatever became of the rest. */
+  const failed = (problems: readonly Problem[], record: NodeRecord = {}): Prepared => {
+    const why = problems.map(({ message }) => message).join('; ')
+    const recoverable = problems.every(({ code }) => PASSING.has(code))
+    return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
+  }
+  // Made by this very service, for its first attempt.
+  const isAhead = ahead !== undefined && existsSync(workspace)
+  const made = await makeWorkspace(driver, agent, workspace, isAhead)
+  if (!made.ok) return failed(made.problems)
+  const corrections = correctionsOf(driver.place, node)
+  const areCorrected = existsSync(corrections)
+  const wanted = {
+    ...inboxOf(driver, agent, workspace, sources, signal),
+    isNew: made.isNew,
+    ...(areCorrected ? { corrections } : {}),
+  }
+  const prepared = await prepareInbox(wanted, isAhead ? ahead : undefined)
   if (!prepared.ok) return failed(prepared.problems, made.record)
   const { manifest, leftOut } = prepared.value
   const other = areCorrected ? undefined : changedSince(driver, agent, sources, manifest)
@@ -89,20 +190,6 @@ function titleOf({ name, instructions: { objective } }: PlanAgent): string {
   return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
 }
 
-/**
- * Makes the workspaces of those who wait for nobody else, while that one works: from its end to the start of the next there
- * is less to be done. A worktree is left for later, and so is what fails.
- */
-export async function layAhead(driver: Driver, node: string): Promise<void> {
-  const { graph, nodes } = driver.run
-  for (const { to } of graph.feeds.get(node) ?? []) {
-    const next = nodes.get(to)
-    if (next?.state !== 'waiting' || next.waitingFor !== 1) continue
-    const workspace = workspaceOf(driver.place, to)
-    if (!existsSync(workspace)) await createWorkspace(wantedOf(driver, graph.agents.get(to)!, workspace))
-  }
-}
-
 function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): WorkspaceWanted {
   const { name, template, worktree, instructions } = agent
   const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
@@ -113,12 +200,19 @@ function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): Workspac
 
 type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
 
-async function makeWorkspace(driver: Driver, agent: PlanAgent, workspace: string): Promise<Made> {
+async function makeWorkspace(
+  driver: Driver,
+  agent: PlanAgent,
+  workspace: string,
+  isAhead: boolean,
+): Promise<Made> {
   const { name, worktree } = agent
-  const isNew = !existsSync(workspace)
-  const wanted = wantedOf(driver, agent, workspace)
-  const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
-  if (!made.ok) return made
+  const isNew = !isAhead && !existsSync(workspace)
+  if (!isAhead) {
+    const wanted = wantedOf(driver, agent, workspace)
+    const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
+    if (!made.ok) return made
+  }
   if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
   const added = await addWorktree({
     workspace,

@@ -1,11 +1,10 @@
 import type { SessionState } from '../../model/agent.ts'
 import { reasonOf } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
-import type { Task } from '../../model/task.ts'
 import { wasGivenElse } from '../../store/deliveries.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
-import { type Keyed, type OutsideEffect, pendingEffects } from '../../tasks/effect.ts'
+import type { Keyed, OutsideEffect } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Stepped } from '../../tasks/view.ts'
 import type { Lanes } from '../lanes.ts'
@@ -50,8 +49,6 @@ export function createOutside(options: OutsideOptions) {
   /** By their keys. */
   const postponed = new Map<string, Keyed<Interrupt>>()
   const underWay = new Map<string, UnderWay>()
-  /** Keys of validations that wait for their turn. */
-  const inLine = new Set<string>()
   let isClosed = false
 
   function perform(effect: Keyed<OutsideEffect>) {
@@ -68,10 +65,7 @@ export function createOutside(options: OutsideOptions) {
         // Its timer is left.
         if (!signal.aborted) log.error({ err: error, task: effect.task }, 'a task could not be told of that')
       })
-      .finally(() => {
-        underWay.delete(effect.key)
-        inLine.delete(effect.key)
-      })
+      .finally(() => underWay.delete(effect.key))
     underWay.set(effect.key, { done, off })
   }
 
@@ -82,12 +76,10 @@ export function createOutside(options: OutsideOptions) {
       case 'interrupt_agent':
         return await interrupt(effect)
       case 'run_checks': {
-        inLine.add(effect.key)
         const found = await options.checking.check(effect, () => begin(effect, 'checks', signal), signal)
         return found === undefined || signal.aborted ? undefined : await tell(effect.task, found)
       }
       case 'run_judge':
-        inLine.add(effect.key)
         return await options.judgeLanes.run(effect.key, async () => {
           if (!(await begin(effect, 'judge', signal))) return
           const found = await options.judge(effect, signal)
@@ -97,15 +89,10 @@ export function createOutside(options: OutsideOptions) {
   }
 
   /** Its turn has come. Says whether the claim still waits for it. */
-  async function begin(
-    { key, task, claim }: Keyed<Validation>,
-    step: 'checks' | 'judge',
-    signal: AbortSignal,
-  ) {
+  async function begin({ task, claim }: Validation, step: 'checks' | 'judge', signal: AbortSignal) {
     if (signal.aborted) return false
     const event: Happening = { type: 'validation_began', claim, step }
     const { ok } = await store.write((tx) => options.tell(tx, task, event))
-    inLine.delete(key)
     return ok && !signal.aborted
   }
 
@@ -176,8 +163,7 @@ export function createOutside(options: OutsideOptions) {
     },
     /** Its task does not need it any more: a check or a judge is broken off. */
     callOff: (key: string) => underWay.get(key)?.off.abort(),
-    /** A claim of that task waits until others are checked or judged. */
-    isInLine: (task: Task) => pendingEffects(task).some(({ key }) => inLine.has(key)),
+    isUnderWay: (key: string) => underWay.has(key),
     /** Breaks off what is under way. Resolves when nothing of it runs any more. */
     async close(): Promise<void> {
       isClosed = true

@@ -13,24 +13,28 @@ import type { TaskMessages } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import { type Asked, askPerson, withdrawRequest } from './requests.ts'
 import type { TaskTimers } from './timers.ts'
+import type { Validators } from './validators.ts'
 
 export interface ProgressOptions {
   messages: TaskMessages
   record: TaskRecord
   clocks: TaskTimers
+  validators: Validators
   timers: Timers
   /** The time that the clocks of tasks go by. */
   now(tx: Tx): number
   settings(task: Task): TaskSettings
   /** After the commit. */
   perform(effect: Keyed<OutsideEffect>): void
+  /** The task has ended while its worker was at it. After the commit, too. */
+  cutShort(agent: string, task: string): void
   /** What was ordered under that key is not needed any more. After the commit, too. */
   callOff(key: string): void
 }
 
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
-  const { messages, record, clocks, timers, now, settings, perform, callOff } = options
+  const { messages, record, clocks, validators, timers, now, settings, perform, cutShort, callOff } = options
   const breakers = createBreakers()
 
   /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
@@ -39,7 +43,10 @@ export function createProgress(options: ProgressOptions) {
     const isCertain = typeof told !== 'string' && tx.lockRow === ''
     const task = isCertain ? told : await lockTask(tx, typeof told === 'string' ? told : told.id)
     if (task === undefined) throw new Error(`there is no ${told}`)
-    const stepped = step(await viewOf(tx, task, event), event, settings(task))
+    const decided = step(await viewOf(tx, task, event), event, settings(task))
+    const stepped = decided.ok
+      ? { ...decided, task: validators.stamped(task, event.type, decided.task) }
+      : decided
     if (stepped.ok) await keep(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
     return stepped
   }
@@ -71,7 +78,10 @@ export function createProgress(options: ProgressOptions) {
     const moved = record.moved(before, task, event)
     if (moved !== undefined) tx.audit(moved)
     for (const found of record.found(before, task)) tx.audit(found)
-    if (isEnd(task.state) && !isEnd(before.state)) await messages.withdraw(tx, task, `${task.id} has ended`)
+    if (isEnd(task.state) && !isEnd(before.state)) {
+      await messages.withdraw(tx, task, `${task.id} has ended`)
+      if (task.interrupts > before.interrupts) tx.afterCommit(() => cutShort(task.agent, task.id))
+    }
     const reviewer = reviewerOf(before)
     if (reviewer !== null && reviewerOf(task) === null) await messages.withdrawReview(tx, before, reviewer)
     for (const effect of effects) await carryOut(tx, task, event, effect)

@@ -9,6 +9,7 @@ import type { Stepped } from '../../tasks/view.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Timers } from '../timers.ts'
+import { isOwed, type Validators } from './validators.ts'
 
 export interface TaskTimersOptions {
   timers: Timers
@@ -16,8 +17,9 @@ export interface TaskTimersOptions {
   sessions(): Sessions
   /** Agents are started for what is delegated to them. */
   hasBegun(): boolean
-  /** A claim of that task waits until others are checked or judged. */
-  isInLine(task: Task): boolean
+  validators: Validators
+  /** Its claim is seen to here from now on, if that is possible. */
+  takeOver(tx: Tx, task: Task): Promise<boolean>
   settings(task: Task): TaskSettings
 }
 
@@ -32,7 +34,8 @@ export function createTaskTimers({
   clock,
   sessions,
   hasBegun,
-  isInLine,
+  validators,
+  takeOver,
   settings,
 }: TaskTimersOptions) {
   const openedAt = clock.now()
@@ -70,6 +73,14 @@ export function createTaskTimers({
     return true
   }
 
+  /** What its claim waits for has not begun: it stands in line, here or with another daemon, or does so from now on. */
+  async function isToCome(tx: Tx, task: Task): Promise<boolean> {
+    if (!isOwed(task)) return false
+    if (!hasBegun()) return true
+    const whereabouts = await validators.whereabouts(tx, task, tx.now)
+    return whereabouts === 'in_line' || (whereabouts === 'nowhere' && (await takeOver(tx, task)))
+  }
+
   return {
     arm,
     disarm,
@@ -79,10 +90,9 @@ export function createTaskTimers({
         timers.on(`task_${kind}`, async (tx, id) => {
           const task = await findTask(tx, id)
           if (task === undefined) return
-          // Reviewers are agents: they stand in no line.
-          const isOwed = kind === 'validation' && task.claim !== null && task.claim.review === undefined
-          if (isOwed && (!hasBegun() || isInLine(task)))
+          if (kind === 'validation' && (await isToCome(tx, task))) {
             return await arm(tx, id, kind, tx.now + LOOK_AGAIN_MS)
+          }
           const isQueued = kind === 'ack' && isBusy(task.agent)
           if (kind === 'ack' && !isQueued && isEarly(task, tx.now)) {
             return await arm(tx, id, kind, tx.now + settings(task).ackMs)

@@ -9,6 +9,7 @@ import type { SessionWatch } from '../session-options.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
 import type { Turn } from './current.ts'
+import { createCutShort } from './cut-short.ts'
 import type { Progress } from './progress.ts'
 
 export interface WatchOptions {
@@ -31,6 +32,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   const lastTurn = new Map<string, Set<string>>()
   /** Tasks for which it reported, asked or delegated in this turn. */
   const said = new Map<string, Set<string>>()
+  const cutShort = createCutShort((agent) => sessions().session(agent) !== undefined)
   let closed = false
 
   /** An agent that only holds a token has no turns, whose end would clear this. */
@@ -68,6 +70,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
       if (recipient !== agent) continue
       const task = (await findTask(tx, formatId('task', key)))!
       const isReview = kind === 'review'
+      if (kind === 'cancelled') tx.afterCommit(() => cutShort.told(agent, task.id))
       if (state === 'failed') {
         await tell(tx, task, isReview ? reviewLost(agent, evidence) : unreachable(agent, evidence))
         continue
@@ -100,6 +103,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
       // What it said in the turn before, whose end nobody waited for, says nothing of this one.
       said.delete(agent)
       lastTurn.delete(agent)
+      cutShort.turnBegan(agent)
       const started = { type: 'started', by: agent } as const
       await guarded(
         agent,
@@ -110,6 +114,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     async turnEnded(agent, lastWords) {
       const spoken = said.get(agent) ?? new Set()
       forget(agent)
+      cutShort.turnEnded(agent)
       const eventFor: EventFor = ({ task: { id }, isReview }) =>
         isReview
           ? { type: 'review_turn_ended', by: agent, lastWords }
@@ -119,6 +124,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     },
     exited(agent, why) {
       forget(agent)
+      cutShort.forget(agent)
       const eventFor: EventFor = ({ task, isReview }) => {
         if (!isReview) return { type: 'worker_exited', by: agent, why }
         // What it was not given yet, it is given when it is started again.
@@ -136,6 +142,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
   return {
     ...watch,
     moved,
+    cutShort,
     spoke: (agent: string, task: string) => add(said, agent, task),
     inTurn: (agent: string): ReadonlySet<string> => inTurn.get(agent) ?? new Set(),
     /** Or its last one, until the next begins: an agent's words are heard late at times. */

@@ -5,13 +5,14 @@ import type { Credentials } from './credentials.ts'
 
 type Basic = NonNullable<ConstructorParameters<typeof Octokit>[0]>
 
-/** Clients of a GitHub App: one for itself, one for the installation of each repository. */
+/** Clients of a GitHub App: one for itself, one for each installation, which may hold many repositories. */
 export function createApp(
   basic: Basic,
   credentials: Extract<Credentials, { kind: 'app' }>,
   authStrategy: typeof createAppAuth,
 ) {
-  const byRepository = new Map<string, Promise<Octokit>>()
+  const installations = new Map<string, Promise<number>>()
+  const clients = new Map<number, Octokit>()
 
   function authenticated(installationId?: number): Octokit {
     const privateKey = credentials.key()
@@ -28,29 +29,39 @@ export function createApp(
     })
   }
 
-  async function find(repository: string): Promise<Octokit> {
+  async function find(repository: string): Promise<number> {
     const [owner, repo] = repository.split('/')
     const { data } = await authenticated().request('GET /repos/{owner}/{repo}/installation', {
       owner: owner!,
       repo: repo!,
     })
-    return authenticated(data.id)
+    return data.id
   }
 
   return {
     asApp: () => authenticated(),
-    /** False: there is nothing to forget. */
-    forget: (repository: string): boolean => byRepository.delete(repository),
-    forRepository(repository: string): Promise<Octokit> {
-      const known = byRepository.get(repository)
-      if (known !== undefined) return known
-      const client = find(repository)
-      byRepository.set(repository, client)
-      // The App may be installed there yet.
-      client.catch(() => {
-        if (byRepository.get(repository) === client) byRepository.delete(repository)
-      })
+    asInstallation(id: number): Octokit {
+      const client = clients.get(id) ?? authenticated(id)
+      clients.set(id, client)
       return client
+    },
+    /** False: there is nothing to forget. */
+    async forget(repository: string): Promise<boolean> {
+      const known = await installations.get(repository)?.catch(() => undefined)
+      if (known !== undefined) clients.delete(known)
+      return installations.delete(repository)
+    },
+    knows: (repository: string): boolean => installations.has(repository),
+    installationOf(repository: string): Promise<number> {
+      const known = installations.get(repository)
+      if (known !== undefined) return known
+      const found = find(repository)
+      installations.set(repository, found)
+      // The App may be installed there yet.
+      found.catch(() => {
+        if (installations.get(repository) === found) installations.delete(repository)
+      })
+      return found
     },
   }
 }

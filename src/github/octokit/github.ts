@@ -1,13 +1,16 @@
+import { hash } from 'node:crypto'
 import { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
 import type { Action } from '../action.ts'
 import { readThread } from '../event.ts'
-import { type Answer, classify, type FailedCall, type GitHubFailure } from '../failure.ts'
-import type { GitHub, Performed, WrittenPlace } from '../github.ts'
+import type { Answer } from '../failure.ts'
+import type { GitHub, How, Performed, WrittenPlace } from '../github.ts'
+import { done, failureOf, gone, isOfCredentials, ownAmong, type Written } from './answers.ts'
 import { createApp } from './app.ts'
-import { type CommitFile, commitFiles } from './commit.ts'
+import { createBranches } from './branches.ts'
 import type { Credentials } from './credentials.ts'
 import { createDeliveries } from './deliveries.ts'
+import { createSilence } from './silence.ts'
 import { createSurvey, type Exchanged } from './survey.ts'
 
 export interface OctokitOptions {
@@ -21,7 +24,8 @@ export interface OctokitOptions {
 type Params = Record<string, unknown>
 const PAGE = 100
 const MOST_PAGES = 10
-const QUIET = 'GitHub asked to be left alone for a while'
+/** Beside the numbers of its installations. */
+const APP = 'app'
 
 /** The port over Octokit. Retries and waits are the caller's, which keeps them in the store. */
 export function createOctokit(options: OctokitOptions): GitHub {
@@ -31,16 +35,24 @@ export function createOctokit(options: OctokitOptions): GitHub {
   const timely: typeof fetch = (url, init) => fetch(url, { ...init, signal: AbortSignal.timeout(timeoutMs) })
   const basic = { baseUrl: apiUrl.replace(/\/+$/, ''), userAgent, log: silent, request: { fetch: timely } }
   const app = credentials.kind === 'app' ? createApp(basic, credentials, createAppAuth) : undefined
+  const silence = createSilence(now)
 
-  /** Whoever goes on asking while they are limited is limited for longer, or banned. */
-  const quietUntil = new Map<string, number>()
+  interface Access {
+    readonly client: Octokit
+    /** What GitHub's limits are counted by: a token, an App, or an installation of it. */
+    readonly credential: string
+  }
 
-  function clientFor(repository: string | undefined): Promise<Octokit> | Octokit {
-    if (app !== undefined) return repository === undefined ? app.asApp() : app.forRepository(repository)
+  async function accessTo(repository: string | undefined): Promise<Access> {
+    if (app !== undefined) {
+      if (repository === undefined) return { client: app.asApp(), credential: APP }
+      const id = await app.installationOf(repository)
+      return { client: app.asInstallation(id), credential: String(id) }
+    }
     const token = credentials.kind === 'token' ? credentials.token() : undefined
     // GitHub answers strangers too, and what it answers them would be believed.
     if (!token) throw new Error('the token is not in the environment')
-    return new Octokit({ ...basic, auth: token })
+    return { client: new Octokit({ ...basic, auth: token }), credential: hash('sha256', token) }
   }
 
   async function exchange<Data>(
@@ -48,16 +60,10 @@ export function createOctokit(options: OctokitOptions): GitHub {
     route: string,
     params: Params = {},
   ): Promise<Answer<Exchanged<Data>>> {
-    // An App is limited by installation, and a token as a whole.
-    const limited = app === undefined ? '' : (repository ?? '')
-    const left = (quietUntil.get(limited) ?? 0) - now()
-    if (left > 0) return { ok: false, failure: { kind: 'limited', message: QUIET, retryAfterMs: left } }
     const answer = await attempt<Data>(repository, route, params)
-    if (!answer.ok && answer.failure.retryAfterMs !== undefined)
-      quietUntil.set(limited, now() + answer.failure.retryAfterMs)
     if (answer.ok || answer.failure.kind !== 'unauthenticated' || repository === undefined) return answer
     // The App may have been installed anew, with other tokens.
-    return app?.forget(repository) === true ? await attempt(repository, route, params) : answer
+    return (await app?.forget(repository)) === true ? await attempt(repository, route, params) : answer
   }
 
   async function attempt<Data>(
@@ -65,16 +71,25 @@ export function createOctokit(options: OctokitOptions): GitHub {
     route: string,
     params: Params,
   ): Promise<Answer<Exchanged<Data>>> {
+    // Which installation it is, the App itself asks.
+    let credential = APP
     try {
-      const client = await clientFor(repository)
+      const isUnknown = app !== undefined && repository !== undefined && !app.knows(repository)
+      const own = isUnknown ? silence.left(APP) : undefined
+      if (own !== undefined) return { ok: false, failure: own }
+      const access = await accessTo(repository)
+      credential = access.credential
+      const left = silence.left(credential)
+      if (left !== undefined) return { ok: false, failure: left }
       const [owner, repo] = repository?.split('/') ?? []
-      const answer = await client.request(route, {
-        ...(repository === undefined ? {} : { owner, repo }),
-        ...params,
-      })
+      const place = route.includes('{owner}') && repository !== undefined ? { owner, repo } : {}
+      const answer = await access.client.request(route, { ...place, ...params })
       return { ok: true, value: { data: answer.data as Data, headers: answer.headers } }
     } catch (error) {
-      return { ok: false, failure: failureOf(error, now()) }
+      const failure = failureOf(error, now())
+      silence.note(credential, failure)
+      if (isOfCredentials(error)) silence.note(APP, failure)
+      return { ok: false, failure }
     }
   }
 
@@ -103,7 +118,10 @@ export function createOctokit(options: OctokitOptions): GitHub {
     return { ok: true, value: items }
   }
 
-  async function perform(repository: string, action: Action, commit?: string): Promise<Answer<Performed>> {
+  const branchesOf = (repository: string) =>
+    createBranches(repository, (route, params) => call(repository, route, params))
+
+  async function perform(repository: string, action: Action, how: How = {}): Promise<Answer<Performed>> {
     switch (action.kind) {
       case 'label':
         return await done(
@@ -136,92 +154,9 @@ export function createOctokit(options: OctokitOptions): GitHub {
           }),
         )
       case 'branch':
-        return await makeBranch(repository, action.branch, action)
       case 'pull_request':
-        return await openPullRequest(repository, action, commit)
+        return await branchesOf(repository).perform(action, how)
     }
-  }
-
-  async function defaultBranch(repository: string): Promise<Answer<string>> {
-    const answer = await call<{ default_branch: string }>(repository, 'GET /repos/{owner}/{repo}')
-    return answer.ok ? { ok: true, value: answer.value.default_branch } : answer
-  }
-
-  async function makeBranch(
-    repository: string,
-    branch: string,
-    {
-      base: from,
-      files,
-      message = '',
-    }: {
-      base?: string | undefined
-      files?: readonly CommitFile[] | undefined
-      message?: string | undefined
-    },
-  ): Promise<Answer<Performed>> {
-    const base = from === undefined ? await defaultBranch(repository) : { ok: true as const, value: from }
-    if (!base.ok) return base
-    const head = await call<{ object: { sha: string } }>(
-      repository,
-      'GET /repos/{owner}/{repo}/git/ref/{ref}',
-      {
-        ref: `heads/${base.value}`,
-      },
-    )
-    if (!head.ok) return head
-    if (files !== undefined) {
-      const commit = { branch, parent: head.value.object.sha, message, files }
-      return await commitFiles((route, params) => call(repository, route, params), commit)
-    }
-    const made = await call(repository, 'POST /repos/{owner}/{repo}/git/refs', {
-      ref: `refs/heads/${branch}`,
-      sha: head.value.object.sha,
-    })
-    if (made.ok) return { ok: true, value: {} }
-    if (!/already exists/i.test(made.failure.message)) return made
-    // We, before a crash, or somebody else: an empty branch carries no mark, but it is empty.
-    const there = await call<{ object: { sha: string } }>(
-      repository,
-      'GET /repos/{owner}/{repo}/git/ref/{ref}',
-      { ref: `heads/${branch}` },
-    )
-    if (!there.ok) return there
-    return there.value.object.sha === head.value.object.sha
-      ? { ok: true, value: {} }
-      : notOurs(`a branch ${branch}`)
-  }
-
-  async function openPullRequest(
-    repository: string,
-    { head, base, title, body, files }: Extract<Action, { kind: 'pull_request' }>,
-    commit: string | undefined,
-  ): Promise<Answer<Performed>> {
-    const owner = repository.split('/')[0]!
-    // The body ends with a mark, and so does that of ours.
-    const mark = body.slice(Math.max(0, body.lastIndexOf('<!--')))
-    const open = await call<Written[]>(repository, 'GET /repos/{owner}/{repo}/pulls', {
-      head: `${owner}:${head}`,
-      state: 'open',
-    })
-    if (!open.ok) return open
-    const own = open.value.find((one) => one.body?.includes(mark))
-    if (own !== undefined) return { ok: true, value: performed(own) }
-    if (open.value.length > 0) return notOurs(`a pull request from ${head}`)
-    if (files !== undefined) {
-      const message = commit ?? `${title}\n\n${mark}`
-      const branch = await makeBranch(repository, head, {
-        ...(base === undefined ? {} : { base }),
-        files,
-        message,
-      })
-      if (!branch.ok) return branch
-    }
-    const into = base === undefined ? await defaultBranch(repository) : { ok: true as const, value: base }
-    if (!into.ok) return into
-    return await done(
-      call(repository, 'POST /repos/{owner}/{repo}/pulls', { head, base: into.value, title, body }),
-    )
   }
 
   return {
@@ -270,6 +205,14 @@ export function createOctokit(options: OctokitOptions): GitHub {
       return found.ok ? { ok: true, value: ownAmong(found.value, text, by) } : found
     },
     perform,
+    headOf: (repository, base) => branchesOf(repository).headOf(base),
+    async accountCreated(login, repository) {
+      const found = await call<{ created_at?: string }>(repository, 'GET /users/{username}', {
+        username: login,
+      })
+      if (!found.ok) return found.failure.kind === 'gone' ? { ok: true, value: undefined } : found
+      return { ok: true, value: found.value.created_at }
+    },
     async filesOf(repository, number) {
       const files = await pages<{ filename: string }>(
         repository,
@@ -317,68 +260,4 @@ export function createOctokit(options: OctokitOptions): GitHub {
     },
     ...(app === undefined ? {} : { deliveries: createDeliveries(exchange) }),
   }
-}
-
-interface Written {
-  body?: string | null
-  html_url?: string
-  user?: { login?: string } | null
-}
-
-function ownAmong(written: readonly Written[], text: string, by: string): string | undefined {
-  const own = written.find(({ body, user }) => user?.login === by && body?.includes(text))
-  return own === undefined ? undefined : (own.html_url ?? '')
-}
-
-async function done(calling: Promise<Answer<unknown>>): Promise<Answer<Performed>> {
-  const answer = await calling
-  return answer.ok ? { ok: true, value: performed(answer.value) } : answer
-}
-
-function performed(data: unknown): Performed {
-  const { html_url, number } = (data ?? {}) as { html_url?: unknown; number?: unknown }
-  return {
-    ...(typeof html_url === 'string' ? { url: html_url } : {}),
-    ...(typeof number === 'number' ? { number } : {}),
-  }
-}
-
-function notOurs(what: string): Answer<never> {
-  return { ok: false, failure: { kind: 'invalid', message: `There is ${what} already, and it is not ours` } }
-}
-
-function gone(message: string): Answer<never> {
-  return { ok: false, failure: { kind: 'gone', message } }
-}
-
-interface HttpError {
-  status?: number
-  response?: { headers?: FailedCall['headers'] }
-  request?: { url?: string }
-}
-
-/** Where an App asks for what it needs to ask anything else. */
-const CREDENTIALS = /\/(?:installation|access_tokens)$/
-
-function failureOf(error: unknown, now: number): GitHubFailure {
-  const { name, message } = error instanceof Error ? error : { name: '', message: String(error) }
-  const { status, response, request } = error as HttpError
-  if (response !== undefined && typeof status === 'number') {
-    const failure = classify({ status, message, headers: response.headers ?? {} }, now)
-    // Not what was asked about is gone, but what we ask with.
-    return failure.kind === 'gone' && CREDENTIALS.test(request?.url ?? '')
-      ? { kind: 'unauthenticated', status, message: 'The GitHub App is not installed there (any more)' }
-      : failure
-  }
-  const cause = (error as { cause?: unknown }).cause
-  const isLate = [name, cause instanceof Error ? cause.name : ''].some(
-    (one) => one === 'TimeoutError' || one === 'AbortError',
-  )
-  if (isLate) return { kind: 'timeout', message: 'GitHub did not answer in time' }
-  if (name !== 'HttpError')
-    return {
-      kind: 'unauthenticated',
-      message: `The credentials for GitHub cannot be used: ${message.slice(0, 200)}`,
-    }
-  return { kind: 'unavailable', message: `GitHub cannot be reached: ${message.slice(0, 200)}` }
 }

@@ -33,8 +33,9 @@ export function createFrameFilter(): (line: string) => boolean {
  */
 export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
   const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
-  const awaited = new Map(turn.ids.map((id) => [id, patterns.submitted(id)]))
-  const isByPattern = awaited.size > 0 && [...awaited.values()].every((pattern) => pattern !== undefined)
+  /** Made with the first line that comes: until then the turn is on its way, and nothing is to keep it. */
+  let awaited: Map<string, RegExp> | undefined
+  const isByPattern = turn.ids.length > 0 && patterns.hasSubmitted
   const lastLine = turn.text.trimEnd().split('\n').at(-1)!.trim()
   const isProgramsOwn = createFrameFilter()
   let isEchoed = false
@@ -53,7 +54,8 @@ export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
     line(text) {
       if (lastLine !== '' && text.includes(lastLine)) isEchoed = true
       if (!isProgramsOwn(text) || !isByPattern) return
-      for (const [id, pattern] of awaited) if (pattern!.test(text)) awaited.delete(id)
+      awaited ??= new Map(turn.ids.map((id) => [id, patterns.submitted(id)!]))
+      for (const [id, pattern] of awaited) if (pattern.test(text)) awaited.delete(id)
       if (awaited.size > 0) return
       give({ state: 'submitted', evidence: `the pane shows ${JSON.stringify(text.trim().slice(0, 200))}` })
     },

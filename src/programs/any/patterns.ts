@@ -11,6 +11,7 @@ export interface Patterns {
   /** Where the prompt begins in the line the cursor is on, if it stands there. */
   promptIn(line: string): number | undefined
   inputBox(screen: Screen): InputBox
+  readonly hasSubmitted: boolean
   /** What shows that it took a message; undefined when nothing was said of it. */
   submitted(id: string): RegExp | undefined
 }
@@ -55,6 +56,7 @@ function compile(patterns: AnySettings['patterns']): Patterns {
       if (line.slice(cursor.x).trim() === '' && atEnd.test(before)) return 'empty'
       return anywhere.test(before) ? 'draft' : 'unknown'
     },
+    hasSubmitted: patterns.submitted !== undefined,
     submitted(id) {
       if (patterns.submitted === undefined) return undefined
       return new RegExp(patterns.submitted.replaceAll('{id}', escapePattern(id)), 'u')

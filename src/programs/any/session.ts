@@ -137,6 +137,7 @@ export async function followAny(
       .paste(turn, {
         state: stateForPaste,
         inputBox: patterns.inputBox,
+        isPlain: true,
         isBracketed: () => isBracketed || !bracketed_paste,
         enterAfterMs: enter_after_ms,
         evidence: watching.evidence,
@@ -173,7 +174,7 @@ export async function followAny(
   const session = {
     state: 'initializing' as SessionState,
     deliver: give,
-    ...(pane.lookAhead === undefined ? {} : { expect: pane.lookAhead }),
+    expect: () => pane.lookAhead?.({ isPlain: true }),
     locate,
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},

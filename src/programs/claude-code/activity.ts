@@ -13,6 +13,8 @@ export interface Activity {
   heed(status: Status): Promise<void>
   /** Its SessionStart hook called. */
   started(): void
+  /** It has connected to our MCP server: until then its model would be without our tools. */
+  toolsGiven(): void
   turnBegan(evidence: string): void
   /** Its Stop hook called: for the engine it is idle from now on, though it is not back at its prompt yet. */
   turnEnded(evidence: string): void
@@ -43,7 +45,7 @@ export interface ActivityOptions {
 
 /** It takes a prompt no sooner after its start, though its status file says idle. */
 const WARM_UP_MS = 700
-/** Without a sign of its SessionStart hook. */
+/** Without a sign of its SessionStart hook, or of its MCP client. */
 const LONGEST_WARM_UP_MS = 4000
 /** After its Stop hook was answered, it is back at its prompt far sooner, unless another hook keeps it. */
 const BACK_AT_PROMPT_MS = 3000
@@ -56,6 +58,8 @@ export function followActivity(options: ActivityOptions): Activity {
   let version = ''
   let hasStatus = false
   let isWarm = options.found
+  let hasStarted = false
+  let hasTools = false
   let warmUp: NodeJS.Timeout | undefined
   let backAtPrompt: NodeJS.Timeout | undefined
   let endedBy: string | undefined
@@ -109,6 +113,12 @@ export function followActivity(options: ActivityOptions): Activity {
     options.atPrompt()
   }
 
+  function warmUpWithin(ms: number) {
+    if (isWarm) return
+    clearTimeout(warmUp)
+    warmUp = setTimeout(warm, ms)
+  }
+
   function warm() {
     isWarm = true
     void options.readStatus().then((status) => status && heed(status))
@@ -129,9 +139,12 @@ export function followActivity(options: ActivityOptions): Activity {
     },
     heed,
     started() {
-      if (isWarm) return
-      clearTimeout(warmUp)
-      warmUp = setTimeout(warm, WARM_UP_MS)
+      hasStarted = true
+      warmUpWithin(hasTools ? WARM_UP_MS : LONGEST_WARM_UP_MS)
+    },
+    toolsGiven() {
+      hasTools = true
+      if (hasStarted) warmUpWithin(WARM_UP_MS)
     },
     turnBegan(evidence) {
       tell()

@@ -228,6 +228,7 @@ export async function followSession(
     },
     interrupt: () => interruptTurn({ pane, activity, withdrawals }),
     hook,
+    toolsGiven: activity.toolsGiven,
     exited() {
       activity.exited()
       dialogs.settleAll()

@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
+import { isRunning } from '../../model/process.ts'
 import { watchFile } from '../file-watch.ts'
 import type { FollowerLog } from '../line-follower.ts'
-import { isRunning } from '../running-process.ts'
 
 /** What Claude Code says of itself in `sessions/PID.json`. */
 export const Status = z.looseObject({

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../model/errors.ts'
+import { isRunning } from '../../model/process.ts'
 import type { FollowOrder, Pane, Program } from '../program.ts'
-import { isRunning } from '../running-process.ts'
 import { Kept } from './kept.ts'
 import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
 import { connectServer, type Server, ServerError } from './server.ts'

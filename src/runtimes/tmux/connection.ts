@@ -56,6 +56,8 @@ export function createConnection(options: ConnectionOptions): Connection {
   const { socket, command, env, log } = options
   let opening: Promise<Control> | undefined
   let returning: Promise<Control> | undefined
+  /** Once it is open, so that a command is on its way before `run` returns. */
+  let current: Control | undefined
   let identity: ServerIdentity | undefined
   let isClosed = false
 
@@ -96,11 +98,13 @@ export function createConnection(options: ConnectionOptions): Connection {
       options.onGone('its tmux server was replaced')
     identity = found
     isOpen = true
+    current = control
     options.onOpen()
     return control
   }
 
   function comeBack(reason: string) {
+    current = undefined
     if (isClosed) return
     log.warn({ reason }, 'the connection to tmux was lost; connecting again')
     opening = open(attach)
@@ -134,6 +138,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   return {
     connect,
     async run(commands) {
+      if (current !== undefined) return runAll(current, commands)
       if (opening === undefined) throw new ControlLost('the tmux server is gone')
       return runAll(await opening, commands)
     },

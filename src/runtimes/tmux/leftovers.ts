@@ -6,8 +6,8 @@ import { endProcesses, type Leader } from '../processes.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
 import type { Kept, KeptLaunch } from './kept.ts'
 import { LAUNCH_FILE } from './launch-file.ts'
-import { isSpoolFile } from './pane.ts'
 import type { Server } from './server.ts'
+import { isSpoolFile } from './spool.ts'
 
 /** Options of a pane, set before its agent runs: whose it is, and the mark of what was started in it. */
 export const AGENT = '@orc_agent'

@@ -1,5 +1,4 @@
 /** The terminal of one agent: what a program may do with it, and what the runtime does. */
-import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
@@ -9,12 +8,13 @@ import { openKeyboard } from './keyboard.ts'
 import type { Log } from './log.ts'
 import { lookAhead } from './look.ts'
 import { paste } from './paste.ts'
-import type { PasteSite, Spooled } from './paste-site.ts'
+import type { PasteSite } from './paste-site.ts'
 import { takePicture } from './picture.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import { enterUnsent, giveBackInput, type LeftInput, noteTaken, outlineOf } from './unsent.ts'
+import { openSpool, type Spool } from './spool.ts'
+import { enterUnsent, giveBackInput, type LeftInput, noteTaken } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
@@ -63,9 +63,10 @@ export function createPane(options: PaneOptions): TmuxPane {
   const { server, clock, log, id, pid, folder, isFound, left, onWaits } = options
   let waiting: (() => void)[] = []
   let label: string | undefined
-  let spooled = 0
   let waitsFor: string | undefined
 
+  /** Opened with the first text: most panes are idle. */
+  let spool: Spool | undefined
   const site: PasteSite = {
     server,
     clock,
@@ -96,7 +97,10 @@ export function createPane(options: PaneOptions): TmuxPane {
         gone?.addEventListener('abort', wake)
         waiting.push(wake)
       }),
-    spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
+    spool(text) {
+      spool ??= openSpool(folder, id)
+      return spool.put(text)
+    },
   }
 
   const cancelInputBack = left?.isInputOff
@@ -136,7 +140,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       return readScreen(joined!, rows!, { x, y })
     },
     paste: (turn, manner) => paste(site, turn, manner),
-    lookAhead: () => lookAhead(site),
+    lookAhead: (manner) => lookAhead(site, manner),
     hasReadInput: () => hasReadInput(pid),
     enterUnsent: (manner) => enterUnsent(site, manner),
     taken: (ids) => noteTaken(site, ids),
@@ -168,6 +172,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       for (const wake of [...waiting]) wake()
     },
     close() {
+      spool?.close()
       site.watching?.abort()
       cancelInputBack?.()
     },
@@ -180,26 +185,4 @@ export function createPane(options: PaneOptions): TmuxPane {
 /** What tmux runs to keep everything that a pane prints. */
 export function pipeCommand(path: string): string {
   return withoutTimeFormats(`umask 077; exec cat >> ${quoteForShell(path)}`)
-}
-
-const SPOOL_FILE = /^orc-\d+-\d+-\d+\.txt$/
-
-export function isSpoolFile(name: string): boolean {
-  return SPOOL_FILE.test(name)
-}
-
-/** Sync: a small file in the page cache, on the way of every message. */
-function spool(folder: string, buffer: string, text: string): Spooled {
-  const path = join(folder, `${buffer}.txt`)
-  let isLaid = false
-  return {
-    path,
-    buffer,
-    outline: outlineOf(text),
-    lay() {
-      if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
-      isLaid = true
-    },
-    remove: () => rmSync(path, { force: true }),
-  }
 }

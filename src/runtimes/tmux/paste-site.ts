@@ -1,5 +1,5 @@
+import type { Screen } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
-import type { Block } from './control-lines.ts'
 import type { Log } from './log.ts'
 import type { Server } from './server.ts'
 
@@ -38,7 +38,21 @@ export interface PasteSite {
 
 export interface LookAhead {
   readonly at: number
-  readonly blocks: Promise<readonly Block[]>
+  readonly seen: Promise<Seen>
+}
+
+/** What tmux tells of a pane. */
+export interface Seen {
+  readonly isDead: boolean
+  readonly isInMode: boolean
+  readonly isSynchronized: boolean
+  readonly isInputOff: boolean
+  readonly window: string
+  readonly attached: string
+  readonly cursor: string
+  /** People's clients: in which window each is, and when it last pressed a key. */
+  readonly persons: readonly { readonly window: string; readonly activeAt: number }[]
+  readonly screen: Screen
 }
 
 /** By what a text is known again in an input box. */

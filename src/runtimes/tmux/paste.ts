@@ -4,7 +4,7 @@ import type { Arrival, Turn } from '../runtime.ts'
 import { enter, proveEntered } from './enter.ts'
 import type { PasteSite } from './paste-site.ts'
 import { withoutControls } from './sanitize.ts'
-import { forgetUnsent, leaveUnsent, outlineOf } from './unsent.ts'
+import { forgetUnsent, leaveUnsent } from './unsent.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
@@ -14,7 +14,7 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
   try {
     const written = await write(site, spooled, manner)
     if (typeof written === 'object') return written
-    const sent = { ...outlineOf(text), writtenAt: site.clock.now() }
+    const sent = { ...spooled.outline, writtenAt: site.clock.now() }
     const problem = written === 'pasted' ? await enter(site, manner, sent) : undefined
     if (problem !== undefined) return problem
     const arrival = await proveEntered(site, manner, sent)

@@ -7,9 +7,9 @@ import type { Block } from './control-lines.ts'
  * Twice: with soft-wrapped lines joined, and row by row, for where the cursor is in the joined ones. Trailing spaces
  * are kept in both, so that rows put together are the line.
  */
-export function captureScreen(pane: string): Command[] {
+export function captureScreen(pane: string, isPlain = false): Command[] {
   return [
-    ['capture-pane', '-p', '-e', '-J', '-t', pane],
+    ['capture-pane', '-p', ...(isPlain ? [] : ['-e']), '-J', '-t', pane],
     ['capture-pane', '-p', '-N', '-t', pane],
   ]
 }

@@ -103,6 +103,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
         ? followed.interrupt()
         : { stopped: true, evidence: `it has ended: ${firstLine(end)}` },
     ...(followed.hook === undefined ? {} : { hook: followed.hook.bind(followed) }),
+    ...(followed.toolsGiven === undefined ? {} : { toolsGiven: followed.toolsGiven }),
     show: pane.show,
     view: options.view,
     screen: (lines) => pane.tail(lines),

@@ -136,10 +136,12 @@ async function writeIfUnchanged(
   const unsent = markUnsent(pane, spooled.outline)
   const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, ...unsent]
   const before: Command[] = input === 'held' ? [inputOn] : []
-  const state = '#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off}/#{session_attached}'
+  const facts = '#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off}/#{session_attached}'
+  const state = look.cursor === undefined ? facts : `${facts}/#{cursor_x}.#{cursor_y}`
   // Left in the pane with the paste itself, for when we are cut off before tmux can answer.
   const trace: Command = ['set-option', '-p', '-t', pane, TRACE, spooled.buffer]
-  const expected = `000${input === 'held' ? 1 : 0}/${look.attached}`
+  const seen = `000${input === 'held' ? 1 : 0}/${look.attached}`
+  const expected = look.cursor === undefined ? seen : `${seen}/${look.cursor}`
   let said: string
   try {
     const blocks = await server.run(

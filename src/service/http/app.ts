@@ -9,7 +9,7 @@ import type { Desk, RouteHandler } from './call.ts'
 import { dispatch } from './dispatch.ts'
 import type { Caller, Gate } from './gate.ts'
 import type { Pages } from './pages.ts'
-import { interruptAgent, showTranscript } from './routes/agent.ts'
+import { interruptAgent, listActions, showTranscript } from './routes/agent.ts'
 import { takeAsk } from './routes/asks.ts'
 import { checkAudit, readAudit } from './routes/audit.ts'
 import { closeSession, mintLogin, openSession, showMe } from './routes/browser.ts'
@@ -34,7 +34,7 @@ import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
 import { closeModeration, listModeration } from './routes/moderation.ts'
 import { streamRun } from './routes/run-events.ts'
-import { showRunLog, showRunOutput } from './routes/run-files.ts'
+import { showRunLog, showRunOutput, streamRunLog } from './routes/run-files.ts'
 import {
   cancelRun,
   listRuns,
@@ -76,6 +76,7 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   go: letGoOn,
   webhooks: listWebhooks,
   testWebhook,
+  agentActions: listActions,
   interrupt: interruptAgent,
   transcript: showTranscript,
   messages: listMessages,
@@ -96,6 +97,7 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   sendToRun,
   runEvents: streamRun,
   runLog: showRunLog,
+  runLogEvents: streamRunLog,
   runOutput: showRunOutput,
   runReport: reportRun,
   proposePlan,

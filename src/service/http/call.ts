@@ -7,6 +7,7 @@ import type { Caller } from './gate.ts'
 import type { Logins } from './logins.ts'
 import type { Metrics } from './metrics.ts'
 import type { OpenCalls } from './open-calls.ts'
+import type { Screens } from './screens.ts'
 import type { Terminals } from './terminals.ts'
 
 /** The head of the audit chain as a file outside the store knows it. */
@@ -34,6 +35,7 @@ export interface Desk extends Facts {
   readonly openCalls: OpenCalls
   readonly mcp: McpEndpoint
   readonly logins: Logins
+  readonly screens: Screens
   readonly terminals: Terminals
   /** What the cookie of a browser's session is called. */
   cookie(): string

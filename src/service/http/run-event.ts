@@ -1,6 +1,6 @@
 import type { RunHead } from '../../model/run.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
-import type { RunEvent } from '../run-shape.ts'
+import type { RunEvent } from '../contract.ts'
 
 type EventOf<T extends RunEvent['type']> = Extract<RunEvent, { type: T }>
 

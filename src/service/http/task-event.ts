@@ -1,7 +1,7 @@
 import { HUMAN_REQUEST_STATES } from '../../model/human-request.ts'
 import type { Task } from '../../model/task.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
-import type { TaskEvent } from '../task-event.ts'
+import type { TaskEvent } from '../contract.ts'
 
 /** What an audit entry about the tree of that root says to its readers. The entry's data was written by the engine. */
 export function taskEventOf(entry: ReadEntry, root: string): TaskEvent {

@@ -44,7 +44,10 @@ export function createMcpEndpoint(switchboard: Switchboard, version: string): Mc
       // A key is for one command: in a batch it would make them all the same.
       ...(idempotencyKey === undefined || Array.isArray(body) ? {} : { idempotencyKey }),
     }
-    server.setRequestHandler('tools/list', () => ({ tools }))
+    server.setRequestHandler('tools/list', () => {
+      if (principal.kind === 'agent') onTaken(() => switchboard.sessions.toolsGiven(principal.agent))
+      return { tools }
+    })
     server.setRequestHandler('tools/call', async ({ params }) => {
       const said = { type: params.name, fields: params.arguments ?? {} }
       const receipt = await act(switchboard, principal, said, circumstances)

@@ -446,4 +446,7 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX github_actions_of_agent ON github_actions (created_at);
   CREATE INDEX github_deliveries_received ON github_deliveries (received_at);
   `,
+  `
+  CREATE INDEX messages_of_thread ON messages (correlation, seq);
+  `,
 ]

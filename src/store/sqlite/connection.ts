@@ -52,9 +52,11 @@ export function sqliteConnection(
       named(file, () => void prepare('BEGIN IMMEDIATE').run())
     },
     run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
-    commit() {
+    commit(written) {
       named(file, () => void prepare('COMMIT').run())
-      return wal.sync()
+      const synced = wal.sync()
+      written?.()
+      return synced
     },
     rollback() {
       if (database.isTransaction) prepare('ROLLBACK').run()

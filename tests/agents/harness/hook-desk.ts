@@ -19,13 +19,12 @@ export async function openHookDesk() {
   let session: Session | undefined
 
   async function hook(incoming: IncomingMessage, outgoing: ServerResponse) {
-    let body = ''
-    for await (const chunk of incoming) body += chunk
+    const event = (await jsonOf(incoming)) as Record<string, unknown>
     const gone = new AbortController()
     outgoing.on('close', () => {
       if (!outgoing.writableFinished) gone.abort()
     })
-    const noted: Noted = { event: JSON.parse(body), authorization: incoming.headers.authorization }
+    const noted: Noted = { event, authorization: incoming.headers.authorization }
     hooks.push(noted)
     noted.answer = (await session?.hook?.(noted.event, gone.signal)) ?? {}
     outgoing.setHeader('content-type', 'application/json').end(JSON.stringify(noted.answer))
@@ -48,10 +47,16 @@ export async function openHookDesk() {
       }),
     )
 
-  const server = createServer((incoming, outgoing) => {
-    if (incoming.url === '/hooks') return void hook(incoming, outgoing)
+  async function call(incoming: IncomingMessage, outgoing: ServerResponse) {
+    const body = await jsonOf(incoming)
+    const isListing = (body as { method?: string } | undefined)?.method === 'tools/list'
+    if (isListing) outgoing.on('finish', () => session?.toolsGiven?.())
     const handle = mcp(incoming.headers.authorization)
-    void handle(incoming as Parameters<typeof handle>[0], outgoing)
+    await handle(incoming as Parameters<typeof handle>[0], outgoing, body)
+  }
+
+  const server = createServer((incoming, outgoing) => {
+    void (incoming.url === '/hooks' ? hook(incoming, outgoing) : call(incoming, outgoing))
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -70,6 +75,12 @@ export async function openHookDesk() {
       await once(server, 'close')
     },
   }
+}
+
+async function jsonOf(incoming: IncomingMessage): Promise<unknown> {
+  let body = ''
+  for await (const chunk of incoming) body += chunk
+  return body === '' ? undefined : JSON.parse(body)
 }
 
 export type HookDesk = Awaited<ReturnType<typeof openHookDesk>>

@@ -7,7 +7,7 @@ export type Saying = (type: string, fields: Readonly<Record<string, string>>, bo
 
 interface Command {
   readonly text?: string
-  readonly call?: { readonly type: string; readonly input: object; readonly otherwise: string }
+  readonly call?: { readonly type: string; readonly input: object }
 }
 
 /** Each agent's model has a part: what it answers, once, when it is given a message with those words. */
@@ -42,9 +42,7 @@ export function createParts() {
   }
 }
 
-export const byTool: Saying = (type, input, body) => ({
-  call: { type, input, otherwise: byXml(type, input, body).text! },
-})
+export const byTool: Saying = (type, input) => ({ call: { type, input } })
 
 export const byXml: Saying = (type, fields, body) => {
   const attributes = Object.entries(fields)
@@ -68,8 +66,7 @@ export function says(...commands: readonly Command[]): (request: ModelRequest) =
       if (call === undefined) return []
       // Codex has tools of its own with such names, beside those of the server.
       const isOwn = tools.some(({ name }) => name === call.type) && !tools.some(({ namespace }) => namespace)
-      const { type, input, otherwise } = call
-      return [isOwn ? { name: type, input } : { mcp: type, input, otherwise }]
+      return [isOwn ? { name: call.type, input: call.input } : { mcp: call.type, input: call.input }]
     }),
   })
 }

@@ -4,6 +4,8 @@ import { description } from './description.ts'
 import { type Result, refusal } from './routes.ts'
 
 export const APP = { id: 12345, slug: 'orchub-app', installation: 77 }
+/** Has an installation of its own; that of everybody else is one. */
+export const OTHER_OWNER = 'elsewhere'
 const TOKEN_MS = 3600_000
 /** GitHub takes no proof that would be good for longer. */
 const LONGEST_PROOF_S = 600
@@ -97,13 +99,15 @@ export function createApp(post: (event: string, guid: string, body: string) => P
     route(method: string, path: string, query: URLSearchParams): Result | undefined {
       if (method === 'GET' && path === '/app')
         return { status: 200, data: { ...example('get', '/app', 200), id: APP.id, slug: APP.slug } }
-      if (method === 'GET' && /^\/repos\/[^/]+\/[^/]+\/installation$/.test(path)) {
+      const [, owner] = /^\/repos\/([^/]+)\/[^/]+\/installation$/.exec(path) ?? []
+      if (method === 'GET' && owner !== undefined) {
+        const id = owner === OTHER_OWNER ? installation + 1000 : installation
         const shown = example('get', '/repos/{owner}/{repo}/installation', 200)
-        return { status: 200, data: { ...shown, id: installation, app_id: APP.id, app_slug: APP.slug } }
+        return { status: 200, data: { ...shown, id, app_id: APP.id, app_slug: APP.slug } }
       }
       const [, wanted] = /^\/app\/installations\/(\d+)\/access_tokens$/.exec(path) ?? []
       if (method === 'POST' && wanted !== undefined) {
-        if (Number(wanted) !== installation) return refusal(404, 'Not Found')
+        if (![installation, installation + 1000].includes(Number(wanted))) return refusal(404, 'Not Found')
         const token = `ghs_${randomUUID().replaceAll('-', '')}`
         const endsAt = Date.now() + TOKEN_MS
         tokens.set(token, endsAt)

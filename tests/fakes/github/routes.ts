@@ -21,6 +21,8 @@ export interface Result {
 export type FakeRoute = (repository: FakeRepository, asked: Asked) => Result
 
 const DOCS = 'https://docs.github.com/rest'
+/** An account that was deleted. */
+export const GONE = 'gone-account'
 
 export function refusal(status: number, message: string): Result {
   return { status, data: { message, documentation_url: DOCS, status: String(status) } }
@@ -53,6 +55,17 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
       status: 200,
       data: { ...example('get', '/user', 200), ...showUser(by), user_view_type: 'private' },
     }),
+  ],
+  [
+    'GET',
+    '/users/([^/]+)',
+    (_, { params }) => {
+      const login = decodeURIComponent(params[0]!)
+      if (login === GONE) return NOT_FOUND
+      const shown = example('get', '/users/{username}', 200)
+      const created_at = '2020-01-15T10:00:00Z'
+      return { status: 200, data: { ...shown, ...showUser(login), user_view_type: 'public', created_at } }
+    },
   ],
   [
     'GET',

@@ -12,7 +12,7 @@ export function complete(request: ModelRequest, reply: ModelReply, size: number)
     id: `call_${id}_${n}`,
     tool: toolFor(call, request.tools),
   }))
-  const missing = calls.filter(({ tool }) => !tool).map(({ call }) => instead(call))
+  const missing = calls.filter(({ tool }) => !tool).map(({ call }) => `NO SUCH TOOL: ${nameOf(call)}`)
   const text = [reply.text ?? '', ...missing].filter(Boolean).join('\n')
   return {
     id,
@@ -24,9 +24,6 @@ export function complete(request: ModelRequest, reply: ModelReply, size: number)
     usage: { input: Math.ceil(size / 4), output: Math.ceil(text.length / 4) + 1, cached: 0, ...reply.usage },
   }
 }
-
-const instead = (call: ToolCall) =>
-  'mcp' in call && call.otherwise !== undefined ? call.otherwise : `NO SUCH TOOL: ${nameOf(call)}`
 
 const nameOf = (call: ToolCall) => ('mcp' in call ? call.mcp : 'shell' in call ? 'shell' : call.name)
 

@@ -58,12 +58,7 @@ export interface ModelError {
 
 /** A tool of the MCP server `orc`, a shell command, or any tool by the program's own name for it. */
 export type ToolCall =
-  | {
-      readonly mcp: string
-      readonly input: object
-      /** What the model says where the program has not connected to the server yet, as models do. */
-      readonly otherwise?: string
-    }
+  | { readonly mcp: string; readonly input: object }
   | {
       readonly shell: string /** Codex: outside its sandbox, which needs permission. */
       readonly escalated?: boolean

@@ -17,13 +17,30 @@ describe('following Claude Code', () => {
     await rig.state('idle')
   }
 
-  it('is ready some time after its SessionStart hook, not as soon as its status file says idle', async () => {
+  it.each([
+    ['after', false],
+    ['before', true],
+  ])(
+    'is ready once its model has our tools, which it may ask for %s its SessionStart hook',
+    async (_, first) => {
+      rig = await openRig()
+      rig.status('idle')
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(rig.session.state).toBe('initializing')
+      if (first) rig.session.toolsGiven!()
+      await rig.hook('SessionStart', { source: 'startup' })
+      await new Promise((resolve) => setTimeout(resolve, first ? 100 : 1000))
+      expect(rig.session.state).toBe('initializing')
+      if (!first) rig.session.toolsGiven!()
+      await rig.state('idle')
+    },
+  )
+
+  it('is ready without our tools when it never asks for them', async () => {
     rig = await openRig()
     rig.status('idle')
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    expect(rig.session.state).toBe('initializing')
     await rig.hook('SessionStart', { source: 'startup' })
-    await rig.state('idle')
+    await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 8000)
   })
 
   it('reads a status file that is seen half-written once it is whole (C23)', async () => {

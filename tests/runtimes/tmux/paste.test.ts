@@ -93,7 +93,7 @@ describe('a look that was begun ahead of the paste', () => {
   })
 
   it('is the one that decides, once', async () => {
-    hasty.lookAhead!()
+    hasty.lookAhead!({})
     expect(await hasty.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
     expect(looks).toBe(1)
     await hasty.paste(turnOf('msg_2', 'again'), manner({ evidence: taken }))
@@ -102,21 +102,21 @@ describe('a look that was begun ahead of the paste', () => {
   })
 
   it('counts for nothing when it is older than a moment', async () => {
-    hasty.lookAhead!()
+    hasty.lookAhead!({})
     now += 11
     await hasty.paste(turn, manner({ evidence: taken }))
     expect(looks).toBe(2)
   })
 
   it('counts for nothing when something stirred since', async () => {
-    hasty.lookAhead!()
+    hasty.lookAhead!({})
     hasty.stir()
     await hasty.paste(turn, manner({ evidence: taken }))
     expect(looks).toBe(2)
   })
 
   it('is not trusted for what tmux can check as it pastes', async () => {
-    hasty.lookAhead!()
+    hasty.lookAhead!({})
     await server.run(['display-message', '-p', 'the look is over'])
     place.tmux('copy-mode', '-t', hasty.id)
     const arrival = await hasty.paste(turn, manner({ patienceMs: 0 }))
@@ -126,7 +126,7 @@ describe('a look that was begun ahead of the paste', () => {
   })
 
   it('is asked for the state of the program when it is used', async () => {
-    hasty.lookAhead!()
+    hasty.lookAhead!({})
     const arrival = await hasty.paste(turn, manner({ state: () => 'waiting_input', patienceMs: 0 }))
     expect(arrival).toEqual({ state: 'queued', evidence: 'not written: it asks a person something' })
     hasty.close()

@@ -1,8 +1,10 @@
 import { expect, it } from 'vitest'
 import { moveDeliveries } from '../../../src/store/deliveries.ts'
 import { costByStep, countByStep, readingTimes } from '../../../src/store/figures.ts'
-import { insertAction, insertWork, keepDelivery, keepStanding } from '../../../src/store/github.ts'
-import { readActions, readHalted, readRecent } from '../../../src/store/github-log.ts'
+import { insertAction, readActions } from '../../../src/store/github-actions.ts'
+import { keepDelivery, readDeliveries } from '../../../src/store/github-deliveries.ts'
+import { keepStanding, readHalted } from '../../../src/store/github-health.ts'
+import { insertWork, workOfDeliveries } from '../../../src/store/github-work.ts'
 import { addSpending } from '../../../src/store/usage.ts'
 import { type Here, START, send } from '../place.ts'
 
@@ -77,9 +79,11 @@ export function figureCases(here: Here) {
       })
       await keepStanding(tx, 'Triage', { failures: 6, halted: true })
     })
-    const { deliveries, work } = await readRecent(store, 10)
-    expect(deliveries.map(({ id }) => id)).toEqual(['d2', 'd1'])
-    expect(work).toMatchObject([{ delivery: 'd1', role: 'triage', number: 1, task: 7 }])
+    const deliveries = (await readDeliveries(store, 10)).map(({ id }) => id)
+    expect(deliveries).toEqual(['d2', 'd1'])
+    expect(await workOfDeliveries(store, deliveries)).toMatchObject([
+      { delivery: 'd1', role: 'triage', number: 1, task: 7 },
+    ])
     expect(await readActions(store, 10)).toMatchObject([{ key: 'k', confidence: 0.5, request: 3 }])
     expect(await readHalted(store)).toMatchObject([{ agent: 'Triage', failures: 6 }])
   })

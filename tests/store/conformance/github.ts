@@ -2,41 +2,47 @@ import { expect, it } from 'vitest'
 import {
   actionsOfDelivery,
   changeAction,
+  findAction,
+  insertAction,
+  nextAction,
+} from '../../../src/store/github-actions.ts'
+import {
   closeConduct,
   conductTold,
-  countWaiting,
-  endDelivery,
-  endWork,
-  findAction,
-  findWork,
-  forgetDocuments,
-  type GithubWork,
   hasUntoldConduct,
-  insertAction,
   insertConduct,
-  insertWork,
+  readConduct,
+} from '../../../src/store/github-conduct.ts'
+import {
+  endDelivery,
   keepDelivery,
-  keepDocument,
+  latestDeliveryAt,
+  nextDelivery,
+  putOffDelivery,
+  readDelivery,
+  takenSince,
+  unknownDeliveries,
+} from '../../../src/store/github-deliveries.ts'
+import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/store/github-documents.ts'
+import {
+  countWaiting,
   keepStanding,
   lastDoneAt,
-  latestDeliveryAt,
-  latestWorkAbout,
-  nextAction,
-  nextDelivery,
-  openWorkOf,
-  putOffDelivery,
-  putOffWork,
-  readConduct,
   readConfidences,
-  readDelivery,
   readOverdue,
   readStanding,
   readWorkFigures,
-  searchDocuments,
-  takenSince,
-  unknownDeliveries,
-  workOfDelivery,
-} from '../../../src/store/github.ts'
+} from '../../../src/store/github-health.ts'
+import {
+  endWork,
+  findWork,
+  type GithubWork,
+  insertWork,
+  latestWorkAbout,
+  openWorkOf,
+  putOffWork,
+  workOfDeliveries,
+} from '../../../src/store/github-work.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { Here } from '../place.ts'
 import { START } from '../place.ts'
@@ -148,7 +154,7 @@ export function githubCases(here: Here) {
     expect(await openWorkOf(store, 'Triage')).toEqual([])
     expect(await latestWorkAbout(store, 'Triage', 1)).toMatchObject({ id: 'd/triage' })
     expect(await latestWorkAbout(store, 'Triage', 2)).toBeUndefined()
-    expect(await workOfDelivery(store, 'd')).toHaveLength(1)
+    expect(await workOfDeliveries(store, ['d'])).toHaveLength(1)
   })
 
   it('counts what agents did, and what waits', async () => {

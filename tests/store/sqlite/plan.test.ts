@@ -7,7 +7,7 @@ import {
   releaseExpired,
 } from '../../../src/store/deliveries.ts'
 import { findOpenQuestion } from '../../../src/store/human-requests.ts'
-import { readMailbox } from '../../../src/store/messages.ts'
+import { readLog, readMailbox } from '../../../src/store/messages.ts'
 import type { SqlValue, Tx } from '../../../src/store/store.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
 
@@ -81,6 +81,24 @@ describe('the plan of a query', () => {
     }
     await findOpenQuestion({ ...store, get }, 'task_7', 'req_3')
     expect(plans).toEqual([expect.stringMatching(/USING INDEX human_requests_of_task \(context=\?\)$/)])
+    await store.close()
+  })
+
+  it('of one thread reads its messages only, not all that were sent since (S1.14)', async () => {
+    const store = await place.open()
+    const plans: string[] = []
+    const all: typeof store.all = async (sql, params) => {
+      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+      plans.push(steps.map((step) => step.detail).join('; '))
+      return []
+    }
+    await readLog({ ...store, all }, { thread: 7, limit: 500 })
+    await readLog({ ...store, all }, { thread: 7, before: 90, limit: 500 })
+    for (const plan of plans) {
+      expect(plan).toMatch(/^SEARCH m USING INDEX messages_of_thread \(correlation=\? AND seq>/)
+      expect(plan).not.toMatch(/SCAN|TEMP B-TREE/)
+    }
+    expect(plans).toHaveLength(2)
     await store.close()
   })
 })

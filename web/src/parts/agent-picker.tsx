@@ -13,6 +13,7 @@ export function AgentPicker({
   placeholder,
   className,
   isRequired = false,
+  isFirst = false,
 }: {
   value: string
   /** Told of each name of the team, and of nothing at all; not of the letters on the way there. */
@@ -22,6 +23,8 @@ export function AgentPicker({
   placeholder?: string
   className?: string
   isRequired?: boolean
+  /** Where whoever opens its dialog begins. */
+  isFirst?: boolean
 }) {
   const names = [...also, ...(useTeam().data?.agents ?? []).map(({ name }) => name)]
   const list = useId()
@@ -45,6 +48,7 @@ export function AgentPicker({
         placeholder={placeholder}
         list={list}
         required={isRequired}
+        data-first={isFirst || undefined}
         autoComplete="off"
         value={text}
         onChange={({ target }) => {

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'react'
 import { useRequests } from '../room.ts'
 import { go, to } from '../route.ts'
 import { Modal } from './modal.tsx'
-import { RequestCard } from './request-card.tsx'
+import { questionId, RequestCard } from './request-card.tsx'
 
 /** How often it is looked whether a dialog is closed, or the writing done, while a question waits for that. */
 const LOOK_MS = 300
@@ -16,6 +16,8 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
   const known = useRef<Set<string>>(undefined)
   const [shown, setShown] = useState<string>()
   const [queue, setQueue] = useState<readonly string[]>([])
+  /** For whoever does not see that a card is added, or a number grows; the dialog speaks for itself. */
+  const [news, setNews] = useState('')
 
   useEffect(() => {
     if (data === undefined) return
@@ -24,6 +26,8 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
     known.current = new Set(data.map(({ id }) => id))
     if (isFirst) return
     for (const { id, asker, question } of fresh) notify(id, asker, question)
+    const last = fresh.at(-1)
+    if (last !== undefined) setNews(`${last.asker} asks: ${last.question.slice(0, 200)}`)
     const isOpen = (id: string) => data.some((one) => one.id === id)
     setQueue((now) => [...now.filter(isOpen), ...fresh.map(({ id }) => id)])
   }, [data])
@@ -51,9 +55,19 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
   }, [queue, isShown, isInbox])
 
   const request = data?.find(({ id }) => id === shown)
-  if (request === undefined || isInbox) return null
+  if (request === undefined || isInbox) {
+    return (
+      <p className="sr" role="status">
+        {news}
+      </p>
+    )
+  }
   return (
-    <Modal title={`${request.asker} asks`} onClose={() => setShown(undefined)}>
+    <Modal
+      title={`${request.asker} asks`}
+      describedBy={questionId(request)}
+      onClose={() => setShown(undefined)}
+    >
       <RequestCard key={request.id} request={request} isModal isSudden onDone={() => setShown(undefined)} />
       <div className="dialog-foot">
         {queue.length === 0 ? null : <span className="label">{queue.length} more after this</span>}

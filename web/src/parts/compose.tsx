@@ -46,6 +46,7 @@ export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
               value={draft.to}
               placeholder="an agent, or * for everyone"
               isRequired
+              isFirst
               onPick={(name) => set('to')({ target: { value: name } })}
             />
           </div>

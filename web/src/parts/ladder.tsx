@@ -1,14 +1,14 @@
-import { useAsk } from '../room.ts'
+import { useMessage } from '../room.ts'
 import { Shown } from './panel.tsx'
 import { Chip } from './state.tsx'
 import { clock } from './words.ts'
 
 /** Every step of a delivery with what proves it (C27). */
 export function Ladder({ id }: { id: string }) {
-  const answer = useAsk(`message:${id}`, (client) => client.message(id), ['delivery', 'message'])
+  const answer = useMessage(id)
   return (
     <Shown answer={answer}>
-      {({ steps, attempts }) => (
+      {({ steps, attempts, waits_for: waitsFor }) => (
         <div>
           <p className="section">Delivery{attempts > 1 ? `, ${attempts} attempts` : ''}</p>
           <ol className="ladder">
@@ -20,6 +20,7 @@ export function Ladder({ id }: { id: string }) {
               </li>
             ))}
           </ol>
+          {waitsFor === undefined ? null : <p className="label">It waits: {waitsFor}</p>}
         </div>
       )}
     </Shown>

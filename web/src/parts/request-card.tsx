@@ -119,7 +119,9 @@ export function RequestCard({
         </span>
         {request.task_id === undefined ? null : <a href={to('tasks', request.task_id)}>{request.task_id}</a>}
       </header>
-      <p className="request-question">{request.question}</p>
+      <p className="request-question" id={questionId(request)}>
+        {request.question}
+      </p>
       {request.reason === '' ? null : <p className="label">Why you: {request.reason}</p>}
       {request.action === undefined ? null : (
         <ActionShown action={request.action} modified={request.modified} />
@@ -227,6 +229,10 @@ export function RequestCard({
       </form>
     </article>
   )
+}
+
+export function questionId({ id }: Request): string {
+  return `question-${id}`
 }
 
 function useArmed(isSudden: boolean): boolean {

@@ -10,6 +10,7 @@ export function Rows<T>({
   label,
   keyOf,
   isAtEnd = false,
+  chosen,
   children,
 }: {
   items: readonly T[]
@@ -18,6 +19,8 @@ export function Rows<T>({
   keyOf: (item: T) => string | number
   /** It begins at its end, and stays there while it grows, unless somebody scrolls away. */
   isAtEnd?: boolean
+  /** The one that an address names: it is in sight when the list first is. */
+  chosen?: string | number | undefined
   children: (item: T, index: number) => ReactNode
 }) {
   const scroller = useRef<HTMLDivElement>(null)
@@ -34,6 +37,13 @@ export function Rows<T>({
   useEffect(() => {
     if (stays.current && last >= 0) rows.scrollToIndex(last, { align: 'end' })
   }, [last, end])
+  const isSought = useRef(chosen !== undefined)
+  useEffect(() => {
+    const index = isSought.current ? items.findIndex((item) => keyOf(item) === chosen) : -1
+    if (index < 0) return
+    isSought.current = false
+    rows.scrollToIndex(index, { align: 'center' })
+  }, [items, chosen])
   const watch = ({ currentTarget: { scrollTop, clientHeight, scrollHeight } }: UIEvent<HTMLElement>) => {
     stays.current = isAtEnd && scrollTop + clientHeight >= scrollHeight - NEAR
   }

@@ -97,8 +97,8 @@ export function HaltBanner() {
   const now = useNow()
   if (halt === undefined) return null
   return (
-    <div className="halted" role="alert">
-      <strong>Everything is stopped</strong>
+    <div className="halted">
+      <strong role="alert">Everything is stopped</strong>
       <span>
         by {halt.by}, {since(halt.at, now)} ago{halt.reason === undefined ? '' : `: ${halt.reason}`}
       </span>

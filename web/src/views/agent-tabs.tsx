@@ -1,9 +1,11 @@
+import { useEffect } from 'react'
 import { Ladder } from '../parts/ladder.tsx'
 import { Empty, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
+import { whileSeen } from '../parts/while-seen.ts'
 import { clock } from '../parts/words.ts'
-import { useAsk } from '../room.ts'
+import { screenTopic, useAsk, useRoom, useTasks } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 export function MailTab({ agent }: { agent: string }) {
@@ -20,7 +22,13 @@ export function MailTab({ agent }: { agent: string }) {
         mail.length === 0 ? (
           <Empty title={`Nobody wrote to ${agent} yet, and it wrote to nobody`} />
         ) : (
-          <Rows items={mail} size={37} label={`Mail of ${agent}, newest first`} keyOf={({ id }) => id}>
+          <Rows
+            items={mail}
+            size={37}
+            label={`Mail of ${agent}, newest first`}
+            keyOf={({ id }) => id}
+            chosen={chosen}
+          >
             {(one) => (
               <>
                 <button
@@ -74,8 +82,17 @@ export function TranscriptTab({ agent }: { agent: string }) {
         ...told.map(({ at, from, title, content, id }) => ({ at, who: from, title, text: content, id })),
       ].toSorted((one, other) => one.at.localeCompare(other.at))
     },
-    ['message', 'delivery', 'session', 'command', 'agent'],
+    ['message', 'delivery', 'session', 'command', 'agent', screenTopic(agent)],
     1000,
+  )
+  const room = useRoom()
+  // What it says in the middle of a turn is no event; but it is to be seen where it works.
+  useEffect(
+    () =>
+      whileSeen(async (signal) => {
+        for await (const _ of room.client.terminalEvents(agent, { signal })) room.touch(screenTopic(agent))
+      }),
+    [agent, room],
   )
   return (
     <Shown answer={answer}>
@@ -105,11 +122,7 @@ export function TranscriptTab({ agent }: { agent: string }) {
 const HEARD: ReadonlySet<string> = new Set(['submitted', 'read'])
 
 export function TasksTab({ agent }: { agent: string }) {
-  const answer = useAsk(
-    'tasks:all',
-    async (client) => (await client.tasks({ state: 'all', limit: 1000 })).tasks,
-    ['task'],
-  )
+  const answer = useTasks('all')
   return (
     <Shown answer={answer}>
       {(all) => {

@@ -1,4 +1,5 @@
 import { type KeyboardEvent, Suspense, useState } from 'react'
+import type { AnswerOf } from '../../../src/service/contract.ts'
 import { demandOk, useAct } from '../parts/act.tsx'
 import { Context } from '../parts/context.tsx'
 import { later } from '../parts/later.ts'
@@ -7,7 +8,7 @@ import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { RequestCard } from '../parts/request-card.tsx'
 import { Chip, StateMark } from '../parts/state.tsx'
 import { money } from '../parts/words.ts'
-import { type Agent, type Request, useRequests, useRoom, useTeam } from '../room.ts'
+import { type Agent, type Request, TEAM_TOPICS, useAsk, useRequests, useRoom, useTeam } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
@@ -112,6 +113,7 @@ function Facts({ agent }: { agent: Agent }) {
       <StateMark state={agent.session} />
       {agent.status === agent.session ? null : <span>says: {agent.status}</span>}
       {agent.current_task === undefined ? null : <span>{agent.current_task}</span>}
+      {agent.waits_for === undefined ? null : <span>messages wait: {agent.waits_for}</span>}
       <span className="label">{agent.program ?? agent.runtime}</span>
       {agent.parent === undefined ? null : (
         <span className="label">
@@ -124,16 +126,22 @@ function Facts({ agent }: { agent: Agent }) {
   )
 }
 
-const STARTS = new Set(['exited', 'unknown', 'error'])
+type Action = AnswerOf<'agentActions'>['actions'][number]['action']
 
+/** What the service allows just now; the rest is there as well, and says why not. */
 function Controls({ agent }: { agent: Agent }) {
   const room = useRoom()
+  return room.mayAct() ? <Buttons agent={agent} /> : null
+}
+
+function Buttons({ agent }: { agent: Agent }) {
+  const room = useRoom()
   const [act, isBusy] = useAct()
-  if (!room.mayAct()) return null
-  const request = (action: string, done: string) => () =>
+  const known = useAsk(`actions:${agent.name}`, (client) => client.agentActions(agent.name), TEAM_TOPICS).data
+  const request = (action: Action, done: string) => () =>
     void act(async () => {
       demandOk(await room.client.command({ type: 'request_action', action, target: agent.name }))
-      room.touch('session', 'agent')
+      room.touch('session', 'agent', 'action')
       return done
     })
   const interrupt = () =>
@@ -143,64 +151,47 @@ function Controls({ agent }: { agent: Agent }) {
       if (!stopped) throw new Error(`${agent.name} did not stop: ${evidence}`)
       return `${agent.name} was interrupted: ${evidence}`
     })
-  const isOff = STARTS.has(agent.session)
+  const button = (action: Action, word: string, onClick: () => void, kind?: 'main' | 'danger') => {
+    const found = known?.actions.find((one) => one.action === action)
+    const reason = found?.possible === false ? `${found.reason ?? ''}. ${found.hint ?? ''}` : undefined
+    return (
+      <button
+        type="button"
+        className="button"
+        data-kind={kind}
+        // Not `disabled`: whoever has no mouse gets to the reason as well.
+        aria-disabled={isBusy || found?.possible !== true}
+        title={reason}
+        aria-description={reason}
+        onClick={() => {
+          if (!isBusy && found?.possible === true) onClick()
+        }}
+      >
+        {word}
+      </button>
+    )
+  }
+  const can = (action: Action) => known?.actions.find((one) => one.action === action)?.possible
+  // One that is ending can be started already; one that can be neither says why it cannot be started.
+  const isOff = can('spawn_agent') === true || can('terminate_agent') === false
   return (
     <>
-      {isOff ? (
-        <button
-          type="button"
-          className="button"
-          data-kind="main"
-          disabled={isBusy}
-          onClick={request('spawn_agent', `${agent.name} is started.`)}
-        >
-          Start
-        </button>
-      ) : (
-        <>
-          {agent.session === 'busy' ? (
-            <button type="button" className="button" disabled={isBusy} onClick={interrupt}>
-              Interrupt
-            </button>
-          ) : null}
-          {agent.paused ? (
-            <button
-              type="button"
-              className="button"
-              disabled={isBusy}
-              onClick={request('resume_session', `${agent.name} goes on.`)}
-            >
-              Resume
-            </button>
-          ) : (
-            <button
-              type="button"
-              className="button"
-              disabled={isBusy}
-              onClick={request('pause_session', `Deliveries to ${agent.name} wait.`)}
-            >
-              Pause
-            </button>
+      {isOff
+        ? button('spawn_agent', 'Start', request('spawn_agent', `${agent.name} is started.`), 'main')
+        : null}
+      {button('interrupt', 'Interrupt', interrupt)}
+      {agent.paused
+        ? button('resume_session', 'Resume', request('resume_session', `${agent.name} goes on.`))
+        : button('pause_session', 'Pause', request('pause_session', `Deliveries to ${agent.name} wait.`))}
+      {button('reset_session', 'Reset', request('reset_session', `${agent.name} begins a new conversation.`))}
+      {isOff
+        ? null
+        : button(
+            'terminate_agent',
+            'Stop',
+            request('terminate_agent', `${agent.name} is stopped.`),
+            'danger',
           )}
-          <button
-            type="button"
-            className="button"
-            disabled={isBusy}
-            onClick={request('reset_session', `${agent.name} begins a new conversation.`)}
-          >
-            Reset
-          </button>
-          <button
-            type="button"
-            className="button"
-            data-kind="danger"
-            disabled={isBusy}
-            onClick={request('terminate_agent', `${agent.name} is stopped.`)}
-          >
-            Stop
-          </button>
-        </>
-      )}
     </>
   )
 }

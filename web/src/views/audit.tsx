@@ -1,17 +1,20 @@
-import { useState } from 'react'
+import { useMemo, useState } from 'react'
 import type { Client } from '../../../src/client/client.ts'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
 import { AgentPicker } from '../parts/agent-picker.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { useNow } from '../parts/now.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
+import { stillWithin } from '../parts/still-within.ts'
 import { clock, counted } from '../parts/words.ts'
 import { type Entry, useAsk, useRoom } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 const LIMIT = 1000
 const PEOPLE = ['operator', 'system']
+const SPANS = ['10m', '1h', '6h', '1d', '7d']
 const FILTERS = ['text', 'agent', 'type', 'since'] as const
 type Filter = Record<(typeof FILTERS)[number], string>
 
@@ -28,14 +31,16 @@ export function AuditView() {
     'all',
     1500,
   )
+  const now = useNow()
+  const entries = useMemo(() => stillWithin(answer.data, filter.since, now), [answer.data, filter.since, now])
   const set = (name: keyof Filter) => (event: { target: { value: string } }) =>
     refine(to('audit', undefined, { ...filter, [name]: event.target.value }))
-  const listed = answer.data?.find(({ seq }) => String(seq) === id)
+  const listed = entries?.find(({ seq }) => String(seq) === id)
   const old = useEntry(answer.data === undefined || listed !== undefined ? undefined : id)
   const chosen = listed ?? old
   return (
     <>
-      <Head title="Audit" note={answer.data === undefined ? undefined : noteOf(answer.data.length)}>
+      <Head title="Audit" note={entries === undefined ? undefined : noteOf(entries.length)}>
         {room.mayAct() || room.me.kind !== 'agent' ? <Verify /> : null}
       </Head>
       <div className="filters">
@@ -60,7 +65,7 @@ export function AuditView() {
         />
         <select aria-label="Since" value={filter.since} onChange={set('since')}>
           <option value="">from the beginning</option>
-          {['10m', '1h', '6h', '1d', '7d'].map((one) => (
+          {SPANS.map((one) => (
             <option key={one} value={one}>
               last {one}
             </option>
@@ -69,12 +74,18 @@ export function AuditView() {
       </div>
       <div className="split" data-open={chosen !== undefined}>
         <div>
-          <Shown answer={answer}>
-            {(entries) =>
-              entries.length === 0 ? (
+          <Shown answer={{ ...answer, data: entries }}>
+            {(shown) =>
+              shown.length === 0 ? (
                 <Empty title="Nothing fits" />
               ) : (
-                <Rows items={entries} size={30} label="Audit entries, newest first" keyOf={({ seq }) => seq}>
+                <Rows
+                  items={shown}
+                  size={30}
+                  label="Audit entries, newest first"
+                  keyOf={({ seq }) => seq}
+                  chosen={id === undefined ? undefined : Number(id)}
+                >
                   {(entry) => (
                     <a
                       className="line entry"
@@ -86,7 +97,7 @@ export function AuditView() {
                       <code data-topic={entry.type.split('.', 1)[0]}>{entry.type}</code>
                       <span className="line-main">
                         <b>{entry.actor}</b>
-                        {entry.subject === undefined ? '' : ` → ${entry.subject}`} {entry.text}
+                        {whom(entry)} {entry.text}
                       </span>
                     </a>
                   )}
@@ -131,6 +142,11 @@ function noteOf(count: number): string {
   return count === LIMIT ? `the newest ${LIMIT.toLocaleString('en')}` : counted(count, 'entry', 'entries')
 }
 
+/** Whom it is about, unless that says nothing more. */
+function whom({ actor, subject }: Entry): string {
+  return subject === undefined || subject === actor ? '' : ` → ${subject}`
+}
+
 let timer: ReturnType<typeof setTimeout> | undefined
 function debounced(set: (event: { target: { value: string } }) => void) {
   return ({ target: { value } }: { target: { value: string } }) => {
@@ -157,7 +173,7 @@ function EntryAside({ entry, onClose }: { entry: Entry; onClose: string }) {
         <dt>Who</dt>
         <dd>
           {entry.actor}
-          {entry.subject === undefined ? '' : ` → ${entry.subject}`}
+          {whom(entry)}
         </dd>
         <dt>Class</dt>
         <dd>{entry.class}</dd>

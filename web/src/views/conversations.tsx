@@ -2,11 +2,12 @@ import { useMemo } from 'react'
 import { AgentPicker } from '../parts/agent-picker.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Ladder } from '../parts/ladder.tsx'
+import { isNarrow } from '../parts/narrow.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted } from '../parts/words.ts'
-import { type Mail, useAsk } from '../room.ts'
+import { type Mail, useAsk, useMessage } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 const SHOWN = 500
@@ -14,6 +15,10 @@ const SHOWN = 500
 const PEOPLE = ['operator', 'system']
 /** Beyond this a sequence has more lanes than a screen; then one agent is chosen. */
 const MOST_LANES = 10
+const TIME_WIDTH = 70
+const LANE_WIDTH = 72
+/** As in the styles, on both sides. */
+const EDGES = 32
 
 export function ConversationsView() {
   const { id, query } = usePlace()
@@ -21,7 +26,8 @@ export function ConversationsView() {
   const other = query.get('with') ?? ''
   const thread = query.get('thread') ?? ''
   const before = query.get('before') ?? ''
-  const asThread = query.get('as') === 'thread'
+  // A sequence needs a lane for each: on a phone, whoever wants it asks for it.
+  const asThread = (query.get('as') ?? (isNarrow() ? 'thread' : 'sequence')) === 'thread'
   const answer = useAsk(
     `messages:${agent}:${other}:${thread}:${before}`,
     async (client) =>
@@ -86,7 +92,7 @@ export function ConversationsView() {
           </button>
         )}
         <div className="segments">
-          <button type="button" aria-pressed={!asThread} onClick={() => set({ as: undefined })}>
+          <button type="button" aria-pressed={!asThread} onClick={() => set({ as: 'sequence' })}>
             Sequence
           </button>
           <button type="button" aria-pressed={asThread} onClick={() => set({ as: 'thread' })}>
@@ -134,60 +140,64 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
   const lanes = useMemo(() => lanesOf(mail), [mail])
   const newest = useMemo(() => mail.toReversed(), [mail])
   const at = (name: string) => lanes.indexOf(name)
-  const columns = { gridTemplateColumns: `70px repeat(${lanes.length}, minmax(72px, 1fr))` }
+  const columns = {
+    gridTemplateColumns: `${TIME_WIDTH}px repeat(${lanes.length}, minmax(${LANE_WIDTH}px, 1fr))`,
+  }
   return (
     <div className="sequence">
-      <div className="lanes" style={columns}>
-        <span className="label">newest first</span>
-        {lanes.map((name) => (
-          <span key={name} title={name}>
-            {name}
-          </span>
-        ))}
+      <div className="sequence-all" style={{ minWidth: EDGES + TIME_WIDTH + lanes.length * LANE_WIDTH }}>
+        <div className="lanes" style={columns}>
+          <span className="label">newest first</span>
+          {lanes.map((name) => (
+            <span key={name} title={name}>
+              {name}
+            </span>
+          ))}
+        </div>
+        <Rows items={newest} size={40} label="Messages, newest first" keyOf={({ id }) => id} chosen={chosen}>
+          {(one) => {
+            const [from, until] = [at(one.from), at(one.to)]
+            const isKnown = from >= 0 && until >= 0
+            const [left, right] = from <= until ? [from, until] : [until, from]
+            return (
+              <a
+                className="arrow-row"
+                style={columns}
+                href={link(one.id)}
+                aria-current={one.id === chosen ? 'true' : undefined}
+              >
+                <span className="sr">
+                  {one.from} to {one.to}, {one.delivery}
+                </span>
+                <span className="label" style={{ gridColumn: 1 }}>
+                  {clock(one.at)}
+                </span>
+                {lanes.map((name, index) => (
+                  <i key={name} className="lane" style={{ gridColumn: index + 2 }} aria-hidden="true" />
+                ))}
+                {isKnown ? (
+                  <span
+                    className="arrow"
+                    data-tone={TONES[one.delivery]}
+                    data-to={from <= until ? 'right' : 'left'}
+                    data-self={from === until}
+                    style={{
+                      gridColumn: `${left + 2} / ${right + 3}`,
+                      marginInline: `calc(50% / ${right - left + 1})`,
+                    }}
+                  >
+                    <span>{one.title}</span>
+                  </span>
+                ) : (
+                  <span className="arrow-text" style={{ gridColumn: `2 / -1` }}>
+                    {one.from} → {one.to}: {one.title}
+                  </span>
+                )}
+              </a>
+            )
+          }}
+        </Rows>
       </div>
-      <Rows items={newest} size={40} label="Messages, newest first" keyOf={({ id }) => id}>
-        {(one) => {
-          const [from, until] = [at(one.from), at(one.to)]
-          const isKnown = from >= 0 && until >= 0
-          const [left, right] = from <= until ? [from, until] : [until, from]
-          return (
-            <a
-              className="arrow-row"
-              style={columns}
-              href={link(one.id)}
-              aria-current={one.id === chosen ? 'true' : undefined}
-            >
-              <span className="sr">
-                {one.from} to {one.to}, {one.delivery}
-              </span>
-              <span className="label" style={{ gridColumn: 1 }}>
-                {clock(one.at)}
-              </span>
-              {lanes.map((name, index) => (
-                <i key={name} className="lane" style={{ gridColumn: index + 2 }} aria-hidden="true" />
-              ))}
-              {isKnown ? (
-                <span
-                  className="arrow"
-                  data-tone={TONES[one.delivery]}
-                  data-to={from <= until ? 'right' : 'left'}
-                  data-self={from === until}
-                  style={{
-                    gridColumn: `${left + 2} / ${right + 3}`,
-                    marginInline: `calc(50% / ${right - left + 1})`,
-                  }}
-                >
-                  <span>{one.title}</span>
-                </span>
-              ) : (
-                <span className="arrow-text" style={{ gridColumn: `2 / -1` }}>
-                  {one.from} → {one.to}: {one.title}
-                </span>
-              )}
-            </a>
-          )
-        }}
-      </Rows>
     </div>
   )
 }
@@ -239,7 +249,7 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
 
 function MessageAside({ id }: { id: string }) {
   const link = useLinkTo()
-  const answer = useAsk(`message:${id}`, (client) => client.message(id), ['delivery', 'message'])
+  const answer = useMessage(id)
   return (
     <aside className="aside" aria-label={id}>
       <div className="aside-head">

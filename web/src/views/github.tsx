@@ -131,7 +131,13 @@ function Actions({ actions, id }: { actions: readonly Action[]; id: string | und
         {actions.length === 0 ? (
           <Empty title="No agent has proposed anything yet" />
         ) : (
-          <Rows items={ordered} size={37} label="Decisions, newest first" keyOf={({ key }) => key}>
+          <Rows
+            items={ordered}
+            size={37}
+            label="Decisions, newest first"
+            keyOf={({ key }) => key}
+            chosen={id}
+          >
             {(action) => (
               <a
                 className="line"
@@ -214,7 +220,7 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
   return (
     <div className="split" data-open={chosen !== undefined}>
       <div>
-        <Rows items={events} size={37} label="Events, newest first" keyOf={(event) => event.id}>
+        <Rows items={events} size={37} label="Events, newest first" keyOf={(event) => event.id} chosen={id}>
           {(event) => (
             <a
               className="line"

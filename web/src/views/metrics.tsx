@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef } from 'react'
 import UPlot from 'uplot'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { Head, Shown } from '../parts/panel.tsx'
-import { span } from '../parts/words.ts'
+import { money, span } from '../parts/words.ts'
 import { useAsk } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 import { colour } from '../theme.ts'
@@ -95,7 +95,7 @@ function Plots({ figures }: { figures: Figures }) {
       />
       <Plot
         title="Cost"
-        total={Number(total(figures.cost).toFixed(2))}
+        total={money(total(figures.cost))}
         figures={figures}
         series={[{ label: 'spent', colour: 'accent', values: figures.cost, isBars: true }]}
       />
@@ -117,7 +117,7 @@ const WHOLE = [1, 2, 5]
 
 interface PlotOptions {
   title: string
-  total?: number
+  total?: number | string
   unit?: string
   /** There is no half of it. */
   isWhole?: boolean
@@ -133,11 +133,13 @@ function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOpti
     const from = Date.parse(figures.from) / 1000
     return [
       figures.cost.map((_, step) => from + (step * figures.step_ms) / 1000),
-      ...series.map(({ values }) => values),
+      // A bar of no height would still be a line.
+      ...series.map(({ values, isBars }) => (isBars ? values.map((one) => one || null) : values)),
     ]
   }, [figures, series])
-  const latest = useRef(data)
-  latest.current = data
+  // The plot lives longer than what it was made with.
+  const latest = useRef({ data, stepMs: figures.step_ms })
+  latest.current = { data, stepMs: figures.step_ms }
 
   useEffect(() => {
     const box = place.current!
@@ -158,7 +160,7 @@ function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOpti
           axes: [
             {
               ...axis,
-              values: (_, ticks) => ticks.map((tick) => timeOf(tick, figures.step_ms)),
+              values: (_, ticks) => ticks.map((tick) => timeOf(tick, latest.current.stepMs)),
               space: 70,
               size: 30,
             },
@@ -176,7 +178,8 @@ function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOpti
               const ink = colour(name)
               return {
                 label,
-                value: (_, value) => (value == null ? '' : show(value)),
+                value: (_, value, __, step) =>
+                  value == null ? (isBars && step != null ? show(0) : '') : show(value),
                 stroke: ink,
                 width: 1.5,
                 spanGaps: false,
@@ -186,7 +189,7 @@ function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOpti
             }),
           ],
         },
-        latest.current,
+        latest.current.data,
         box,
       )
     }

@@ -12,9 +12,11 @@ import {
 } from '@xyflow/react'
 import { useMemo } from 'react'
 import { Chip } from '../parts/state.tsx'
+import { useFit } from './fit.ts'
 import { type RunNode, runTone } from './run-tone.ts'
 
-const SIZE = { width: 190, height: 76, gapX: 70, gapY: 26 }
+const SIZE = { width: 190, height: 84, gapX: 70, gapY: 26 }
+const FIT = { maxZoom: 1, padding: 0.12 }
 
 type StepNode = Node<{ node: RunNode; link: string }, 'step'>
 const NODE_TYPES = { step: StepCard }
@@ -30,6 +32,7 @@ export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo:
       position: places.get(node.name)!,
       data: { node, link: linkTo(node.name) },
       width: SIZE.width,
+      height: SIZE.height,
       draggable: false,
       connectable: false,
       ariaLabel: `${node.name}, ${node.state}`,
@@ -54,7 +57,8 @@ export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo:
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={{ maxZoom: 1, padding: 0.12 }}
+      fitViewOptions={FIT}
+      {...useFit(FIT, shape)}
       minZoom={0.05}
       onlyRenderVisibleElements
       nodesDraggable={false}

@@ -1,11 +1,12 @@
-import type { ReactNode } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import type { Client } from '../../../src/client/client.ts'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Shown } from '../parts/panel.tsx'
 import { Chip } from '../parts/state.tsx'
+import { whileSeen } from '../parts/while-seen.ts'
 import { counted } from '../parts/words.ts'
-import { useAsk } from '../room.ts'
+import { useAsk, useRoom } from '../room.ts'
 import { to, usePlace } from '../route.ts'
 import { type RunNode, runTone } from './run-tone.ts'
 
@@ -73,10 +74,11 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
         ))}
       </List>
       {attempt === 0 ? null : (
-        <RunFile
-          title={`What attempt ${attempt} printed`}
-          name={`log:${run}/${node.name}/${attempt}`}
-          load={(client) => client.runLog(run, node.name, { attempt })}
+        <RunLog
+          run={run}
+          agent={node.name}
+          attempt={attempt}
+          isGrowing={node.attempts.some((one) => one.number === attempt && one.outcome === 'running')}
         />
       )}
       {file === undefined ? null : (
@@ -90,6 +92,34 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
   )
 }
 
+function RunLog({
+  run,
+  agent,
+  attempt,
+  isGrowing,
+}: {
+  run: string
+  agent: string
+  attempt: number
+  isGrowing: boolean
+}) {
+  const room = useRoom()
+  const name = `log:${run}/${agent}/${attempt}`
+  useEffect(() => {
+    if (!isGrowing) return
+    return whileSeen(async (signal) => {
+      for await (const _ of room.client.runLogEvents(run, agent, attempt, { signal })) room.touch(name)
+    })
+  }, [room, run, agent, attempt, name, isGrowing])
+  return (
+    <RunFile
+      title={`What attempt ${attempt} printed`}
+      name={name}
+      load={(client) => client.runLog(run, agent, { attempt })}
+    />
+  )
+}
+
 function RunFile({
   title,
   name,
@@ -99,18 +129,25 @@ function RunFile({
   name: string
   load: (client: Client) => Promise<AnswerOf<'runLog'>>
 }) {
-  const answer = useAsk(name, load, ['run'], 1000)
+  const answer = useAsk(name, load, ['run', name], 1000)
+  const { data, error } = answer
+  // It may not have begun, or printed nothing: that is no fault.
+  const isMissing = data === undefined && error?.code === 'NOT_FOUND'
   return (
     <div>
       <p className="section">{title}</p>
-      <Shown answer={answer}>
-        {({ text, bytes, cut }) => (
-          <>
-            {cut ? <p className="label">A part of {counted(bytes, 'byte')}</p> : null}
-            <pre className="block log">{text}</pre>
-          </>
-        )}
-      </Shown>
+      {isMissing ? (
+        <p className="label">{error.message}.</p>
+      ) : (
+        <Shown answer={answer}>
+          {({ text, bytes, cut }) => (
+            <>
+              {cut ? <p className="label">A part of {counted(bytes, 'byte')}</p> : null}
+              <pre className="block log">{text}</pre>
+            </>
+          )}
+        </Shown>
+      )}
     </div>
   )
 }

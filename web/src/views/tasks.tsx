@@ -5,17 +5,13 @@ import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted, money, span } from '../parts/words.ts'
-import { type Task, useAsk, useRoom } from '../room.ts'
+import { type Task, useAsk, useRoom, useTasks } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 export function TasksView() {
   const { id, query } = usePlace()
   const isAll = query.get('show') === 'all'
-  const answer = useAsk(
-    `tasks:${isAll ? 'all' : 'open'}`,
-    async (client) => (await client.tasks({ state: isAll ? 'all' : 'open', limit: 1000 })).tasks,
-    ['task', 'message', 'human'],
-  )
+  const answer = useTasks(isAll ? 'all' : 'open')
   const tree = useMemo(() => treeOf(answer.data ?? []), [answer.data])
   const show = (all: boolean) => refine(to('tasks', id, { show: all ? 'all' : undefined }))
   return (
@@ -44,7 +40,7 @@ export function TasksView() {
                   </p>
                 </Empty>
               ) : (
-                <Rows items={tree} size={38} label="Tasks" keyOf={({ task }) => task.id}>
+                <Rows items={tree} size={38} label="Tasks" keyOf={({ task }) => task.id} chosen={id}>
                   {({ task, depth }) => (
                     <a
                       className="line task"

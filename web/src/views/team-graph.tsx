@@ -18,6 +18,7 @@ import { StateMark, toneOf } from '../parts/state.tsx'
 import { money } from '../parts/words.ts'
 import { type Entry, useEvents } from '../room.ts'
 import { to } from '../route.ts'
+import { useFit } from './fit.ts'
 import type { Member } from './team.tsx'
 import { layOut } from './tree-layout.ts'
 import type { Drawing } from './worth-drawing.ts'
@@ -28,6 +29,7 @@ const TALK_MS = 4000
 /** More at once nobody can follow. */
 const MOST_TALKS = 24
 const MOST_MOVING = 8
+const FIT = { maxZoom: 1.1, padding: 0.15 }
 const ARROW = { type: MarkerType.ArrowClosed, color: 'var(--accent)', width: 14, height: 14 }
 
 type MemberNode = Node<{ member: Member; below: number }, 'member'>
@@ -100,7 +102,8 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
       edges={edges}
       nodeTypes={NODE_TYPES}
       fitView
-      fitViewOptions={{ maxZoom: 1.1, padding: 0.15 }}
+      fitViewOptions={FIT}
+      {...useFit(FIT, shape)}
       minZoom={0.1}
       maxZoom={1.6}
       onlyRenderVisibleElements

@@ -2,6 +2,7 @@ import { Suspense, useMemo, useState } from 'react'
 import { Context } from '../parts/context.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { later } from '../parts/later.ts'
+import { isNarrow } from '../parts/narrow.ts'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { StateMark } from '../parts/state.tsx'
@@ -14,8 +15,6 @@ const Graph = later(async () => (await import('./team-graph.tsx')).TeamGraph)
 
 /** Beyond this a drawing is a carpet: then a list comes first, and of the drawing only a part is shown. */
 const MOST_DRAWN = 80
-/** As in the styles: a phone. */
-const NARROW = '(max-width: 860px)'
 
 /** An agent with what else is known of it here. */
 export interface Member extends Agent {
@@ -33,7 +32,7 @@ export function TeamView() {
     () => membersOf(answer.data, new Set(requests?.map(({ asker }) => asker))),
     [answer.data, requests],
   )
-  const isLarge = members.length > MOST_DRAWN || matchMedia(NARROW).matches
+  const isLarge = members.length > MOST_DRAWN || isNarrow()
   const wanted = query.get('as') ?? (isLarge ? 'list' : 'graph')
   const root = query.get('root') ?? ''
   const drawing = useMemo(() => worthDrawing(members, MOST_DRAWN, root), [members, root])

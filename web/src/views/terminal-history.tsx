@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react'
 import { Empty, Shown } from '../parts/panel.tsx'
-import { useAsk } from '../room.ts'
+import { screenTopic, useAsk } from '../room.ts'
 
 const LINES = 3000
 
@@ -10,8 +10,9 @@ export function History({ agent }: { agent: string }) {
   const answer = useAsk(
     `history:${agent}`,
     async (client) => (await client.terminal(agent, { lines: LINES })).screen,
-    ['session', 'delivery', 'command'],
-    2000,
+    // The terminal beside it says when it shows something else.
+    ['session', screenTopic(agent)],
+    1000,
   )
   const isThere = answer.data !== undefined
   useEffect(() => {

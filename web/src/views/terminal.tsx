@@ -5,15 +5,14 @@ import { ClientError } from '../../../src/client/client.ts'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { useRoom } from '../room.ts'
+import { whileSeen } from '../parts/while-seen.ts'
+import { screenTopic, useRoom } from '../room.ts'
 import { History } from './terminal-history.tsx'
 
 type Frame = AnswerOf<'terminalEvents'>
 
 /** What was typed within this time goes out together. */
 const TYPING_MS = 15
-/** After a fault that may pass. */
-const AGAIN_MS = 1500
 /** Whether the rows are also there as text for a screen reader, which costs a little. */
 const SPOKEN = 'orchub.screen-reader'
 
@@ -53,19 +52,12 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
         draw(screen, { rows, ...next })
         setFault(undefined)
         setFrame((now) => (same(now, next) ? now : next))
+        room.touch(screenTopic(agent))
       }
     }
-    const stopWatching = whileSeen(holds, async (signal) => {
-      while (!signal.aborted) {
-        try {
-          await follow(signal)
-        } catch (error) {
-          if (signal.aborted) return
-          setFault(error instanceof ClientError ? error.message : String(error))
-          if (!(error instanceof ClientError && error.isTemporary)) return
-          await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
-        }
-      }
+    const stopWatching = whileSeen(follow, {
+      holds: () => holds.current,
+      onFault: (error) => setFault(error instanceof ClientError ? error.message : String(error)),
     })
     return () => {
       stopWatching()
@@ -169,29 +161,6 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       />
     </div>
   )
-}
-
-/**
- * Keeps a stream while the window is seen, and in it what one has taken over: a browser opens six connections to a
- * service at most, and a window that nobody sees must not keep one.
- */
-function whileSeen(holds: { readonly current: boolean }, stream: (signal: AbortSignal) => Promise<void>) {
-  let open: AbortController | undefined
-  const look = () => {
-    if (document.hidden && !holds.current) {
-      open?.abort()
-      open = undefined
-    } else if (open === undefined) {
-      open = new AbortController()
-      void stream(open.signal)
-    }
-  }
-  look()
-  document.addEventListener('visibilitychange', look)
-  return () => {
-    document.removeEventListener('visibilitychange', look)
-    open?.abort()
-  }
 }
 
 /** Row by row: the cursor is moved, the row is cleared, its text is written. Nothing scrolls. */

@@ -1,4 +1,5 @@
 import { stripVTControlCharacters } from 'node:util'
+import { ACTIONS } from '../../../model/command.ts'
 import { AppError } from '../../../model/errors.ts'
 import type { RouteHandler } from '../call.ts'
 import { namedAgent, visibleAgent } from '../permission.ts'
@@ -8,9 +9,29 @@ export const interruptAgent: RouteHandler<'interrupt'> = async ({ switchboard },
   const agent = namedAgent(switchboard.team(), call.params.agent!)
   const outcome = await switchboard.sessions.interrupt(agent, call.me)
   if (outcome !== undefined) return outcome
-  throw new AppError('CONFLICT', `${agent} is not at work, so that there is nothing to interrupt`, {
+  const { reason, hint } = notAtWork(agent)
+  throw new AppError('CONFLICT', reason, { hint })
+}
+
+function notAtWork(agent: string) {
+  return {
+    reason: `${agent} is not at work, so that there is nothing to interrupt`,
     hint: 'Pause it to keep messages from it.',
-  })
+  }
+}
+
+/** What whoever asks for it would be told. */
+export const listActions: RouteHandler<'agentActions'> = ({ switchboard: { sessions, team } }, call) => {
+  const agent = namedAgent(team(), call.params.agent!)
+  const isBusy = sessions.session(agent)?.state === 'busy'
+  const reasons = [
+    ...ACTIONS.map((action) => ({ action, against: sessions.impossible(agent, action) })),
+    { action: 'interrupt' as const, against: isBusy ? undefined : notAtWork(agent) },
+  ]
+  return {
+    agent,
+    actions: reasons.map(({ action, against }) => ({ action, possible: against === undefined, ...against })),
+  }
 }
 
 /** The last that an agent said by itself. */

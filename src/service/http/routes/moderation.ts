@@ -1,6 +1,6 @@
 import { personBehind } from '../../../engine/team.ts'
 import { AppError } from '../../../model/errors.ts'
-import { closeConduct, readConduct } from '../../../store/github.ts'
+import { closeConduct, readConduct } from '../../../store/github-conduct.ts'
 import type { Call, Desk, RouteHandler } from '../call.ts'
 
 /** Whether there is anything is for moderators to know as well (S3.15). */

@@ -1,7 +1,10 @@
-import { type FileEnd, readRunLog, readRunOutput } from '../../../engine/run-files.ts'
+import { setTimeout } from 'node:timers/promises'
+import { type FileEnd, readRunLog, readRunOutput, watchRunLog } from '../../../engine/run-files.ts'
 import { AppError } from '../../../model/errors.ts'
 import type { RunNode } from '../../../model/run.ts'
-import type { Call, Desk, RouteHandler } from '../call.ts'
+import { type Call, type Desk, type RouteHandler, SENT } from '../call.ts'
+import { formatEvent, startEventStream } from '../event-stream.ts'
+import { isInTeam } from '../follow.ts'
 import { namedRun } from './runs.ts'
 
 /** As much as a page shows at once; the file itself is in the workspace. */
@@ -11,6 +14,44 @@ export const showRunLog: RouteHandler<'runLog'> = async (desk, call) => {
   const { place, node } = await namedNode(desk, call)
   const attempt = call.query.attempt ?? node.attempt
   return shown(desk, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
+}
+
+/** A program may print line by line, faster than anybody reads. */
+const CALM_MS = 200
+
+export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => {
+  const { place, node } = await namedNode(desk, call)
+  let printed = 0
+  let isNew = () => {}
+  const stopWatching = watchRunLog(place, node.name, call.query.attempt ?? node.attempt, (bytes) => {
+    printed = bytes
+    isNew()
+  })
+  if (stopWatching === undefined) throw new AppError('NOT_FOUND', `${node.name} printed nothing`)
+  const stream = startEventStream(call.outgoing, desk.openCalls.open('events', call.caller, call.outgoing))
+  let told = -1
+  try {
+    while (!stream.signal.aborted && isInTeam(desk, call)) {
+      if (printed !== told) stream.send(formatEvent('printed', printed, JSON.stringify({ bytes: printed })))
+      told = printed
+      await stream.drained()
+      await pause(CALM_MS, stream.signal)
+      if (printed !== told) continue
+      await new Promise<void>((resolve) => {
+        isNew = resolve
+        stream.signal.addEventListener('abort', () => resolve(), { once: true })
+        if (stream.signal.aborted) resolve()
+      })
+    }
+  } finally {
+    stopWatching()
+    stream.end()
+  }
+  return SENT
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return setTimeout(ms, undefined, { signal }).catch(() => {})
 }
 
 export const showRunOutput: RouteHandler<'runOutput'> = async (desk, call) => {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../model/human-request.ts'
-import { DELIVERY_STATES, TASK_MESSAGE_KINDS } from '../model/message.ts'
-import { TASK_STATES } from '../model/task.ts'
+import { HUMAN_REQUEST_KINDS, HUMAN_REQUEST_STATES } from '../../model/human-request.ts'
+import { DELIVERY_STATES, TASK_MESSAGE_KINDS } from '../../model/message.ts'
+import { TASK_STATES } from '../../model/task.ts'
 
 const about = {
   seq: z.number().describe("The audit's number of it: Last-Event-ID"),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { NODE_STATES, RUN_OUTCOMES } from '../model/run.ts'
+import { NODE_STATES, RUN_OUTCOMES } from '../../model/run.ts'
 
 export const RUN_STATES = ['running', ...RUN_OUTCOMES] as const
 
