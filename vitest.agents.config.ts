@@ -1,13 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
-/** The suites with the real agent programs, which are installed first. Two at a time: they mostly wait for each other. */
+/** The suites with the real agent programs, which are installed first. Three at a time: they mostly wait. */
 export default defineConfig({
   test: {
     // Two cores with much to do: nothing here measures time.
     expect: { poll: { timeout: 10_000 } },
     include: ['tests/agents/**/*.test.ts'],
     globalSetup: ['tests/agents/harness/install.ts'],
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 400_000,
     hookTimeout: 240_000,
     teardownTimeout: 30_000,

@@ -1,0 +1,3 @@
+import { describeSurvival } from './suite.ts'
+
+describeSurvival('claude-code')
