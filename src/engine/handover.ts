@@ -171,10 +171,7 @@ export function createHandover(options: HandoverOptions): Handover {
     if (messages.length === 0 && !areAnswersAwaited()) return
     if (messages.length > 0) mailGiven()
     const given = answers()?.take()
-    const turn: Turn = {
-      text: [...(given?.blocks ?? []), ...messages.map(renderEnvelope)].join('\n\n'),
-      ids: messages.map((mail) => mail.id),
-    }
+    const turn = turnOf(messages, given?.blocks)
     const arrival = await giveTurn(turn)
     if (dismissed) return
     if (arrival.state === 'queued') {
@@ -279,7 +276,10 @@ export function createHandover(options: HandoverOptions): Handover {
       session?.expect?.()
       const { messages, remaining } = await handOut(tx)
       if (messages.length === 0) return false
+      // When the commit is on its way to the disk, and not before: it goes first.
+      const expecting = setImmediate(() => session?.expect?.(turnOf(messages)))
       tx.afterCommit(() => {
+        clearImmediate(expecting)
         taken.push(...messages)
         look()
         // It only looks again after this turn.
@@ -321,6 +321,22 @@ export function createHandover(options: HandoverOptions): Handover {
       // Answers that did not arrive stay unconfirmed: what they answer is read again in the next session.
     },
   }
+}
+
+function turnOf(messages: readonly Mail[], answers: readonly string[] = []): Turn {
+  return {
+    text: [...answers, ...messages.map(envelopeOf)].join('\n\n'),
+    ids: messages.map((mail) => mail.id),
+  }
+}
+
+/** Once for each: first while it is synced to disk, then for its turn. */
+const envelopes = new WeakMap<Mail, string>()
+
+function envelopeOf(mail: Mail): string {
+  const envelope = envelopes.get(mail) ?? renderEnvelope(mail)
+  envelopes.set(mail, envelope)
+  return envelope
 }
 
 function pauseAfter(tries: number): number {

@@ -160,7 +160,7 @@ export function createRuns(options: RunsOptions): Runs {
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, attempts, fixing, validate, now },
+    ...{ log, attempts, fixing, validate, now, marks },
     expect(driver, node) {
       const order = orderOf(driver, node, 1)
       if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)

@@ -38,24 +38,39 @@ export async function takeReport(
   }
   if (isQuiet(value) && readReport(said, asked).ok) return { result: QUIET }
   const read = readReport(said, asked)
-  if (read.ok) return { result: isDiscreet(role) ? discreet(said, read.report) : said }
+  if (read.ok) return { result: isDiscreet(role) ? discreet(value, read.report) : said }
   // Whose words are about people has none of them kept that do not fit, and none quoted.
   return isDiscreet(role) ? { result: NOT_KEPT, problem: UNFIT } : { result: said, problem: read.problem }
 }
 
-/** Of a failure of whoever looks after the tone, only that it was one. */
-function discreet(said: string, { completion }: Report): string {
-  if (completion.status !== 'failure') return said
+const NO_WORDS = 'Its words are not kept.'
+
+/** Of whoever looks after the tone, what is proposed is kept, and no word about it; of a failure, only that it was one. */
+function discreet(said: unknown, { completion }: Report): string {
+  if (completion.status !== 'failure') {
+    const messages = (Array.isArray(said) ? said : [said]) as Record<string, unknown>[]
+    return JSON.stringify(messages.map(withoutWords))
+  }
   const { errorType = '', isRecoverable = false } = completion.error ?? {}
   return JSON.stringify({
     status: 'failure',
-    rationale: 'Its words are not kept.',
+    rationale: NO_WORDS,
     error: {
       error_type: KNOWN_ERRORS.has(errorType) ? errorType : 'agent_error',
-      error_message: 'Its words are not kept.',
+      error_message: NO_WORDS,
       is_recoverable: isRecoverable,
     },
   })
+}
+
+const KEPT: ReadonlySet<string> = new Set([
+  ...['message_type', 'status', 'confidence_score', 'actions_taken'],
+  ...['approval_needed_for', 'timeout_hours', 'proposed_action', 'confidence'],
+])
+
+function withoutWords(message: Record<string, unknown>): Record<string, unknown> {
+  const kept = Object.entries(message).filter(([field]) => KEPT.has(field))
+  return { ...Object.fromEntries(kept), rationale: NO_WORDS }
 }
 
 const KNOWN_ERRORS: ReadonlySet<string> = new Set([

@@ -54,7 +54,12 @@ const ACTIONS = {
   branch: z.object({ branch, base: branch.optional(), message: line.optional(), files }),
   /** With files the branch is made for it. */
   pull_request: z.object({ head: branch, base: branch.optional(), title: line, body, files }),
-  close: z.object({ number, duplicate_of: number.optional(), reason: z.string().max(1000).optional() }),
+  close: z
+    .object({ number, duplicate_of: number.optional(), reason: z.string().max(1000).optional() })
+    .refine((close) => close.duplicate_of !== close.number, {
+      error: 'is the very thread that would be closed',
+      path: ['duplicate_of'],
+    }),
 } as const
 
 export type ActionOf<Kind extends ActionKind> = { kind: Kind } & z.output<(typeof ACTIONS)[Kind]>

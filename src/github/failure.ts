@@ -16,6 +16,8 @@ export interface FailedCall {
 }
 
 const A_MINUTE = 60_000
+/** GitHub counts by the hour. Whatever says more, be it something on the way, is asked again after that. */
+const AN_HOUR = 3600_000
 
 /**
  * GitHub says 403 or 429 for its limits, primary (none of them left, with the time when there are) and secondary
@@ -24,7 +26,7 @@ const A_MINUTE = 60_000
 export function classify({ status, message, headers }: FailedCall, now: number): GitHubFailure {
   const about = { status, message: message.slice(0, 300) }
   const limited = limitedFor(status, message, headers, now)
-  if (limited !== undefined) return { kind: 'limited', ...about, retryAfterMs: limited }
+  if (limited !== undefined) return { kind: 'limited', ...about, retryAfterMs: Math.min(limited, AN_HOUR) }
   if (status === 401) return { kind: 'unauthenticated', ...about }
   if (status === 403 || status === 451) return { kind: 'forbidden', ...about }
   if (status === 404 || status === 410) return { kind: 'gone', ...about }

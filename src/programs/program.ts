@@ -74,6 +74,8 @@ export interface Pane {
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
   /** A paste comes in a moment: the look that decides on it is begun. */
   lookAhead?(manner: Pick<PasteManner, 'isPlain'>): void
+  /** This one comes in a moment, unless another does: it is laid out for that, and nothing is written. */
+  prepare?(turn: Turn): void
   /** Whether it has read all that was written into it; until then what it shows may be out of date. */
   hasReadInput(): Promise<boolean>
   /**

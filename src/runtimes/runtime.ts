@@ -169,8 +169,11 @@ export interface Session {
    * anything was written, it is `queued`; what was written is finished.
    */
   deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
-  /** A turn is about to be given: what it takes a look for may be looked at while its messages are stored. */
-  expect?(): void
+  /**
+   * A turn is about to be given: what it takes a look for may be looked at while its messages are stored. With the turn:
+   * most likely it is this one, which may be laid out, and is not to be given yet.
+   */
+  expect?(turn?: Turn): void
   /**
    * Where messages of earlier attempts are, in their order, for deciding whether they may be sent again (C25): one look
    * for all of them. What of ours stands unsent is entered.

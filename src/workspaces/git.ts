@@ -5,6 +5,8 @@ export interface GitPlace {
   /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */
   readonly gitDir?: string
   readonly workTree?: string
+  /** Set besides, and passed on to all that git starts. */
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 export type GitRun = { ok: true; out: string } | { ok: false; code: number | string; err: string }
@@ -35,7 +37,7 @@ export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 
 /** Runs git with a limit on its output. What git itself refuses is a value. */
 export function runGit(place: GitPlace, args: readonly string[], maxBytes: number): Promise<GitRun> {
-  const { gitDir, workTree } = place
+  const { gitDir, workTree, variables } = place
   const where =
     gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? [`--work-tree=${workTree}`] : [])]
   return new Promise((resolve, reject) => {
@@ -48,7 +50,7 @@ export function runGit(place: GitPlace, args: readonly string[], maxBytes: numbe
         maxBuffer: maxBytes,
         timeout: TIMEOUT_MS,
         killSignal: 'SIGKILL',
-        env: environment(),
+        env: { ...environment(), ...variables },
       },
       (error, out, err) => {
         if (error === null) return resolve({ ok: true, out })

@@ -1,6 +1,6 @@
 import { linkSync, unlinkSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import { type Directory, openDirectory } from './directory.ts'
+import { type Directory, lookAt, openDirectory } from './directory.ts'
 import { listNames } from './listing.ts'
 import {
   nameOf,
@@ -19,14 +19,14 @@ export const MESSAGE_BYTES = 102_400
 /** Looked at in one queue. */
 export const MOST_MESSAGES = 10_000
 
-const CLAIM = '.number-'
+const CLAIM = '.number'
 const TRIES = 1000
 /** A claim is held for moments only, unless its holder died. */
 const PATIENCE_MS = 2000
 
 /**
- * Puts a message into the folder of a queue under the next free number (C23). The number is claimed by a file that only
- * one can make; the message is written under another name and appears whole.
+ * Puts a message into the folder of a queue under the next free number (C23). Who may give it away has made a file that
+ * only one can make, and looks for the highest one then; the message is written under another name and appears whole.
  */
 export async function postMessage(folder: string, message: QueueMessage): Promise<Outcome<ReceivedMessage>> {
   const text = `${JSON.stringify(message, null, 2)}\n`
@@ -52,25 +52,32 @@ export async function postMessage(folder: string, message: QueueMessage): Promis
 }
 
 async function publish(directory: Directory, draft: string, message: QueueMessage): Promise<string> {
-  const began = performance.now()
+  let holder = ''
+  let since = 0
   for (let tries = 0; tries < TRIES; tries++) {
-    const number = highestNumber(directory) + 1
-    const claim = `${CLAIM}${number}`
-    if (!tryToMake(() => writeNew(directory, claim, '', 0o644))) {
-      if (performance.now() - began > PATIENCE_MS) removeQuietly(directory, claim)
-      else await setTimeout(1 + Math.random() * 5)
+    if (!tryToMake(() => writeNew(directory, CLAIM, '', 0o644))) {
+      const now = holderOf(directory)
+      if (now !== holder) since = performance.now()
+      else if (performance.now() - since > PATIENCE_MS) removeQuietly(directory, CLAIM)
+      holder = now
+      await setTimeout(1 + Math.random() * 5)
       continue
     }
     try {
       // Whoever held the claim before us has put its message there first, and only then let go.
-      if (highestNumber(directory) >= number) continue
-      const file = nameOf(message, number)
+      const file = nameOf(message, highestNumber(directory) + 1)
       if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
     } finally {
-      removeQuietly(directory, claim)
+      removeQuietly(directory, CLAIM)
     }
   }
   return refuse('exists', 'messages', 'is so busy that no number could be had')
+}
+
+/** Whether it is still the same one: in a busy queue it never is for long. */
+function holderOf(directory: Directory): string {
+  const found = lookAt(directory, CLAIM)
+  return found === undefined ? '' : `${found.ino}:${found.ctimeNs}`
 }
 
 function tryToMake(make: () => void): boolean {

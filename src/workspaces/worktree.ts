@@ -26,6 +26,8 @@ export interface WorktreeWanted {
   readonly branch: string
   /** A branch or commit; HEAD when not given. */
   readonly from?: string
+  /** By which whoever comes after a crash finds the git that still fills it, and ends it. */
+  readonly variables?: Readonly<Record<string, string>>
 }
 
 const SMALL = 1024 * 1024
@@ -59,7 +61,8 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
   // A branch on which nothing was done is one that an earlier call made, before it could fill the worktree.
   const isLeft = (await countUnmerged({ gitDir, branch })) === 0
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
-  const added = await runGit(place, ['worktree', 'add', '--quiet', ...what], SMALL)
+  const { variables = {} } = wanted
+  const added = await runGit({ ...place, variables }, ['worktree', 'add', '--quiet', ...what], SMALL)
   if (!added.ok) return refuse(`gave no worktree: ${added.err}`)
   const own = await runGit(
     { gitDir: join(path, '.git'), workTree: path },

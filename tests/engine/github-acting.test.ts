@@ -1,5 +1,5 @@
 /** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createActing } from '../../src/engine/github/acting.ts'
 import { createEscalating } from '../../src/engine/github/escalating.ts'
 import type { GithubParts } from '../../src/engine/github/settings.ts'
@@ -7,7 +7,14 @@ import { type Action, actionKey, numberOf } from '../../src/github/action.ts'
 import { createOctokit } from '../../src/github/octokit/github.ts'
 import { changeAction, findAction, insertAction } from '../../src/store/github-actions.ts'
 import { decideHumanRequest, insertHumanRequest } from '../../src/store/human-requests.ts'
-import { BOT, type FakeCall, type FakeGitHub, startGitHub, TOKEN } from '../fakes/github/github.ts'
+import {
+  BOT,
+  type FakeCall,
+  type FakeGitHub,
+  type Fault,
+  startGitHub,
+  TOKEN,
+} from '../fakes/github/github.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 import { createSqlitePlace } from '../store/sqlite-place.ts'
 
@@ -47,18 +54,33 @@ function timesDone({ repository }: FakeGitHub, action: Action): number {
   }
 }
 
-async function prepare(action: Action, timeoutMs = 250) {
+/**
+ * A call is given up when the test says so, and not by the clock of a machine that has other things to do. Calls go out
+ * one after the other, so that the last one is the one that waits.
+ */
+function takeTimeouts() {
+  let last = new AbortController()
+  const taken = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
+    last = new AbortController()
+    return last.signal
+  })
+  onTestFinished(() => taken.mockRestore())
+  return () => last.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+}
+
+async function open(action: Action, aheadMs = 0) {
   const fake = await startGitHub()
+  const timeOut = takeTimeouts()
   fake.openIssue({ association: 'CONTRIBUTOR' })
   fake.repository.open({ isPull: true })
   fake.repository.branches.set('ready', 'b'.repeat(40))
-  const clock = createSimulatedClock(Date.now())
+  const clock = createSimulatedClock(Date.now() + aheadMs)
   const place = await createSqlitePlace()
   const store = await place.open({ now: clock.now })
   const github = createOctokit({
     credentials: { kind: 'token', token: () => TOKEN },
     apiUrl: fake.url,
-    timeoutMs,
+    timeoutMs: 1000,
     userAgent: 'orchub/test',
     now: clock.now,
   })
@@ -89,12 +111,24 @@ async function prepare(action: Action, timeoutMs = 250) {
   /** As after a start: nothing is known but what is stored. */
   const restart = () => createActing(parts, createEscalating(parts))
   let acting = restart()
+  onTestFinished(async () => {
+    await place.clear()
+    await fake.close()
+  })
   return {
-    async close() {
-      await place.clear()
-      await fake.close()
-    },
     fake,
+    /** GitHub does not answer one call. */
+    hang: ({ fits, ...fault }: Omit<Fault, 'times'>) =>
+      fake.fail({
+        ...fault,
+        hangs: true,
+        fits(call) {
+          const isIt = fits(call)
+          // Once the fake has done, or not done, what it was asked.
+          if (isIt) setImmediate(timeOut)
+          return isIt
+        },
+      }),
     clock,
     store,
     state: async () => (await findAction(store, key))!.state,
@@ -130,21 +164,6 @@ async function prepare(action: Action, timeoutMs = 250) {
   }
 }
 
-async function open(action: Action) {
-  const team = await prepare(action)
-  onTestFinished(team.close)
-  return team
-}
-
-/** GitHub's description is read and compiled at the first call of each kind, which takes longer than a call may here. */
-beforeAll(async () => {
-  for (const action of ACTIONS) {
-    const team = await prepare(action, 20_000)
-    await team.runAll()
-    await team.close()
-  }
-})
-
 describe.each(ACTIONS)('$kind', (action) => {
   it('is tried again after 502, and done once (S3.20, C7)', async () => {
     const team = await open(action)
@@ -167,18 +186,20 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it('is tried again when GitHub does not answer', async () => {
     const team = await open(action)
-    team.fake.fail({ fits: isWrite, hangs: true })
+    team.hang({ fits: isWrite })
     expect(await team.runAll()).toEqual([1000])
     expect(await team.state()).toBe('done')
     expect(timesDone(team.fake, action)).toBe(1)
   })
 
   it.each([
-    ['breaks the connection after it was done', { doesIt: true }],
-    ['does it and does not answer', { doesIt: true, hangs: true }],
-  ])('is done once where GitHub %s (C25)', async (_, fault) => {
+    ['breaks the connection after it was done', false],
+    ['does it and does not answer', true],
+  ])('is done once where GitHub %s (C25)', async (_, hangs) => {
     const team = await open(action)
-    team.fake.fail({ fits: isWrite, ...fault })
+    const fault = { fits: isWrite, doesIt: true }
+    if (hangs) team.hang(fault)
+    else team.fake.fail(fault)
     await team.runAll()
     expect(await team.state()).toBe('done')
     expect(timesDone(team.fake, action)).toBe(1)
@@ -187,10 +208,9 @@ describe.each(ACTIONS)('$kind', (action) => {
 
   it('is done once by a service that died before it knew (C25)', async () => {
     const team = await open(action)
-    team.fake.fail({ fits: isDoing(action), doesIt: true, hangs: true })
-    const dying = team.run()
-    while (timesDone(team.fake, action) === 0) await new Promise((resolve) => setTimeout(resolve, 5))
-    await dying
+    team.hang({ fits: isDoing(action), doesIt: true })
+    await team.run()
+    expect(timesDone(team.fake, action)).toBe(1)
     team.restart()
     await team.runAll()
     expect(await team.state()).toBe('done')
@@ -328,11 +348,10 @@ describe('an empty branch', () => {
   it('that a service made before it died is known again, wherever its base has moved to (C25)', async () => {
     const team = await open(branch)
     const { branches } = team.fake.repository
-    team.fake.fail({ fits: isWrite, doesIt: true, hangs: true })
-    const dying = team.run()
-    while (!branches.has('docs/more')) await new Promise((resolve) => setTimeout(resolve, 5))
+    team.hang({ fits: isWrite, doesIt: true })
+    await team.run()
+    expect(branches.get('docs/more')).toBe('a'.repeat(40))
     branches.set('main', 'c'.repeat(40))
-    await dying
     team.restart()
     await team.runAll()
     expect(await team.state()).toBe('done')
@@ -345,6 +364,35 @@ describe('an empty branch', () => {
     await team.runAll()
     expect(await team.state()).toBe('failed')
     expect(team.fake.repository.branches.get('docs/more')).toBe('d'.repeat(40))
+  })
+})
+
+describe('a comment', () => {
+  const comment: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+
+  it("is found again where our clock is half an hour ahead of GitHub's (C25)", async () => {
+    const team = await open(comment, 1800_000)
+    team.fake.fail({ fits: isWrite, doesIt: true })
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, comment)).toBe(1)
+  })
+
+  it('is asked for again within the hour, however long a limit is said to be', async () => {
+    const team = await open(comment)
+    const headers = { 'retry-after': '99999999' }
+    team.fake.fail({ fits: isWrite, status: 429, message: 'Too many requests', headers })
+    expect(await team.runAll()).toEqual([3600_000])
+    expect(await team.state()).toBe('done')
+  })
+})
+
+describe('a review', () => {
+  it('of what is no pull request is left, and nobody is called because of it', async () => {
+    const team = await open({ kind: 'review', number: 1, body: 'Tests are missing.' })
+    await team.runAll()
+    expect(await team.state()).toBe('stale')
+    expect(team.fake.calls.filter(isWrite)).toEqual([])
   })
 })
 

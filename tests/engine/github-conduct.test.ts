@@ -256,6 +256,33 @@ describe('a flag about conduct', () => {
   })
 })
 
+describe('what the agent that looks at behaviour proposes', () => {
+  it('is kept without a word of its own: these could be about a person (S3.15)', async () => {
+    const action = { action_type: 'label_applied', details: { label: 'heated' }, confidence: 0.99 }
+    const said = {
+      ...NOTHING,
+      rationale: 'zzrationalezz',
+      next_steps: ['zzreasonzz'],
+      flags: { potential_issue: 'harassment' },
+      violation: { excerpt: 'zzreasonzz' },
+      actions_taken: [action],
+    }
+    const team = await openGithubTeam(
+      { Community: ({ userText }) => (userText.includes('nincompoop') ? said : NOTHING) },
+      {},
+      { people: PEOPLE },
+    )
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.commented(issue, 'rude', RUDE, 'CONTRIBUTOR')
+    await team.until(() => expect(issue.labels).toEqual(['heated']))
+    await team.settled()
+    for (const [where, text] of Object.entries(await everythingOf(team))) {
+      expect(TRACE.exec(text)?.[0], where).toBeUndefined()
+    }
+  })
+})
+
 describe('a report without a flag', () => {
   it('is not taken for one', () => {
     expect(partConduct(NOTHING)).toBeUndefined()

@@ -47,6 +47,19 @@ describe('an agent of the team', () => {
     expect(JSON.stringify(await store.all('SELECT document FROM tasks'))).not.toContain(secret)
   })
 
+  it('is given no half of a secret where its text is cut (S3.17)', async () => {
+    const secret = `ghp_${'a1B2'.repeat(9)}`
+    const team = await openGithubTeam({ Triage: NOTHING })
+    // Where what is kept of a body ends, and where an excerpt of a document does.
+    gitOf(team.fake.repository).texts.set('CONTRIBUTING.md', `${'y'.repeat(1480)} ${secret}`)
+    await team.opened({ association: 'CONTRIBUTOR', body: `${'x'.repeat(39_980)} ${secret}` })
+    await team.settled()
+    const kept = JSON.stringify(await team.board().store.all('SELECT delegation FROM github_work'))
+    expect(kept).toContain('x'.repeat(5000))
+    expect(kept).toContain('y'.repeat(1400))
+    expect(kept + team.prompts.map(({ userText }) => userText).join()).not.toContain(secret.slice(0, 8))
+  })
+
   it('asks people about what concerns another thread than its own, however sure it is', async () => {
     const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
     const first = await team.opened({ author: 'ada-gh' })

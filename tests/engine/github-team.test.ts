@@ -1,6 +1,7 @@
 /** The team at its work: newcomers, duplicates, commands in comments, what is private, what begins by the clock (issue 6). */
 import { describe, expect, it } from 'vitest'
 import { readConduct } from '../../src/store/github-conduct.ts'
+import type { FakeThread } from '../fakes/github/repository.ts'
 import { NOTHING, openGithubTeam } from './github-harness.ts'
 
 const DUPLICATE = [
@@ -161,6 +162,39 @@ describe('a command in a comment', () => {
     await team.commented(issue, 'stranger', '/agent help', 'NONE')
     await team.settled()
     expect(issue.comments.at(-1)!.body).toContain('`/agent find-gfi`')
+  })
+
+  it('is answered in a thread that was closed before; what is closed meanwhile is left', async () => {
+    const body = 'In short: it was a crash.'
+    const action = { action_type: 'comment_posted', details: { body }, confidence: 0.99 }
+    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
+    const [before, meanwhile] = [1, 2].map(() =>
+      team.fake.repository.open({ association: 'CONTRIBUTOR' }),
+    ) as [FakeThread, FakeThread]
+    before.state = 'closed'
+    await team.commented(before, 'helper', '/agent summarize', 'CONTRIBUTOR')
+    await team.settled()
+    expect(before.comments.at(-1)!.body).toContain(body)
+    await team.commented(meanwhile, 'helper', '/agent summarize', 'CONTRIBUTOR')
+    meanwhile.state = 'closed'
+    await team.settled()
+    expect(meanwhile.comments).toHaveLength(1)
+    expect(team.lines().join()).toContain('it was closed meanwhile')
+  })
+
+  it('decides in a repository whatever the case of its name', async () => {
+    const action = { action_type: 'close_issue', details: {}, confidence: 0.99 }
+    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.fake.send(team.hookUrl(), 'issue_comment', {
+      action: 'created',
+      repository: { full_name: 'Octo/Hello' },
+      issue: team.fake.repository.show(issue),
+      comment: { id: 9, body: '/agent approve req_1', user: { login: 'Ada-GH' }, author_association: 'NONE' },
+      sender: { login: 'Ada-GH', type: 'User' },
+    })
+    await team.until(() => expect(issue.state).toBe('closed'))
   })
 
   it('decides on nothing but proposals for the same repository', async () => {

@@ -1,4 +1,12 @@
-import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { readProcesses } from '../../src/runtimes/process-table.ts'
@@ -412,6 +420,46 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../..
     team = await team.reopened()
     const seen = await team.ended(id, 0)
     expect(seen.run.nodes.get('slow')).toMatchObject({ state: 'completed', attempt: 1 })
+  })
+
+  it('begins anew what had begun before its commit was on disk, and believes nothing of it (a power cut)', async () => {
+    team = await openRunTeam()
+    const log = () => readFileSync(join(team.plans, 'second.log'), 'utf8')
+    const begins =
+      'cat status.json | grep -c pending >> ../../../second.log; ls outbox >> ../../../second.log'
+    const id = await team.start(`
+agents:
+  first: { command: "while ! test -e ../../../go; do sleep 0.02; done; ${MADE} x > outbox/x", retries: 0 }
+  second:
+    command: "${begins}; test -e ../../../hold && exec sleep 300; ${MADE} x > outbox/x; echo '{\\"state\\": \\"completed\\"}' > status.json"
+    depends_on: [first]
+    retries: 0
+`)
+    await team.becomes(id, 'first', 'running')
+    await team.until(async () => existsSync(team.place(id, 'second')))
+    const kept = ['orc.db', 'orc.db-wal'].map((name) => join(team.folder, name))
+    for (const file of kept) copyFileSync(file, `${file}.kept`)
+    team.write('go', '')
+    await team.ended(id)
+    expect(log()).toBe('1\n')
+    // All that was stored since is gone; what the agents wrote has reached the disk.
+    await team.board.close('leave')
+    for (const file of kept) copyFileSync(`${file}.kept`, file)
+    team.write('hold', '')
+    team = await team.reopened()
+    await team.until(async () => log() === '1\n1\n')
+    expect(await team.becomes(id, 'second', 'running')).toMatchObject({ attempt: 1 })
+    // And the exit code of then is not taken for that of now.
+    await team.board.close('leave')
+    const left = (await readProcesses()).filter(({ mark }) => mark?.endsWith(`${id}/second/attempt/1`))
+    expect(left.length).toBeGreaterThan(0)
+    for (const { pid } of left) process.kill(pid, 'SIGKILL')
+    rmSync(join(team.plans, 'hold'))
+    team = await team.reopened()
+    const seen = await team.ended(id)
+    expect(statesOf(seen)).toEqual({ first: 'completed', second: 'completed' })
+    expect(seen.run.nodes.get('second')).toMatchObject({ attempt: 2, losses: 1 })
+    expect(log()).toBe('1\n1\n1\n')
   })
 
   it('begins again what went down with the machine, without counting it as a failure', async () => {

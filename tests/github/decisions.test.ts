@@ -218,6 +218,11 @@ describe('an action', () => {
     })
   })
 
+  it('closes nothing as a duplicate of itself', () => {
+    expect(readAction('close_issue', { duplicate_of: 7 }, 7)).toMatchObject({ ok: false })
+    expect(readAction('close_issue', { duplicate_of: 8 }, 7)).toMatchObject({ ok: true })
+  })
+
   it.each(['../main', 'a..b', 'x.lock', '-x', 'a b', 'a/', ''])('refuses the branch %j', (branch) => {
     expect(checkAction('branch', { branch }).ok).toBe(false)
   })

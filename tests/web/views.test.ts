@@ -1,12 +1,12 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Browser, Page } from 'playwright-core'
+import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { keepGithubDays } from './github-days.ts'
 import { type RoomTeam, startTeam } from './team.ts'
-import { enter, until, violations, visit } from './window.ts'
+import { enter, tooWide, until, violations, visit } from './window.ts'
 
 const PLAN = `agents:
   first: { command: "echo a line of the log; echo made by first > outbox/x.txt; echo Done. > outbox/summary.md" }
@@ -189,13 +189,3 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await Promise.all([moderators.context.close(), operators.context.close()])
   })
 })
-
-/** What reaches beyond the window, if that makes the page wider. */
-function tooWide(page: Page): Promise<string[]> {
-  return page.evaluate(() => {
-    if (document.documentElement.scrollWidth <= innerWidth) return []
-    const right = (one: Element) => Math.round(one.getBoundingClientRect().right)
-    const over = [...document.querySelectorAll('body *')].filter((one) => right(one) > innerWidth)
-    return ['the page', ...over.map((one) => `${one.tagName} ${one.className} to ${right(one)}`)]
-  })
-}

@@ -39,3 +39,15 @@ export async function violations(page: Page): Promise<string[]> {
     )
   })
 }
+
+/** What reaches beyond the window, if that makes the page, the view or a dialog wider. */
+export function tooWide(page: Page): Promise<string[]> {
+  return page.evaluate(() => {
+    const places = [document.documentElement, ...document.querySelectorAll('main, header.top, [role=dialog]')]
+    const wide = places.filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+    if (wide.length === 0) return []
+    const right = (one: Element) => Math.round(one.getBoundingClientRect().right)
+    const over = [...document.querySelectorAll('body *')].filter((one) => right(one) > innerWidth)
+    return [...wide, ...over].map((one) => `${one.tagName} ${one.className} to ${right(one)}`)
+  })
+}

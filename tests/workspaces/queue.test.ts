@@ -69,7 +69,7 @@ describe('the message queue', () => {
 
   it('goes on after a process that died with a number in its hand', async () => {
     const folder = makePlace()
-    writeFileSync(join(folder, '.number-1'), '')
+    writeFileSync(join(folder, '.number'), '')
     expect(expectOk(await postMessage(folder, message)).number).toBe(1)
     expect(readdirSync(folder)).toEqual(['agent-a_to_agent-b_001.json'])
   })

@@ -14,6 +14,9 @@ import { closingComment, createWriting } from './writing.ts'
 /** What limits cost time and no attempts; but not for ever. */
 const LONGEST_WAIT_MS = 6 * 3600_000
 
+/** Where ours is ahead of GitHub's, what we wrote seems older than it is: looking a little further back costs nothing. */
+const CLOCKS_DIFFER_MS = 3600_000
+
 /** An action, and the commit that its branch begins at. */
 type Begun = Action & { readonly from?: string }
 
@@ -77,8 +80,12 @@ export function createActing(parts: GithubParts, escalating: Pick<Escalating, 'n
     const { repository, key, created_at } = row
     if (action.kind === 'pull_request')
       return await github.findPullRequest(repository, action.head, markOf(key), login)
-    // Clocks differ; a minute is more than theirs and ours may.
-    const place = { repository, number: action.number, kind: action.kind, since: created_at - 60_000 }
+    const place = {
+      repository,
+      number: action.number,
+      kind: action.kind,
+      since: created_at - CLOCKS_DIFFER_MS,
+    }
     return await github.findWritten(place, markOf(key), login)
   }
 

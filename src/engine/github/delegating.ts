@@ -38,7 +38,8 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
   ) {
     const at = new Date(tx.now).toISOString()
     const { subject, comment, repository = 'unknown/unknown' } = event
-    const clean = (text: string, most: number) => redact(text.slice(0, most).toWellFormed())
+    // Cleaned as a whole: of a secret that a cut goes through, the first half would stay.
+    const clean = (text: string, most: number) => redact(text).slice(0, most).toWellFormed()
     const body = comment?.body || subject?.body || ''
     const created = isoTime(subject?.createdAt)
     const updated = isoTime(subject?.updatedAt)

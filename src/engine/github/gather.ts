@@ -42,7 +42,12 @@ interface Rules {
   readonly excerpts: readonly Excerpt[]
 }
 
-export function createGathering({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
+export function createGathering({
+  store,
+  github,
+  clock,
+  redact,
+}: Pick<GithubParts, 'store' | 'github' | 'clock' | 'redact'>) {
   const known = new Map<string, { at: number; rules: Rules }>()
   const accounts = new Map<string, string>()
 
@@ -71,7 +76,7 @@ export function createGathering({ store, github, clock }: Pick<GithubParts, 'sto
 
   async function read(repository: string, path: string, most: number): Promise<Excerpt[]> {
     const text = orUnknown(await github.textOf(repository, path))
-    return text === undefined ? [] : [{ source: path, text: beginning(text, most) }]
+    return text === undefined ? [] : [{ source: path, text: beginning(redact(text), most) }]
   }
 
   /** For a trigger that is about them. */

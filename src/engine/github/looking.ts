@@ -3,6 +3,7 @@ import { type Answer, type GitHubFailure, isRecoverable } from '../../github/fai
 import { isPaused } from '../../github/pause.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import type { GithubAction } from '../../store/github-actions.ts'
+import { findWork } from '../../store/github-work.ts'
 import { type GithubParts, isReply } from './settings.ts'
 
 const PAUSE_KNOWN_MS = 10_000
@@ -14,7 +15,7 @@ export type Standing =
   | { verdict: 'later'; failure: GitHubFailure }
 
 /** Between a proposal and its approval lie up to three days, and more. */
-export function createLooking({ github, clock }: Pick<GithubParts, 'github' | 'clock'>) {
+export function createLooking({ store, github, clock }: Pick<GithubParts, 'store' | 'github' | 'clock'>) {
   const pauses = new Map<string, { at: number; is: boolean }>()
 
   /** Asked at most every so often: one call more for each action would be felt in GitHub's limits. */
@@ -29,6 +30,14 @@ export function createLooking({ github, clock }: Pick<GithubParts, 'github' | 'c
     return { ok: true, value: is }
   }
 
+  /** When the agent was asked about it, as by a command in a closed thread: it is to be answered there. */
+  async function wasClosed({ work, number }: GithubAction): Promise<boolean> {
+    const asked = await findWork(store, work)
+    if (asked === undefined || asked.number !== number) return false
+    const { context } = JSON.parse(asked.delegation) as { context?: { content?: { state?: string } } }
+    return context?.content?.state === 'closed'
+  }
+
   return {
     async lookAgain(row: GithubAction, action: Action): Promise<Standing> {
       const isAnswer = isReply(row.work)
@@ -41,13 +50,15 @@ export function createLooking({ github, clock }: Pick<GithubParts, 'github' | 'c
         if (now.failure.kind !== 'gone') return { verdict: 'later', failure: now.failure }
         return end('stale', `#${row.number} is not there any more`)
       }
-      const { labels, state, author } = now.value
+      const { labels, state, author, kind } = now.value
       if (!isAnswer && isPaused(labels, [])) return end('stale', 'people paused the team there')
       if (action.kind === 'label') {
         const label = action.label.toLowerCase()
         if (labels.some((one) => one.toLowerCase() === label))
           return end('done', 'the label is there already')
       }
+      if (action.kind === 'review' && kind !== 'pull_request')
+        return end('stale', `#${row.number} is no pull request`)
       if (state !== 'closed') return { verdict: 'go', author }
       if (action.kind === 'close') {
         // Ours, most likely: the call went out, and its answer was lost.
@@ -55,8 +66,8 @@ export function createLooking({ github, clock }: Pick<GithubParts, 'github' | 'c
           ? end('done', 'it was done before')
           : end('stale', 'it is closed already')
       }
-      const isOwn = row.agent === ORCHESTRATOR
-      if (!isOwn && (action.kind === 'comment' || action.kind === 'review'))
+      const isSaid = action.kind === 'comment' || action.kind === 'review'
+      if (isSaid && row.agent !== ORCHESTRATOR && !(await wasClosed(row)))
         return end('stale', 'it was closed meanwhile')
       return { verdict: 'go', author }
     },

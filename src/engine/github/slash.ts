@@ -75,7 +75,8 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
     if (row === undefined) return false
     const { github } = JSON.parse(row.context) as { github?: unknown }
     if (typeof github !== 'string') return false
-    return (await findAction(store, github))?.repository === repository
+    // A trigger names it as orc.yaml does, and GitHub as its owner does.
+    return (await findAction(store, github))?.repository.toLowerCase() === repository?.toLowerCase()
   }
 
   return async (event: GitHubEvent): Promise<SlashOutcome> => {

@@ -1,9 +1,10 @@
-import { setImmediate } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
+import type { RunMarks } from './mark.ts'
 import { createPreparing, type Expect } from './preparing.ts'
 import { createReporting } from './reporting.ts'
 import type { Validating } from './validating.ts'
@@ -15,18 +16,21 @@ export interface OutsideOptions {
   validate: Validating
   now(): number
   expect: Expect
+  marks: Pick<RunMarks, 'of'>
 }
+
+const AHEAD_AFTER_MS = 1
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
-export function createOutside({ log, attempts, fixing, validate, now, expect }: OutsideOptions) {
+export function createOutside({ log, attempts, fixing, validate, now, expect, marks }: OutsideOptions) {
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
   const reporting = createReporting()
-  const preparing = createPreparing(expect)
+  const preparing = createPreparing(expect, marks.of)
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
@@ -63,8 +67,8 @@ export function createOutside({ log, attempts, fixing, validate, now, expect }: 
       }
       case 'start_attempt':
         await attempts.start(driver, effect, isNew)
-        // Whatever waits for us goes first.
-        await setImmediate()
+        // What was started goes first, and whatever waits for us.
+        await sleep(AHEAD_AFTER_MS)
         if (broken.aborted) return
         // What fails of it is done again when it is needed, and told then.
         await preparing.layAhead(driver, effect.node, broken)

@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { MESSAGES, type PlanAgent } from '../../model/plan.ts'
+import type { RunNode } from '../../model/run.ts'
 import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
+import { SESSION_MARK } from '../../runtimes/process-table.ts'
 import type { NodeRecord } from '../../store/runs.ts'
 import {
   type BegunInbox,
@@ -23,6 +25,7 @@ import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
 import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
+import type { RunMarks } from './mark.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
@@ -44,7 +47,7 @@ const MOST_AHEAD = 32
 export type Expect = (driver: Driver, node: string) => void
 
 /** Workspaces and inboxes of a run. */
-export function createPreparing(expect: Expect) {
+export function createPreparing(expect: Expect, markOf: RunMarks['of']) {
   /** Inboxes that only lack what others make, or are on their way there; undefined: that failed. */
   const begun = new WeakMap<Driver, Map<string, Promise<BegunInbox | undefined>>>()
 
@@ -69,7 +72,7 @@ export function createPreparing(expect: Expect) {
       const inbox = await ahead.get(effect.node)
       ahead.delete(effect.node)
       try {
-        return await prepareNode(driver, effect, inbox, signal)
+        return await prepareNode(driver, effect, inbox, markOf, signal)
       } finally {
         // Where it was of no use.
         await inbox?.draft.discard()
@@ -77,21 +80,21 @@ export function createPreparing(expect: Expect) {
     },
     /**
      * Makes the workspaces of those who wait for nobody else, while that one works: from its end to the start of the next
-     * there is less to be done. A worktree is left for later, and so is what fails.
+     * there is less to be done. Then of those who wait for them alone: what works for a moment only leaves no time for
+     * it. A worktree is left for later, and so is what fails.
      */
     async layAhead(driver: Driver, node: string, signal: AbortSignal): Promise<void> {
       const ahead = aheadOf(driver)
-      const { graph, nodes } = driver.run
-      for (const { to } of graph.feeds.get(node) ?? []) {
-        if (ahead.size >= Math.min(MOST_AHEAD, graph.plan.concurrency) || signal.aborted) break
-        const next = nodes.get(to)
-        if (next?.state !== 'waiting' || next.waitingFor !== 1) continue
-        const agent = graph.agents.get(to)!
-        const workspace = workspaceOf(driver.place, to)
-        if (ahead.has(to) || existsSync(workspace)) continue
-        const laying = lay(driver, agent, workspace, signal).catch(() => undefined)
-        ahead.set(to, laying)
-        // One after the other, and whatever waits for us in between.
+      const { graph } = driver.run
+      const most = Math.min(MOST_AHEAD, graph.plan.concurrency)
+      const next = waitingFor(driver, node)
+      for (const name of [...next, ...next.flatMap((one) => waitingFor(driver, one))]) {
+        if (ahead.size >= most || signal.aborted) return
+        const workspace = workspaceOf(driver.place, name)
+        if (driver.run.nodes.get(name)!.state !== 'waiting' || ahead.has(name) || existsSync(workspace))
+          continue
+        const laying = lay(driver, graph.agents.get(name)!, workspace, signal).catch(() => undefined)
+        ahead.set(name, laying)
         await laying
       }
     },
@@ -102,6 +105,13 @@ export function createPreparing(expect: Expect) {
       for (const inbox of left) await (await inbox)?.draft.discard()
     },
   }
+}
+
+/** Who waits for that one and for nobody else. */
+function waitingFor({ run: { graph, nodes } }: Driver, node: string): string[] {
+  const feeds = graph.feeds.get(node) ?? []
+  const isNext = ({ state, waitingFor }: RunNode) => state === 'waiting' && waitingFor === 1
+  return feeds.slice(0, MOST_AHEAD).flatMap(({ to }) => (isNext(nodes.get(to)!) ? [to] : []))
 }
 
 /** If all whom it waits for complete. */
@@ -144,6 +154,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
+  markOf: RunMarks['of'],
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -157,7 +168,7 @@ async function prepareNode(
   }
   // Made by this very service, for its first attempt.
   const isAhead = ahead !== undefined && existsSync(workspace)
-  const made = await makeWorkspace(driver, agent, workspace, isAhead)
+  const made = await makeWorkspace(driver, agent, workspace, isAhead, markOf)
   if (!made.ok) return failed(made.problems)
   const corrections = correctionsOf(driver.place, node)
   const areCorrected = existsSync(corrections)
@@ -205,6 +216,7 @@ async function makeWorkspace(
   agent: PlanAgent,
   workspace: string,
   isAhead: boolean,
+  markOf: RunMarks['of'],
 ): Promise<Made> {
   const { name, worktree } = agent
   const isNew = !isAhead && !existsSync(workspace)
@@ -218,6 +230,7 @@ async function makeWorkspace(
     workspace,
     repository: driver.folder,
     branch: `orc/${driver.id}/${name}`,
+    variables: { [SESSION_MARK]: markOf(driver.id, name, 'worktree') },
   })
   return added.ok ? { ok: true, isNew, record: { worktree: JSON.stringify(added.value) } } : added
 }

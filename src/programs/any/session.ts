@@ -174,7 +174,10 @@ export async function followAny(
   const session = {
     state: 'initializing' as SessionState,
     deliver: give,
-    expect: () => pane.lookAhead?.({ isPlain: true }),
+    expect(turn?: Turn) {
+      if (turn === undefined) pane.lookAhead?.({ isPlain: true })
+      else pane.prepare?.(turn)
+    },
     locate,
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},

@@ -1,7 +1,7 @@
 /** A person types into a pane from elsewhere than a client of tmux; meanwhile nothing else is written into it. */
 import type { Keyboard } from '../picture.ts'
 import type { PasteSite } from './paste-site.ts'
-import { withoutFormats } from './quote.ts'
+import { loadBuffer } from './prepared.ts'
 import { withoutControls } from './sanitize.ts'
 
 /** By name, tmux sends what the program has asked its keys to be; the bytes of a browser's terminal may be others. */
@@ -37,10 +37,7 @@ export function openKeyboard(site: PasteSite, by: string): Keyboard {
       const spooled = site.spool(withoutControls(text))
       try {
         spooled.lay()
-        await server.run(
-          ['load-buffer', '-b', spooled.buffer, withoutFormats(spooled.path)],
-          ['paste-buffer', '-p', '-d', '-b', spooled.buffer, '-t', pane],
-        )
+        await server.run(loadBuffer(spooled), ['paste-buffer', '-p', '-d', '-b', spooled.buffer, '-t', pane])
       } finally {
         spooled.remove()
       }

@@ -7,7 +7,7 @@ import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
 import type { Kept, KeptLaunch } from './kept.ts'
 import { LAUNCH_FILE } from './launch-file.ts'
 import type { Server } from './server.ts'
-import { isSpoolFile } from './spool.ts'
+import { bufferOf, isSpoolFile } from './spool.ts'
 
 /** Options of a pane, set before its agent runs: whose it is, and the mark of what was started in it. */
 export const AGENT = '@orc_agent'
@@ -45,7 +45,7 @@ export async function clearAway(server: Server, { name, folder, earlier, found }
     await endProcesses({ mark, leader: await leaderOf(pid) })
     await server.run(['kill-pane', '-t', pane]).catch(() => {})
   }
-  await removeFiles(folder, found === undefined)
+  await removeFiles(server, folder, found === undefined)
 }
 
 async function panesOf(server: Server, name: string) {
@@ -67,9 +67,11 @@ async function leaderOf(pid: number | undefined): Promise<Leader | undefined> {
 }
 
 /** Messages on their way into a pane, and a script with a token in it that was never run. */
-async function removeFiles(folder: string, isToBeLaunched: boolean) {
+async function removeFiles(server: Server, folder: string, isToBeLaunched: boolean) {
   const stale = (await readdir(folder)).filter(
     (name) => isSpoolFile(name) || (isToBeLaunched && name === LAUNCH_FILE),
   )
+  for (const buffer of stale.filter(isSpoolFile).map(bufferOf))
+    await server.run(['delete-buffer', '-b', buffer]).catch(() => {})
   await Promise.all(stale.map((name) => rm(join(folder, name), { force: true })))
 }

@@ -10,6 +10,7 @@ import { lookAhead } from './look.ts'
 import { paste } from './paste.ts'
 import type { PasteSite } from './paste-site.ts'
 import { takePicture } from './picture.ts'
+import { forgetPrepared, prepare } from './prepared.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
@@ -80,6 +81,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     typedAt: undefined,
     watching: undefined,
     ahead: undefined,
+    prepared: undefined,
     waits(reason) {
       if (reason === waitsFor) return
       waitsFor = reason
@@ -141,6 +143,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     },
     paste: (turn, manner) => paste(site, turn, manner),
     lookAhead: (manner) => lookAhead(site, manner),
+    prepare: (turn) => prepare(site, turn),
     hasReadInput: () => hasReadInput(pid),
     enterUnsent: (manner) => enterUnsent(site, manner),
     taken: (ids) => noteTaken(site, ids),
@@ -173,6 +176,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     },
     close() {
       spool?.close()
+      forgetPrepared(site)
       site.watching?.abort()
       cancelInputBack?.()
     },

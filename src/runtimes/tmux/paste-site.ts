@@ -26,6 +26,8 @@ export interface PasteSite {
   enteredAt: number | undefined
   /** A look that was begun for the next paste. */
   ahead: LookAhead | undefined
+  /** What is laid out for it. */
+  prepared: Prepared | undefined
   /** What is to be written is not written yet, for that reason; undefined when nothing is in the way. */
   waits(reason: string | undefined): void
   /** The look-out for an obstacle that outlasted a paste. */
@@ -55,6 +57,12 @@ export interface Seen {
   readonly screen: Screen
 }
 
+export interface Prepared {
+  /** As it was told; what is spooled is without controls. */
+  readonly text: string
+  readonly spooled: Spooled
+}
+
 /** By what a text is known again in an input box. */
 export interface Outline {
   readonly lastLine: string
@@ -74,6 +82,8 @@ export interface Spooled {
   /** Of tmux, for this text alone. */
   readonly buffer: string
   readonly outline: Outline
+  /** It is in the buffer already. */
+  isLoaded: boolean
   /** Writes it there, once. */
   lay(): void
   remove(): void

@@ -3,13 +3,12 @@ import type { PasteManner } from '../../programs/program.ts'
 import type { Arrival, Turn } from '../runtime.ts'
 import { enter, proveEntered } from './enter.ts'
 import type { PasteSite } from './paste-site.ts'
-import { withoutControls } from './sanitize.ts'
+import { discard, takePrepared } from './prepared.ts'
 import { forgetUnsent, leaveUnsent } from './unsent.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
-  const text = withoutControls(turn.text)
-  const spooled = site.spool(text)
+  const spooled = takePrepared(site, turn)
   site.watching?.abort()
   try {
     const written = await write(site, spooled, manner)
@@ -23,6 +22,6 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
     else if (written !== 'entered') void forgetUnsent(site)
     return arrival
   } finally {
-    spooled.remove()
+    discard(site, spooled)
   }
 }

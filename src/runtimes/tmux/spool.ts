@@ -10,10 +10,16 @@ export interface Spool {
   close(): void
 }
 
+const ENDING = '.txt'
 const SPOOL_FILE = /^orc-\d+-\d+-\d+\.txt$/
 
 export function isSpoolFile(name: string): boolean {
   return SPOOL_FILE.test(name)
+}
+
+/** It may have been loaded there already. */
+export function bufferOf(spoolFile: string): string {
+  return spoolFile.slice(0, -ENDING.length)
 }
 
 interface Sheet {
@@ -35,7 +41,7 @@ export function openSpool(folder: string, pane: string): Spool {
 
   function newSheet(): Sheet {
     const buffer = `orc-${process.pid}-${pane.slice(1)}-${++count}`
-    return { buffer, path: join(folder, `${buffer}.txt`) }
+    return { buffer, path: join(folder, `${buffer}${ENDING}`) }
   }
 
   function makeReady() {
@@ -61,6 +67,7 @@ export function openSpool(folder: string, pane: string): Spool {
         path: sheet.path,
         buffer: sheet.buffer,
         outline: outlineOf(text),
+        isLoaded: false,
         lay() {
           if (!isLaid) writeFileSync(sheet.file ?? sheet.path, text, { mode: 0o600 })
           isLaid = true

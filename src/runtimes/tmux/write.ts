@@ -11,7 +11,8 @@ import { type Command, ControlLost } from './control.ts'
 import { type Look, lookAt, takeAhead } from './look.ts'
 import { LOOK_AGAIN_MS, watchObstacle } from './obstacle.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
-import { commandLine, withoutFormats } from './quote.ts'
+import { loadBuffer } from './prepared.ts'
+import { commandLine } from './quote.ts'
 import { enterIfUnsent, isTakingEarlier, markUnsent, releaseInput } from './unsent.ts'
 
 /** A program that is read off its screen has shown by then that it took what was entered. */
@@ -142,19 +143,19 @@ async function writeIfUnchanged(
   const trace: Command = ['set-option', '-p', '-t', pane, TRACE, spooled.buffer]
   const seen = `000${input === 'held' ? 1 : 0}/${look.attached}`
   const expected = look.cursor === undefined ? seen : `${seen}/${look.cursor}`
+  const load = spooled.isLoaded ? [] : [loadBuffer(spooled)]
+  // Pasted or refused, it is gone from there.
+  spooled.isLoaded = false
   let said: string
   try {
-    const blocks = await server.run(
-      ['load-buffer', '-b', spooled.buffer, withoutFormats(spooled.path)],
-      [
-        ...['if-shell', '-F', '-t', pane, `#{==:${state},${expected}}`],
-        commandLine([...before, trace, pasteIt, ...pressed, ['display-message', '-p', 'written']]),
-        commandLine([
-          ['delete-buffer', '-b', spooled.buffer],
-          ['display-message', '-p', 'refused'],
-        ]),
-      ],
-    )
+    const blocks = await server.run(...load, [
+      ...['if-shell', '-F', '-t', pane, `#{==:${state},${expected}}`],
+      commandLine([...before, trace, pasteIt, ...pressed, ['display-message', '-p', 'written']]),
+      commandLine([
+        ['delete-buffer', '-b', spooled.buffer],
+        ['display-message', '-p', 'refused'],
+      ]),
+    ])
     said = blocks.at(-1)!.lines[0] ?? ''
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error

@@ -52,10 +52,9 @@ export function openPages(folder: string | undefined): Pages {
     if (kept !== undefined) return kept
     const name = path === ENTRY ? '/index.html' : path
     if (folder === undefined || !known().has(name)) return undefined
-    const file: File = {
-      type: TYPES[extname(name)] ?? 'application/octet-stream',
-      bytes: readFileSync(join(folder, name)),
-    }
+    const bytes = readIfThere(join(folder, name))
+    if (bytes === undefined) return undefined
+    const file: File = { type: TYPES[extname(name)] ?? 'application/octet-stream', bytes }
     // The entry names the others, which change their names with their content: it is read anew each time.
     if (path !== ENTRY) files.set(path, file)
     return file
@@ -91,6 +90,16 @@ export function openPages(folder: string | undefined): Pages {
       })
       outgoing.end(bytes)
     },
+  }
+}
+
+/** Another version may be put in its place while the service runs; a file that went with the old one is no fault. */
+function readIfThere(file: string): Buffer | undefined {
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
   }
 }
 

@@ -148,6 +148,19 @@ describe('files with secrets or messages in them', () => {
     expect(readdirSync(folder()).filter((name) => name.startsWith('orc-'))).toEqual([])
   })
 
+  it('are removed out of tmux as well, and were typed nowhere, when it was killed before the paste (C25)', async () => {
+    const session = await start()
+    session.expect?.()
+    session.expect?.(turnOf('msg_1', 'hello'))
+    const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_sample}')
+    await expect.poll(buffers).toContain('msg_1')
+    const next = await startAfterKill(port.kept)
+    expect(buffers()).toBe('')
+    expect(await next.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
+    expect(await next.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
+    expect(place.received().map(({ text }) => text)).toEqual([turnOf('msg_1', 'hello').text])
+  })
+
   it('are removed when the pane cannot be started', async () => {
     const name = 'alice'
     const over = place.agent({ name, folder: join(place.folder, 'agents', 'bell\u0007') })

@@ -57,7 +57,7 @@ export function useAct(): [
         if (done !== undefined) say('good', done)
         return true
       } catch (error) {
-        const hint = error instanceof ClientError && error.hint !== undefined ? ` ${error.hint}` : ''
+        const hint = error instanceof ClientError && error.hint !== undefined ? `. ${error.hint}` : ''
         say('bad', `${error instanceof Error ? error.message : String(error)}${hint}`)
         return false
       } finally {
@@ -74,8 +74,10 @@ export function demandOk(receipt: {
   status: string
   reason?: string
   message?: string
+  hint?: string | undefined
   request_id?: string
 }) {
   if (receipt.status === 'delivered' || receipt.status === 'ok') return
-  throw new Error(receipt.reason ?? receipt.message ?? receipt.status)
+  const why = receipt.reason ?? receipt.message ?? receipt.status
+  throw new Error(receipt.hint === undefined ? why : `${why}. ${receipt.hint}`)
 }

@@ -1,0 +1,218 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../src/client/client.ts'
+import { canBrowse, openBrowser, openWindow } from './browser.ts'
+import { type RoomTeam, startTeam } from './team.ts'
+import { enter, until, visit } from './window.ts'
+
+const REFUSED =
+  /^vera may look at (everything, and change nothing|req_\d+, and not decide on it)\. The role of vera/
+const PLAN = `agents: { first: { command: "echo it > outbox/x.txt; echo Done. > outbox/summary.md" } }`
+
+describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+  let folder: string
+  let run: string
+  let task: string
+  /** A question, and an action that waits for leave. */
+  let question: string
+  let action: string
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'orchub-roles-'))
+    mkdirSync(join(folder, 'plan'))
+    browser = await openBrowser()
+    team = await startTeam(
+      {
+        Master: { script: [] },
+        Worker: { more: { parent: 'Master', permissions: { terminate_agent: 'ask' } }, script: [] },
+      },
+      {
+        ...{ limits: { rate: 'off' as const } },
+        people: { vera: { role: 'viewer' }, mo: { role: 'moderator' } },
+      },
+    )
+    for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
+    const clientOf = async (name: string) =>
+      createClient({ url: team.url, token: (await team.client.mintToken(name)).token })
+    const worker = await clientOf('Worker')
+    const delegated = await (await clientOf('Master')).command({
+      type: 'delegate',
+      to: 'Worker',
+      task: 'Dig',
+    })
+    task = delegated.status === 'ok' ? String(delegated.details?.task_id) : ''
+    run = (await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })).run_id
+    await until(async () => (await team.client.run(run)).state !== 'running')
+    await worker.command({ type: 'request_user_input', question: 'Where to?', choices: ['left', 'right'] })
+    await worker.command({ type: 'request_action', action: 'terminate_agent', target: 'Master' })
+    const { requests } = await team.client.humanRequests()
+    question = requests.find(({ kind }) => kind === 'input')!.id
+    action = requests.find(({ action: proposed }) => proposed !== undefined)!.id
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await team?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const nothingChanged = async () => {
+    const { agents, halt } = await team.client.state()
+    expect(agents.map(({ name, session }) => [name, session])).toEqual([
+      ['Master', 'idle'],
+      ['Worker', expect.stringMatching(/idle|busy/)],
+    ])
+    expect(halt).toBeUndefined()
+    for (const id of [question, action]) expect((await team.client.humanRequest(id)).state).toBe('open')
+    expect((await team.client.task(task)).ended_at).toBeUndefined()
+    expect((await team.client.run(run)).round).toBe(1)
+    const { messages } = await team.client.messages({ agent: 'Master' })
+    expect(messages.some(({ content }) => content === 'from a viewer')).toBe(false)
+  }
+
+  it.each(['vera', 'mo'])('is refused by the service, whatever is tried: %s (S2.16)', async (person) => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link(person))
+    const command = (body: object) => ['POST', '/api/v1/commands', body] as const
+    const tries: (readonly [method: string, path: string, body?: object])[] = [
+      ['POST', `/api/v1/human-requests/${question}/verdict`, { decision: 'answer', comment: 'left' }],
+      ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'approve' }],
+      ['POST', `/api/v1/human-requests/${action}/verdict`, { decision: 'reject' }],
+      command({ type: 'send_message', to: 'Master', title: 'x', content: 'from a viewer' }),
+      command({ type: 'request_action', action: 'pause_session', target: 'Master' }),
+      command({ type: 'request_action', action: 'terminate_agent', target: 'Master' }),
+      command({ type: 'task_action', task_id: task, action: 'cancel' }),
+      command({ type: 'delegate', to: 'Worker', task: 'from a viewer' }),
+      ['POST', '/api/v1/asks', { question: 'from a viewer' }],
+      ['POST', '/api/v1/halt', {}],
+      ['POST', '/api/v1/go', {}],
+      ['POST', '/api/v1/stop', { agents: 'end' }],
+      ['POST', '/api/v1/agents/Master/interrupt', {}],
+      ['POST', '/api/v1/agents/Master/terminal/take-over', {}],
+      ['DELETE', '/api/v1/agents/Master/terminal/take-over'],
+      ['POST', '/api/v1/agents/Master/terminal/keys', { keys: 'x' }],
+      ['POST', '/api/v1/runs', { plan: PLAN, folder }],
+      ['POST', `/api/v1/runs/${run}/resume`, {}],
+      ['POST', `/api/v1/runs/${run}/cancel`, {}],
+      ['POST', '/api/v1/tokens', { agent: 'Master' }],
+      ['DELETE', '/api/v1/tokens/Master'],
+      ['POST', '/api/v1/logins', {}],
+    ]
+    const answers = await page.evaluate(async (all) => {
+      const headers = {
+        'content-type': 'application/json',
+        'x-orc-session': localStorage.getItem('orchub.session')!,
+      }
+      const got: { status: number; said: string }[] = []
+      for (const [method, path, body] of all) {
+        const init = body === undefined ? {} : { body: JSON.stringify(body) }
+        const answer = await fetch(path, { method, headers, ...init })
+        got.push({ status: answer.status, said: await answer.text() })
+      }
+      return got
+    }, tries)
+    for (const [index, { status, said }] of answers.entries())
+      expect([status, said], tries[index]!.join(' ')).toEqual([403, expect.stringMatching(/FORBIDDEN/)])
+    await nothingChanged()
+    await window.context.close()
+  })
+
+  it('is told so by the page, which offers nothing and takes no key', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link('vera'))
+    await page.getByText('read only').waitFor()
+    const changing: string[] = []
+    page.on('request', (request) => {
+      if (request.method() !== 'GET') changing.push(request.url())
+    })
+    for (const id of [question, action]) {
+      await visit(page, `inbox/${id}`)
+      const card = page.getByRole('article', { name: new RegExp(`^${id},`) })
+      await card.getByText('You may look at this, but not decide it.').waitFor()
+      expect(await card.getByRole('button').count()).toBe(0)
+      await page.waitForTimeout(700)
+      for (const key of ['a', 'x', 'm', '1', 'c', 'Enter']) await page.keyboard.press(key)
+    }
+    expect(await page.getByRole('dialog').count()).toBe(0)
+    for (const [place, title] of [
+      [`tasks/${task}`, 'Tasks'],
+      [`runs/${run}`, 'plan'],
+      ['agents/Master', 'Master'],
+    ] as const) {
+      await visit(page, place)
+      await page.getByRole('heading', { level: 1, name: title }).waitFor()
+      const names = /Do it myself|Cancel|Resume|Take over|Start|Pause|Reset|Stop|Interrupt/
+      expect(await page.getByRole('button', { name: names }).count(), place).toBe(0)
+    }
+    expect(changing).toEqual([])
+    await nothingChanged()
+    await window.context.close()
+  })
+
+  /** A page that takes itself for an operator's: what it was when the role was taken away, or what somebody made of it. */
+  async function deceived(): Promise<Page> {
+    const window = await openWindow(browser)
+    await window.page.route('**/api/v1/me', async (route) => {
+      const answer = await route.fetch()
+      await route.fulfill({ json: { ...(await answer.json()), role: 'operator' } })
+    })
+    await window.page.route('**/api/v1/human-requests?*', async (route) => {
+      const { requests } = (await (await route.fetch()).json()) as { requests: { kind: string }[] }
+      const decisions = (kind: string) => (kind === 'input' ? ['answer'] : ['approve', 'reject'])
+      await route.fulfill({
+        json: { requests: requests.map((one) => ({ ...one, decisions: decisions(one.kind) })) },
+      })
+    })
+    return await enter(window, await team.link('vera'))
+  }
+
+  it('is told why not by a page that believes otherwise, and nothing happens', async () => {
+    const page = await deceived()
+    await page.evaluate(keepNotes)
+    let told = 0
+    const refused = async () => {
+      const notes = () => page.evaluate(() => (window as unknown as { told: string[] }).told)
+      await until(async () => (await notes()).length > told)
+      expect((await notes()).at(-1)).toMatch(REFUSED)
+      told = (await notes()).length
+    }
+    const press = async (name: string, where = page.getByRole('main')) => {
+      await where.getByRole('button', { name, disabled: false }).first().click()
+      await refused()
+    }
+    await visit(page, `inbox/${question}`)
+    const card = (id: string) => page.getByRole('article', { name: new RegExp(`^${id},`) })
+    await card(question).getByRole('radio', { name: 'left' }).check()
+    await press('Answer', card(question))
+    await visit(page, `inbox/${action}`)
+    await press('Reject', card(action))
+    await press('Approve', card(action))
+    await visit(page, 'agents/Master')
+    await press('Pause')
+    await press('Take over')
+    await visit(page, `tasks/${task}`)
+    await press('Cancel task')
+    await visit(page, `runs/${run}`)
+    await press('Resume run')
+    await page.getByRole('button', { name: 'Stop all' }).click()
+    await page.keyboard.press('Enter')
+    await refused()
+    await nothingChanged()
+    await page.context().close()
+  })
+})
+
+/** Runs in the page: what it tells its person goes away by itself. */
+function keepNotes() {
+  const kept = window as unknown as { told: string[] }
+  kept.told = []
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes)
+      for (const node of addedNodes)
+        if (node instanceof HTMLElement && node.matches('.note')) kept.told.push(node.innerText)
+  }).observe(document.body, { childList: true, subtree: true })
+}
