@@ -12,6 +12,9 @@ import { type Figure, median } from './report.ts'
 
 const COMMANDS = Number(process.env.BENCH_RUN_COMMANDS ?? 1000)
 const CHAIN = Number(process.env.BENCH_RUN_CHAIN ?? 200)
+/** Those that do nothing leave no time to make ready for the next one. */
+const WORKING_CHAIN = Math.min(CHAIN, 40)
+const WORK_SECONDS = 0.1
 const WIDTH = 20
 const CONCURRENCY = 32
 /** Taken away only at the end: ext4 does not give recently deleted inodes again, and looks at each of them in turn. */
@@ -93,22 +96,22 @@ async function inotifyTime(): Promise<number> {
  * Each notes when it began and when it had said that it was done, by the clock that all share. A shell has no clock of its
  * own: each stamp is taken by `date`, right after what it stamps, so that what starting `date` takes is in both.
  */
-function chainOf(count: number): string {
+function chainOf(count: number, workSeconds: number): string {
   const stamp = 'date +%s%N'
   const agents = Array.from({ length: count }, (_, index) => {
     const say = `printf '{\\"state\\": \\"completed\\"}' > status.json`
-    const command = `${stamp} > workspace/began; echo x > outbox/x; echo It is done. > outbox/summary.md; ${say}; ${stamp} > workspace/done`
+    const command = `${stamp} > workspace/began; echo x > outbox/x; ${workSeconds === 0 ? '' : `sleep ${workSeconds}; `}echo It is done. > outbox/summary.md; ${say}; ${stamp} > workspace/done`
     const needs = index === 0 ? '' : `, depends_on: [{ agent: n${index - 1}, outputs: [] }]`
     return `  n${index}: { command: "${command}"${needs} }`
   })
   return `agents:\n${agents.join('\n')}\n`
 }
 
-async function timeChain(daemon: Daemon): Promise<number[]> {
-  const { place } = await timeRun(daemon, chainOf(CHAIN))
+async function timeChain(daemon: Daemon, count: number, workSeconds: number): Promise<number[]> {
+  const { place } = await timeRun(daemon, chainOf(count, workSeconds))
   const at = (index: number, what: string) =>
     Number(readFileSync(join(place, `n${index}`, 'workspace', what), 'utf8')) / 1e6
-  return Array.from({ length: CHAIN - 1 }, (_, index) => at(index + 1, 'began') - at(index, 'done'))
+  return Array.from({ length: count - 1 }, (_, index) => at(index + 1, 'began') - at(index, 'done'))
 }
 
 function timePlanning(count: number): number {
@@ -131,7 +134,8 @@ export async function runRunsBench(): Promise<Figure[]> {
       ...[`-j${2 * availableParallelism()}`, '-j'].map((jobs) => timeMake(COMMANDS, jobs)),
     )
     const { ms } = await timeRun(daemon, planOf(COMMANDS, CONCURRENCY))
-    const gaps = await timeChain(daemon)
+    const gaps = await timeChain(daemon, CHAIN, 0)
+    const workingGaps = await timeChain(daemon, WORKING_CHAIN, WORK_SECONDS)
     const inotify = await inotifyTime()
     timePlanning(1000)
     const [small, large] = [median([1, 2, 3].map(() => timePlanning(1000))), timePlanning(10_000)]
@@ -149,6 +153,13 @@ export async function runRunsBench(): Promise<Figure[]> {
         ratio: median(gaps) / inotify,
         target: { atMost: 20 },
         note: `${median(gaps).toFixed(2)} ms, ${inotify.toFixed(3)} ms`,
+      },
+      {
+        name: `a chain of ${WORKING_CHAIN} that work ${WORK_SECONDS} s each: the same, p50`,
+        baseline: 'one inotify round trip',
+        ratio: median(workingGaps) / inotify,
+        target: { atMost: 20 },
+        note: `${median(workingGaps).toFixed(2)} ms, ${inotify.toFixed(3)} ms`,
       },
       {
         name: 'planning 10,000 agents',

@@ -1,10 +1,9 @@
-import { mkdirSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { genesisHash } from './audit/chain.ts'
 import { openRedactor, type Redactor } from './audit/redact.ts'
 import { sealWith } from './audit/seal.ts'
-import type { Config, GithubConfig, LoadedConfig } from './config.ts'
+import { type Config, type GithubConfig, type LoadedConfig, makeStateFolder } from './config.ts'
 import type { AddedCommand } from './engine/handler.ts'
 import { openSwitchboard, type Switchboard } from './engine/open.ts'
 import type { Clock, Log } from './engine/surroundings.ts'
@@ -269,7 +268,7 @@ export async function openOffline(
 const LEASE_MS = { postgres: 15_000, sqlite: 24 * 3600_000 }
 
 async function openStore(config: Config, clock: Clock, redactor: Redactor, address: string): Promise<Store> {
-  mkdirSync(config.stateFolder, { recursive: true, mode: 0o700 })
+  makeStateFolder(config.stateFolder)
   const options: StoreOptions = {
     identity: {
       daemon: 'main',

@@ -26,7 +26,14 @@ const INSTEAD: Record<string, readonly string[]> = {
   // The two axes, where an agent runs and which program it is, know each other by their contracts only.
   programs: ['model', 'wire', 'runtimes/runtime.ts'],
   // Where a program's executable is, is asked by both in the same words.
-  runtimes: ['model', 'wire', 'programs/program.ts', 'programs/executable.ts', 'models/model.ts'],
+  runtimes: [
+    'model',
+    'wire',
+    'programs/program.ts',
+    'programs/executable.ts',
+    'programs/record-lines.ts',
+    'models/model.ts',
+  ],
   // What a model is asked knows nothing of how it was said.
   models: ['model'],
   // A folder on disk knows nothing of plans and tasks.

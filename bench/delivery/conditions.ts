@@ -1,6 +1,6 @@
 /** What happens around a receiver while messages are on their way to it. */
-import { spawn } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { attachPerson, type Person } from '../../tests/fakes/person-at-terminal.ts'
 import { LARGE } from './messages.ts'
 import type { Scene } from './scene.ts'
 
@@ -108,18 +108,7 @@ export const PER_THOUSAND: Readonly<Record<keyof typeof CONDITIONS, number>> = {
   'a person who types': 1,
 }
 
-async function attach({ socket, tmux, pane }: Scene): Promise<{ type(keys: string): void; leave(): void }> {
-  const target = await tmux('display-message', '-p', '-t', pane, '#{session_name}:#{window_id}.#{pane_id}')
-  const line = `exec tmux -L ${socket} attach-session -t '${target}'`
-  const terminal = spawn('script', ['-qefc', line, '/dev/null'], {
-    env: { ...process.env, TERM: 'xterm-256color', TMUX: '' },
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
-  // tmux draws its screen once the person is in.
-  await new Promise((resolve) => terminal.stdout.once('data', resolve))
-  terminal.stdout.resume()
-  return {
-    type: (keys) => void terminal.stdin.write(keys),
-    leave: () => void terminal.kill('SIGKILL'),
-  }
+async function attach({ socket, tmux, pane }: Scene): Promise<Person> {
+  const format = '#{session_name}:#{window_id}.#{pane_id}'
+  return await attachPerson(socket, await tmux('display-message', '-p', '-t', pane, format))
 }

@@ -14,7 +14,7 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
       plainLine(
         [
           ...[agent.waits_for && `waits: ${agent.waits_for}`, agent.program, contextText(agent)],
-          ...[agent.current_task, agent.parent && `reports to ${agent.parent}`],
+          ...[unread && outside(agent), agent.current_task, agent.parent && `reports to ${agent.parent}`],
         ]
           .filter(Boolean)
           .join('; '),
@@ -22,6 +22,11 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
     ]),
     '  ',
   )
+}
+
+/** Nothing starts it here; until it says how it is, nobody knows whether somebody has. */
+function outside({ runtime, status }: Agent): string | false {
+  return runtime === 'none' && status === 'unknown' && 'runs outside, with its token'
 }
 
 function contextText({ context, spent }: Agent): string {

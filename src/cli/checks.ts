@@ -48,12 +48,7 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
   },
 
   state: async ({ stateFolder }) => {
-    if (stateFolder === undefined)
-      return {
-        state: 'fail',
-        text: 'no state folder is known',
-        hint: 'It is beside orc.yaml, or in ORC_HOME.',
-      }
+    if (stateFolder === undefined) return UNKNOWN
     if (!existsSync(stateFolder)) return ok(`${stateFolder} is made when the service first starts`)
     accessSync(stateFolder, constants.R_OK | constants.W_OK | constants.X_OK)
     const mode = statSync(stateFolder).mode & 0o777
@@ -79,8 +74,8 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
       await (await openClient(place)).health()
       return ok(`answers at ${address}`)
     } catch (error) {
-      // That there is no orc.yaml is the finding of another check.
       if (!(error instanceof AppError) || !/^(SERVICE_UNREACHABLE|NOT_FOUND)$/.test(error.code)) throw error
+      if (error.code === 'NOT_FOUND') return { ...UNKNOWN, state: 'warn' }
       return { state: 'warn', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
     }
   },
@@ -120,6 +115,9 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
   },
 }
 
+/** What is wrong with the configuration is told by the check of it, once. */
+const UNKNOWN: Finding = { state: 'fail', text: 'not known without the configuration' }
+
 function ok(text: string): Finding {
   return { state: 'ok', text }
 }
@@ -130,7 +128,12 @@ async function checkOnline(place: Place): Promise<Finding> {
 }
 
 async function checkOffline(place: Place): Promise<Finding> {
-  const { store: kept } = await loadTeam(place)
+  const config = await loadTeam(place).catch((error: unknown) => {
+    const isOfConfig = error instanceof AppError && /^(NOT_FOUND|CONFIG_INVALID)$/.test(error.code)
+    if (!isOfConfig) throw error
+  })
+  if (config === undefined) return UNKNOWN
+  const { store: kept } = config
   if (kept.engine === 'sqlite' && !existsSync(kept.file))
     return ok(`${kept.file} is made when the service first starts`)
   return await withStore(place, async ({ store, witness }) => {

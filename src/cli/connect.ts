@@ -7,6 +7,8 @@ import type { Place } from './place.ts'
 export async function openClient(place: Place): Promise<Client> {
   const { address, token } = await openLine(place)
   const { createClient } = await import('../client/client.ts')
+  const isAddress = address.startsWith('unix:') || /^https?:$/.test(URL.parse(address)?.protocol ?? '')
+  if (!isAddress) throw (await import('./faults.ts')).noAddress(address)
   if (!address.startsWith('unix:')) return createClient({ url: address, token, retries: 0 })
   const { fetchOverSocket } = await import('./socket-fetch.ts')
   return createClient({

@@ -27,6 +27,7 @@ const QUESTION = new Set(['agent', 'filter'])
 /** Not what is nothing, and not what the first line has said already. */
 function isWorthShowing(name: string, value: unknown, result: string): boolean {
   if (value === undefined || value === null || value === 0) return false
+  if (name === 'paused' && value === false) return false
   if (Array.isArray(value)) return value.length > 0
   if (typeof value === 'boolean') return !result.includes(name)
   if (typeof value === 'object') return Object.keys(value).length > 0

@@ -1,4 +1,5 @@
 import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { AppError, type ErrorCode } from '../model/errors.ts'
 import type { Place } from './place.ts'
 import type { Unknown } from './report.ts'
@@ -19,7 +20,7 @@ export function noTeam(configFile: string | undefined): AppError {
     configFile === undefined
       ? 'There is no orc.yaml here or in a folder above'
       : `${configFile}: there is no such file`,
-    'Name it with --config FILE or ORC_CONFIG, or create one. The smallest: agents: { Master: {}, Worker: { parent: Master } }',
+    `orc init${configFile === undefined ? '' : ` ${dirname(configFile)}`} writes a first one, or name yours with --config FILE or ORC_CONFIG. The smallest: agents: { Master: {}, Worker: { parent: Master } }`,
   )
 }
 

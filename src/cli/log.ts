@@ -5,11 +5,16 @@ import { complain, ifTaken, paint, plain, type Style } from './output.ts'
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
 type Level = (typeof LOG_LEVELS)[number]
 
+/** Of what a full disk does not take; what is more is dropped. */
+const KEPT_BYTES = 1024 ** 2
+
 /** On standard error: lines for people at a terminal, JSON for programs. */
 export async function openLog(level: string): Promise<Log> {
   if (!isatty(2)) {
     const { pino } = await import('pino')
-    const destination = pino.destination({ dest: 2, sync: true })
+    const destination = pino.destination({ dest: 2, sync: true, maxLength: KEPT_BYTES })
+    // The log may lie on a disk that is full. What it cannot take now is written later; that ends no service.
+    destination.on('error', () => {})
     const log: Log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
     return log
   }

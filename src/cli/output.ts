@@ -20,12 +20,13 @@ export function complain(text: string): void {
   write(2, `${safe(text, 'err')}\n`)
 }
 
-/** Writes something that can be done without: a service goes on when nobody reads its output any more. */
+/** Writes something that can be done without: a service goes on when nobody reads its output, or its disk is full. */
 export function ifTaken(write: () => void): void {
   try {
     write()
   } catch (error) {
-    if (!(error instanceof OutputClosed)) throw error
+    const isFull = (error as NodeJS.ErrnoException).code === 'ENOSPC'
+    if (!isFull && !(error instanceof OutputClosed)) throw error
   }
 }
 

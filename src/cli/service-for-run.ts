@@ -24,8 +24,8 @@ export async function serviceForRun(invocation: Invocation): Promise<ServiceForR
   if (running !== undefined) return { client: running }
   const working = showWorking('starting a service for this run')
   try {
-    const { client, facts } = await startDetached(invocation, ['--for-runs'])
-    return { client, ours: facts.pid }
+    const { client, facts, isOthers } = await startDetached(invocation, ['--for-runs'])
+    return isOthers ? { client } : { client, ours: facts.pid }
   } catch (error) {
     // Another `orc run` may have been faster.
     const other = await openAnswering(invocation)

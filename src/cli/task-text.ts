@@ -68,10 +68,18 @@ export function whyTree({ task, tasks, steps }: AnswerOf<'trace'>): string {
   return lines(task, '').join('\n')
 }
 
+/** What its clock does when it runs out; of a newer service there may be one that is not here. */
+const DUE: Readonly<Record<string, string>> = {
+  ack: 'unless it is taken, the attempt is lost',
+  retry: 'the next attempt begins',
+  deadline: 'its time is up',
+  validation: 'the wait for its judge ends',
+}
+
 export function whyText({ id, state, waits_for, due, reason }: TaskLine, since?: string): string {
   const when = since === undefined ? '' : ` since ${shortTime(since)}`
   const lines = [`${id} is ${state}${when}${reason === undefined ? '' : `: ${plainLine(reason)}`}`]
   for (const wait of waits_for) lines.push(`  waits for ${plainLine(wait)}`)
-  if (due !== undefined) lines.push(`  ${due.kind} at ${shortTime(due.at)}`)
+  if (due !== undefined) lines.push(`  ${DUE[due.kind] ?? due.kind} at ${shortTime(due.at)}`)
   return lines.join('\n')
 }

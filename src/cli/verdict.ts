@@ -17,9 +17,15 @@ export async function giveVerdict(
   if (json) printJson(answer)
   else {
     print(outcomeText(answer.request))
-    if (answer.receipt !== undefined) showAnyReceipt(answer.receipt as Receipt, false)
+    const receipt = answer.receipt as Receipt | undefined
+    if (receipt !== undefined && !isToldAlready(receipt, answer.request)) showAnyReceipt(receipt, false)
   }
   return 0
+}
+
+/** That the asker hears of it, which the first line says. */
+function isToldAlready(receipt: Receipt, { asker }: HumanRequest): boolean {
+  return receipt.status === 'ok' && receipt.result === `${asker} is told`
 }
 
 function outcomeText(request: HumanRequest): string {

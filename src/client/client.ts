@@ -360,6 +360,17 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     },
 
     /** What came from GitHub, and what became of it. */
+    /** A word whenever something changed that the audit does not tell of. Ends with the signal. */
+    changes(
+      of: 'github' | 'moderation',
+      { signal }: Following = {},
+    ): AsyncGenerator<AnswerOf<'githubChanges'>> {
+      const path = `/api/v1/${of}/changes`
+      return persist(
+        (alive) => readStream<AnswerOf<'githubChanges'>>(path, { last: undefined }, signal, alive),
+        signal,
+      )
+    },
     github: (query: QueryOf<'github'> = {}) => get<AnswerOf<'github'>>('/api/v1/github', query),
     githubSetup: () => get<AnswerOf<'githubSetup'>>('/api/v1/github/setup'),
     /** Works on a payload as if GitHub had just sent it. */

@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Report } from '../document/problem.ts'
+import { isLoopback } from './loopback.ts'
 import { type ConfigInput, DEFAULTS } from './schema.ts'
 
 export interface ServiceConfig {
@@ -46,8 +47,4 @@ export function resolveService(
     )
   }
   return { ...common, unixSocket }
-}
-
-function isLoopback(host: string): boolean {
-  return /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i.test(host)
 }

@@ -2,22 +2,8 @@ import { z } from 'zod'
 import { DURATION, parseDuration } from '../document/duration.ts'
 import type { Report } from '../document/problem.ts'
 import { didYouMean } from '../document/suggestion.ts'
-
-export const PROVIDERS = ['anthropic', 'openai', 'google', 'openai-compatible'] as const
-type Provider = (typeof PROVIDERS)[number]
-
-/** One model that the service may call. Its key is not in here: only the name of the variable that holds it. */
-export interface ModelConfig {
-  readonly provider: Provider
-  readonly model: string
-  readonly baseUrl?: string
-  readonly keyEnv?: string
-  readonly timeoutMs: number
-  readonly retries: number
-  readonly maxOutputTokens?: number
-  readonly temperature?: number
-  readonly contextWindow?: number
-}
+import { type ModelSettings, PROVIDERS, type Provider } from '../model/language-model.ts'
+import { leadsToLoopback } from './loopback.ts'
 
 const DEFAULTS = { timeoutMs: 120_000, retries: 2 } as const
 
@@ -85,7 +71,7 @@ export function resolveModels(
   written: Readonly<Record<string, ModelInput>>,
   report: Report,
   warn: Report,
-): Readonly<Record<string, ModelConfig>> {
+): Readonly<Record<string, ModelSettings>> {
   return Object.fromEntries(
     Object.entries(written).map(([name, model]) => {
       checkAddress(model, ['models', name], report, warn)
@@ -94,7 +80,7 @@ export function resolveModels(
   )
 }
 
-function resolveModel(written: ModelInput): ModelConfig {
+function resolveModel(written: ModelInput): ModelSettings {
   const keyEnv = written.key_env ?? KEYS[written.provider]
   return {
     provider: written.provider,
@@ -126,13 +112,9 @@ function checkAddress(written: ModelInput, path: readonly string[], report: Repo
     report(at, '"base_url" is not an address', 'For example http://localhost:11434/v1.')
   } else if (url.username !== '' || url.password !== '' || url.search !== '') {
     report(at, '"base_url" may hold no password and no query', 'Name the variable of the key with "key_env".')
-  } else if (url.protocol === 'http:' && !isLoopback(url.hostname) && written.key_env !== undefined) {
+  } else if (url.protocol === 'http:' && !leadsToLoopback(url) && written.key_env !== undefined) {
     warn(at, 'The key goes to this address unencrypted', 'Use https.')
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host)
 }
 
 interface LlmAgent {
@@ -143,7 +125,7 @@ interface LlmAgent {
 /** An agent of the runtime llm names its model; whether there is one of that name only the whole file tells. */
 export function checkModelsOfAgents(
   agents: Readonly<Record<string, LlmAgent | null>>,
-  models: Readonly<Record<string, ModelConfig>>,
+  models: Readonly<Record<string, ModelSettings>>,
   report: Report,
 ) {
   const known = Object.keys(models)

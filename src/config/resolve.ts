@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { parseDuration } from '../document/duration.ts'
 import type { Locate, Report } from '../document/problem.ts'
+import type { ModelSettings } from '../model/language-model.ts'
 import type { Person } from '../model/person.ts'
 import { PROGRAMS, type ProgramName } from '../model/program.ts'
 import type { AgentPolicy, Approval, Permissions, Policy, Rule, RuleSet } from '../model/rule.ts'
@@ -9,7 +10,7 @@ import { type GithubConfig, resolveGithub } from './github.ts'
 import { type Limits, resolveLimits } from './limits.ts'
 import { decidingLines } from './lines.ts'
 import { resolveService, type ServiceConfig } from './listener.ts'
-import { checkModelsOfAgents, type ModelConfig, resolveModels } from './models.ts'
+import { checkModelsOfAgents, resolveModels } from './models.ts'
 import { resolveApproval, resolveApprovals, resolvePeople } from './people.ts'
 import { type Prices, resolvePrices } from './prices.ts'
 import { type RunsConfig, resolveRuns } from './runs.ts'
@@ -49,7 +50,7 @@ export interface Config extends Policy {
   readonly limits: Limits
   readonly prices: Prices
   /** By the name that orc.yaml gives them. */
-  readonly models: Readonly<Record<string, ModelConfig>>
+  readonly models: Readonly<Record<string, ModelSettings>>
   readonly tasks: TasksConfig
   readonly runs: RunsConfig
   readonly webhooks: readonly WebhookConfig[]

@@ -1,3 +1,4 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
 export type Env = Readonly<Record<string, string | undefined>>
@@ -11,6 +12,31 @@ export function stateFolder(file: string | undefined, env: Env): string {
   const folder = folderOf(file)
   // What `orc run` made for a plan without a team lies there itself.
   return basename(folder) === STATE ? folder : join(folder, STATE)
+}
+
+/** Makes it where it is not there yet, for its owner alone and unseen by git: the operator's token is in it. */
+export function makeStateFolder(folder: string): void {
+  const isNew = make(folder)
+  // A folder of another name that was there before may hold more than ours.
+  if (!isNew && basename(folder) !== STATE) return
+  try {
+    writeFileSync(join(folder, '.gitignore'), '*\n', { flag: 'wx' })
+  } catch (error) {
+    // Where it cannot be written, the store says so in better words.
+    if (!/^(EEXIST|EACCES|EPERM|EROFS|ENOSPC)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
+}
+
+/** By itself first: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+function make(folder: string): boolean {
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+    return true
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code !== 'ENOENT' && code !== 'EEXIST') throw error
+    return mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined
+  }
 }
 
 /** The folder that relative paths in the file start from. */

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Report } from '../document/problem.ts'
+import { leadsToLoopback } from './loopback.ts'
 
 export const WEBHOOK_FORMATS = ['json', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
@@ -94,11 +95,7 @@ function checkAddress(written: WebhookInput, path: readonly string[], report: Re
   if (url === null) report(at, '"url" is not an address', 'For example https://chat.example/hooks/orc.')
   else if (url.username !== '' || url.password !== '') {
     report(at, '"url" may hold no password', 'Put the whole address into a variable: "url_env".')
-  } else if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
+  } else if (url.protocol === 'http:' && !leadsToLoopback(url)) {
     warn(at, 'Events go to this address unencrypted', 'Use https.')
   }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d+){3}$/.test(host)
 }

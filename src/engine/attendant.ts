@@ -12,6 +12,7 @@ import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
 import { createSpoken, type Said, type Spoken } from './spoken.ts'
 import type { Clock, Log } from './surroundings.ts'
+import { createUrgency } from './urgency.ts'
 import { createWaitingAnswers, type WaitingAnswers } from './waiting-answers.ts'
 
 /** Attends one running agent: hears what it says, and puts before it what waits for it, as evidence allows. */
@@ -99,6 +100,10 @@ export function createAttendant(options: AttendantOptions): Attendant {
     mailGiven() {
       mistakes = 0
     },
+    cameBack() {
+      urgency.came()
+      lookForUrgent()
+    },
     moved: label,
   })
   let session: Session | undefined
@@ -115,6 +120,18 @@ export function createAttendant(options: AttendantOptions): Attendant {
   let keeping: { value: unknown; kept: Promise<void> } | undefined
 
   let interrupts: Interrupts | undefined
+  /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
+  let isInTurn = false
+  let isTurnUrgent = false
+  const urgency = createUrgency({
+    name,
+    store,
+    interrupts: interrupting,
+    inTurn: (turn) => (turn === turns && isInTurn && !dismissed && !isHeld() ? session : undefined),
+    turn: () => turns,
+    isTurnUrgent: () => isTurnUrgent,
+    giving: handover.giving,
+  })
 
   const port: SessionPort = {
     said(utterance) {
@@ -129,6 +146,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
       if (dismissed) return
       if (state === 'busy') beginTurn()
       else void endTurn(state === 'idle' && lastState !== 'idle')
+      isInTurn = state === 'busy' || (state === 'waiting_input' && isInTurn)
+      if (state !== lastState) lookForUrgent()
       lastState = state
       options.permissions.watch(name, state === 'waiting_input')
       void options.changed(state, evidence).then(handover.refresh)
@@ -175,11 +194,15 @@ export function createAttendant(options: AttendantOptions): Attendant {
   }
 
   function beginTurn() {
-    turnBegan = clock.now()
+    const now = clock.now()
     // Given just before the halt. One that a person begins at the terminal is left alone.
-    if (options.isHalted() && turnBegan - handover.givenAt() < BEGINS_MS) void halt(ORCHESTRATOR)
+    if (options.isHalted() && now - handover.givenAt() < BEGINS_MS) void halt(ORCHESTRATOR)
     // After a dialog it is still the same.
     if (lastState === 'busy' || lastState === 'waiting_input') return
+    // Found in the middle of one: when it began is not known.
+    if (lastState !== undefined && lastState !== 'initializing') turnBegan = now
+    isTurnUrgent =
+      handover.isGivenUrgent() && (handover.giving() !== undefined || now - handover.givenAt() < BEGINS_MS)
     turns += 1
     lastWords = ''
     options.turnBegan()
@@ -218,6 +241,15 @@ export function createAttendant(options: AttendantOptions): Attendant {
     if (now - noticedAt < NOTICE_EVERY_MS) return
     noticedAt = now
     await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+  }
+
+  function lookForUrgent() {
+    if (session === undefined) return
+    urgency
+      .look()
+      .catch((error: unknown) =>
+        log.error({ agent: name, err: error }, 'an urgent message may wait for long'),
+      )
   }
 
   function halt(by: string) {
@@ -261,21 +293,25 @@ export function createAttendant(options: AttendantOptions): Attendant {
       if (started.state === 'idle') void tellEnd()
       label()
       await handover.begin(started)
+      lookForUrgent()
     },
     look() {
       label()
       if (isHeld()) handover.withdraw(options.isHalted() ? 'everything was stopped' : 'it was paused')
+      else lookForUrgent()
       handover.refresh()
     },
     take: handover.take,
     async mailCame(priority, from) {
       label()
+      if (priority === 'urgent') urgency.came(from)
       if (session === undefined || dismissed || isHeld()) return
-      if (session.state === 'busy') {
-        if (priority === 'urgent') await interrupting().forUrgent(session, from)
-        else if (priority === 'high') await giveNotice(session, from)
+      try {
+        if (priority === 'urgent') await urgency.look()
+        else if (priority === 'high' && session.state === 'busy') await giveNotice(session, from)
+      } finally {
+        handover.look()
       }
-      handover.look()
     },
     isGiven: () => handover.giving() !== undefined,
     halt,

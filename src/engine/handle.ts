@@ -5,12 +5,12 @@ import type { Command, CommandDefinition, SaidCommand } from '../model/command.t
 import { AppError } from '../model/errors.ts'
 import { errorReceipt, type Receipt } from '../model/receipt.ts'
 import type { Decision } from '../model/rule.ts'
-import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import type { Tx } from '../store/store.ts'
 import type { Circumstances } from './circumstances.ts'
 import type { HandlerContext, Speaker, Switch } from './context.ts'
 import type { Handler, Handlers } from './handler.ts'
 import { behalf, changesNothing, identify, signedBy } from './identity.ts'
+import { keepAt, type Place, repeatedAt } from './kept-receipt.ts'
 import { hold } from './people.ts'
 import { personBehind } from './team.ts'
 import { twinsOf } from './twins.ts'
@@ -50,22 +50,24 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
         return refuse(parts, person.name, definition.type, changesNothing(person))
       }
     }
-    const unready = await handler.before?.(parts, command.fields, speaker)
-    if (unready !== undefined) return refuse(parts, who, definition.type, unready)
-
     const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
     const counted = principal.kind === 'agent' && handler.free !== true
     const once = createOnce()
     // A look has no effect to repeat, and its answer may be large.
     const idempotencyKey = handler.looksOnly === true ? undefined : circumstances.idempotencyKey
     const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
-    const digest = idempotencyKey === undefined ? '' : digestOf(definition, command)
+    const place: Place | undefined =
+      idempotencyKey === undefined
+        ? undefined
+        : { owner: keyOwner, key: idempotencyKey, digest: digestOf(definition, command) }
+    // Text is not said again by whoever repeats a request, but read again: what was refused stays refused (C25).
+    const placeInText = circumstances.channel === 'text' ? place : undefined
+    const unready = await handler.before?.(parts, command.fields, speaker)
     const answer = await parts.store.write(async (unsigned): Promise<Receipt | AppError> => {
       const tx = signedBy(unsigned, speaker.person)
-      if (idempotencyKey !== undefined) {
-        const earlier = await findReceipt(tx, keyOwner, idempotencyKey)
-        if (earlier !== undefined) return repeat(earlier, digest, idempotencyKey)
-      }
+      const earlier = await repeatedAt(tx, place)
+      if (earlier !== undefined) return earlier
+      if (unready !== undefined) return unready
       // Looked at here, not before: what waited for its turn when the halt came is held up as well.
       const halted = isHeldUp ? parts.standstill.refusal(tx) : undefined
       if (halted !== undefined) return halted
@@ -79,28 +81,33 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
           ? undefined
           : twinsOf(context, channel, definition, command)
       const twin = await twins?.take()
-      if (twin !== undefined) return twin
+      if (twin !== undefined) {
+        await keepAt(tx, place, twin)
+        return twin
+      }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
       if (decision instanceof AppError) return decision
       const takeCommand = () => parts.admission.takeCommand(team, speaker.name, parts.clock.now())
       const retryAfterMs = counted ? once('rate', takeCommand) : undefined
       if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
-      if (decision.verdict === 'deny') return block(context, command, decision)
+      if (decision.verdict === 'deny') {
+        const blocked = block(context, command, decision)
+        await keepAt(tx, placeInText, blocked)
+        return blocked
+      }
       const receipt =
         decision.verdict === 'ask'
           ? await hold(context, definition, command, decision)
           : await handler.handle(context, command.fields, definition)
       if (receipt instanceof AppError) return receipt
       const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
-      if (idempotencyKey !== undefined) {
-        await keepReceipt(tx, keyOwner, idempotencyKey, { digest, receipt: JSON.stringify(noted) })
-      }
+      await keepAt(tx, place, noted)
       await twins?.leave(noted)
       return noted
     })
     parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
     if (answer instanceof AppError && answer.code === 'HALTED') parts.halt.disturbed(speaker.name)
-    return answer instanceof AppError ? refuse(parts, who, definition.type, answer) : answer
+    return answer instanceof AppError ? refuse(parts, who, definition.type, answer, placeInText) : answer
   }
 }
 
@@ -131,21 +138,6 @@ function digestOf(definition: CommandDefinition, command: Command): string {
   return hash('sha256', JSON.stringify([definition.type, command.fields]))
 }
 
-function repeat(
-  earlier: { digest: string; receipt: string },
-  digest: string,
-  key: string,
-): Receipt | AppError {
-  if (earlier.digest === digest) return JSON.parse(earlier.receipt) as Receipt
-  return new AppError(
-    'IDEMPOTENCY_CONFLICT',
-    `The idempotency key "${key.slice(0, 100)}" came before with another command`,
-    {
-      hint: 'Use a new key for each command, and the same key only to repeat the same one.',
-    },
-  )
-}
-
 function rateLimited(retryAfterMs: number): AppError {
   return new AppError('RATE_LIMITED', `Too many commands; try again in ${Math.ceil(retryAfterMs / 1000)} s`, {
     hint: 'Wait that long, and say more in one message instead of many. The limit is limits.rate in orc.yaml.',
@@ -171,13 +163,23 @@ function block(context: HandlerContext, command: Command, decision: Decision): R
 }
 
 /** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
-async function refuse(parts: Switch, speaker: string, type: string, error: AppError): Promise<Receipt> {
+async function refuse(
+  parts: Switch,
+  speaker: string,
+  type: string,
+  error: AppError,
+  place?: Place,
+): Promise<Receipt> {
+  const receipt = errorReceipt(error)
   const kind = isSecurity(error) ? 'security' : 'refusal'
   const note = parts.admission.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
-  if (note.write) {
-    await parts.store.write((tx) => tx.audit(refusalEntry(speaker, type, error, note.unwritten)))
+  if (note.write || place !== undefined) {
+    await parts.store.write(async (tx) => {
+      if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
+      if ((await repeatedAt(tx, place)) === undefined) await keepAt(tx, place, receipt)
+    })
   }
-  return errorReceipt(error)
+  return receipt
 }
 
 function isSecurity({ code }: AppError): boolean {

@@ -29,6 +29,8 @@ export interface Handover {
   giving(): Promise<unknown> | undefined
   /** When the last turn was given. */
   givenAt(): number
+  /** There is an urgent message in the turn that is being given, or in the last one. */
+  isGivenUrgent(): boolean
   /** A delivery that has not begun is no longer wanted. */
   withdraw(why: string): void
   dismiss(): void
@@ -49,6 +51,8 @@ export interface HandoverOptions {
   isHeld(): boolean
   /** Messages are given to it, not only answers to what it said. */
   mailGiven(): void
+  /** What was handed out is in the queue again. */
+  cameBack(): void
   /** A delivery moved, or what it waits for has changed. */
   moved(): void
 }
@@ -69,7 +73,7 @@ const NOT_SOON_MS = 60_000
 const OBSTRUCTED_MS = 600_000
 
 export function createHandover(options: HandoverOptions): Handover {
-  const { name, store, mailroom, clock, log, runtime, answers, isHeld, mailGiven, moved } = options
+  const { name, store, mailroom, clock, log, runtime, answers, isHeld, mailGiven, cameBack, moved } = options
   const limit = options.deliver === 'single' ? 1 : TURN.messages
   /** Made with the first message that moves. */
   let ladder: Ladder | undefined
@@ -79,6 +83,7 @@ export function createHandover(options: HandoverOptions): Handover {
   /** The turn that is being given: what is in it, and how its wait is ended. */
   let giving: { ids: readonly string[]; gone: AbortController; done: Promise<unknown> } | undefined
   let givenAt = Number.NEGATIVE_INFINITY
+  let isGivenUrgent = false
   let waitsFor: string | undefined
   /** Until then nothing is given: it would not be taken. */
   let refusesUntil = 0
@@ -168,8 +173,14 @@ export function createHandover(options: HandoverOptions): Handover {
   /** First the answers to its own commands, then the messages that wait, as one turn. */
   async function deliverTurn() {
     const { messages, remaining } = taken.length > 0 ? nextTaken() : await store.write(handOut)
+    if (!isListening()) {
+      // Paused, halted or busy while they were handed out.
+      taken.unshift(...messages)
+      return
+    }
     if (messages.length === 0 && !areAnswersAwaited()) return
     if (messages.length > 0) mailGiven()
+    isGivenUrgent = messages.some(({ priority }) => priority === 'urgent')
     const given = answers()?.take()
     const turn = turnOf(messages, given?.blocks)
     const arrival = await giveTurn(turn)
@@ -189,6 +200,7 @@ export function createHandover(options: HandoverOptions): Handover {
     if (arrival.state === 'uncertain') lookLater(NOT_NOW_MS)
     else if (arrival.state !== 'queued' && areAnswersAwaited()) wanted = true
     await steps().move(turn.ids, arrival.state, arrival.evidence)
+    if (arrival.state === 'queued') cameBack()
   }
 
   function areAnswersAwaited(): boolean {
@@ -215,16 +227,18 @@ export function createHandover(options: HandoverOptions): Handover {
 
   async function giveTurn(turn: Turn): Promise<Arrival> {
     const gone = new AbortController()
+    const { promise: done, resolve } = Promise.withResolvers<void>()
+    // Before it is given: the agent may turn busy with it at once.
+    giving = { ids: turn.ids, gone, done }
     try {
-      const delivering = session!.deliver(turn, gone.signal)
-      giving = { ids: turn.ids, gone, done: delivering.catch(() => {}) }
-      return await delivering
+      return await session!.deliver(turn, gone.signal)
     } catch (error) {
       log.error({ agent: name, err: error }, 'the runtime failed at a delivery')
       return { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
     } finally {
       giving = undefined
       givenAt = clock.now()
+      resolve()
     }
   }
 
@@ -258,6 +272,7 @@ export function createHandover(options: HandoverOptions): Handover {
         // They stay `written`, and are looked for.
         if (!dismissed) log.error({ agent: name, err: error }, 'a message that was not given stays written')
       })
+    if (ids.length > 0) cameBack()
   }
 
   return {
@@ -313,6 +328,7 @@ export function createHandover(options: HandoverOptions): Handover {
     doubts,
     giving: () => giving?.done,
     givenAt: () => givenAt,
+    isGivenUrgent: () => isGivenUrgent,
     withdraw: (why) => giving?.gone.abort(why),
     dismiss() {
       dismissed = true

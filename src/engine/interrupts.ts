@@ -1,3 +1,4 @@
+import { reasonOf } from '../model/errors.ts'
 import type { Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -16,8 +17,17 @@ export interface Outcome {
   evidence: string
 }
 
-/** How often, and how long apart, a turn that does not stop is interrupted in a halt. */
-const HALT = { tries: 3, apartMs: 1500 }
+/** How often, and how long apart, a turn that does not stop is interrupted. */
+const AGAIN = { tries: 3, apartMs: 1500 }
+
+const underWay = new WeakMap<Session, Promise<Outcome>>()
+
+/** One for all who would end the same turn: to some programs two interrupts in a row mean something else. */
+export function interruptOnce(session: Session): Promise<Outcome> {
+  const running = underWay.get(session) ?? session.interrupt().finally(() => underWay.delete(session))
+  underWay.set(session, running)
+  return running
+}
 
 export type Interrupts = ReturnType<typeof createInterrupts>
 
@@ -40,36 +50,51 @@ export function createInterrupts({ name, store, clock, log, toHalt }: Interrupts
     )
   }
 
-  async function haltTurn(by: string, given: Promise<unknown> | undefined) {
-    await given
+  async function attempt(running: Session): Promise<Outcome> {
+    return await interruptOnce(running).catch((error: unknown) => ({
+      stopped: false,
+      evidence: `the runtime failed: ${reasonOf(error)}`,
+    }))
+  }
+
+  /** Until it stops, a few times. Undefined: there was no turn to end. */
+  async function endTurn(toEnd: () => Session | undefined, tried?: (outcome: Outcome) => void) {
     let outcome: Outcome | undefined
-    for (let tries = 0; tries < HALT.tries; tries++) {
-      const running = toHalt()
-      if (running?.state !== 'busy') return outcome
-      outcome = await running.interrupt().catch((error: unknown) => ({
-        stopped: false,
-        evidence: `the runtime failed: ${error instanceof Error ? error.message : String(error)}`,
-      }))
-      // Whoever stopped everything does not wait for the disk.
-      note(outcome, by, 'because everything was stopped').catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'an interrupt could not be written down'),
-      )
+    for (let tries = 0; tries < AGAIN.tries; tries++) {
+      const running = toEnd()
+      if (running === undefined) return outcome
+      outcome = await attempt(running)
+      tried?.(outcome)
       if (outcome.stopped) return outcome
-      await new Promise<void>((resolve) => clock.after(HALT.apartMs, resolve))
+      await new Promise<void>((resolve) => clock.after(AGAIN.apartMs, resolve))
     }
     return outcome
   }
 
+  async function haltTurn(by: string, given: Promise<unknown> | undefined) {
+    await given
+    const busy = () => (toHalt()?.state === 'busy' ? toHalt() : undefined)
+    return await endTurn(busy, (outcome) => {
+      // Whoever stopped everything does not wait for the disk.
+      note(outcome, by, 'because everything was stopped').catch((error: unknown) =>
+        log.error({ agent: name, err: error }, 'an interrupt could not be written down'),
+      )
+    })
+  }
+
   return {
-    async forUrgent(running: Session, from: string) {
-      await note(await running.interrupt(), from, 'for an urgent message')
+    async forUrgent(toEnd: () => Session | undefined, senders: Iterable<string>) {
+      const outcome = await endTurn(toEnd)
+      if (outcome === undefined) return undefined
+      for (const from of senders) await note(outcome, from, 'for an urgent message')
+      return outcome
     },
     async forPerson(running: Session, by: string): Promise<Outcome> {
-      const outcome = await running.interrupt()
+      const outcome = await attempt(running)
       await note(outcome, by, `by ${by}`)
       return outcome
     },
-    /** One at a time: to some programs two interrupts in a row mean something else. Undefined: there was no turn. */
+    /** One halt at a time. Undefined: there was no turn. */
     halt(by: string, given: Promise<unknown> | undefined) {
       halting ??= haltTurn(by, given).finally(() => {
         halting = undefined

@@ -149,7 +149,7 @@ export function createMailroom(
     evidence: string,
     takenBack = false,
   ) {
-    const done = await moveDeliveries(tx, agent, keys, state, evidence, takenBack)
+    const done = await moveDeliveries(tx, agent, keys, state, evidence, { takenBack, handedOut: true })
     for (const key of done) tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
     if (done.length > 0) await seeMoved(tx, agent, done, state, evidence)
     return done

@@ -1,9 +1,7 @@
-import { ORCHESTRATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
 import { formatId } from '../model/identifier.ts'
 import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.ts'
 import {
-  decideHumanRequest,
   findHumanRequest,
   type HumanRequestRow,
   insertHumanRequest,
@@ -11,10 +9,11 @@ import {
   openPermissions,
 } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { clearTimer, setTimer } from '../store/timers.ts'
+import { setTimer } from '../store/timers.ts'
 import { hashOf } from './request-view.ts'
 import { taskOfRequest } from './tasks/about.ts'
 import type { Timers } from './timers.ts'
+import { closeUnanswered } from './unanswered.ts'
 
 /** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
 export interface PermissionDesk {
@@ -108,18 +107,9 @@ export function createPermissionDesk({
 
   async function withdrawIn(tx: Tx, key: number, why: string) {
     const row = await findHumanRequest(tx, key)
-    const closed = await decideHumanRequest(tx, key, { state: 'withdrawn', by: ORCHESTRATOR, comment: why })
-    if (row === undefined || !closed) return
-    const id = formatId('req', key)
-    await clearTimer(tx, 'expire_request', id)
-    tx.audit({
-      type: 'human.withdrawn',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: row.asker,
-      text: `${id} needs no answer any more: ${why}`,
-      data: { request_id: id, ...(await taskOfRequest(tx, { ...row, id })) },
-    })
+    if (row === undefined) return
+    const data = await taskOfRequest(tx, { ...row, id: formatId('req', key) })
+    await closeUnanswered(tx, row, { why, comment: why, subject: row.asker, data: { ...data } })
   }
 
   async function notice(agent: string) {

@@ -57,15 +57,22 @@ export function createSpending({ store, team, isHeld, hold, notify }: SpendingOp
       else if (!isHeld(agent)) {
         await pause(tx, agent, reason)
         await notify(tx, agent, `${agent} is paused: ${reason}`, GO_ON)
-      }
+      } else if (mine - cost < perAgent) await noteHeld(tx, agent, reason)
     }
     const all = total + cost - totalGranted
     if (most !== undefined && all >= most) {
       const reason = `the team spent ${all.toFixed(2)} of ${most} (limits.spend.total)`
       const going = team().config.agents.filter((one) => one.runtime !== 'none' && !isHeld(one.name))
       for (const one of going) await pause(tx, one.name, reason)
-      if (going.length > 0) await notify(tx, agent, `All agents are paused: ${reason}`, GO_ON)
+      if (going.length > 0 || all - cost < most)
+        await notify(tx, agent, `All agents are paused: ${reason}`, GO_ON)
     }
+  }
+
+  /** Paused for another reason: whoever lets it go on knows that it grants the sum again. */
+  async function noteHeld(tx: Tx, agent: string, reason: string) {
+    noteCap(tx, agent, `${agent} stays paused: ${reason}`, reason)
+    await notify(tx, agent, `${agent}, which is paused, has reached its cap: ${reason}`, GO_ON)
   }
 
   async function stopOwnCalls(tx: Tx, isFirst: boolean, reason: string) {
@@ -76,15 +83,13 @@ export function createSpending({ store, team, isHeld, hold, notify }: SpendingOp
 
   async function pause(tx: Tx, agent: string, reason: string) {
     await setPaused(tx, agent, true)
-    tx.audit({
-      type: 'spend.capped',
-      class: 'internal',
-      actor: ORCHESTRATOR,
-      subject: agent,
-      text: `${agent} is paused: ${reason}`,
-      data: { agent, reason },
-    })
+    noteCap(tx, agent, `${agent} is paused: ${reason}`, reason)
     tx.afterCommit(() => hold(agent))
+  }
+
+  function noteCap(tx: Tx, agent: string, text: string, reason: string) {
+    const data = { agent, reason }
+    tx.audit({ type: 'spend.capped', class: 'internal', actor: ORCHESTRATOR, subject: agent, text, data })
   }
 
   return {

@@ -33,6 +33,12 @@ export interface GitHub {
   filesAt(repository: string, folder: string): Promise<Answer<string[]>>
   /** A file of the default branch; undefined for what is no text, or is not there. */
   textOf(repository: string, path: string): Promise<Answer<string | undefined>>
+  /** The comments of a thread, the oldest first. */
+  commentsOf(repository: string, number: number): Promise<Answer<ThreadComment[]>>
+  /** Open issues, with that label where one is named, the newest first. */
+  openIssues(repository: string, label?: string): Promise<Answer<Subject[]>>
+  /** How a repository is doing; recent is what happened since that time. */
+  figuresOf(repository: string, since: number): Promise<Answer<Figures>>
   /** Open threads that nobody touched since then, the oldest first. */
   untouchedSince(repository: string, time: number): Promise<Answer<Subject[]>>
   /** Only an App can ask for what was sent to it. */
@@ -58,6 +64,14 @@ export interface WrittenPlace {
   /** Epoch milliseconds; nothing before it is looked at. */
   readonly since: number
 }
+
+export interface ThreadComment {
+  readonly author: string
+  readonly body: string
+  readonly at: string
+}
+
+export type Figures = Readonly<Record<string, number | string>>
 
 export interface How {
   /** What the commit of a pull request with files says. */

@@ -4,6 +4,8 @@ import type { FollowerLog } from './line-follower.ts'
 export interface Keeping {
   /** Soon, and once for many changes: the position of a line counts when the line was dealt with. */
   soon(): void
+  /** Whether it is kept now. */
+  now(): Promise<boolean>
   /** Now, for the last time. */
   close(): Promise<void>
 }
@@ -18,7 +20,13 @@ export function createKeeping(
   let closed = false
 
   const keep = () =>
-    port.keep(current()).catch((error: unknown) => log.warn({ err: error }, 'a place could not be kept'))
+    port.keep(current()).then(
+      () => true,
+      (error: unknown) => {
+        log.warn({ err: error }, 'a place could not be kept')
+        return false
+      },
+    )
 
   return {
     soon() {
@@ -29,6 +37,7 @@ export function createKeeping(
         if (!closed) void keep()
       })
     },
+    now: keep,
     async close() {
       if (closed) return
       await keep()

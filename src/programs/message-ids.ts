@@ -1,12 +1,18 @@
 import type { Turn } from '../runtimes/runtime.ts'
 
 /** Nowhere but in an envelope (src/wire/envelope.ts): in a message's own content the bracket is another character (C17). */
-const MARKER = /\[ORCHUB MESSAGE (\S+?)\]/g
+const MARKER = /\[(END )?ORCHUB MESSAGE (\S+?)\]/g
 const BEGINNING = '[ORCHUB MESSAGE '
 
-/** The ids of the messages whose envelopes are in the text. */
+/** The ids of the messages whose whole envelopes are in the text: a beginning alone may be a quotation, or cut off. */
 export function messageIdsIn(text: string): string[] {
-  return [...new Set([...text.matchAll(MARKER)].map((match) => match[1]!))]
+  const begun = new Set<string>()
+  const whole = new Set<string>()
+  for (const [, end, id] of text.matchAll(MARKER)) {
+    if (end === undefined) begun.add(id!)
+    else if (begun.has(id!)) whole.add(id!)
+  }
+  return [...whole]
 }
 
 /** False for most lines of a transcript, which then need not be read. */

@@ -43,6 +43,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
   const head: ChainHead = stored ?? { chain: identity.daemon, seq: 0, hash: options.genesis(identity.daemon) }
 
   const listeners = new Set<(entries: readonly AuditEntry[]) => void>()
+  const watchers = new Set<() => void>()
   const commits = startGroupCommit({
     connection,
     lease,
@@ -51,6 +52,7 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     now,
     lastNow: await readTime(reader, head),
     listeners,
+    watchers,
   })
 
   const renewal = setInterval(
@@ -81,6 +83,10 @@ export async function assembleStore(engine: Engine, options: StoreOptions): Prom
     onCommit(listener) {
       listeners.add(listener)
       return () => void listeners.delete(listener)
+    },
+    onWrite(watcher) {
+      watchers.add(watcher)
+      return () => void watchers.delete(watcher)
     },
     onOthers: (listener) => engine.onOthers?.(listener) ?? (() => {}),
     close() {

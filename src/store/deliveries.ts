@@ -1,6 +1,6 @@
 import type { DeliveryState, TaskMessageKind } from '../model/message.ts'
 import type { Mail, MailRow } from './messages.ts'
-import { isIntact, toMail } from './messages.ts'
+import { intactMail, isIntact } from './messages.ts'
 import type { Reader, Tx } from './store.ts'
 
 /** The ladder (C27): a step down it never happens; what was not confirmed goes back to the queue and is tried again. */
@@ -63,7 +63,7 @@ export async function claimDeliveries(tx: Tx, claim: Claim): Promise<Mail[]> {
          evidence = ? WHERE recipient = ? AND message = ?`,
       [claim.until, tx.now, claim.evidence, claim.agent, row.seq],
     )
-    mails.push(toMail({ ...row, state: 'written', attempts: row.attempts + 1, evidence: claim.evidence }))
+    mails.push(intactMail({ ...row, state: 'written', attempts: row.attempts + 1, evidence: claim.evidence }))
   }
   return mails
 }
@@ -150,20 +150,24 @@ export async function withdrawQueued(
 /** From where a step back is possible: what a process has surely taken is not doubted while it lives. */
 const UNPROVEN = `state IN ('written', 'uncertain')`
 
-/**
- * Moves open deliveries to a new step and gives the keys of those that moved. `takenBack`: out of the conversation, by
- * our own interrupt or by the end of the process that took them.
- */
+export interface Move {
+  /** Out of the conversation, by our own interrupt or by the end of the process that took them. */
+  readonly takenBack?: boolean
+  /** Only what was handed out at least once: a person may quote the frame of a message that still waits. */
+  readonly handedOut?: boolean
+}
+
+/** Moves open deliveries to a new step and gives the keys of those that moved. */
 export async function moveDeliveries(
   tx: Tx,
   agent: string,
   keys: readonly number[],
   state: DeliveryState,
   evidence: string,
-  takenBack = false,
+  { takenBack = false, handedOut = false }: Move = {},
 ): Promise<number[]> {
   const isStepBack = (state === 'queued' || state === 'uncertain') && !takenBack
-  const from = isStepBack ? UNPROVEN : OPEN
+  const from = `${isStepBack ? UNPROVEN : OPEN}${handedOut ? ' AND attempts > 0' : ''}`
   const moved: number[] = []
   for (const key of keys) {
     const rows = await tx.all<{ message: number }>(

@@ -55,6 +55,13 @@ export async function closeConduct(
   return rows.length === 1
 }
 
+/** Another one when there is another flag, or one was closed. */
+export async function markOfConduct(reader: Reader): Promise<string> {
+  return JSON.stringify(
+    await reader.get('SELECT COUNT(*) AS flags, COUNT(closed_at) AS closed FROM github_conduct'),
+  )
+}
+
 /** Whether there are flags that moderators were not told of yet. */
 export async function hasUntoldConduct(reader: Reader): Promise<boolean> {
   const row = await reader.get(

@@ -52,6 +52,15 @@ export async function endDelivery(
   return rows.length === 1
 }
 
+/** Another one when a webhook came, or was dealt with. */
+export async function markOfDeliveries(reader: Reader): Promise<string> {
+  const row = await reader.get<{ newest: number | null; waiting: number }>(
+    `SELECT (SELECT MAX(received_at) FROM github_deliveries) AS newest,
+            (SELECT COUNT(*) FROM github_deliveries WHERE state = 'waiting') AS waiting`,
+  )
+  return JSON.stringify(row)
+}
+
 export async function putOffDelivery(tx: Tx, id: string, until: number, note: string): Promise<void> {
   await tx.run(
     `UPDATE github_deliveries SET attempts = attempts + 1, not_before = ?, note = ? WHERE id = ? AND state = 'waiting'`,

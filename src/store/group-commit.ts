@@ -32,6 +32,8 @@ export interface GroupCommitOptions {
   /** Of the last commit before the start: time does not go back, whatever the clock says. */
   lastNow: number
   listeners: ReadonlySet<(entries: readonly AuditEntry[]) => void>
+  /** Told of every commit, also of one without entries. */
+  watchers: ReadonlySet<() => void>
 }
 
 /**
@@ -144,6 +146,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
   function publish(outcome: Outcome) {
     head = outcome.head
     for (const effect of outcome.effects) guarded(effect)
+    for (const watcher of options.watchers) guarded(watcher)
     if (outcome.entries.length === 0) return
     const entries = outcome.entries.map((one) => one.entry)
     for (const listener of options.listeners) guarded(() => listener(entries))

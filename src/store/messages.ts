@@ -119,6 +119,11 @@ export function toMail(row: MailRow): Mail {
       hint: 'Its bytes changed on disk. Run `orc doctor`, and restore the store from a backup.',
     })
   }
+  return intactMail(row)
+}
+
+/** For whoever has just made sure that it is intact. */
+export function intactMail(row: MailRow): Mail {
   const mail: Mail = {
     id: formatId('msg', row.seq),
     from: row.sender,

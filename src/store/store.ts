@@ -56,6 +56,8 @@ export interface Store extends Reader {
   stream<Row>(sql: string, params?: readonly SqlValue[]): AsyncIterable<Row>
   /** Called with the entries of each commit, in order. Returns the way to stop. */
   onCommit(listener: (entries: readonly AuditEntry[]) => void): () => void
+  /** Called after each commit, also one that the audit does not tell of: a hint to look. Returns the way to stop. */
+  onWrite(watcher: () => void): () => void
   /** Called when another daemon has written something, soon after it has: a hint to look. Returns the way to stop. */
   onOthers(listener: () => void): () => void
   /** How full the queue before the disk is, for the metrics. */

@@ -1,28 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { configJsonSchema } from '../../src/config.ts'
-
-interface Node {
-  description?: string
-  type?: string
-  properties?: Record<string, Node>
-  additionalProperties?: Node | boolean
-  items?: Node
-  anyOf?: Node[]
-}
-
-/** Every key that can be written, with the schema of its value. */
-function keysOf(node: Node, path = ''): [string, Node][] {
-  const own = Object.entries(node.properties ?? {}).flatMap(([key, value]): [string, Node][] => [
-    [`${path}.${key}`, value],
-    ...keysOf(value, `${path}.${key}`),
-  ])
-  const inner = [node.items, node.additionalProperties, ...(node.anyOf ?? [])]
-  return [...own, ...inner.flatMap((form) => (typeof form === 'object' ? keysOf(form, path) : []))]
-}
-
-const describes = (node: Node): boolean =>
-  node.description !== undefined || (node.anyOf ?? []).some(describes)
+import { describes, keysOf, type Node } from './schema-keys.ts'
 
 describe('orc.schema.json', () => {
   it('is what scripts/write-schema.ts writes', () => {

@@ -358,6 +358,13 @@ describe('an empty branch', () => {
     expect(branches.get('docs/more')).toBe('a'.repeat(40))
   })
 
+  it('whose base GitHub does not show, or that there is not, is told of (S3.12)', async () => {
+    const team = await open({ ...branch, base: 'nowhere' })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expectTold(team.fake)
+  })
+
   it("that is somebody else's, and begins elsewhere, is left alone", async () => {
     const team = await open(branch)
     team.fake.repository.branches.set('docs/more', 'd'.repeat(40))

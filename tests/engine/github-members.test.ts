@@ -225,6 +225,30 @@ describe('a member that polls', () => {
     await sorter.say(completion(delegation!))
   })
 
+  it('has read what it was given, also where the task came while other mail was looked at (C27)', async () => {
+    const team = await foreign()
+    const sorter = await memberOf(team, 'Sorter')
+    const { handle, store, mailroom } = team.board()
+    // Between the look for work and the look for mail, there is both.
+    const waitForMail = vi.spyOn(mailroom, 'waitForMail').mockImplementationOnce(async (...given) => {
+      const message = { to: 'Sorter', title: 'Hello', content: 'How are you?', priority: 'normal' }
+      await handle({ kind: 'operator' }, { type: 'send_message', fields: message })
+      waitForMail.mockRestore()
+      const mail = await mailroom.waitForMail(...given)
+      await team.opened({})
+      await team.until(async () =>
+        expect(await store.all(`SELECT id FROM github_work WHERE state = 'delegated'`)).toHaveLength(1),
+      )
+      return mail
+    })
+    const [delegation] = await sorter.next()
+    const rows = await store.all<{ title: string; state: string }>(
+      `SELECT m.title, d.state FROM messages m JOIN deliveries d ON d.message = m.seq WHERE m.recipient = 'Sorter'`,
+    )
+    expect(rows.filter(({ title }) => title !== 'Hello')).toMatchObject([{ state: 'read' }])
+    await sorter.say(completion(delegation!))
+  })
+
   it('that breaks the protocol is written down each time, and people hear of one that goes on (S3.25)', async () => {
     const team = await foreign()
     const sorter = await memberOf(team, 'Sorter')

@@ -164,6 +164,35 @@ describe('a command in a comment', () => {
     expect(issue.comments.at(-1)!.body).toContain('`/agent find-gfi`')
   })
 
+  it.each([
+    [
+      'summarize',
+      /as newcomer opened it.*It crashes on Mondays.*comment by ben-gh at .*Only with the zzflagzz/s,
+    ],
+    ['draft-docs', /It crashes on Mondays.*Only with the zzflagzz/s],
+    ['find-gfi', /#2 \(issue, open\).*Fix a typo.*good first issue/s],
+    ['repo-stats', /stars: \d+.*issues opened recently: \d+/s],
+  ])('brings what %s is about: the thread, issues or figures (S3.6, S3.18)', async (name, expected) => {
+    const team = await openGithubTeam({})
+    const { repository } = team.fake
+    const issue = repository.open({ title: 'A crash', body: 'It crashes on Mondays.', association: 'NONE' })
+    repository.open({ title: 'Fix a typo', labels: ['good first issue'], author: 'ada-gh' })
+    repository.comment(issue, 'ben-gh', 'Only with the zzflagzz set.')
+    await team.commented(issue, 'ada-gh', `/agent ${name}`, 'OWNER')
+    await team.settled()
+    const asked = () => team.fake.calls.filter(({ path }) => /\/comments$|\/issues$/.test(path)).length
+    const before = asked()
+    await team.commented(issue, 'ada-gh', 'Thanks.', 'OWNER')
+    await team.settled()
+    // Of a comment without one, only its author's history is asked for.
+    expect(asked() - before).toBe(1)
+    const told = team.prompts
+      .map(({ userText }) => userText)
+      .filter((text) => text.includes('as one comment'))
+    expect(told).toHaveLength(1)
+    expect(told[0]).toMatch(expected)
+  })
+
   it('is answered in a thread that was closed before; what is closed meanwhile is left', async () => {
     const body = 'In short: it was a crash.'
     const action = { action_type: 'comment_posted', details: { body }, confidence: 0.99 }

@@ -37,7 +37,11 @@ export async function createDaemon(config: string, options: { env?: NodeJS.Proce
     started.once('exit', () => (ended = true))
     const deadline = Date.now() + 30_000
     while (!(await isUp(url))) {
-      if (ended || Date.now() > deadline) throw new Error(`the service did not start:\n${output}`)
+      if (ended || Date.now() > deadline) {
+        // Whoever asked for it has nothing to close.
+        await stop('SIGKILL')
+        throw new Error(`the service did not start:\n${output}`)
+      }
       await new Promise((resolve) => setTimeout(resolve, 15))
     }
   }

@@ -6,6 +6,8 @@ export interface Puppet {
   readonly start: AgentStart
   readonly port: SessionPort
   readonly turns: Turn[]
+  /** What it was told of turns to come; undefined is one of which nothing is known yet. */
+  readonly expected: (Turn | undefined)[]
   readonly notices: string[]
   /** Why deliveries that had not ended were no longer wanted. */
   readonly withdrawn: string[]
@@ -75,6 +77,7 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
     start,
     port,
     turns: [] as Turn[],
+    expected: [] as (Turn | undefined)[],
     notices: [] as string[],
     withdrawn: [] as string[],
     interrupts: 0,
@@ -103,6 +106,7 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
       if (arrival.state === 'submitted') puppet.become('busy')
       return arrival
     },
+    expect: (turn) => void puppet.expected.push(turn),
     async locate(ids) {
       puppet.searches.push([...ids])
       if (puppet.onLocate !== undefined) puppet.onLocate()

@@ -81,6 +81,18 @@ describe.each([
     expect(await github.filesAt(REPO, 'nowhere')).toEqual({ ok: true, value: [] })
     expect(await github.accountCreated('ada', REPO)).toEqual({ ok: true, value: '2020-01-15T10:00:00Z' })
     expect(await github.accountCreated(GONE, REPO)).toEqual({ ok: true, value: undefined })
+    expect(await github.commentsOf(REPO, issue.number)).toMatchObject({
+      value: [{ author: login, body: 'a mark' }],
+    })
+    const easy = fake.openIssue({ labels: ['good first issue'] })
+    expect(await github.openIssues(REPO)).toMatchObject({ value: [{ number: easy.number }] })
+    expect(await github.openIssues(REPO, 'good first issue')).toMatchObject({
+      value: [{ number: easy.number }],
+    })
+    expect(await github.openIssues(REPO, 'help wanted')).toEqual({ ok: true, value: [] })
+    expect(await github.figuresOf(REPO, Date.parse('2029-12-01T00:00:00Z'))).toMatchObject({
+      value: { stars: expect.any(Number), issues_opened_recently: 2, issues_closed_recently: 1 },
+    })
     expect(await github.headOf(REPO, undefined)).toEqual({ ok: true, value: 'a'.repeat(40) })
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { ModelSettings } from '../../src/models/model.ts'
+import type { ModelSettings } from '../../src/model/language-model.ts'
 import type { ModelReply } from '../fakes/model-server/play.ts'
 import { createHasteClock, deadUrl, KEY, modelsAt, openRawServer, openServer } from './harness.ts'
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { ChatMessage, Provider, Spending } from '../../src/models/model.ts'
+import type { Provider } from '../../src/model/language-model.ts'
+import type { ChatMessage, Spending } from '../../src/models/model.ts'
 import { modelsAt, openServer, PROVIDERS } from './harness.ts'
 
 const Verdict = z.object({ completed: z.boolean(), reason: z.string().min(1).max(100) })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { definePlan, readPlan } from '../../src/runs/plan.ts'
 import { planText } from '../../src/runs/plan-text.ts'
 import { planJsonSchema, SMALLEST } from '../../src/runs/schema.ts'
+import { describes, keysOf, type Node } from '../config/schema-keys.ts'
 
 const problemsOf = (text: string, team = {}) => {
   const read = readPlan(text, { team })
@@ -258,24 +259,6 @@ describe('a mistake in a plan', () => {
   })
 })
 
-interface Node {
-  description?: string
-  properties?: Record<string, Node>
-  additionalProperties?: Node | boolean
-  items?: Node
-  anyOf?: Node[]
-}
-
-/** Every key that can be written, with the schema of its value. */
-function keysOf(node: Node, path = ''): [string, Node][] {
-  const own = Object.entries(node.properties ?? {}).flatMap(([key, value]): [string, Node][] => [
-    [`${path}.${key}`, value],
-    ...keysOf(value, `${path}.${key}`),
-  ])
-  const inner = [node.items, node.additionalProperties, ...(node.anyOf ?? [])]
-  return [...own, ...inner.flatMap((form) => (typeof form === 'object' ? keysOf(form, path) : []))]
-}
-
 describe('plan.schema.json', () => {
   it('is what scripts/write-schema.ts writes', () => {
     const committed = readFileSync(new URL('../../plan.schema.json', import.meta.url), 'utf8')
@@ -285,8 +268,6 @@ describe('plan.schema.json', () => {
   })
 
   it('describes every key, for editors to show', () => {
-    const describes = (node: Node): boolean =>
-      node.description !== undefined || (node.anyOf ?? []).some(describes)
     const keys = keysOf(planJsonSchema() as Node)
     expect(keys.length).toBeGreaterThan(40)
     expect(keys.filter(([, node]) => !describes(node)).map(([path]) => path)).toEqual([])

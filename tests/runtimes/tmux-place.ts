@@ -1,11 +1,12 @@
 /** A tmux server of a test's own, with agents that are raw receivers. */
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { createAnyProgram } from '../../src/programs/any/program.ts'
 import type { AgentStart, Runtime } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime, type TmuxOptions } from '../../src/runtimes/tmux/runtime.ts'
+import { attachPerson, type Person } from '../fakes/person-at-terminal.ts'
 import type { RuntimePlace } from './conformance.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../fakes/raw-receiver.ts')
@@ -46,11 +47,6 @@ export interface TmuxPlace extends RuntimePlace {
   panes(): string[]
   /** Sits down before the agents' window, at a terminal of their own. */
   attach(window?: number): Promise<Person>
-}
-
-export interface Person {
-  type(keys: string): void
-  leave(): void
 }
 
 let places = 0
@@ -142,22 +138,6 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
       }
       rmSync(folder, { recursive: true, force: true })
     },
-  }
-}
-
-async function attachPerson(socket: string, target: string): Promise<Person> {
-  const env = { ...process.env, TERM: 'xterm-256color', TMUX: '' }
-  const command = `exec tmux -L ${socket} attach-session -t '${target}'`
-  const terminal = spawn('script', ['-qefc', command, '/dev/null'], {
-    env,
-    stdio: ['pipe', 'pipe', 'ignore'],
-  })
-  // tmux draws its screen once the person is in.
-  await new Promise((resolve) => terminal.stdout.once('data', resolve))
-  terminal.stdout.resume()
-  return {
-    type: (keys) => void terminal.stdin.write(keys),
-    leave: () => void terminal.kill('SIGKILL'),
   }
 }
 

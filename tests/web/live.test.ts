@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
+import { closeConduct, insertConduct } from '../../src/store/github-conduct.ts'
+import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
 import { stillWithin } from '../../web/src/parts/still-within.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { type RoomTeam, startTeam } from './team.ts'
@@ -155,6 +157,46 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     )
     await page.locator('pre.prompt', { hasText: 'digs deep' }).waitFor()
     await page.locator('.head-note', { hasText: 'digs deep' }).waitFor()
+  })
+
+  it('show what GitHub sent and what became of it, though the audit says nothing', async () => {
+    const { store } = team.orchub.switchboard
+    await show('github?show=events', 'GitHub')
+    await store.write((tx) => keepDelivery(tx, { id: 'ping-1', event: 'ping', payload: '{}' }))
+    const line = page.getByRole('main').locator('a', { hasText: 'ping' }).first()
+    await line.getByText('waiting').waitFor()
+    await store.write((tx) => endDelivery(tx, 'ping-1', 'ignored', 'nobody is asked about ping'))
+    await line.getByText('ignored').waitFor()
+  })
+
+  it('show a moderator what another moderator did, and nobody else that there was anything (S3.15)', async () => {
+    const { store } = team.orchub.switchboard
+    const flag = (id: string) =>
+      store.write((tx) =>
+        insertConduct(tx, {
+          ...{ id, repository: 'o/r', number: 1 },
+          flag: JSON.stringify({ evidence: `seen in ${id}` }),
+        }),
+      )
+    const hers = await openWindow(browser)
+    const seen = await enter(hers, await team.link('mo'))
+    await visit(seen, 'moderation')
+    await seen.getByText('No flags').waitFor()
+    const told: string[] = []
+    page.on('request', (request) => told.push(request.url()))
+    await flag('flag-1')
+    await seen.getByText('seen in flag-1').waitFor()
+    await store.write((tx) => closeConduct(tx, 'flag-1', { by: 'max', decision: 'dismissed', comment: null }))
+    await seen.getByText('No flags').waitFor()
+    expect(told.filter((url) => url.includes('moderation'))).toEqual([])
+    const refused = await page.evaluate(async () => {
+      const headers = { 'x-orc-session': localStorage.getItem('orchub.session')! }
+      return (await fetch('/api/v1/moderation/changes', { headers })).status
+    })
+    expect(refused).toBe(404)
+    // The browser writes down that it got a 404.
+    window.complaints.length = 0
+    await hers.context.close()
   })
 
   it('keep to the last ten minutes as time goes on', async () => {

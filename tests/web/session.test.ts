@@ -131,6 +131,37 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await Promise.all([first.context.close(), second.context.close()])
   })
 
+  it('goes on when a link is used again by whoever it signed in', async () => {
+    const once = await link()
+    const window = await openWindow(browser)
+    const page = await enter(window, once)
+    const other = await window.context.newPage()
+    await other.goto(once)
+    await other.getByRole('heading', { name: 'Team' }).waitFor()
+    expect(other.url()).not.toContain('login')
+    await page.getByText('live', { exact: true }).waitFor()
+    await window.context.close()
+  })
+
+  it('begins where somebody wanted to go before they were signed in, in that window and in others', async () => {
+    const window = await openWindow(browser)
+    const { page } = window
+    await page.goto(`${service.url}/#/agents/Worker?tab=mail`)
+    await page.getByText('orc open', { exact: true }).waitFor()
+    const waiting = await window.context.newPage()
+    await waiting.goto(`${service.url}/#/rules`)
+    await waiting.getByText('orc open', { exact: true }).waitFor()
+    await page.goto(await link())
+    await page.getByRole('tab', { name: 'Mail', selected: true }).waitFor()
+    expect(page.url()).toBe(`${service.url}/#/agents/Worker?tab=mail`)
+    await waiting.getByRole('heading', { name: 'Rules' }).waitFor()
+    // Once: the next link leads to the team.
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    await page.goto(await link())
+    await page.getByRole('heading', { name: 'Team' }).waitFor()
+    await window.context.close()
+  })
+
   it('waits for a service that is not there yet', async () => {
     const window = await openWindow(browser)
     await enter(window, await link())

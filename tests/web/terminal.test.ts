@@ -53,6 +53,33 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await window.context.close()
   })
 
+  it('keeps nobody who has only a keyboard: Tab goes through its terminal, and F6 out of one that was taken over', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'agents/Talker')
+    const take = page.getByRole('button', { name: 'Take over' })
+    await take.focus()
+    const isWithin = () => page.evaluate(() => document.activeElement?.closest('.terminal-screen') != null)
+    await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(true)
+    for (let count = 0; count < 3; count++) await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(false)
+    await take.focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('F6 leaves the terminal').waitFor()
+    await until(isWithin)
+    await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(true)
+    // It went to the agent: nothing of it may stay there, or deliveries wait for it.
+    await page.keyboard.press('Backspace')
+    await page.keyboard.press('F6')
+    const release = page.getByRole('button', { name: 'Let go' })
+    expect(await release.evaluate((it) => it === document.activeElement)).toBe(true)
+    await page.keyboard.press('Enter')
+    await take.waitFor()
+    await window.context.close()
+  })
+
   it('is held by the browser that took it over, not by everyone of that name', async () => {
     const [here, there] = [await openWindow(browser), await openWindow(browser)]
     const [mine, other] = [await enter(here, await team.link()), await enter(there, await team.link())]

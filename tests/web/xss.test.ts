@@ -13,6 +13,13 @@ import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 const OFF = { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } as const
 
+/** What terminals obey: links, titles, the clipboard. */
+const SEQUENCES = [
+  'before \u001b]8;;javascript:window.owned=1\u001b\\a link\u001b]8;;\u001b\\',
+  '\u001b]0;owned title\u0007\u001b]52;c;b3duZWQ=\u0007',
+  '\u001b[31mred <b>bold</b>\u001b[0m after',
+].join(' ')
+
 /** As a file can be called: anything but a slash, and nothing that turns the text around it. */
 const asName = (text: string) => text.replace(/[/\u202a-\u202e\u2066-\u2069]/g, '|')
 /** As a terminal shows it: it has its own way with what has no width, and breaks lines where it likes. */
@@ -41,7 +48,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
         Master: { script: [] },
         Worker: { more: { parent: 'Master', permissions: { terminate_agent: 'ask' } }, script: [] },
         Talker: {
-          script: CORPUS.map((text, index) => ({
+          script: [...CORPUS, SEQUENCES].map((text, index) => ({
             ...{ on: { text: `Title: Say-${index}.` }, after_ms: 20, say: `Said: ${text}` },
           })),
         },
@@ -125,6 +132,21 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
       expect(window.complaints).toEqual([])
     },
   )
+
+  it('does not obey what a terminal would: no link, no title, no clipboard', async () => {
+    await team.client.command({
+      ...{ type: 'send_message', to: 'Talker', title: `Say-${CORPUS.length}.`, content: 'Please.' },
+    })
+    await visit(page, 'team')
+    await page.getByRole('heading', { name: 'Team' }).waitFor()
+    await visit(page, 'agents/Talker')
+    await shownText('red <b>bold</b>', page.locator('.xterm-rows'))
+    expect(await page.locator('.xterm a, .xterm b, .xterm-underline-1, .xterm [href]').count()).toBe(0)
+    expect(await page.title()).not.toContain('owned')
+    await visit(page, 'agents/Talker?tab=transcript')
+    await shownText('red <b>bold</b>', page.locator('.said'))
+    expect(window.complaints).toEqual([])
+  })
 
   it.each(cases)(
     'is shown as text in a run: its log, summary, files and reasons: %s',
@@ -239,6 +261,27 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     await look('moderation?show=all')
     expect(hers.complaints).toEqual([])
     await hers.context.close()
+  })
+})
+
+describe.skipIf(!canBrowse)('the look for harm', { timeout: 60_000 }, () => {
+  it('finds what each text becomes where it is taken for a page', async () => {
+    const browser = await openBrowser()
+    try {
+      for (const hostile of CORPUS.filter((text) => text.includes('<'))) {
+        const { page, context } = await openWindow(browser)
+        await keepReports(page)
+        await page.goto('data:text/html,<main></main>')
+        expect(await harmIn(page)).toEqual([])
+        await page.evaluate((html) => {
+          document.body.innerHTML = `<main><p>${html}</p></main>`
+        }, hostile)
+        expect(await harmIn(page), hostile).not.toEqual([])
+        await context.close()
+      }
+    } finally {
+      await browser.close()
+    }
   })
 })
 

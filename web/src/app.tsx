@@ -112,9 +112,13 @@ export function App({ onLeave }: { onLeave: () => void }) {
     showCount(requests.length)
   }, [requests.length, title])
 
-  // On a phone the views are a row that is wider than the screen.
+  // On a phone the views are a row that is wider than the screen. Not by scrollIntoView: the next Tab would begin there.
   useEffect(() => {
-    document.querySelector('.side a[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+    const side = document.querySelector('.side')
+    const here = side?.querySelector('a[aria-current]')?.getBoundingClientRect()
+    if (side == null || here === undefined) return
+    const { left, width } = side.getBoundingClientRect()
+    side.scrollBy({ left: here.left + here.width / 2 - (left + width / 2) })
   }, [current])
 
   useKeys({
@@ -125,12 +129,13 @@ export function App({ onLeave }: { onLeave: () => void }) {
   })
 
   async function leave() {
+    // First: nothing is read any more with a session that ends.
+    room.close()
     await act(async () => {
       await room.client.closeSession()
       return undefined
     })
     keepHalf(undefined)
-    room.close()
     onLeave()
   }
 

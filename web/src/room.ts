@@ -2,6 +2,7 @@ import { createContext, use, useEffect, useMemo, useSyncExternalStore } from 're
 import { type Client, ClientError } from '../../src/client/client.ts'
 import type { AnswerOf, AuditEntryAnswer } from '../../src/service/contract.ts'
 import { keptHalf } from './connection.ts'
+import { whileSeen } from './parts/while-seen.ts'
 import { followEvents } from './shared-events.ts'
 
 export type Me = AnswerOf<'me'>
@@ -388,6 +389,20 @@ export function useMessage(id: string): Answer<AnswerOf<'message'>> {
 /** Not of the audit: its terminal, or whatever it shows instead, shows something else. */
 export function screenTopic(agent: string): string {
   return `screen:${agent}`
+}
+
+/** Tells of what the audit does not tell of, while its view is looked at; under this topic. */
+export function useChanges(of: 'github' | 'moderation'): string {
+  const room = useRoom()
+  const topic = `changes:${of}`
+  useEffect(
+    () =>
+      whileSeen(async (signal) => {
+        for await (const _ of room.client.changes(of, { signal })) room.touch(topic)
+      }),
+    [room, of, topic],
+  )
+  return topic
 }
 
 export function useLink(): Link {

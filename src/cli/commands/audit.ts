@@ -4,7 +4,7 @@ import type { AuditEntryAnswer, QueryOf } from '../../service/contract.ts'
 import { auditMatcher } from '../audit-filter.ts'
 import { openClient } from '../connect.ts'
 import { untilInterrupted } from '../following.ts'
-import { paint, print, printJson } from '../output.ts'
+import { complain, paint, print, printJson } from '../output.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
 /** Of what was before, when nothing says how much. */
@@ -43,7 +43,13 @@ export const verb: Verb = {
     const client = await openClient(place)
     const show = (entry: AuditEntryAnswer) => (json ? printJson(entry) : print(entryLine(entry)))
     if (!flag('follow')) {
-      for await (const entry of client.audit(query)) show(entry)
+      let isEmpty = true
+      for await (const entry of client.audit(query)) {
+        show(entry)
+        isEmpty = false
+      }
+      // Of an audit without a filter nothing need be said; one with a slip in it would look like peace and quiet.
+      if (isEmpty && !json && Object.keys(query).length > 0) complain(await nothingFound(client, query))
       return 0
     }
     if (query.until !== undefined) {
@@ -67,6 +73,15 @@ function queryOf({ option }: Invocation): Query {
     })
   }
   return given as Query
+}
+
+/** A name that nobody has is no mistake: agents that were taken out of orc.yaml are in the audit still. */
+async function nothingFound(client: Client, { agent, with: other }: Query): Promise<string> {
+  const { agents } = await client.agents()
+  const known = agents.map(({ name }) => name)
+  const strangers = [agent, other].filter((name) => name !== undefined && !known.includes(name))
+  if (strangers.length === 0) return 'No entry is like that.'
+  return `No entry is like that; ${strangers.join(' and ')} is no agent now. Agents: ${known.join(', ')}.`
 }
 
 /** The end of the log is noted before it is read, so that nothing falls between reading and following. */

@@ -25,7 +25,8 @@ export const verb: Verb = {
     const file = join(folder, 'orc.yaml')
     const { text, around } = proposeTeam(folder)
     if (flag('print')) {
-      print(text.trimEnd())
+      if (json) printJson({ file, text })
+      else print(text.trimEnd())
       return 0
     }
     try {

@@ -1,10 +1,12 @@
 import type { Client } from '../../client/client.ts'
 import type { AnswerOf } from '../../service/contract.ts'
-import { agentsText, waitingFor } from '../agents-text.ts'
+import { type Agent, agentsText, waitingFor } from '../agents-text.ts'
 import { openClient } from '../connect.ts'
 import { githubLine } from '../github-text.ts'
+import { findService } from '../line.ts'
 import { shortTime } from '../mail-text.ts'
 import { paint, plain, plainLine, print, printJson } from '../output.ts'
+import type { Place } from '../place.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -12,7 +14,7 @@ export const verb: Verb = {
   group: 'Look',
   summary: 'the service and the team at a glance: agents, waiting messages, open requests',
   examples: ['orc status', 'orc status --json'],
-  run: async ({ place, json }) => showStatus(await openClient(place), json),
+  run: async ({ place, json }) => showStatus(await openClient(place), place, json),
 }
 
 function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
@@ -20,18 +22,38 @@ function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): s
   return paint('red', `EVERYTHING IS STOPPED by ${by} since ${shortTime(at)}${why}. orc go lets it go on.`)
 }
 
-export async function showStatus(client: Client, json: boolean): Promise<number> {
+/** Why an agent is in no state to work: its last change of session says it. */
+async function troubles(client: Client, agents: readonly Agent[]): Promise<string[]> {
+  const lines: string[] = []
+  for (const { name, session } of agents) {
+    if (session !== 'error') continue
+    try {
+      for await (const { data } of client.audit({ agent: name, type: 'session.changed', limit: 1 })) {
+        if (data.agent === name && typeof data.evidence === 'string')
+          lines.push(`  ${name}: ${plainLine(data.evidence)}`)
+      }
+    } catch {
+      // Whoever may see the state may not see the audit; that must not hide the rest.
+    }
+  }
+  return lines
+}
+
+export async function showStatus(client: Client, place: Place, json: boolean): Promise<number> {
   const state = await client.state()
   if (json) {
     printJson(state)
     return 0
   }
+  const program = paint('bold', `Orchub ${state.version}`)
   print(
-    `${paint('bold', `Orchub ${state.version}`)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
+    `${program} at ${await findService(place)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
   )
-  print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+  // Agents are not told where it is.
+  if (state.store.place !== '') print(`store ${state.store.engine}: ${plain(state.store.place)}`)
   if (state.halt !== undefined) print(haltLine(state.halt))
   print(agentsText(state.agents, waitingFor(state.deliveries)))
+  for (const line of await troubles(client, state.agents)) print(paint('red', line))
   if (state.github !== undefined) print(githubLine(state.github))
   const { open_requests: open } = state
   print(

@@ -25,7 +25,7 @@ export const verb: Verb = {
     const running = await openClientIfRunning(place)
     if (running !== undefined && (await isAnswering(running))) {
       if (!json) print('It is up already.')
-      return await showStatus(running, json)
+      return await showStatus(running, place, json)
     }
     if (!flag('detach')) {
       return await runService(invocation, {
@@ -35,10 +35,11 @@ export const verb: Verb = {
     }
     const started = await startDetached(invocation)
     if (json) printJson(started.facts)
+    else if (started.isOthers) print('It is up already.')
     else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
     if (json) return 0
     await untilReady(started.client)
-    return await showStatus(started.client, false)
+    return await showStatus(started.client, place, false)
   },
 }
 

@@ -22,7 +22,7 @@ export function teamFile({ project, programs, isGit }: Surroundings): string {
     'rules:',
     '  preset: tree',
     '  # ask:',
-    '  #   - { from: Worker, to: "*", reason: a person decides on broadcasts }',
+    '  #   - { from: Worker, to: "*", reason: a person reads each of its messages first }',
     '',
     '# What agents may do beyond writing messages: allow, deny, or ask a person.',
     'permissions:',

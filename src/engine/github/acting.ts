@@ -39,7 +39,7 @@ export function createActing(parts: GithubParts, escalating: Pick<Escalating, 'n
       if (found.value !== undefined) return await end(row, action, 'done', 'it was done before', found.value)
     }
     const from = await beginningOf(row, action)
-    if (!from.ok) return await later(row, action, from.failure)
+    if (!from.ok) return await later(row, action, await withoutRights(row, from.failure))
     const attempts = row.attempts + 1
     const begun = from.value === undefined ? {} : { action: JSON.stringify({ ...action, from: from.value }) }
     await store.write((tx) => changeAction(tx, row.key, { state: 'acting', attempts, ...begun }))

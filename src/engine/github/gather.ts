@@ -2,10 +2,12 @@ import { authorOf, type GitHubEvent, isNewcomer } from '../../github/event.ts'
 import { type Answer, isRecoverable } from '../../github/failure.ts'
 import { isPaused } from '../../github/pause.ts'
 import { type Facts, touchesDocs } from '../../github/routing.ts'
-import { readSlashCommands } from '../../github/slash.ts'
+import { readSlashCommands, type SlashName } from '../../github/slash.ts'
 import { mentionsIn, numbersIn, searchWords } from '../../github/words.ts'
 import { type Related, searchDocuments } from '../../store/github-documents.ts'
 import type { TaskDelegation } from '../../wire/github-team.ts'
+import { createAskedFor } from './asked-for.ts'
+import { beginning, type Excerpt } from './excerpt.ts'
 import type { GithubParts } from './settings.ts'
 
 /** What the service found out for whoever works on an event (S3.6, S3.7, S3.18). */
@@ -34,8 +36,8 @@ const EXCERPT = { governance: 1500, workflow: 500, related: 500 }
 const ORDER = ['CONTRIBUTING', 'CODE_OF_CONDUCT', 'GOVERNANCE', 'SECURITY', 'README']
 const STALE_SHOWN = 30
 const MOST_ACCOUNTS = 10_000
-
-type Excerpt = NonNullable<Gathered['additional']['excerpts']>[number]
+/** Of the protocol's. */
+const MOST_EXCERPTS = 50
 
 interface Rules {
   readonly found: Gathered['repository']
@@ -50,6 +52,7 @@ export function createGathering({
 }: Pick<GithubParts, 'store' | 'github' | 'clock' | 'redact'>) {
   const known = new Map<string, { at: number; rules: Rules }>()
   const accounts = new Map<string, string>()
+  const askedFor = createAskedFor({ github, clock, redact }, orUnknown)
 
   async function rulesOf(repository: string): Promise<Rules> {
     const kept = known.get(repository)
@@ -115,13 +118,18 @@ export function createGathering({
     return await searchDocuments(store, { repository, words, except: subject.number, limit: RELATED })
   }
 
-  return async (event: GitHubEvent, staleDays?: number): Promise<Gathered> => {
+  /** `commands`: those in it that count. */
+  return async (
+    event: GitHubEvent,
+    commands: readonly SlashName[],
+    staleDays?: number,
+  ): Promise<Gathered> => {
     const { subject, repository, comment } = event
     const author = authorOf(event)
     const number = subject?.number ?? 0
     const isPull = subject?.kind === 'pull_request'
     const has = repository !== undefined
-    const [files, contributions, created, rules, related, untouched] = await Promise.all([
+    const [files, contributions, created, rules, related, untouched, unsaid] = await Promise.all([
       has && isPull ? github.filesOf(repository, number).then(orUnknown) : [],
       has && author !== undefined
         ? github.contributionsOf(repository, author.login, number).then(orUnknown)
@@ -130,6 +138,7 @@ export function createGathering({
       has ? rulesOf(repository) : { found: { ragAvailable: false }, excerpts: [] },
       relatedTo(event),
       has && staleDays !== undefined ? stale(repository, staleDays) : { numbers: [], excerpts: [] },
+      askedFor(event, commands),
     ])
     const firstTimer = author !== undefined && isNewcomer(author.association, contributions)
     const text = comment?.body ?? `${subject?.title ?? ''}\n${subject?.body ?? ''}`
@@ -155,7 +164,10 @@ export function createGathering({
         commands: readSlashCommands(comment?.body ?? '').flatMap(({ name }) =>
           name === undefined ? [] : [`/agent ${name}`],
         ),
-        excerpts: [...related.map(shown), ...untouched.excerpts, ...rules.excerpts],
+        excerpts: [...unsaid, ...related.map(shown), ...untouched.excerpts, ...rules.excerpts].slice(
+          0,
+          MOST_EXCERPTS,
+        ),
       },
       repository: rules.found,
     }
@@ -171,11 +183,6 @@ function rank(path: string): number {
   const name = path.split('/').at(-1)!.toUpperCase()
   const at = ORDER.findIndex((one) => name.startsWith(one))
   return at < 0 ? ORDER.length : at
-}
-
-function beginning(text: string, most: number): string {
-  const whole = text.toWellFormed()
-  return whole.length <= most ? whole : `${whole.slice(0, most).toWellFormed()}…`
 }
 
 /** As the protocol writes times (S3.17); undefined for what is none. */

@@ -44,8 +44,9 @@ export function createMembers(options: HearingOptions): Members {
   ): Promise<string[]> {
     const deadline = clock.now() + waitMs
     for (;;) {
-      const isThere = (await due(agent)).length > 0
-      const left = isThere ? 0 : Math.max(0, deadline - clock.now())
+      // What comes from here on is for the next look: of what is given out, the mail is there as well.
+      const works = await due(agent)
+      const left = works.length > 0 ? 0 : Math.max(0, deadline - clock.now())
       // Its mail is the delegation in other words: with the delegation in its hands, it has it.
       const mail = await mailroom.waitForMail(agent, { waitMs: left, evidence: EVIDENCE, signal })
       if (mail.length > 0) {
@@ -56,10 +57,9 @@ export function createMembers(options: HearingOptions): Members {
           if (ids.length > 0) await mailroom.acknowledge(tx, agent, ids, EVIDENCE)
         })
       }
-      const works = await due(agent)
       for (const work of works) offered.set(keyOf(work), clock.now())
       if (works.length > 0) return works.map(({ delegation }) => delegation)
-      if (signal.aborted || clock.now() >= deadline) return []
+      if (signal.aborted || (mail.length === 0 && clock.now() >= deadline)) return []
     }
   }
 

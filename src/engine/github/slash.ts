@@ -1,6 +1,13 @@
 import { type GitHubEvent, saidIn } from '../../github/event.ts'
 import { COMMAND_ROLES } from '../../github/routing.ts'
-import { helpText, maySay, readSlashCommands, readVerdict, type SlashCommand } from '../../github/slash.ts'
+import {
+  helpText,
+  maySay,
+  readSlashCommands,
+  readVerdict,
+  type SlashCommand,
+  type SlashName,
+} from '../../github/slash.ts'
 import { AppError } from '../../model/errors.ts'
 import type { RouteStep } from '../../model/github.ts'
 import { parseId } from '../../model/identifier.ts'
@@ -13,6 +20,8 @@ import { type GithubParts, personOf } from './settings.ts'
 export interface SlashOutcome {
   /** What agents are to do. */
   readonly steps: readonly (RouteStep & { task: string })[]
+  /** Those that their author may say. */
+  readonly commands: readonly SlashName[]
   /** What the service answers. */
   readonly replies: readonly string[]
 }
@@ -82,9 +91,10 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
   return async (event: GitHubEvent): Promise<SlashOutcome> => {
     const steps: (RouteStep & { task: string })[] = []
     const replies: string[] = []
+    const commands: SlashName[] = []
     const { subject } = event
     const comment = saidIn(event)
-    if (comment === undefined) return { steps, replies }
+    if (comment === undefined) return { steps, commands, replies }
     const author = { association: comment.association, person: personOf(team(), comment.author)?.name }
     for (const said of readSlashCommands(comment.body)) {
       if (said.name === undefined) continue
@@ -92,6 +102,7 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
         log.info({ command: said.name, author: comment.author }, 'a command on GitHub is not for its author')
         continue
       }
+      commands.push(said.name)
       const role = COMMAND_ROLES[said.name]
       if (said.name === 'help') replies.push(helpText())
       else if (role !== undefined) {
@@ -102,6 +113,6 @@ export function createSlash({ store, team, verdicts, log }: GithubParts) {
         if (reply !== undefined) replies.push(reply)
       }
     }
-    return { steps, replies }
+    return { steps, commands, replies }
   }
 }

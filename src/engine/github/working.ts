@@ -44,12 +44,12 @@ export function createWorking(parts: GithubParts, delegating: ReturnType<typeof 
       return
     }
     const trigger = settings().schedule.find(({ name }) => event.type === `${PERIODIC}.${name}`)
-    const heard = trigger === undefined ? await hear(event) : { replies: [], steps: [stepOf(trigger)] }
+    const heard = trigger === undefined ? await hear(event) : { ...SILENCE, steps: [stepOf(trigger)] }
     const routes = { ...DEFAULT_ROUTES, ...settings().routes }
     const isRouted = Object.hasOwn(routes, event.type) || heard.steps.length > 0
     const paused = isPaused(event.subject?.labels ?? [], event.topics)
     // People are heard wherever the team is paused; agents are not.
-    const gathered = isRouted && !paused ? await gather(event, trigger?.staleDays) : undefined
+    const gathered = isRouted && !paused ? await gather(event, heard.commands, trigger?.staleDays) : undefined
     await store.write(async (tx) => {
       if (!(await endDelivery(tx, delivery.id, 'routed', paused ? 'the team is paused there' : null))) return
       await keepShown(tx, event)
@@ -146,6 +146,8 @@ export function createWorking(parts: GithubParts, delegating: ReturnType<typeof 
     },
   }
 }
+
+const SILENCE = { replies: [], commands: [] }
 
 function stepOf({ to, task, staleDays, requiresHitl = false }: Trigger) {
   const about =

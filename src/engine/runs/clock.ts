@@ -48,10 +48,13 @@ export function createRunClock() {
       const earliest = armed === undefined ? earliestOf(due.values()) : soonest
       return Number.isFinite(earliest) && (armed === undefined || earliest < armed) ? earliest : undefined
     },
+    /** What was wanted is about to be written: from now on only what is set meanwhile counts. */
+    claim() {
+      soonest = Number.POSITIVE_INFINITY
+    },
     /** It is on disk. */
     arm(at: number) {
       armed = at
-      soonest = Number.POSITIVE_INFINITY
     },
   }
 }

@@ -227,6 +227,7 @@ export function createDriver(
   /** False: it is closed, and nothing more is written. */
   async function keep(changes: Unstored, head: RunHead, wanted: number | undefined): Promise<boolean> {
     const hasEnded = head.outcome !== null
+    if (wanted !== undefined) clock.claim()
     // As they are now: what is written next may be of the same nodes.
     const documents = [...changes.nodes].map((name) => run.nodes.get(name)!)
     for (;;) {

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
@@ -18,8 +18,6 @@ export interface OutsideOptions {
   expect: Expect
   marks: Pick<RunMarks, 'of'>
 }
-
-const AHEAD_AFTER_MS = 1
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
@@ -67,8 +65,8 @@ export function createOutside({ log, attempts, fixing, validate, now, expect, ma
       }
       case 'start_attempt':
         await attempts.start(driver, effect, isNew)
-        // What was started goes first, and whatever waits for us.
-        await sleep(AHEAD_AFTER_MS)
+        // Whatever waits for us goes first.
+        await setImmediate()
         if (broken.aborted) return
         // What fails of it is done again when it is needed, and told then.
         await preparing.layAhead(driver, effect.node, broken)

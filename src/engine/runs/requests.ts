@@ -3,15 +3,11 @@ import { AppError } from '../../model/errors.ts'
 import { formatId } from '../../model/identifier.ts'
 import { DECISIONS, type PersonDecision } from '../../model/run.ts'
 import type { StoreEffect } from '../../runs/effect.ts'
-import {
-  decideHumanRequest,
-  findRequestOf,
-  type HumanRequestRow,
-  insertHumanRequest,
-} from '../../store/human-requests.ts'
+import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../../store/human-requests.ts'
 import type { Reader, Tx } from '../../store/store.ts'
 import type { Excerpt } from '../excerpts.ts'
 import type { RequestForm } from '../request-view.ts'
+import { closeUnanswered } from '../unanswered.ts'
 
 /** Which question of which agent of which run a request to people carries. */
 export interface AskedByRun {
@@ -71,15 +67,8 @@ export function createRunRequests(cut: Excerpt) {
     async withdraw(tx: Tx, run: string, { node, ask }: Withdraw): Promise<void> {
       const row = await findRequestOf(tx, contextOf({ run, node, ask }))
       if (row === undefined || row.state !== 'open') return
-      await decideHumanRequest(tx, row.id, { state: 'withdrawn', by: ORCHESTRATOR, comment: null })
-      const id = formatId('req', row.id)
-      tx.audit({
-        type: 'human.withdrawn',
-        class: 'internal',
-        actor: ORCHESTRATOR,
-        text: `${id} needs no answer any more: ${cut(row.question, 1000)}`,
-        data: { request_id: id, kind: row.kind, run_id: run, node },
-      })
+      const data = { kind: row.kind, run_id: run, node }
+      await closeUnanswered(tx, row, { why: cut(row.question, 1000), data })
     },
 
     /** The request that a question of a node became. */

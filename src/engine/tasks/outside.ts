@@ -7,6 +7,7 @@ import { findTask } from '../../store/tasks.ts'
 import type { Keyed, OutsideEffect } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Stepped } from '../../tasks/view.ts'
+import { interruptOnce } from '../interrupts.ts'
 import type { Lanes } from '../lanes.ts'
 import type { Sessions } from '../sessions.ts'
 import type { Log } from '../surroundings.ts'
@@ -130,7 +131,7 @@ export function createOutside(options: OutsideOptions) {
       return
     }
     if (session?.state === 'busy' && !(await isElsewhere(agent, task))) {
-      const { stopped, evidence } = await session.interrupt()
+      const { stopped, evidence } = await interruptOnce(session)
       if (!stopped) log.warn({ agent, task, evidence }, 'an agent did not stop')
     }
     await tell(task, { type: 'interrupted', interrupt: number })

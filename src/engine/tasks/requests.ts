@@ -1,9 +1,8 @@
-import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import { OPERATOR } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { QuestionKind, Task } from '../../model/task.ts'
 import {
-  decideHumanRequest,
   findHumanRequest,
   findOpenQuestion,
   type HumanRequestRow,
@@ -12,11 +11,12 @@ import {
 } from '../../store/human-requests.ts'
 import type { Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
-import { clearTimer, setTimer } from '../../store/timers.ts'
+import { setTimer } from '../../store/timers.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { RequestForm } from '../request-view.ts'
 import type { Timers } from '../timers.ts'
+import { closeUnanswered } from '../unanswered.ts'
 import { aboutTask } from './about.ts'
 import { addToTopic, topicOf } from './gathering.ts'
 
@@ -95,18 +95,9 @@ export async function withdrawRequest(
   if (held !== undefined && task.state === 'completed') return undefined
   const row = held ?? (await findOpenQuestion(tx, asked.task, asked.question))
   if (row === undefined) return undefined
-  await decideHumanRequest(tx, row.id, { state: 'withdrawn', by: ORCHESTRATOR, comment: null })
-  const id = formatId('req', row.id)
-  await clearTimer(tx, 'expire_request', id)
-  tx.audit({
-    type: 'human.withdrawn',
-    class: 'internal',
-    actor: ORCHESTRATOR,
-    subject: row.asker,
-    text: `${id} needs no answer any more: ${row.question}`,
-    data: { request_id: id, kind: row.kind, ...aboutTask(await findTask(tx, asked.task)) },
-  })
-  return held === undefined ? undefined : { id, question: row.question }
+  const data = { kind: row.kind, ...aboutTask(await findTask(tx, asked.task)) }
+  const id = await closeUnanswered(tx, row, { why: row.question, subject: row.asker, data })
+  return held === undefined || id === undefined ? undefined : { id, question: row.question }
 }
 
 async function heldFor(tx: Tx, { question }: Asked): Promise<HumanRequestRow | undefined> {

@@ -10,6 +10,7 @@ import { createApp } from './app.ts'
 import { createBranches } from './branches.ts'
 import type { Credentials } from './credentials.ts'
 import { createDeliveries } from './deliveries.ts'
+import { type Dated, figuresFrom, type RepositoryCounts } from './figures.ts'
 import { createSilence } from './silence.ts'
 import { createSurvey, type Exchanged } from './survey.ts'
 
@@ -237,6 +238,36 @@ export function createOctokit(options: OctokitOptions): GitHub {
       const { content, encoding } = found.value as { content?: unknown; encoding?: unknown }
       const isText = typeof content === 'string' && encoding === 'base64'
       return { ok: true, value: isText ? Buffer.from(content, 'base64').toString('utf8') : undefined }
+    },
+    async commentsOf(repository, number) {
+      const found = await pages<Written & { created_at: string }>(
+        repository,
+        'GET /repos/{owner}/{repo}/issues/{issue_number}/comments',
+        { issue_number: number },
+      )
+      if (!found.ok) return found
+      const value = found.value.map(({ user, body, created_at: at }) => ({
+        ...{ author: user?.login ?? 'ghost', body: body ?? '', at },
+      }))
+      return { ok: true, value }
+    },
+    async openIssues(repository, label) {
+      const found = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/issues', {
+        ...{ state: 'open', per_page: PAGE },
+        ...(label === undefined ? {} : { labels: label }),
+      })
+      if (!found.ok) return found
+      const threads = found.value.flatMap((one) => readThread('issue', one) ?? [])
+      return { ok: true, value: threads.filter(({ kind }) => kind === 'issue') }
+    },
+    async figuresOf(repository, since) {
+      const whole = await call<RepositoryCounts>(repository, 'GET /repos/{owner}/{repo}')
+      if (!whole.ok) return whole
+      const recent = await pages<Dated>(repository, 'GET /repos/{owner}/{repo}/issues', {
+        ...{ state: 'all', since: new Date(since).toISOString() },
+      })
+      if (!recent.ok) return recent
+      return { ok: true, value: figuresFrom(whole.value, recent.value, since) }
     },
     async untouchedSince(repository, time) {
       const found = await call<unknown[]>(repository, 'GET /repos/{owner}/{repo}/issues', {

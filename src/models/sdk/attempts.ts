@@ -1,4 +1,5 @@
-import type { ModelFailure, ModelSettings } from '../model.ts'
+import type { ModelSettings } from '../../model/language-model.ts'
+import type { ModelFailure } from '../model.ts'
 import { failure, type Trouble } from './failure.ts'
 
 export interface Clock {

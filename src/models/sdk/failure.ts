@@ -1,5 +1,6 @@
 import { APICallError, type FinishReason, LoadAPIKeyError, NoSuchModelError } from 'ai'
-import type { FailureCode, ModelFailure, ModelSettings } from '../model.ts'
+import type { ModelSettings } from '../../model/language-model.ts'
+import type { FailureCode, ModelFailure } from '../model.ts'
 
 /** A failure, and whether the same request may well succeed a moment later. */
 export interface Trouble {

@@ -1,5 +1,6 @@
 import type { LanguageModelUsage } from 'ai'
-import type { ModelFailure, ModelSettings, Spending } from '../model.ts'
+import type { ModelSettings } from '../../model/language-model.ts'
+import type { ModelFailure, Spending } from '../model.ts'
 import type { Attempt } from './attempts.ts'
 import type { Opened } from './provider.ts'
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
-import type { ModelFailure, ModelSettings, Models, ObjectCall, Spending, StreamCall } from '../model.ts'
+import type { ModelSettings } from '../../model/language-model.ts'
+import type { ModelFailure, Models, ObjectCall, Spending, StreamCall } from '../model.ts'
 import type { Clock } from './attempts.ts'
 import type { Line } from './line.ts'
 

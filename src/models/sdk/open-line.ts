@@ -1,4 +1,5 @@
-import type { ModelSettings, Spending } from '../model.ts'
+import type { ModelSettings } from '../../model/language-model.ts'
+import type { Spending } from '../model.ts'
 import { attempt, type Clock } from './attempts.ts'
 import { troubleOf } from './failure.ts'
 import { type Line, spendingOf } from './line.ts'

@@ -1,5 +1,5 @@
 import type { LanguageModel } from 'ai'
-import type { ModelSettings, Provider } from '../model.ts'
+import type { ModelSettings, Provider } from '../../model/language-model.ts'
 
 export interface Opened {
   readonly model: LanguageModel

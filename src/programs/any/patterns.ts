@@ -59,7 +59,7 @@ function compile(patterns: AnySettings['patterns']): Patterns {
     hasSubmitted: patterns.submitted !== undefined,
     submitted(id) {
       if (patterns.submitted === undefined) return undefined
-      return new RegExp(patterns.submitted.replaceAll('{id}', escapePattern(id)), 'u')
+      return new RegExp(patterns.submitted.replaceAll('{id}', idPattern(id)), 'u')
     },
   }
 }
@@ -70,6 +70,7 @@ function lastEnd(pattern: RegExp | undefined, text: string): number {
   return end
 }
 
-function escapePattern(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+/** msg_1 is the beginning of msg_12. */
+function idPattern(id: string): string {
+  return `${id.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![0-9])`
 }

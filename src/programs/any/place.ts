@@ -6,11 +6,15 @@ import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs
 import { join } from 'node:path'
 import { z } from 'zod'
 
+/** As many utterances wait for their answers at a time; the next one waits for the first of them. */
+export const MAX_SAYING = 16
+
+const End = z.int().min(0)
 const Place = z.object({
   /** All before it was said, and what it asked for was done. */
   offset: z.int().min(0),
-  /** What is from there to here is being said: said again, it must be cut at the same place. */
-  saying: z.int().min(0).optional(),
+  /** What is from there to the last of these is being said: said again, it must be cut at the same places. */
+  saying: z.union([z.array(End).max(MAX_SAYING), End.transform((end) => [end])]).default([]),
   isBracketed: z.boolean(),
   /** All before it was given back to the disk, and cannot be looked up. */
   released: z.int().min(0).default(0),
@@ -23,12 +27,12 @@ export function readPlace(folder: string): Place {
   try {
     return Place.parse(JSON.parse(readFileSync(join(folder, FILE), 'utf8')))
   } catch {
-    return { offset: 0, isBracketed: false, released: 0 }
+    return { offset: 0, saying: [], isBracketed: false, released: 0 }
   }
 }
 
 /** Longer than any place: what stands in the file is always all of one. */
-const LENGTH = 128
+const LENGTH = 512
 
 /**
  * Sync: it goes before the words it is about. In place, for a new file and a rename take ten times as long, on the

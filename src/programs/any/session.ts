@@ -35,6 +35,7 @@ export async function followAny(
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const place = readPlace(folder)
+  const from = place.saying.at(-1) ?? place.offset
   const path = await pane.log()
   const tail: string[] = []
   let waiting: (() => void)[] = []
@@ -43,6 +44,8 @@ export async function followAny(
   /** Taken, and not answered yet: the prompt's return is the end of the answer. */
   let unanswered: readonly string[] = []
   let answeredAlready: EvidenceWatch | undefined
+  /** What its last lines show; undefined when more was printed since. */
+  let lastRead: { state: ReturnType<typeof patterns.state> } | undefined
   let isGivingPrompt = false
   let isPrompting = existsSync(join(folder, PROMPT_FILE))
 
@@ -52,7 +55,7 @@ export async function followAny(
     watch?.line(line)
   })
   const speech = createSpeech({
-    ...{ folder, path, run, patterns, port, offset: place.saying ?? place.offset },
+    ...{ folder, path, run, patterns, port, offset: place.offset, begun: from },
     released: place.released,
     isBracketed: () => isBracketed,
     onFailure: (error) => become('error', `what it said could not be carried out: ${String(error)}`),
@@ -103,7 +106,10 @@ export async function followAny(
 
   /** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
   function stateShown() {
-    return isUnsentShown() ? undefined : patterns.state([...tail, shown.line()])
+    if (isUnsentShown()) return undefined
+    // Once for what was printed: it is asked again with every paste, when there is no time to lose.
+    lastRead ??= { state: patterns.state([...tail, shown.line()]) }
+    return lastRead.state
   }
 
   /** When it was launched just now, such a line may be any of its first words. */
@@ -156,19 +162,20 @@ export async function followAny(
       })
   }
 
-  const from = place.saying ?? place.offset
   const reader = openLogReader({
     path,
     from,
     onBytes(bytes) {
+      lastRead = undefined
       shown.push(bytes)
       speech.push(bytes)
     },
     onEnd: look,
   })
   if (from > 0) shown.push(reader.read(Math.max(0, from - TAIL_BYTES), from))
-  if (place.saying !== undefined) {
-    speech.repeat(place.offset, place.saying, reader.read(place.offset, place.saying))
+  for (const [index, to] of place.saying.entries()) {
+    const begin = place.saying[index - 1] ?? place.offset
+    speech.repeat(begin, to, reader.read(begin, to))
   }
 
   const session = {

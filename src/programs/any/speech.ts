@@ -5,7 +5,7 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { releaseBefore } from './log-reader.ts'
 import type { Patterns } from './patterns.ts'
-import { writePlace } from './place.ts'
+import { MAX_SAYING, writePlace } from './place.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
 
 export interface Speech {
@@ -25,7 +25,10 @@ export interface SpeechOptions {
   run: string
   patterns: Patterns
   port: Pick<SessionPort, 'said'>
+  /** All before it was said and done. */
   offset: number
+  /** Up to there an earlier service had begun to say it: it is to be repeated, and is not pushed. */
+  begun: number
   /** All before it was given back to the disk. */
   released: number
   isBracketed(): boolean
@@ -40,26 +43,33 @@ const RELEASE_EVERY = 32 << 20
 
 export function createSpeech(options: SpeechOptions): Speech {
   const { folder, path, run, patterns, port, isBracketed, onFailure } = options
-  let start = options.offset
+  let start = options.begun
   let end = start
   let { released } = options
   /** None while the program is silent: most of a team is, most of the time. */
   let current: Utterance | undefined
   let hasFailed = false
-  let saying: Promise<void> = Promise.resolve()
+  /** All before it was said and done. */
+  let doneUpTo = options.offset
+  /**
+   * Said, in order, from the first that is not done. An answer may wait for the end of the turn: the next utterance must
+   * not wait for it, but the place must not pass it either, or a crash would lose it.
+   */
+  const open: Cut[] = []
+  const waiting: Cut[] = []
 
   function cut() {
     if (current === undefined || !current.text.isWhole()) return
     const words = wordsOf(current, patterns)
     const from = start
-    const to = end
     start = end
     current = undefined
-    sayNext(from, to, words)
+    sayNext({ from, to: end, words, isDone: false })
   }
 
-  function sayNext(from: number, to: number, words: string) {
-    saying = saying.then(() => say(from, to, words)).catch(fail)
+  function sayNext(one: Cut) {
+    waiting.push(one)
+    Promise.resolve().then(goOn).catch(fail)
   }
 
   function fail(error: unknown) {
@@ -67,16 +77,34 @@ export function createSpeech(options: SpeechOptions): Speech {
     hasFailed = true
   }
 
-  async function say(from: number, to: number, words: string) {
-    if (hasFailed) return
-    if (words.trim() !== '') {
-      writePlace(folder, { offset: from, saying: to, isBracketed: isBracketed(), released })
-      await port.said({ channel: 'pane', text: words, key: `${run}:${from}` })
-    }
-    const isReleaseDue = to - released >= RELEASE_EVERY
-    if (isReleaseDue) released = to
-    writePlace(folder, { offset: to, isBracketed: isBracketed(), released })
-    if (isReleaseDue) releaseBefore(path, to)
+  function goOn() {
+    while (!hasFailed && waiting.length > 0 && open.length < MAX_SAYING) say(waiting.shift()!)
+  }
+
+  function say(one: Cut) {
+    open.push(one)
+    if (one.words.trim() === '') return finish(one)
+    keepPlace()
+    port
+      .said({ channel: 'pane', text: one.words, key: `${run}:${one.from}` })
+      .then(() => finish(one))
+      .then(goOn)
+      .catch(fail)
+  }
+
+  function finish(one: Cut) {
+    one.isDone = true
+    if (hasFailed || open[0] !== one) return
+    while (open[0]?.isDone) doneUpTo = open.shift()!.to
+    const isReleaseDue = doneUpTo - released >= RELEASE_EVERY
+    if (isReleaseDue) released = doneUpTo
+    keepPlace()
+    if (isReleaseDue) releaseBefore(path, doneUpTo)
+  }
+
+  function keepPlace() {
+    const saying = open.map(({ to }) => to)
+    writePlace(folder, { offset: doneUpTo, saying, isBracketed: isBracketed(), released })
   }
 
   return {
@@ -91,9 +119,17 @@ export function createSpeech(options: SpeechOptions): Speech {
     repeat(from, to, bytes) {
       const utterance = startUtterance()
       utterance.text.push(bytes)
-      sayNext(from, to, wordsOf(utterance, patterns))
+      sayNext({ from, to, words: wordsOf(utterance, patterns), isDone: false })
     },
   }
+}
+
+/** An utterance by its place in the log. */
+interface Cut {
+  readonly from: number
+  readonly to: number
+  readonly words: string
+  isDone: boolean
 }
 
 interface Utterance {

@@ -8,6 +8,8 @@ export interface InterruptOptions {
   readonly pane: Pane
   readonly activity: Activity
   readonly withdrawals: Withdrawals
+  /** Whether what was taken back is on record. */
+  keep(): Promise<boolean>
 }
 
 const ESCAPES = 3
@@ -19,7 +21,7 @@ const CLEAR_ROUNDS = 10
 export async function interruptTurn(
   options: InterruptOptions,
 ): Promise<{ stopped: boolean; evidence: string }> {
-  const { pane, activity, withdrawals } = options
+  const { pane, activity, withdrawals, keep } = options
   if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
   const held = withdrawals.turns.length
   for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
@@ -29,7 +31,8 @@ export async function interruptTurn(
   }
   if (!activity.isAtPrompt) return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
   // Put back by the Escape, into a box that was empty: a prompt is not put back over a draft.
-  if (withdrawals.turns.length > held) await clearBox(pane)
+  // Until it is on record, the box is the only place where it is.
+  if (withdrawals.turns.length > held && (await keep())) await clearBox(pane)
   return { stopped: true, evidence: 'it is back at its prompt after Escape' }
 }
 

@@ -20,6 +20,8 @@ export const Kept = z.object({
   /** As the program named it at its start; `[1m]` is a larger window. */
   model: z.string().optional(),
   /** Turns that were taken back before the model saw them, to be given again. */
-  withdrawn: z.array(z.object({ text: z.string(), ids: z.array(z.string()) })).default([]),
+  withdrawn: z
+    .array(z.object({ text: z.string(), ids: z.array(z.string()), record: z.string().optional() }))
+    .default([]),
 })
 export type Kept = z.output<typeof Kept>

@@ -86,7 +86,7 @@ const Feedback = z.looseObject({
   attachment: z.looseObject({
     type: z.literal('hook_additional_context'),
     hookEvent: z.literal('Stop'),
-    content: z.array(z.string()),
+    content: z.union([z.string().transform((text) => [text]), z.array(z.string())]),
   }),
 })
 

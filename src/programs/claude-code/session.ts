@@ -47,7 +47,7 @@ export async function followSession(
 
   const keeping = createKeeping(port, log, () => {
     const position = transcript?.position() ?? kept.position
-    const withdrawn = withdrawals.turns.map(({ text, ids }) => ({ text, ids: [...ids] }))
+    const withdrawn = withdrawals.turns.map((turn) => ({ ...turn, ids: [...turn.ids] }))
     kept = { ...kept, ...(position && { position }), withdrawn }
     return kept
   })
@@ -91,7 +91,8 @@ export async function followSession(
       model: () => kept.model,
       onProgress: keeping.soon,
       onRecord: heedRecord,
-      onTakenBack: (prompt) => withdrawals.add(prompt.text),
+      isTakenBack: withdrawals.isRecordOf,
+      onTakenBack: withdrawals.add,
     })
     keeping.soon()
     before?.release()
@@ -226,7 +227,7 @@ export async function followSession(
     async notice(text) {
       if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)
     },
-    interrupt: () => interruptTurn({ pane, activity, withdrawals }),
+    interrupt: () => interruptTurn({ pane, activity, withdrawals, keep: keeping.now }),
     hook,
     toolsGiven: activity.toolsGiven,
     exited() {

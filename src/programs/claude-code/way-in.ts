@@ -37,7 +37,7 @@ export function openWayIn(
     if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
     const { arrival, cancel } = expectations.expect(turn)
     try {
-      if (!gone?.aborted && (await answersTurnEnd(turn.text))) return await inTime(arrival)
+      if (await answersTurnEnd(turn.text, gone)) return await inTime(arrival)
       await activity.comesToPrompt(PROMPT_WITHIN_MS)
       return await pane.paste(turn, {
         state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
@@ -54,12 +54,12 @@ export function openWayIn(
     }
   }
 
-  async function answersTurnEnd(text: string): Promise<boolean> {
+  async function answersTurnEnd(text: string, gone: AbortSignal | undefined): Promise<boolean> {
     const end = options.turnEnd()
-    if (end === undefined) return false
+    if (end === undefined || gone?.aborted) return false
     const isInTheWay = readInputBox(await pane.screen()) === 'draft'
     if (!isInTheWay) end.close()
-    if (!isInTheWay || !end.take(text)) return false
+    if (!isInTheWay || gone?.aborted || !end.take(text)) return false
     activity.turnBegan('a turn was given as the answer of its Stop hook')
     return true
   }

@@ -3,19 +3,21 @@ import type { Turn } from '../../runtimes/runtime.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
 import { inputBoxText } from './input-box.ts'
-import type { Transcript } from './transcript.ts'
+import type { Prompt, Transcript } from './transcript.ts'
 
 /**
  * Escape before the model's first word takes a prompt back: Claude Code puts it into the input box and forgets that
  * it was ever sent, though a hook and the transcript have shown it. So that nothing is lost, it is given again.
  */
 export interface Withdrawals {
-  readonly turns: readonly Turn[]
+  readonly turns: readonly Withdrawn[]
   readonly ids: ReadonlySet<string>
   /** The turn ended without an answer to its prompt: notes it if it stands in the input box again. */
   look(transcript: Transcript, pane: Pane): Promise<void>
   /** A prompt that is no part of the conversation any more. */
-  add(prompt: string): void
+  add(prompt: Prompt): void
+  /** It may be read again after a restart of the service, and is still no part of the conversation. */
+  isRecordOf(uuid: string): boolean
   /** The program shows a prompt: what was taken back may have been sent again by a person. */
   prompted(prompt: string): void
   /** What is to be given: the turn, with what was taken back after it. */
@@ -23,6 +25,11 @@ export interface Withdrawals {
   /** Has it given again when nothing else is for a while, and nothing forbids it. */
   schedule(again: Again): void
   close(): void
+}
+
+export interface Withdrawn extends Turn {
+  /** Of the transcript, by which it was put before the model. */
+  readonly record?: string | undefined
 }
 
 export interface Again {
@@ -41,14 +48,14 @@ const SAID_WITHIN_MS = 250
 const LOOKS = 8
 const LOOK_EVERY_MS = 50
 
-export function createWithdrawals(kept: readonly Turn[], changed: () => void): Withdrawals {
-  let turns: Turn[] = [...kept]
+export function createWithdrawals(kept: readonly Withdrawn[], changed: () => void): Withdrawals {
+  let turns: Withdrawn[] = [...kept]
   let timer: NodeJS.Timeout | undefined
 
-  function add(prompt: string) {
+  function add({ text, uuid }: Prompt) {
     // What a person typed and took back is theirs.
-    if (!OUR_TEXT.test(prompt) || turns.some((turn) => holdsTurn(prompt, turn))) return
-    turns = [...turns, { text: prompt, ids: messageIdsIn(prompt) }]
+    if (!OUR_TEXT.test(text) || turns.some((turn) => holdsTurn(text, turn))) return
+    turns = [...turns, { text, ids: messageIdsIn(text), record: uuid }]
     changed()
   }
 
@@ -68,9 +75,10 @@ export function createWithdrawals(kept: readonly Turn[], changed: () => void): W
       await transcript.settled()
       if (transcript.openPrompt !== open) return
       transcript.takeBack(open)
-      add(open.text)
+      add(open)
     },
     add,
+    isRecordOf: (uuid) => turns.some(({ record }) => record === uuid),
     prompted(prompt) {
       const left = turns.filter((turn) => !holdsTurn(prompt, turn))
       if (left.length === turns.length) return

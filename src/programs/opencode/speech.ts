@@ -6,18 +6,20 @@ const RETRY_MS = 1_000
 /** A text is met again when its message is updated, and when messages are read again after a lost connection. */
 const REMEMBERED = 1_000
 
-/** Says the agent's words to the engine one after the other, and keeps how far that came. */
+/**
+ * Says the agent's words to the engine at once and in order, and keeps how far all of them were acted upon. One can be
+ * open for long: its answer waits for the end of the turn. The next one must not wait for it, but the place kept must
+ * not pass it either, or a crash would lose it.
+ */
 export function createSpeech(port: Pick<SessionPort, 'said'>, keep: (messageId: string) => Promise<void>) {
   const known = new Set<string>()
+  const open: { readonly messageId: string; isDone: boolean }[] = []
   const closing = new AbortController()
-  let queue = Promise.resolve()
 
-  async function say(part: Part) {
+  async function insist(act: () => Promise<void>) {
     while (!closing.signal.aborted) {
       try {
-        await port.said({ text: part.text ?? '', channel: 'api', key: part.id })
-        await keep(part.messageID)
-        return
+        return await act()
       } catch {
         // The store is away for a while; what was said twice acts once.
         await sleep(RETRY_MS, undefined, { signal: closing.signal }).catch(() => {})
@@ -25,12 +27,23 @@ export function createSpeech(port: Pick<SessionPort, 'said'>, keep: (messageId: 
     }
   }
 
+  async function say({ id, text, messageID: messageId }: Part) {
+    const place = { messageId, isDone: false }
+    open.push(place)
+    await insist(() => port.said({ text: text ?? '', channel: 'api', key: id }))
+    if (closing.signal.aborted) return
+    place.isDone = true
+    let last: string | undefined
+    while (open[0]?.isDone) last = open.shift()!.messageId
+    if (last !== undefined) await insist(() => keep(last))
+  }
+
   return {
     add(part: Part) {
       if (known.has(part.id)) return
       known.add(part.id)
       if (known.size > REMEMBERED) known.delete(known.values().next().value!)
-      queue = queue.then(() => say(part))
+      void say(part)
     },
     close: () => closing.abort(),
   }

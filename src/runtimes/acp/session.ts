@@ -4,7 +4,13 @@ import type { SessionState } from '../../model/agent.ts'
 import { escapeMarkers } from '../../wire/response.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
-import type { AgentStart, Credentials, Session, SessionPort } from '../runtime.ts'
+import {
+  type AgentStart,
+  type Credentials,
+  noLongerWanted,
+  type Session,
+  type SessionPort,
+} from '../runtime.ts'
 import type { AgentProcess } from './agent-process.ts'
 import { brokenBy, connect } from './connection.ts'
 import { describeError, isRefusal, wantsLogin } from './failure.ts'
@@ -265,7 +271,8 @@ export function startSession(order: SessionOrder): Session {
     get state() {
       return state
     },
-    async deliver(next) {
+    async deliver(next, gone) {
+      if (gone?.aborted) return noLongerWanted(gone)
       const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
       if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
       const running = openTurn(next, port.arrived)

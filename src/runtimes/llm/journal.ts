@@ -1,7 +1,6 @@
-import { createReadStream } from 'node:fs'
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { createInterface } from 'node:readline'
+import { linesOf } from '../../programs/record-lines.ts'
 import { type LogRecord, parseRecord } from './record.ts'
 
 /** The conversation on disk: one record a line, only ever appended to. */
@@ -84,11 +83,7 @@ export async function readRecords(
   onGarbage: (line: number) => void = () => {},
 ): Promise<void> {
   let number = 0
-  const lines = createInterface({
-    input: createReadStream(file, 'utf8'),
-    crlfDelay: Number.POSITIVE_INFINITY,
-  })
-  for await (const line of lines) {
+  for await (const line of linesOf(file)) {
     number += 1
     if (line === '') continue
     const record = parseRecord(line)

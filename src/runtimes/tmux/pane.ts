@@ -14,7 +14,7 @@ import { forgetPrepared, prepare } from './prepared.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
-import { openSpool, type Spool } from './spool.ts'
+import { spool } from './spool.ts'
 import { enterUnsent, giveBackInput, type LeftInput, noteTaken } from './unsent.ts'
 
 export interface TmuxPane extends Pane {
@@ -64,10 +64,9 @@ export function createPane(options: PaneOptions): TmuxPane {
   const { server, clock, log, id, pid, folder, isFound, left, onWaits } = options
   let waiting: (() => void)[] = []
   let label: string | undefined
+  let spooled = 0
   let waitsFor: string | undefined
 
-  /** Opened with the first text: most panes are idle. */
-  let spool: Spool | undefined
   const site: PasteSite = {
     server,
     clock,
@@ -99,10 +98,7 @@ export function createPane(options: PaneOptions): TmuxPane {
         gone?.addEventListener('abort', wake)
         waiting.push(wake)
       }),
-    spool(text) {
-      spool ??= openSpool(folder, id)
-      return spool.put(text)
-    },
+    spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
   }
 
   const cancelInputBack = left?.isInputOff
@@ -175,7 +171,6 @@ export function createPane(options: PaneOptions): TmuxPane {
       for (const wake of [...waiting]) wake()
     },
     close() {
-      spool?.close()
       forgetPrepared(site)
       site.watching?.abort()
       cancelInputBack?.()

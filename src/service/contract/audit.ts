@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { AUDIT_CLASSES } from '../../model/audit-entry.ts'
-import { count, type Routes, time } from './route.ts'
+import { count, type Routes, sequence, time } from './route.ts'
 
 export const AuditEntrySchema = z.object({
   seq: z.number(),
@@ -25,12 +25,7 @@ export const AuditQuerySchema = z.object({
   type: z.string().optional().describe('Such as message.accepted, or message for all that begin so'),
   class: z.enum(AUDIT_CLASSES).optional(),
   text: z.string().optional(),
-  after: z.coerce
-    .number<number | string>()
-    .int()
-    .min(0)
-    .optional()
-    .describe('Only entries after this sequence number'),
+  after: sequence.optional().describe('Only entries after this sequence number'),
   limit: count(100_000).optional().describe('The newest so many; without it all'),
 })
 
@@ -65,7 +60,7 @@ export const EVENT_ROUTES = {
     path: '/api/v1/events',
     who: 'token',
     summary: 'The audit as it grows; ids are its sequence numbers, Last-Event-ID resumes without a gap',
-    query: z.object({ after: z.coerce.number<number | string>().int().min(0).optional() }),
+    query: z.object({ after: sequence.optional() }),
     answer: AuditEntrySchema,
     type: 'text/event-stream',
   },

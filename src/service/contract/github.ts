@@ -1,9 +1,17 @@
 import { z } from 'zod'
 import { GithubLogSchema } from './github-log-shape.ts'
 import { EventTrailSchema, SetupSchema } from './github-shape.ts'
-import { count, type Routes } from './route.ts'
+import { count, type Routes, wait } from './route.ts'
 
 export const MODERATION_ROUTES = {
+  moderationChanges: {
+    method: 'get',
+    path: '/api/v1/moderation/changes',
+    who: 'person',
+    summary: 'A word whenever there is another flag or one was closed; for moderators',
+    answer: z.object({ changed: z.literal(true) }),
+    type: 'text/event-stream',
+  },
   moderation: {
     method: 'get',
     path: '/api/v1/moderation',
@@ -41,6 +49,14 @@ export const MODERATION_ROUTES = {
 } as const satisfies Routes
 
 export const GITHUB_ROUTES = {
+  githubChanges: {
+    method: 'get',
+    path: '/api/v1/github/changes',
+    who: 'operator',
+    summary: 'A word whenever GitHub sent something, or what it sent was dealt with',
+    answer: z.object({ changed: z.literal(true) }),
+    type: 'text/event-stream',
+  },
   github: {
     method: 'get',
     path: '/api/v1/github',
@@ -71,12 +87,7 @@ export const GITHUB_ROUTES = {
     summary:
       "What a member of the GitHub team has to do, in the team's own JSON: each task_delegation until it is answered",
     query: z.object({
-      wait: z.coerce
-        .number<number | string>()
-        .min(0)
-        .max(60)
-        .default(25)
-        .describe('Seconds to wait when there is nothing'),
+      wait,
     }),
     answer: z.array(z.record(z.string(), z.unknown())),
   },

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DELIVERY_STATES, PRIORITIES, TASK_MESSAGE_KINDS } from '../../model/message.ts'
-import { count, type Routes, time } from './route.ts'
+import { count, type Routes, time, wait } from './route.ts'
 
 export const MailSchema = z.object({
   id: z.string(),
@@ -80,12 +80,7 @@ export const MESSAGE_ROUTES = {
     summary: 'Wait for messages and take them; acknowledge them by id, or they come again',
     query: z.object({
       agent: z.string().optional().describe('The caller itself; the operator names the agent'),
-      wait: z.coerce
-        .number<number | string>()
-        .min(0)
-        .max(60)
-        .default(25)
-        .describe('Seconds to wait when there is nothing'),
+      wait,
     }),
     answer: z.object({ messages: z.array(MailSchema) }),
     also: { 'text/event-stream': 'The same as a stream: one event `message` for each' },

@@ -26,3 +26,12 @@ export type Routes = Record<string, Route>
 export const count = (most: number) => z.coerce.number<number | string>().int().min(1).max(most)
 export const time = z.string().describe('A time (ISO 8601) or a span back from now, such as 10m, 2h, 1d')
 export const names = z.array(z.string())
+/** A place in the audit, or how many are left out. */
+export const sequence = z.coerce.number<number | string>().int().min(0)
+/** For a long poll. */
+export const wait = z.coerce
+  .number<number | string>()
+  .min(0)
+  .max(60)
+  .default(25)
+  .describe('Seconds to wait when there is nothing')

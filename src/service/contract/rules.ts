@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { ACTIONS, type Action, VERDICTS } from '../../model/rule.ts'
-import { count, names, type Routes } from './route.ts'
+import { count, names, type Routes, sequence } from './route.ts'
 
 const ActionSchema = z.enum(Object.keys(ACTIONS) as [Action, ...Action[]])
 
@@ -46,7 +46,7 @@ export const RULE_ROUTES = {
     who: 'operator',
     summary: 'Who may write to whom, for so many agents at once; /rules/explain tells why',
     query: z.object({
-      offset: z.coerce.number<number | string>().int().min(0).default(0),
+      offset: sequence.default(0),
       limit: count(60).default(40),
     }),
     answer: z.object({

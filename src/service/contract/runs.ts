@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { MESSAGE_TYPES } from '../../model/plan.ts'
-import { count, type Routes } from './route.ts'
+import { count, type Routes, sequence } from './route.ts'
 import { ProblemSchema, RunEventSchema, RunFileSchema, RunNodeSchema, RunSchema } from './run-shape.ts'
 
 export const RUN_ROUTES = {
@@ -87,7 +87,7 @@ export const RUN_ROUTES = {
     who: 'operator',
     summary: 'What happens in a run, from its beginning to its end; Last-Event-ID resumes without a gap',
     query: z.object({
-      after: z.coerce.number<number | string>().int().min(0).optional(),
+      after: sequence.optional(),
       round: z.enum(['last', 'all']).default('last').describe('Where to begin, without after'),
     }),
     answer: RunEventSchema,

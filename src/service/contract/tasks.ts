@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { QUESTION_KINDS } from '../../model/task.ts'
 import { MailSchema } from './messages.ts'
-import { count, names, type Routes } from './route.ts'
+import { count, names, type Routes, sequence } from './route.ts'
 import { TaskEventSchema } from './task-event.ts'
 import { EvidenceSchema, SpentSchema, TaskSchema } from './task-shape.ts'
 
@@ -50,7 +50,7 @@ export const TASK_ROUTES = {
     who: 'token',
     summary:
       'What happens in a task and below it, from its beginning to its end; Last-Event-ID resumes without a gap',
-    query: z.object({ after: z.coerce.number<number | string>().int().min(0).optional() }),
+    query: z.object({ after: sequence.optional() }),
     answer: TaskEventSchema,
     type: 'text/event-stream',
   },

@@ -26,13 +26,13 @@ import {
   showGithubSetup,
   takeGithubWebhook,
 } from './routes/github.ts'
-import { showGithub } from './routes/github-log.ts'
+import { showGithub, streamGithub } from './routes/github-log.ts'
 import { haltTeam, letGoOn } from './routes/halt.ts'
 import { takeHook } from './routes/hooks.ts'
 import { decideHumanRequest, listHumanRequests, showHumanRequest } from './routes/human-requests.ts'
 import { answerMcp } from './routes/mcp.ts'
 import { listMessages, showMailbox, showMessage } from './routes/messages.ts'
-import { closeModeration, listModeration } from './routes/moderation.ts'
+import { closeModeration, listModeration, streamModeration } from './routes/moderation.ts'
 import { streamRun } from './routes/run-events.ts'
 import { showRunLog, showRunOutput, streamRunLog } from './routes/run-files.ts'
 import {
@@ -116,8 +116,10 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   echo,
   mcp: answerMcp,
   moderation: listModeration,
+  moderationChanges: streamModeration,
   closeModeration,
   github: showGithub,
+  githubChanges: streamGithub,
   githubWebhook: takeGithubWebhook,
   nextTeamMessages,
   sayTeamMessage,

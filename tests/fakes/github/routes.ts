@@ -87,8 +87,13 @@ const ROUTES: readonly [method: string, path: string, route: FakeRoute][] = [
     'GET',
     `${REPO}/issues`,
     ({ threads, show }, { query }) => {
-      const creator = query.get('creator')
-      const found = [...threads.values()].filter(({ author }) => creator === null || author === creator)
+      const [creator, state, label] = ['creator', 'state', 'labels'].map((name) => query.get(name))
+      const found = [...threads.values()].filter(
+        (thread) =>
+          (!creator || thread.author === creator) &&
+          (state === 'all' || thread.state === (state ?? 'open')) &&
+          (!label || thread.labels.includes(label)),
+      )
       return { status: 200, data: paged(found, query).map(show) }
     },
   ],

@@ -28,6 +28,8 @@ export async function openRig(kept: object = {}, found = false) {
   const pasted: { turn: Turn; manner: PasteManner; settle(arrival: Arrival): void }[] = []
   let screen = boxWith('')
   let last: unknown
+  let failsToKeep = false
+  let looked: Promise<void> | undefined
   let questions: { tool: string; gone: AbortSignal; answer(allow: boolean, comment?: string): void }[] = []
 
   const port: SessionPort = {
@@ -50,13 +52,17 @@ export async function openRig(kept: object = {}, found = false) {
       }),
     used: vi.fn(),
     async keep(value) {
+      if (failsToKeep) throw new Error('the disk is full')
       last = JSON.parse(JSON.stringify(value))
     },
   }
   const pane: Pane = {
     pid: 4242,
     log: async () => join(root, 'pane.log'),
-    screen: async () => screen,
+    screen: async () => {
+      await looked
+      return screen
+    },
     async paste(turn, manner) {
       if (manner.state() !== 'idle' || manner.inputBox(screen) !== 'empty')
         return { state: 'queued', evidence: 'guard' }
@@ -103,6 +109,13 @@ export async function openRig(kept: object = {}, found = false) {
         questions = questions.slice(1)
         return next
       })
+    },
+    /** From now on a look at the screen takes until then. */
+    lookTakes(until: Promise<void>) {
+      looked = until
+    },
+    keepFails(fails: boolean) {
+      failsToKeep = fails
     },
     show(next: Screen) {
       screen = next

@@ -292,7 +292,7 @@ describe('following Claude Code', () => {
     rig.status('idle')
     await rig.state('idle')
     expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
-    expect(rig.kept.withdrawn).toEqual([turn('msg_1')])
+    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
     rig.show(boxWith(''))
     const delivery = rig.session.deliver(turn('msg_2'))
     await vi.waitFor(() => expect(rig.pasted).toHaveLength(1))
@@ -305,6 +305,74 @@ describe('following Claude Code', () => {
     await vi.waitFor(() => expect(rig.kept.withdrawn).toEqual([]))
   })
 
+  it.each([
+    ['at first', false],
+    ['after another turn', true],
+  ])('gives a message again that was taken back %s, by the next service too (C25)', async (_, isLater) => {
+    await ready()
+    if (isLater) {
+      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      rig.prompt('hi')
+      rig.answer('first')
+      await rig.hook('Stop', { last_assistant_message: 'first' })
+      rig.status('idle')
+    }
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    rig.status('idle')
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]))
+    const before = rig
+    await before.session.close('leave')
+    await ready(true, before.kept)
+    await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), 5000)
+    expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
+    // Said in answer to something else: it is still to be read.
+    before.answer('something else')
+    await vi.waitFor(() => expect(rig.said).toHaveLength(1))
+    expect(rig.arrived).not.toContain('msg_1 read')
+    await before.close()
+  })
+
+  it('keeps what an interrupt took back before it empties the input box, and leaves it there if it cannot', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    rig.keepFails(true)
+    const interrupted = rig.session.interrupt()
+    await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+    rig.show(boxWith(message('msg_1').replaceAll('\n', '\n  ')))
+    rig.status('idle')
+    expect(await interrupted).toMatchObject({ stopped: true })
+    expect(rig.keys).toEqual(['Escape'])
+  })
+
+  it('lets a turn wait that is held while the input box is looked at', async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    const held = new AbortController()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    rig.lookTakes(promise)
+    const delivery = rig.session.deliver(turn('msg_2'), held.signal)
+    await new Promise((done) => setImmediate(done))
+    held.abort('it was paused')
+    resolve()
+    expect(await stopped).toEqual({})
+    expect(await delivery).toMatchObject({ state: 'queued' })
+  })
+
+  it('does not take the quotation of a header for the message', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: 'what was [ORCHUB MESSAGE msg_9] about?' })
+    rig.prompt('what was [ORCHUB MESSAGE msg_9] about?')
+    rig.answer('I do not know.')
+    await vi.waitFor(() => expect(rig.said).toHaveLength(1))
+    expect(rig.arrived).toEqual([])
+  })
+
   it('sees in the transcript that a prompt was taken back and another took its place', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
@@ -313,7 +381,7 @@ describe('following Claude Code', () => {
     rig.answer('fine')
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
     expect(rig.arrived).not.toContain('msg_1 read')
-    await vi.waitFor(() => expect(rig.kept.withdrawn).toEqual([turn('msg_1')]))
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]))
     rig.status('idle')
     await vi.waitFor(() => expect(rig.pasted.map((one) => one.turn)).toEqual([turn('msg_1')]), {
       timeout: 4000,

@@ -48,6 +48,7 @@ function follow(from?: FilePosition, carriedOut = Promise.resolve()) {
     ...{ file: join(root, 't.jsonl'), from, since: 0, port, log: { warn: vi.fn() } },
     model: () => undefined,
     onRecord: vi.fn(),
+    isTakenBack: () => false,
     onTakenBack: vi.fn(),
     onProgress: vi.fn(),
   })

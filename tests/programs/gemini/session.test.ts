@@ -256,7 +256,11 @@ describe('a session of Gemini', () => {
   it('goes on in another conversation that a person begins, and still finds messages of the first', async () => {
     open()
     await start()
-    await record({ id: 'r1', type: 'user', content: [{ text: '[ORCHUB MESSAGE msg_1]' }] })
+    await record({
+      id: 'r1',
+      type: 'user',
+      content: [{ text: '[ORCHUB MESSAGE msg_1]\n[END ORCHUB MESSAGE msg_1]' }],
+    })
     const other = join(folder, 'other.jsonl')
     await writeFile(other, '')
     await session.hook!(

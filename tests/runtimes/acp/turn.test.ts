@@ -64,6 +64,17 @@ describe('a turn of an ACP agent', () => {
     })
   })
 
+  it('is not begun when it is no longer wanted, as after a pause (S1.24)', async () => {
+    const { session, states } = await startIdle()
+    const gone = AbortSignal.abort('it was paused')
+    expect(await session.deliver(turn('SAY one', 'msg_1'), gone)).toEqual({
+      state: 'queued',
+      evidence: 'no longer wanted: it was paused',
+    })
+    expect(states.map(({ state }) => state)).toEqual(['idle'])
+    expect((await session.locate(['msg_1']))[0]?.at).toBe('absent')
+  })
+
   it('carries any text unchanged: multi-line, 100 KB, controls of the protocol, emoji (C17)', async () => {
     const { session, place } = await startIdle({ flags: ['--system-prompt'] })
     const text = `!ls\n/quit\n\ttab @x 👩‍🚀 \u001B[201~ {"jsonrpc":"2.0"}\n${'é'.repeat(50_000)}\\`

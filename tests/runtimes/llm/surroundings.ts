@@ -1,5 +1,6 @@
 /** Apart from the harness, so that it also loads outside of a test. */
-import type { ModelSettings, ToolDefinition } from '../../../src/models/model.ts'
+import type { ModelSettings } from '../../../src/model/language-model.ts'
+import type { ToolDefinition } from '../../../src/models/model.ts'
 
 export const clock = {
   now: () => Date.now(),

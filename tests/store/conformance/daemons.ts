@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { registerAgent } from '../../../src/store/agents.ts'
-import { claimAgent, leaseHolder } from '../../../src/store/daemons.ts'
+import { claimAgent, isDaemonUp, leaseHolder } from '../../../src/store/daemons.ts'
 import type { Tx } from '../../../src/store/store.ts'
 import { type Here, START, send, verifyAudit } from '../place.ts'
 
@@ -39,6 +39,18 @@ export function daemonCases(here: Here) {
     await store.close()
     const other = await here().open({ daemon: 'next' })
     expect(await leaseHolder(other, 'main', START)).toBeUndefined()
+  })
+
+  it('knows whether a daemon is up, and whether it is still the same start of it', async () => {
+    const first = await here().open({ leaseMs: 5000 })
+    expect(await isDaemonUp(first, 'main', START + 4999, first.epoch)).toBe(true)
+    expect(await isDaemonUp(first, 'main', START + 5000)).toBe(false)
+    expect(await isDaemonUp(first, 'other', START)).toBe(false)
+    await first.close()
+    const again = await here().open()
+    expect(await isDaemonUp(again, 'main', START)).toBe(true)
+    expect(await isDaemonUp(again, 'main', START, first.epoch)).toBe(false)
+    expect(again.epoch).toBe(first.epoch + 1)
   })
 
   it('refuses every write of a daemon that was replaced, and changes nothing', async () => {

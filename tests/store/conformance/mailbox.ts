@@ -126,6 +126,18 @@ export function mailboxCases(here: Here) {
     expect(await unansweredDeliveries(store, 'Cleo')).toEqual([])
   })
 
+  it('takes no word of a runtime on what was never handed out (C25)', async () => {
+    const store = await here().open()
+    await send(store)
+    await send(store)
+    await claim(store, { limit: 1 })
+    const moved = await store.write((tx) =>
+      moveDeliveries(tx, 'Bob', [1, 2], 'submitted', 'quoted by a person', { handedOut: true }),
+    )
+    expect(moved).toEqual([1])
+    expect(await countQueued(store, 'Bob', 10)).toBe(1)
+  })
+
   it('reads a mailbox in pages without losing one', async () => {
     const store = await here().open()
     for (let count = 1; count <= 7; count++) await send(store, { to: count === 4 ? 'Cleo' : 'Bob' })

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
 import type { AuditEntry } from '../../../src/model/audit-entry.ts'
+import { keepDelivery } from '../../../src/store/github-deliveries.ts'
 import { findMail } from '../../../src/store/messages.ts'
 import type { Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, type TimerRow } from '../../../src/store/timers.ts'
@@ -92,6 +93,28 @@ export function transactionCases(here: Here) {
     await Promise.all(Array.from({ length: 100 }, () => send(store)))
     expect(commits.reduce((sum, count) => sum + count, 0)).toBe(100)
     expect(commits.length).toBeLessThanOrEqual(5)
+  })
+
+  it('tells whoever watches of every commit, also of one without entries, and of none that failed', async () => {
+    const store = await here().open()
+    let told = 0
+    const stop = store.onWrite(() => {
+      told += 1
+    })
+    const silently = (id: string) =>
+      store.write((tx) => keepDelivery(tx, { id, event: 'ping', payload: '{}' }))
+    await silently('one')
+    expect(told).toBe(1)
+    await send(store)
+    expect(told).toBe(2)
+    const failing = store.write(() => {
+      throw new Error('not this one')
+    })
+    await expect(failing).rejects.toThrow('not this one')
+    expect(told).toBe(2)
+    stop()
+    await silently('two')
+    expect(told).toBe(2)
   })
 
   it('shows readers nothing before the commit, and everything after it', async () => {

@@ -8,7 +8,7 @@ import {
 } from '../../../src/store/deliveries.ts'
 import { findOpenQuestion } from '../../../src/store/human-requests.ts'
 import { readLog, readMailbox } from '../../../src/store/messages.ts'
-import type { SqlValue, Tx } from '../../../src/store/store.ts'
+import type { Reader, SqlValue, Tx } from '../../../src/store/store.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
 
 let place: SqlitePlace
@@ -28,15 +28,27 @@ const LOOKS: Record<string, (tx: Tx) => Promise<unknown>> = {
   'an unread mailbox': (tx) => readMailbox(tx, 'Bob', 'unread'),
 }
 
+/** A reader that finds nothing, and keeps how it would have looked for it. */
+function explaining(store: Reader) {
+  const plans: string[] = []
+  const explain = async (sql: string, params: readonly SqlValue[] = []) => {
+    plans.push(await planOf(store, sql, params))
+  }
+  const all: Reader['all'] = (sql, params) => explain(sql, params).then(() => [])
+  const get: Reader['get'] = (sql, params) => explain(sql, params).then(() => undefined)
+  return { plans, all, get }
+}
+
+async function planOf(reader: Reader, sql: string, params: readonly SqlValue[]): Promise<string> {
+  const steps = await reader.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
+  return steps.map((step) => step.detail).join('; ')
+}
+
 describe('the plan of a query', () => {
   it.each(Object.entries(LOOKS))('of %s reads the open deliveries only, not the history', async (_, look) => {
     const store = await place.open()
     const plans: string[] = []
     await store.write(async (tx) => {
-      const explain = async (sql: string, params: readonly SqlValue[] = []) => {
-        const steps = await tx.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
-        plans.push(steps.map((step) => step.detail).join('; '))
-      }
       const asked: [string, readonly SqlValue[] | undefined][] = []
       await look({
         ...tx,
@@ -49,21 +61,34 @@ describe('the plan of a query', () => {
           return tx.get(sql, params)
         },
       })
-      for (const [sql, params] of asked) await explain(sql, params)
+      for (const [sql, params] of asked) plans.push(await planOf(tx, sql, params ?? []))
     })
     expect(plans).not.toHaveLength(0)
     for (const plan of plans) expect(plan).toMatch(/\b(?:d|deliveries) USING INDEX deliveries_open/)
     await store.close()
   })
 
+  it.each(['handing out by priority', 'counting what waits'])(
+    'of %s is made once, as no limit is bound to it',
+    async (name) => {
+      const store = await place.open()
+      const asked: string[] = []
+      await store.write((tx) => {
+        const noted = <Ask extends Tx['all'] | Tx['get']>(ask: Ask) =>
+          ((sql: string, params?: readonly SqlValue[]) => {
+            asked.push(sql)
+            return ask(sql, params)
+          }) as Ask
+        return LOOKS[name]!({ ...tx, all: noted(tx.all), get: noted(tx.get) })
+      })
+      expect(asked).toEqual([expect.stringMatching(/LIMIT \d+/)])
+      await store.close()
+    },
+  )
+
   it('of the entries of a tree of tasks reads those only, in their order, not the whole audit', async () => {
     const store = await place.open()
-    const plans: string[] = []
-    const all: typeof store.all = async (sql, params) => {
-      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
-      plans.push(steps.map((step) => step.detail).join('; '))
-      return []
-    }
+    const { plans, all } = explaining(store)
     await readTree({ daemon: store.daemon, all }, 7, { after: 3, limit: 10 })
     expect(plans).toEqual([expect.stringMatching(/audit USING INDEX audit_of_tree \(root=\? AND .*>\?\)/)])
     expect(plans[0]).toMatch(/audit USING INDEX audit_of_halts \(chain=\? AND seq>\?\)/)
@@ -73,12 +98,7 @@ describe('the plan of a query', () => {
 
   it('of the question of one task reads that one, not all that wait for a person', async () => {
     const store = await place.open()
-    const plans: string[] = []
-    const get: typeof store.get = async (sql, params) => {
-      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
-      plans.push(steps.map((step) => step.detail).join('; '))
-      return undefined
-    }
+    const { plans, get } = explaining(store)
     await findOpenQuestion({ ...store, get }, 'task_7', 'req_3')
     expect(plans).toEqual([expect.stringMatching(/USING INDEX human_requests_of_task \(context=\?\)$/)])
     await store.close()
@@ -86,12 +106,7 @@ describe('the plan of a query', () => {
 
   it('of one thread reads its messages only, not all that were sent since (S1.14)', async () => {
     const store = await place.open()
-    const plans: string[] = []
-    const all: typeof store.all = async (sql, params) => {
-      const steps = await store.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, params)
-      plans.push(steps.map((step) => step.detail).join('; '))
-      return []
-    }
+    const { plans, all } = explaining(store)
     await readLog({ ...store, all }, { thread: 7, limit: 500 })
     await readLog({ ...store, all }, { thread: 7, before: 90, limit: 500 })
     for (const plan of plans) {

@@ -9,7 +9,8 @@ const MORE: readonly (readonly [string, string])[] = [
   ['x', 'reject'],
   ['m', 'change, then approve'],
   ['1 … 9', 'choose an answer'],
-  ['Esc', 'close'],
+  ['F6', 'leave a terminal that you took over'],
+  ['Esc', 'close a dialog, or what is beside a list'],
 ]
 
 export function Shortcuts({ views, onClose }: { views: Views; onClose: () => void }) {

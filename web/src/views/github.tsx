@@ -7,7 +7,7 @@ import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { visible } from '../parts/visible.ts'
 import { clock, counted } from '../parts/words.ts'
-import { useAsk } from '../room.ts'
+import { useAsk, useChanges } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 type Log = AnswerOf<'github'>
@@ -42,6 +42,7 @@ export function GithubView() {
     'task',
     'human',
     'config',
+    useChanges('github'),
   ])
   return (
     <>

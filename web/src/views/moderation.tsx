@@ -5,7 +5,7 @@ import { textOf } from '../parts/field-text.ts'
 import { Empty, Head, Shown } from '../parts/panel.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock } from '../parts/words.ts'
-import { useAsk, useRoom } from '../room.ts'
+import { useAsk, useChanges, useRoom } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
@@ -16,12 +16,10 @@ const MOST = 100
 export function ModerationView() {
   const { query } = usePlace()
   const isAll = query.get('show') === 'all'
-  // No event tells of a flag, to nobody: it is looked for when anything happens at all.
   const answer = useAsk(
     `moderation:${isAll}`,
     async (client) => (await client.moderation({ state: isAll ? 'all' : 'open', limit: MOST })).flags,
-    'all',
-    3000,
+    [useChanges('moderation'), 'moderation'],
   )
   return (
     <>

@@ -23,7 +23,7 @@ import type { Member } from './team.tsx'
 import { layOut } from './tree-layout.ts'
 import type { Drawing } from './worth-drawing.ts'
 
-const SIZE = { width: 208, height: 104, gapX: 28, gapY: 72 }
+const SIZE = { width: 232, height: 104, gapX: 28, gapY: 72 }
 /** How long a message is seen to travel. */
 const TALK_MS = 4000
 /** More at once nobody can follow. */
@@ -155,7 +155,9 @@ function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
         <Context context={member.context} />
         {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
         {below === 0 ? (
-          <span className="card-program">{member.program ?? member.runtime}</span>
+          <span className="card-program" title={member.program ?? member.runtime}>
+            {member.program ?? member.runtime}
+          </span>
         ) : (
           <a className="card-below" href={to('team', undefined, { as: 'graph', root: member.name })}>
             + {below} below

@@ -15,6 +15,8 @@ type Frame = AnswerOf<'terminalEvents'>
 const TYPING_MS = 15
 /** Whether the rows are also there as text for a screen reader, which costs a little. */
 const SPOKEN = 'orchub.screen-reader'
+/** Every other key is the terminal's while it is taken over. */
+const WAY_OUT = 'F6'
 
 /** The agent's terminal as it is in its pane, as a picture; a keyboard only for whoever took it over. */
 export function TerminalPane({ agent, session }: { agent: string; session: string }) {
@@ -29,6 +31,7 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
   const holds = useRef(false)
   holds.current = isMine
   const terminal = useRef<Terminal>(undefined)
+  const letGo = useRef<HTMLButtonElement>(null)
   const [isPast, setPast] = useState(false)
   const [isSpoken, setSpoken] = useState(() => localStorage.getItem(SPOKEN) === 'yes')
   const isRead = useRef(isSpoken)
@@ -47,6 +50,14 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
     terminal.current = screen
     screen.open(place.current!)
     screen.write('\u001b)0')
+    // Whoever only looks goes through with Tab; whoever has its keyboard must be able to leave it.
+    screen.attachCustomKeyEventHandler((event) => {
+      if (!holds.current) return false
+      if (event.key !== WAY_OUT) return true
+      event.preventDefault()
+      if (event.type === 'keydown') letGo.current?.focus()
+      return false
+    })
     async function follow(signal: AbortSignal) {
       for await (const { rows, ...next } of room.client.terminalEvents(agent, { signal })) {
         draw(screen, { rows, ...next })
@@ -97,11 +108,12 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
               : `${frame.columns} × ${frame.height}`}
         </span>
         {frame?.taken_by === undefined ? null : (
-          <strong className="taken">
+          <strong className="taken" role="status">
             {isMine || isElsewhere ? 'You have' : `${frame.taken_by} has`} taken over
             {isElsewhere ? ' elsewhere' : ''}; deliveries wait
           </strong>
         )}
+        {isMine ? <span className="label">{WAY_OUT} leaves the terminal</span> : null}
         <span className="top-space" />
         <button
           type="button"
@@ -127,6 +139,7 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
         frame?.can_take_over === true &&
         (frame.taken_by === undefined || isMine || isElsewhere) ? (
           <button
+            ref={letGo}
             type="button"
             className="button"
             disabled={isBusy}

@@ -1,5 +1,7 @@
 import { readGithubLog } from '../../../engine/github-log.ts'
-import type { RouteHandler } from '../call.ts'
+import { markOfDeliveries } from '../../../store/github-deliveries.ts'
+import { type RouteHandler, SENT } from '../call.ts'
+import { streamChanges } from '../silent-changes.ts'
 
 const iso = (at: number) => new Date(at).toISOString()
 
@@ -15,4 +17,9 @@ export const showGithub: RouteHandler<'github'> = async ({ switchboard }, { quer
     actions: actions.map(({ at, ...action }) => ({ ...action, at: iso(at) })),
     halted: halted.map(({ at, ...one }) => ({ ...one, at: iso(at) })),
   }
+}
+
+export const streamGithub: RouteHandler<'githubChanges'> = async (desk, call) => {
+  await streamChanges(desk, call, () => markOfDeliveries(desk.switchboard.store))
+  return SENT
 }

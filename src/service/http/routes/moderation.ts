@@ -1,7 +1,8 @@
 import { personBehind } from '../../../engine/team.ts'
 import { AppError } from '../../../model/errors.ts'
-import { closeConduct, readConduct } from '../../../store/github-conduct.ts'
-import type { Call, Desk, RouteHandler } from '../call.ts'
+import { closeConduct, markOfConduct, readConduct } from '../../../store/github-conduct.ts'
+import { type Call, type Desk, type RouteHandler, SENT } from '../call.ts'
+import { streamChanges } from '../silent-changes.ts'
 
 /** Whether there is anything is for moderators to know as well (S3.15). */
 function moderator({ switchboard }: Desk, { caller }: Pick<Call, 'caller'>): string {
@@ -28,6 +29,16 @@ export const listModeration: RouteHandler<'moderation'> = async (desk, call) => 
       ...(row.comment === null ? {} : { comment: row.comment }),
     })),
   }
+}
+
+export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, call) => {
+  moderator(desk, call)
+  await streamChanges(desk, call, async () => {
+    // A reload may have taken the role away.
+    moderator(desk, call)
+    return await markOfConduct(desk.switchboard.store)
+  })
+  return SENT
 }
 
 export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {

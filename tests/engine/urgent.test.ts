@@ -1,0 +1,169 @@
+import { describe, expect, it } from 'vitest'
+import type { Arrival } from '../../src/runtimes/runtime.ts'
+import { createWorkerStage, TEAM } from './worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries } = stage
+const urgent = (title: string) => send(title, { priority: 'urgent' })
+const given = () => worker().turns.map(({ ids }) => ids)
+const order = (action: string) => stage.board.order('request_action', { action, target: 'Worker' })
+
+describe('an urgent message', () => {
+  it('that comes while another is just being given ends the turn of that one (C2, ask 11)', async () => {
+    await open()
+    worker().become('idle')
+    const arrival = Promise.withResolvers<Arrival>()
+    worker().arrival = arrival.promise
+    await send('One')
+    await settle()
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 0])
+    arrival.resolve({ state: 'submitted', evidence: 'seen' })
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_2']], 1])
+    expect(await deliveries()).toEqual(['submitted', 'submitted'])
+  })
+
+  it('that comes while a dialog is open ends the turn that it belongs to, and its request', async () => {
+    await open()
+    worker().become('busy')
+    worker().become('waiting_input')
+    await stage.board.clock.advance(2000)
+    const openRequests = async () =>
+      (await stage.board.store.all(`SELECT id FROM human_requests WHERE state = 'open'`)).length
+    expect(await openRequests()).toBe(1)
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts, await openRequests()]).toEqual([[['msg_1']], 1, 0])
+  })
+
+  it('leaves a dialog alone that belongs to no turn, and ends the turn after it', async () => {
+    await open()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(worker().interrupts).toBe(0)
+    worker().become('busy')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('that came while the agent was paused ends its turn when it goes on (S1.24)', async () => {
+    await open()
+    worker().become('busy')
+    await order('pause_session')
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(worker().interrupts).toBe(0)
+    await order('resume_session')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('that an earlier service left behind ends the turn in which the agent is found', async () => {
+    await open()
+    worker().become('busy')
+    await order('pause_session')
+    await urgent('Stop')
+    await stage.reopen()
+    worker().become('busy')
+    await order('resume_session')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('that was taken as the agent turned busy ends that turn', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    stage.board.store.onCommit((entries) => {
+      if (entries.some(({ type }) => type === 'message.accepted')) worker().become('busy')
+    })
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('ends the turn of another urgent one once, and waits for it when it comes again', async () => {
+    const Worker = { ...TEAM.agents.Worker, deliver: 'single' as const }
+    await open({ ...TEAM, agents: { ...TEAM.agents, Worker } })
+    worker().become('idle')
+    await urgent('One')
+    await settle()
+    // As a program does that takes an unanswered prompt back.
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    session.interrupt = async () => {
+      worker().port.arrived(['msg_1'], 'queued', 'taken back')
+      await new Promise<void>((resolve) => stage.board.clock.after(10, resolve))
+      return await interrupt()
+    }
+    await urgent('Two')
+    await stage.board.clock.advance(60_000)
+    expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_1']], 1])
+    worker().become('idle')
+    await settle()
+    expect([given().at(-1), worker().interrupts]).toEqual([['msg_2'], 1])
+  })
+})
+
+describe('an interrupt', () => {
+  it('is one for all who ask for it at once, and each of them is on record', async () => {
+    await open({ ...TEAM, agents: { ...TEAM.agents, Other: {} } })
+    worker().become('busy')
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    let tries = 0
+    session.interrupt = async () => {
+      tries += 1
+      await new Promise<void>((resolve) => stage.board.clock.after(100, resolve))
+      return await interrupt()
+    }
+    await urgent('One')
+    await stage.board.say('Other', 'send_message', { to: 'Worker', content: 'stop', priority: 'urgent' })
+    const byPerson = stage.board.sessions.interrupt('Worker', 'operator')
+    await stage.board.clock.advance(1000)
+    expect(tries).toBe(1)
+    expect(await byPerson).toMatchObject({ stopped: true })
+    const noted = stage.board.entries.filter(({ type }) => type === 'session.interrupted')
+    expect(noted.map(({ actor }) => actor).sort()).toEqual(['Master', 'Other', 'operator'])
+    expect(given()).toEqual([['msg_1', 'msg_2']])
+  })
+
+  it('at which the runtime fails is on record, and tried again while the message waits', async () => {
+    await open()
+    worker().become('busy')
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    session.interrupt = async () => {
+      session.interrupt = interrupt
+      throw new Error('the pane is gone')
+    }
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+    await stage.board.clock.advance(2000)
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+    expect(await stage.board.sessions.interrupt('Worker', 'operator')).toMatchObject({ stopped: true })
+  })
+
+  it('that never works is given up and on record, and the message comes with the end of the turn', async () => {
+    await open()
+    worker().become('busy')
+    let tries = 0
+    stage.board.sessions.session('Worker')!.interrupt = async () => {
+      tries += 1
+      throw new Error('the pane is gone')
+    }
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(tries).toBe(3)
+    expect(stage.board.entries.filter(({ type }) => type === 'session.not_interrupted')).toMatchObject([
+      { actor: 'Master', data: { evidence: 'the runtime failed: the pane is gone' } },
+    ])
+    worker().become('idle')
+    await settle()
+    expect(given()).toEqual([['msg_1']])
+  })
+})
