@@ -14,7 +14,7 @@ export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string
       plainLine(
         [
           ...[agent.waits_for && `waits: ${agent.waits_for}`, agent.program, contextText(agent)],
-          ...[unread && outside(agent), agent.current_task, agent.parent && `reports to ${agent.parent}`],
+          ...[agent.current_task, agent.parent && `reports to ${agent.parent}`, unread && outside(agent)],
         ]
           .filter(Boolean)
           .join('; '),

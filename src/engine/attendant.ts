@@ -12,7 +12,7 @@ import type { Meter } from './meter.ts'
 import type { PermissionDesk } from './permissions.ts'
 import { createSpoken, type Said, type Spoken } from './spoken.ts'
 import type { Clock, Log } from './surroundings.ts'
-import { createUrgency } from './urgency.ts'
+import { createUrgency, type Urgency } from './urgency.ts'
 import { createWaitingAnswers, type WaitingAnswers } from './waiting-answers.ts'
 
 /** Attends one running agent: hears what it says, and puts before it what waits for it, as evidence allows. */
@@ -101,7 +101,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
       mistakes = 0
     },
     cameBack() {
-      urgency.came()
+      urging().came()
       lookForUrgent()
     },
     moved: label,
@@ -123,15 +123,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
   /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
   let isInTurn = false
   let isTurnUrgent = false
-  const urgency = createUrgency({
-    name,
-    store,
-    interrupts: interrupting,
-    inTurn: (turn) => (turn === turns && isInTurn && !dismissed && !isHeld() ? session : undefined),
-    turn: () => turns,
-    isTurnUrgent: () => isTurnUrgent,
-    giving: handover.giving,
-  })
+  /** Made with the first turn, or the first urgent message. */
+  let urgency: Urgency | undefined
 
   const port: SessionPort = {
     said(utterance) {
@@ -243,9 +236,22 @@ export function createAttendant(options: AttendantOptions): Attendant {
     await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
   }
 
+  function urging(): Urgency {
+    urgency ??= createUrgency({
+      name,
+      store,
+      interrupts: interrupting,
+      inTurn: (turn) => (turn === turns && isInTurn && !dismissed && !isHeld() ? session : undefined),
+      turn: () => turns,
+      isTurnUrgent: () => isTurnUrgent,
+      giving: handover.giving,
+    })
+    return urgency
+  }
+
   function lookForUrgent() {
-    if (session === undefined) return
-    urgency
+    if (session === undefined || !isInTurn) return
+    urging()
       .look()
       .catch((error: unknown) =>
         log.error({ agent: name, err: error }, 'an urgent message may wait for long'),
@@ -304,10 +310,10 @@ export function createAttendant(options: AttendantOptions): Attendant {
     take: handover.take,
     async mailCame(priority, from) {
       label()
-      if (priority === 'urgent') urgency.came(from)
+      if (priority === 'urgent') urging().came(from)
       if (session === undefined || dismissed || isHeld()) return
       try {
-        if (priority === 'urgent') await urgency.look()
+        if (priority === 'urgent') await urging().look()
         else if (priority === 'high' && session.state === 'busy') await giveNotice(session, from)
       } finally {
         handover.look()

@@ -5,6 +5,7 @@ import type { Registry } from '../model/registry.ts'
 import type { Utterance } from '../runtimes/runtime.ts'
 import { renderResponse } from '../wire/response.ts'
 import { createScanner, type KnownCommands, type Scanned, type Scanner, scanText } from '../wire/scanner.ts'
+import type { AnsweredPlaces } from './answered-places.ts'
 import type { Circumstances } from './circumstances.ts'
 
 type Problem = Extract<Scanned, { ok: false }>
@@ -36,6 +37,8 @@ export interface ListenerOptions {
   handle(said: SaidCommand, circumstances: Circumstances): Promise<Receipt>
   /** Resolves when the answer reached the agent. */
   answer(answer: Answer): Promise<void>
+  /** Without it, what is read again is answered again. */
+  answered?: AnsweredPlaces
   /** A command on the screen without the nonce: not carried out, not answered, but written down. */
   unmarked(type: string): void
 }
@@ -65,13 +68,24 @@ export function heardCommands(registry: Registry): KnownCommands {
 /** One for all listeners: each agent has its own of those. */
 const heard = new WeakMap<Registry, KnownCommands>()
 
-export function createListener({ registry, nonce, handle, answer, unmarked }: ListenerOptions): Listener {
+export function createListener({
+  registry,
+  nonce,
+  handle,
+  answer,
+  answered,
+  unmarked,
+}: ListenerOptions): Listener {
   const known = heardCommands(registry)
   /** Only where text comes in pieces; an idle agent has none. */
   let scanner: Scanner | undefined
   let last: Promise<unknown> = Promise.resolve()
 
-  async function act(found: Scanned, { key, channel }: Utterance): Promise<Answer | undefined> {
+  async function act(
+    found: Scanned,
+    { channel }: Utterance,
+    place: string | undefined,
+  ): Promise<Answer | undefined> {
     if (!found.ok) {
       // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
@@ -83,11 +97,9 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
       return undefined
     }
     const said = { type: found.type, fields, ignored: found.ignored }
-    // The place in the record makes it act once, however often the record is read (C25).
-    const idempotencyKey = key === undefined ? undefined : `${key}@${found.span.offset}`
     const receipt = await handle(said, {
       channel: 'text',
-      ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+      ...(place === undefined ? {} : { idempotencyKey: place }),
     }).catch((error: unknown) => errorReceipt(asAppError(error))) // A full disk is the agent's to know, too.
     return {
       block: renderResponse(found.type, receipt),
@@ -102,8 +114,13 @@ export function createListener({ registry, nonce, handle, answer, unmarked }: Li
     const answers = last.then(async () => {
       const arriving: Promise<void>[] = []
       for (const one of found) {
-        const given = await act(one, utterance)
-        if (given !== undefined) arriving.push(answer(given))
+        // The place in the record makes it act once, however often the record is read (C25).
+        const { key } = utterance
+        const place = key === undefined ? undefined : `${key}@${one.span.offset}`
+        const given = await act(one, utterance, place)
+        if (given === undefined) continue
+        if (!given.wakes || place === undefined) arriving.push(answer(given))
+        else if (!(await answered?.has(place))) arriving.push(answer(given).then(() => answered?.add(place)))
       }
       return arriving
     })

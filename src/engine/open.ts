@@ -7,6 +7,7 @@ import type { Models } from '../models/model.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
 import { createAdmission } from './admission.ts'
+import { createAnsweredPlaces } from './answered-places.ts'
 import { createAnswerCheck } from './answers.ts'
 import { type Asks, createAsks } from './asks.ts'
 import type { Switch } from './context.ts'
@@ -151,6 +152,7 @@ export async function openSwitchboard(options: SwitchboardOptions): Promise<Swit
         registry,
         nonce,
         answer,
+        answered: createAnsweredPlaces(store, agent, log),
         handle: (said, circumstances) => handle({ kind: 'agent', agent }, said, circumstances),
         unmarked: (type) => log.debug({ agent, command: type }, 'a command on the screen has no nonce'),
       }),

@@ -144,6 +144,20 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     expectOnce(waiting)
   })
 
+  it('ends a turn that stands before a dialog for an urgent message; its request closes (C2, ask 11)', async () => {
+    const { from, request, hasRun } = await openDialog()
+    const urgent = await team.send('Alice', 'leave that dialog', { priority: 'urgent' })
+    await team.arrives(urgent)
+    // Known to the program first, which then takes the message at once.
+    const stop = await team.until('the stop is on record', () => team.audited('session.interrupted', from)[0])
+    expect(stop).toMatchObject({ actor: 'operator', subject: 'Alice' })
+    const closed = await team.until('the request is closed', () => team.audited('human.withdrawn', from)[0])
+    expect(closed.data).toMatchObject({ request_id: request })
+    expect(hasRun()).toBe(false)
+    await team.idle('Alice')
+    expectOnce(urgent)
+  })
+
   it('tells the agent of a no and its reason, and nothing is run (C9)', async () => {
     const { request, hasRun } = await openDialog()
     await team.orchub.switchboard.verdicts.decide({ kind: 'operator' }, request, {

@@ -120,6 +120,12 @@ describe('ORC_URL', () => {
   })
 })
 
+describe('the first word of a verb of two', () => {
+  it('is told with the second', async () => {
+    expect((await team.orc('task task_7')).err).toContain('Did you mean task show?')
+  })
+})
+
 describe('orc resume', () => {
   it('says that it is resumed, and nothing else', async () => {
     await team.start()

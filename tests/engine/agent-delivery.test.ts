@@ -110,14 +110,17 @@ describe('a message to an agent in a terminal', () => {
     worker().become('busy')
     await send('One')
     await settle()
-    const pausing = stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
-    // Its hand-out stands behind the pause, and was not yet held by it.
+    let isPaused = false
+    stage.board.store.onCommit((entries) => {
+      if (isPaused || entries.every(({ type }) => type !== 'delivery.written')) return
+      isPaused = true
+      stage.board.sessions.setPaused('Worker', true)
+    })
     worker().become('idle')
-    await pausing
     await stage.board.clock.advance(60_000)
     expect(worker().turns).toEqual([])
     expect(await deliveries()).toEqual(['queued'])
-    await stage.board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    stage.board.sessions.setPaused('Worker', false)
     await settle()
     expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
   })

@@ -99,6 +99,27 @@ describe('a restart of the service', () => {
     expect(await stage.board.mailOf('Master')).toEqual([])
   })
 
+  it('wakes nobody a second time with an answer that arrived when it was asked for (C25)', async () => {
+    await open()
+    const texts = [
+      '<orc-command name="list_agents"/>',
+      command('Hi', 'x').replace('Master', 'Nobody'),
+      '<orc-command name="',
+    ]
+    const hear = async () => {
+      worker().become('busy')
+      for (const text of texts) void worker().port.said({ text, channel: 'transcript', key: text })
+      await settle()
+      worker().become('idle')
+      await settle()
+      return worker().turns.map(({ text }) => text.split('[ORCHESTRATOR RESPONSE]').length - 1)
+    }
+    expect(await hear()).toEqual([texts.length])
+    expect(await hear()).toEqual([texts.length])
+    await stage.reopen()
+    expect(await hear()).toEqual([])
+  })
+
   it('keeps the place of what was said only once its answer arrived', async () => {
     await open()
     let answered = false

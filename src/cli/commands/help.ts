@@ -74,6 +74,7 @@ function overview(verbs: readonly Verb[], types: readonly CommandType[], version
     '',
     paint('bold', 'Examples'),
     '  orc demo                                                 three scripted agents at work',
+    '  orc init && orc up                                       a team of the agent programs installed here',
     '  orc serve                                                the service for the orc.yaml here',
     '  orc send-message --from Master --to Worker "Add 2 and 3" a message into a mailbox',
     '  orc audit --follow                                       all that happens, as it happens',

@@ -102,8 +102,9 @@ export function createSpeech(options: SpeechOptions): Speech {
     if (isReleaseDue) releaseBefore(path, doneUpTo)
   }
 
+  /** Those that wait too: they may have been said before a restart, and would be cut elsewhere after the next. */
   function keepPlace() {
-    const saying = open.map(({ to }) => to)
+    const saying = [...open, ...waiting].slice(0, MAX_SAYING).map(({ to }) => to)
     writePlace(folder, { offset: doneUpTo, saying, isBracketed: isBracketed(), released })
   }
 

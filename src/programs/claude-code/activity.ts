@@ -64,7 +64,7 @@ export function followActivity(options: ActivityOptions): Activity {
   let backAtPrompt: NodeJS.Timeout | undefined
   let endedBy: string | undefined
   /** When a hook told more than the status file had said until then. */
-  let toldAt = 0
+  let told = { at: 0, elapsed: 0 }
   /** Every piece of news counts one, so that what was learnt before an await may be found outdated after it. */
   let news = 0
 
@@ -76,16 +76,21 @@ export function followActivity(options: ActivityOptions): Activity {
 
   function tell() {
     news += 1
-    toldAt = Date.now()
+    told = { at: Date.now(), elapsed: performance.now() }
     clearTimeout(backAtPrompt)
   }
 
-  async function heed(told: Status) {
-    const { status, waitingFor, statusUpdatedAt } = told
+  /** By the clock as it is now: what is written after it was set back bears an earlier time. */
+  function toldAt(): number {
+    return Math.min(told.at, Math.ceil(Date.now() - (performance.now() - told.elapsed)))
+  }
+
+  async function heed(read: Status) {
+    const { status, waitingFor, statusUpdatedAt } = read
     if (status === undefined) return
     hasStatus = true
-    version = told.version
-    if (statusUpdatedAt < toldAt) return
+    version = read.version
+    if (statusUpdatedAt < toldAt()) return
     news += 1
     if (status === 'idle') return await returnToPrompt()
     isAtPrompt = false

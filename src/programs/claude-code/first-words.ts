@@ -9,7 +9,7 @@ export interface FirstWords {
   /** Nothing of the conversation was read yet, or what was read is held. */
   readonly isOpen: boolean
   take(line: string): void
-  /** What is held is read now, though what it follows has not come. */
+  /** What is held is read now, though what it follows has not come. When that comes, it is answered already. */
   release(): void
   /** The file is read from its beginning. */
   restart(): void
@@ -22,11 +22,20 @@ const Link = z.looseObject({
   isSidechain: z.boolean().optional(),
 })
 
-export function createFirstWords(isAtBeginning: boolean, hear: (line: string) => void): FirstWords {
+export interface FirstWordsOptions {
+  readonly isAtBeginning: boolean
+  hear(line: string): void
+  /** What was heard last is what the first answer follows, which was heard before it. */
+  onAnsweredBefore(): void
+}
+
+export function createFirstWords({ isAtBeginning, hear, onAnsweredBefore }: FirstWordsOptions): FirstWords {
   let isBeginning = isAtBeginning
   let held: string[] = []
   const heldIds = new Set<string>()
   let follows: string | undefined
+  /** The answer was read and what it follows was not. */
+  let isFollowedLate = false
 
   function hold(line: string, uuid: string) {
     held.push(line)
@@ -36,7 +45,18 @@ export function createFirstWords(isAtBeginning: boolean, hear: (line: string) =>
   function release() {
     for (const line of held) hear(line)
     held = []
-    heldIds.clear()
+  }
+
+  function hearLate(line: string) {
+    const link = readLink(line)
+    const goesOn = link?.parentUuid && heldIds.has(link.parentUuid)
+    if (goesOn) heldIds.add(link.uuid)
+    // The next turn has begun: nothing that it asks is answered yet.
+    if (link?.type === 'assistant' || (goesOn && link.type === 'user')) isFollowedLate = false
+    hear(line)
+    if (link?.uuid !== follows || !isFollowedLate) return
+    isFollowedLate = false
+    onAnsweredBefore()
   }
 
   function begin(line: string, link: z.output<typeof Link>) {
@@ -51,7 +71,7 @@ export function createFirstWords(isAtBeginning: boolean, hear: (line: string) =>
       return isBeginning || held.length > 0
     },
     take(line) {
-      if (!isBeginning && held.length === 0) return hear(line)
+      if (!isBeginning && held.length === 0) return isFollowedLate ? hearLate(line) : hear(line)
       const link = readLink(line)
       if (link === undefined) return hear(line)
       if (isBeginning) return begin(line, link)
@@ -61,9 +81,13 @@ export function createFirstWords(isAtBeginning: boolean, hear: (line: string) =>
       hear(line)
       if (link.uuid === follows) release()
     },
-    release,
+    release() {
+      if (held.length > 0) isFollowedLate = true
+      release()
+    },
     restart() {
       isBeginning = true
+      isFollowedLate = false
       held = []
       heldIds.clear()
     },

@@ -7,7 +7,12 @@ export const Kept = z.object({
   sessionId: z.string(),
   /** Where it keeps `sessions/` and `projects/`: the user's own folder, only read. */
   configFolder: z.string(),
-  /** Milliseconds. Older records in the transcript are of a time before this agent. */
+  /**
+   * The session that this agent began, whose transcript holds no words but its own. Nothing there is measured by the
+   * clock: once that is set back, all it says would count as said before its time.
+   */
+  begun: z.string().optional(),
+  /** Milliseconds. In the transcript of any other session, older records are of a time before this agent. */
   since: z.number(),
   /** Known from the first hook on. */
   transcript: z.string().optional(),

@@ -34,8 +34,10 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const settings = ClaudeCodeSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
+  const sessionId = randomUUID()
   const kept: Kept = resumed ?? {
-    sessionId: randomUUID(),
+    sessionId,
+    begun: sessionId,
     configFolder: configFolderOf(settings),
     since: Date.now(),
     earlier: [],

@@ -85,7 +85,7 @@ export async function followSession(
     transcript = followTranscript({
       file,
       from: kept.position,
-      since: kept.since,
+      since: kept.sessionId === kept.begun ? 0 : kept.since,
       port,
       log,
       model: () => kept.model,
@@ -154,8 +154,11 @@ export async function followSession(
   }
 
   /** Every hook names the conversation it belongs to: it may be another one since the last (clear, fork). */
-  async function meet({ session_id, transcript_path }: HookEvent) {
+  async function meet(event: HookEvent) {
+    const { session_id, transcript_path } = event
     kept = { ...kept, sessionId: session_id }
+    if (event.hook_event_name === 'SessionStart' && event.source === 'clear')
+      kept = { ...kept, begun: session_id }
     if (transcript_path !== undefined) await openTranscript(transcript_path)
     if (activity.hasStatus) return
     const found = await findStatusFile(join(kept.configFolder, 'sessions'), session_id)

@@ -56,7 +56,11 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   let bytes = 0
   const watchers = new Set<() => void>()
 
-  const firstWords = createFirstWords((options.from?.offset ?? 0) === 0, hearLine)
+  const firstWords = createFirstWords({
+    isAtBeginning: (options.from?.offset ?? 0) === 0,
+    hear: hearLine,
+    onAnsweredBefore: () => answered('the first answer of the transcript, which came before it, answers it'),
+  })
 
   function hearLine(line: string) {
     const record = readRecord(line)
@@ -92,11 +96,15 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     openPrompt = undefined
   }
 
-  function hearAnswer(record: Answer) {
+  function answered(evidence: string) {
     openPrompt = undefined
     heldPosition = undefined
-    if (unread.length > 0) port.arrived(unread, 'read', `record ${record.uuid} of the transcript answers it`)
+    if (unread.length > 0) port.arrived(unread, 'read', evidence)
     unread = []
+  }
+
+  function hearAnswer(record: Answer) {
+    answered(`record ${record.uuid} of the transcript answers it`)
     if (record.texts.length > 0) lastAnswer = record.texts.at(-1)!
     if (record.at < options.since) return
     for (const [index, text] of record.texts.entries()) {

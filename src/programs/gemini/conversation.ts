@@ -57,8 +57,11 @@ export function followConversation(options: ConversationOptions) {
       if (event.hook_event_name === 'SessionEnd') return
       // The transcript that it names then is another one than it will use.
       if (event.hook_event_name === 'SessionStart' && event.source === 'resume') return
-      if (event.session_id !== kept.sessionId)
-        kept = { ...kept, sessionId: event.session_id, since: Date.now(), isPrompted: false }
+      if (event.session_id !== kept.sessionId) {
+        const isNew = event.hook_event_name === 'SessionStart' && event.source === 'clear'
+        const since = isNew ? 0 : Date.now()
+        kept = { ...kept, sessionId: event.session_id, since, isPrompted: false }
+      }
       open(event.transcript_path)
     },
     /** From now on there is something to take up. */

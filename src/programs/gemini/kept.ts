@@ -5,7 +5,7 @@ const Position = z.object({ inode: z.string(), offset: z.number(), mark: z.strin
 /** What is needed to follow the program again after a restart of the service, and to take up its conversation. */
 export const Kept = z.object({
   sessionId: z.string(),
-  /** Milliseconds. Older records in a transcript are of a time before this agent. */
+  /** Milliseconds. Older records in a transcript are of a time before this agent; 0 in one that it began. */
   since: z.number(),
   /** Known from the first hook on. */
   transcript: z.string().optional(),

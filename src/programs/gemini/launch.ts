@@ -18,7 +18,8 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
   const resumed = conversationOf(order)
   const kept: Kept = resumed ?? {
     sessionId: randomUUID(),
-    since: Date.now(),
+    // All of its transcript is this agent's, and not measured by a clock that may be set back.
+    since: 0,
     earlier: [],
     unread: [],
     isPrompted: false,

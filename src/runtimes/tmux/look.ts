@@ -37,7 +37,8 @@ export function lookAhead(site: PasteSite, { isPlain }: Pick<PasteManner, 'isPla
 export function takeAhead(site: PasteSite): Promise<Seen> | undefined {
   const { ahead } = site
   site.ahead = undefined
-  return ahead !== undefined && site.clock.now() - ahead.at <= AHEAD_MS ? ahead.seen : undefined
+  // Of an age below zero nothing is known: the clock was set back.
+  return ahead !== undefined && Math.abs(site.clock.now() - ahead.at) <= AHEAD_MS ? ahead.seen : undefined
 }
 
 async function askTmux(

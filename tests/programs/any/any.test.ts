@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchEvidence } from '../../../src/programs/any/evidence.ts'
 import { openLogReader, releaseBefore } from '../../../src/programs/any/log-reader.ts'
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { readPlace, writePlace } from '../../../src/programs/any/place.ts'
+import { type Place, readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
@@ -57,7 +57,9 @@ describe('its launch', () => {
     writePlace(order({}).folder, { offset: 99, isBracketed: true, released: 9 })
     const second = await program.launch(order({}))
     expect(second.kept).not.toEqual(first.kept)
-    expect(readPlace(order({}).folder)).toEqual({ offset: 0, isBracketed: false, released: 0 })
+    expect(readPlace(order({}).folder)).toEqual({
+      ...{ offset: 0, saying: [], isBracketed: false, released: 0 },
+    })
   })
 
   it('says so when it is not installed, or was written as one word', async () => {
@@ -195,9 +197,9 @@ describe('its log', () => {
 
   it('begins at its beginning when the place is not known', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
-    expect(readPlace(folder)).toEqual({ offset: 0, isBracketed: false, released: 0 })
-    writePlace(folder, { offset: 5, saying: 9, isBracketed: true, released: 3 })
-    expect(readPlace(folder)).toEqual({ offset: 5, saying: 9, isBracketed: true, released: 3 })
+    expect(readPlace(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
+    writePlace(folder, { offset: 5, saying: [9], isBracketed: true, released: 3 })
+    expect(readPlace(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
   })
 })
 
@@ -214,7 +216,7 @@ describe('a message that is looked up', () => {
     '> ',
   ].join('\r\n')
 
-  async function follow(log = LOG, place = { offset: 0, isBracketed: true, released: 0 }) {
+  async function follow(log = LOG, place: Place = { offset: 0, saying: [], isBracketed: true, released: 0 }) {
     const path = join(folder, 'pane.log')
     writeFileSync(path, log)
     writePlace(folder, place)
@@ -246,11 +248,22 @@ describe('a message that is looked up', () => {
   })
 
   it('may be anywhere when the log is not there any more, or only in part (C25)', async () => {
-    const { session, path } = await follow(LOG, { offset: LOG.length - 2, isBracketed: true, released: 9 })
+    const { session, path } = await follow(LOG, {
+      ...{ offset: LOG.length - 2, saying: [], isBracketed: true, released: 9 },
+    })
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'unknown' }])
     rmSync(path)
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'unknown' }])
+    await session.close('leave')
+  })
+
+  it('is said again as it was cut, when the service ended with several utterances open (C25)', async () => {
+    const log = 'one\r\n> two\r\n> six\r\n> '
+    const place = { offset: 0, saying: [7, 14], isBracketed: true, released: 0 }
+    const { session, port } = await follow(log, place)
+    await expect.poll(() => port.utterances.length).toBe(3)
+    expect(port.utterances.map(({ key }) => key)).toEqual(['run:0', 'run:7', 'run:14'])
     await session.close('leave')
   })
 

@@ -49,6 +49,7 @@ describe('launching Claude Code', () => {
   it('begins a conversation with an id of its own, and asks before it acts', async () => {
     const { argv, kept } = await program.launch(order())
     expect(after(argv, '--session-id')).toBe((kept as Kept).sessionId)
+    expect((kept as Kept).begun).toBe((kept as Kept).sessionId)
     expect(after(argv, '--permission-mode')).toBe('default')
     expect(argv).not.toContain('--resume')
   })

@@ -95,6 +95,32 @@ describe('following Claude Code', () => {
       expect(rig.said).toMatchObject([{ text: 'done', key: 'a1' }])
     })
 
+    it('takes the message for read when its prompt comes long after the end of the turn', async () => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      rig.answer('done', orphan)
+      await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
+      expect(rig.said).toMatchObject([{ text: 'done' }])
+      rig.prompt(message('msg_1'))
+      listing()
+      await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 read'))
+      rig.prompt(message('msg_2'), { parentUuid: 'a1' })
+      await vi.waitFor(() => expect(rig.arrived).toContain('msg_2 submitted'))
+      expect(rig.arrived).not.toContain('msg_2 read')
+    })
+
+    it('does not take the next message for read by an answer that came before it', async () => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      rig.answer('done', { parentUuid: 'late' })
+      await rig.hook('Stop', { last_assistant_message: 'done', stop_hook_active: false })
+      rig.prompt(message('msg_2'), { parentUuid: 'a1' })
+      rig.prompt(message('msg_1'), { uuid: 'late', parentUuid: null })
+      await vi.waitFor(() =>
+        expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_2 submitted', 'msg_1 submitted']),
+      )
+    })
+
     it('hears an answer at the end of the turn whose prompt is in no file', async () => {
       await ready()
       await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -506,6 +532,43 @@ describe('following Claude Code', () => {
     rig.status('idle')
     expect(await interrupted).toMatchObject({ stopped: true })
     expect(rig.keys).toEqual(['Escape'])
+  })
+
+  describe('when the clock is set back by an hour', () => {
+    const HOUR = 3_600_000
+    const hourAgo = () => new Date(Date.now() - HOUR).toISOString()
+
+    it('believes the status file that is written after that', async () => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      const now = Date.now
+      vi.spyOn(Date, 'now').mockImplementation(() => now() - HOUR)
+      try {
+        rig.status('idle', { statusUpdatedAt: Date.now() + 1 })
+        await rig.state('idle')
+      } finally {
+        vi.restoreAllMocks()
+      }
+    })
+
+    it('hears what the agent says in the conversation that it began, and in one begun anew (C4)', async () => {
+      await ready(true, { begun: 's1', since: Date.now() })
+      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      rig.answer('one', { timestamp: hourAgo() })
+      await vi.waitFor(() => expect(rig.said).toMatchObject([{ text: 'one' }]))
+      const clear = { session_id: 's2', transcript_path: `${rig.transcript}2` }
+      await rig.hook('SessionStart', { ...clear, source: 'clear' })
+      await vi.waitFor(() => expect(rig.kept).toMatchObject({ sessionId: 's2', begun: 's2' }))
+    })
+
+    it('still takes older words in a conversation of before it for those of another (C4)', async () => {
+      await ready(true, { begun: 's0', since: Date.now() })
+      await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+      rig.answer('old', { timestamp: hourAgo() })
+      rig.answer('new', { timestamp: new Date(Date.now() + HOUR).toISOString() })
+      await vi.waitFor(() => expect(rig.said.length).toBeGreaterThan(0))
+      expect(rig.said).toMatchObject([{ text: 'new' }])
+    })
   })
 
   it('takes a hook that it does not know for nothing', async () => {

@@ -102,9 +102,12 @@ describe('a look that was begun ahead of the paste', () => {
     await expect.poll(() => place.received().length).toBe(2)
   })
 
-  it('counts for nothing when it is older than a moment', async () => {
+  it.each([
+    ['when it is older than a moment', 11],
+    ['when the clock was set back since', -3_600_000],
+  ])('counts for nothing %s', async (_, passed) => {
     hasty.lookAhead!({})
-    now += 11
+    now += passed
     await hasty.paste(turn, manner({ evidence: taken }))
     expect(looks).toBe(2)
   })
