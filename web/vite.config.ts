@@ -15,5 +15,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     target: 'es2023',
     sourcemap: false,
+    // How long a plugin took is no news to whoever starts it for the first time.
+    rolldownOptions: { checks: { bundlerTimings: false } },
   },
 })

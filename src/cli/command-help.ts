@@ -4,6 +4,7 @@ import { paint, plain, plainLine, print, printJson } from './output.ts'
 import type { Place } from './place.ts'
 import { table } from './table.ts'
 import { COMMON_OPTIONS, type Option } from './verb.ts'
+import { fitted } from './wrap.ts'
 
 /** Help for a command type, read off its schema. */
 export async function showCommandHelp(
@@ -37,19 +38,19 @@ function commandHelp(command: CommandType): string {
   return [
     `${paint('bold', 'Usage:')} orc ${verbOf(command)} [options]${takesBody}`,
     '',
-    `${plain(summary)}.`,
+    fitted(`${plain(summary)}.`),
     ...(body === undefined
       ? []
       : [`${body.toUpperCase()} is --${dashed(body)}; - reads it from standard input.`]),
     '',
     paint('bold', 'Options:'),
-    optionsText(options),
+    fitted(optionsText(options)),
     '',
     paint('bold', 'Example:'),
     // Options are shown in one form throughout, whichever the definition has.
     `  ${plain(example).replace(/(?<=\s)--[a-z]\w*/g, dashed)}`,
     '',
-    'Speaks as the agent whose token is in ORC_TOKEN, else as the operator. Exit codes: orc help',
+    fitted('Speaks as the agent whose token is in ORC_TOKEN, else as the operator. Exit codes: orc help'),
   ].join('\n')
 }
 

@@ -55,15 +55,16 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   const wanted = verb.arguments ?? []
   const missing = wanted.find((argument, index) => !argument.optional && words[index] === undefined)
   if (missing !== undefined) throw usage(`${missing.name} is missing`, `Usage: ${usageLine(verb)}`)
-  for (const [index, { name, choices }] of wanted.entries()) {
-    if (words[index] !== undefined) checkChoice(`${name}:`, choices, words[index])
+  for (const [index, { name, choices, unlisted }] of wanted.entries()) {
+    const word = words[index]
+    if (word !== undefined && !unlisted?.includes(word)) checkChoice(`${name}:`, choices, word)
   }
   const extra = words[wanted.length]
   if (extra === undefined || wanted.at(-1)?.rest) return
-  // It may be meant for a verb below this one: `orc audit verfy`.
+  // The first may be meant for a verb below this one: `orc audit verfy`, `orc run shwo run_1`.
   throw new AppError('USAGE', `"${extra}" is too much`, {
     hint: `Usage: ${usageLine(verb)}`,
-    data: { unknown: { word: `${verb.name} ${extra}`, among: [], verbs: true } satisfies Unknown },
+    data: { unknown: { word: `${verb.name} ${words[0]}`, among: [], verbs: true } satisfies Unknown },
   })
 }
 

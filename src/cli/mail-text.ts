@@ -15,7 +15,10 @@ export function mailHead(mail: Mail): string {
 
 /** The content is indented, so that no line of it can pass for one of ours. */
 export function mailText(mail: Mail): string {
-  return `${mailHead(mail)}\n${indent(plain(mail.content))}`
+  // One that was given no title is called by its own words, which stand below.
+  const isOwnWords = mail.title.trim() === mail.content.trim()
+  const head = mailHead(isOwnWords ? { ...mail, title: '' } : mail).trimEnd()
+  return `${head}\n${indent(plain(mail.content))}`
 }
 
 export function indent(text: string): string {

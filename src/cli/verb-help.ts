@@ -3,6 +3,7 @@ import { usageLine } from './invocation.ts'
 import { paint, print, printJson } from './output.ts'
 import { table } from './table.ts'
 import { COMMON_OPTIONS, type Verb } from './verb.ts'
+import { fitted } from './wrap.ts'
 
 export function showVerbHelp(verb: Verb, below: readonly Verb[], json: boolean): void {
   if (json) printJson(verbFacts(verb))
@@ -15,7 +16,7 @@ function verbFacts(verb: Verb) {
 }
 
 function verbHelp(verb: Verb, below: readonly Verb[]): string {
-  return [
+  const about = [
     `${paint('bold', 'Usage:')} ${usageLine(verb)}`,
     '',
     `${verb.summary.charAt(0).toUpperCase()}${verb.summary.slice(1)}.`,
@@ -34,7 +35,11 @@ function verbHelp(verb: Verb, below: readonly Verb[]): string {
     paint('bold', 'Options:'),
     optionsText([...(verb.options ?? []), ...COMMON_OPTIONS]),
     '',
+  ].join('\n')
+  // An example is copied, so that it stays in one piece.
+  const examples = [
     paint('bold', verb.examples.length === 1 ? 'Example:' : 'Examples:'),
     ...verb.examples.map((example) => `  ${example}`),
-  ].join('\n')
+  ]
+  return [fitted(about), ...examples].join('\n')
 }

@@ -17,6 +17,8 @@ export interface Argument {
   /** Takes all the words that are left. */
   rest?: true
   choices?: readonly string[]
+  /** Taken as well, and offered to nobody: for our own scripts. */
+  unlisted?: readonly string[]
 }
 
 export const GROUPS = ['Run', 'Plans', 'Talk', 'People', 'Look', 'Rules', 'Tools', 'For programs'] as const

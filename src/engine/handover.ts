@@ -4,6 +4,7 @@ import { doubtfulDeliveries } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { renderEnvelope } from '../wire/envelope.ts'
+import { interruptUnderWay } from './interrupts.ts'
 import { createLadder, type Ladder } from './ladder.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Clock, Log } from './surroundings.ts'
@@ -98,7 +99,7 @@ export function createHandover(options: HandoverOptions): Handover {
   let later: { at: number; cancel(): void } | undefined
 
   function isListening(): boolean {
-    return !dismissed && !isHeld() && session?.state === 'idle'
+    return !dismissed && !isHeld() && session?.state === 'idle' && interruptUnderWay(session) === undefined
   }
 
   function steps(): Ladder {
@@ -158,6 +159,7 @@ export function createHandover(options: HandoverOptions): Handover {
         if (isListening() && !isRefusing() && !isLooking()) await deliverTurn()
       }
       if (isRefusing()) lookLater(refusesUntil - clock.now())
+      if (wanted) interruptUnderWay(session)?.then(look, look)
     } catch (error) {
       if (dismissed) return
       log.error({ agent: name, err: error }, 'a delivery failed; it will be tried again')

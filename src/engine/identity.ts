@@ -1,3 +1,4 @@
+import { didYouMean } from '../document/suggestion.ts'
 import { foldName, OPERATOR, type Principal } from '../model/agent.ts'
 import { CLAIMS, type CommandDefinition, type SaidCommand } from '../model/command.ts'
 import { AppError } from '../model/errors.ts'
@@ -70,7 +71,7 @@ export function subjectOf(
 
 export function unknownAgent(team: Team, name: string): AppError {
   return new AppError('UNKNOWN_AGENT', `Unknown agent: ${name.slice(0, 100)}`, {
-    hint: `Valid agents: ${team.names.join(', ')}.`,
+    hint: `${didYouMean(name, team.names, '')} Valid agents: ${team.names.join(', ')}.`.trim(),
   })
 }
 

@@ -29,6 +29,11 @@ export function interruptOnce(session: Session): Promise<Outcome> {
   return running
 }
 
+/** Until it is settled nothing may be given to the agent: the interrupt could end that turn, or clear it away. */
+export function interruptUnderWay(session: Session | undefined): Promise<unknown> | undefined {
+  return session === undefined ? undefined : underWay.get(session)
+}
+
 export type Interrupts = ReturnType<typeof createInterrupts>
 
 /** Ends turns of one agent. Whether it truly stopped is on record, for whoever asked for it (ask 11 of the field). */

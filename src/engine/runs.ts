@@ -8,14 +8,13 @@ import type { Models } from '../models/model.ts'
 import { pendingEffects } from '../runs/effect.ts'
 import { readPlan } from '../runs/plan.ts'
 import { resumeRun } from '../runs/resume.ts'
-import { createRun, loadRun, type Run } from '../runs/run.ts'
+import { createRun, type Run } from '../runs/run.ts'
 import { HAS_MARKS, type ProcessFacts } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import {
-  findRun,
   insertRun,
   type NodeRecord,
   openRunIds,
@@ -47,15 +46,10 @@ import { createValidating } from './runs/validating.ts'
 import type { Workshops } from './runs/worker.ts'
 import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
+import { noSuchRun, type SeenRun, seeStoredRun } from './stored-runs.ts'
 import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
-
-/** One run as it is now, for those who look. */
-export interface SeenRun extends RunFacts {
-  readonly run: Run
-  record(node: string): NodeRecord
-}
 
 export interface RunOrder {
   /** The text of plan.yaml. */
@@ -71,6 +65,8 @@ export interface ResumeOrder {
   readonly concurrency?: number
   readonly fresh?: boolean
 }
+
+export type { SeenRun }
 
 /** Plans being carried out: `src/runs` decides, and what it says is stored and done. */
 export interface Runs {
@@ -259,19 +255,9 @@ export function createRuns(options: RunsOptions): Runs {
     return { ...plan, concurrency }
   }
 
-  async function load(id: string): Promise<(SeenRun & { records: Map<string, NodeRecord> }) | undefined> {
-    const kept = await findRun(store, id)
-    if (kept === undefined) return undefined
-    const nodes = await readNodes(store, id)
-    const records = new Map(nodes.map(({ node, record }) => [node.name, record]))
-    const { plan, head, ...facts } = kept
-    const run = loadRun({ plan, head, nodes: nodes.map(({ node }) => node) })
-    return { ...facts, run, records, record: (node) => records.get(node) ?? {} }
-  }
-
   async function see(id: string): Promise<SeenRun | undefined> {
     const driver = drivers.get(id)
-    if (driver === undefined) return await load(id)
+    if (driver === undefined) return await seeStoredRun(store, id)
     await driver.settled()
     return driver
   }
@@ -279,7 +265,7 @@ export function createRuns(options: RunsOptions): Runs {
   async function mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
     const seen = await see(id)
     if (seen !== undefined) return seen
-    throw new AppError('NOT_FOUND', `There is no run ${id.slice(0, 100)}`, { hint: '`orc runs` lists them.' })
+    throw noSuchRun(id)
   }
 
   /** An answer that came in while the run was not told of it: the service was killed in between. */
@@ -465,7 +451,7 @@ export function createRuns(options: RunsOptions): Runs {
 
     async open() {
       for (const id of await openRunIds(store, store.daemon)) {
-        const kept = await load(id)
+        const kept = await seeStoredRun(store, id)
         if (kept === undefined) continue
         const { folder, place, by, run, records } = kept
         const driver = drive({ id, folder, place, by }, run, records)

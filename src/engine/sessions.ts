@@ -248,7 +248,10 @@ export function createSessions(options: SessionsOptions): Sessions {
       const session = await running.get(name)?.started
       if (session?.hook === undefined) {
         throw new AppError('CONFLICT', `${name} is not run here, so that its hooks have nobody to tell`, {
-          hint: `Start it with orc spawn ${name}.`,
+          hint:
+            agentConfig(name)?.runtime === 'none'
+              ? `${name} has runtime none: give it a runtime in orc.yaml to have it run here.`
+              : `Start it with orc spawn ${name}.`,
         })
       }
       return await session.hook(event, gone)

@@ -83,8 +83,8 @@ export interface SessionPort {
   /** Nothing may be given to the agent now: it is paused, or everything is stopped. For what a session gives again by itself. */
   isHeld(): boolean
   /**
-   * Evidence that messages came further, at any time, by their ids. `queued`: our interrupt took them out of the
-   * conversation before they were answered, so that they have to be given again.
+   * Evidence that messages came further, at any time, by their ids. `queued`: an interrupt, ours or a person's, took
+   * them out of the conversation before they were answered, so that they have to be given again.
    */
   arrived(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
   /** The program asks a person for leave. Resolves with the verdict, or with undefined when `gone` aborts. */

@@ -78,9 +78,15 @@ async function makeDraft(draft: string): Promise<void> {
     await makeFolderAside(draft)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
-    mkdirSync(dirname(draft), { recursive: true })
+    makeParents(dirname(draft))
     await makeFolderAside(draft)
   }
+}
+
+/** One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+function makeParents(folder: string): void {
+  if (!existsSync(dirname(folder))) makeParents(dirname(folder))
+  if (!existsSync(folder)) mkdirSync(folder)
 }
 
 export interface InboxWanted {

@@ -11,6 +11,7 @@ export type ProblemCode =
   | 'exists'
   | 'changed'
   | 'unreadable'
+  | 'read_only'
   | 'disk_full'
   | 'too_many_files'
   | 'too_deep'
@@ -70,9 +71,10 @@ export function problemOf(error: unknown, path: string): Problem {
       return problem('exists', path, 'is there already')
     case 'EACCES':
     case 'EPERM':
-    case 'EROFS':
     case 'EIO':
       return problem('unreadable', path, `cannot be used (${errnoOf(error)})`)
+    case 'EROFS':
+      return problem('read_only', path, 'cannot be written: the file system is read-only')
     case 'ENAMETOOLONG':
       return problem('bad_name', path, 'has too long a name')
     case 'ENOSPC':

@@ -272,13 +272,17 @@ describe('opencode', () => {
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
     await send('run the tests')
     const question = await port.until(() => port.asked.find(({ isGone }) => !isGone))
+    await stage.shows(port, /Permission required/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     expect(question.isGone).toBe(true)
-    await sleep(300)
-    expect(await stage.screen(port)).not.toContain('Permission required')
+    // The program draws its screen in its own time.
+    await expect.poll(() => stage.screen(port), { timeout: 30_000 }).not.toContain('Permission required')
   })
 
   it('goes on where a person opens another conversation in the pane', async () => {
+    const conversationsOf = (kept: unknown) => new Set(JSON.stringify(kept).match(/"ses_[^"]+"/g)).size
+    const before = conversationsOf(port.kept)
+    expect(before).toBe(1)
     await stage.press(port, 'C-x')
     await stage.press(port, 'n')
     await sleep(1_000)
@@ -286,6 +290,8 @@ describe('opencode', () => {
     await sleep(300)
     await stage.press(port, 'Enter')
     await stage.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
+    // The model may hear of it before we do; until then its messages go into the conversation before.
+    await port.until(() => conversationsOf(port.kept) > before)
     await idle()
     const { id } = await send('and here too')
     await read(id)

@@ -148,7 +148,6 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     const { from, request, hasRun } = await openDialog()
     const urgent = await team.send('Alice', 'leave that dialog', { priority: 'urgent' })
     await team.arrives(urgent)
-    // Known to the program first, which then takes the message at once.
     const stop = await team.until('the stop is on record', () => team.audited('session.interrupted', from)[0])
     expect(stop).toMatchObject({ actor: 'operator', subject: 'Alice' })
     const closed = await team.until('the request is closed', () => team.audited('human.withdrawn', from)[0])

@@ -184,7 +184,31 @@ describe('orc run without a service', () => {
     writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}service: { port: 0 }\n`)
     const ran = await team.orc('run plan.yaml')
     expect(ran).toMatchObject({ code: 0, err: '' })
+    expect(await team.orc('status')).toMatchObject({ code: 5 })
+  })
+
+  it('is shown all the same when both have ended, from the store itself', async () => {
     expect(await team.orc('runs')).toMatchObject({ code: 5 })
+    expect(existsSync(join(team.state, 'orc.db'))).toBe(false)
+    plan(CHAIN)
+    writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}service: { port: 0 }\n`)
+    expect((await team.orc('run plan.yaml')).code).toBe(0)
+    expect((await team.orc('runs')).out).toMatch(/^run_1 +completed +2 of 2 /)
+    expect((await team.orc('runs --limit 0')).code).toBe(2)
+    expect(await team.orc('runs --open')).toMatchObject({ code: 0, out: '', err: 'No run is open.\n' })
+    const shown = await team.orc('run show run_1 --json')
+    expect(shown.json()).toMatchObject([
+      { id: 'run_1', state: 'completed', report: inRun('report.md'), nodes: [{ name: 'first' }, {}] },
+    ])
+    expect((await team.orc('run report run_1')).out).toContain('Made by second.')
+    // None of the two has touched its status.json.
+    expect(JSON.parse(readFileSync(inRun('first/status.json'), 'utf8')).state).toBe('pending')
+    expect((await team.orc('workspace runs/run_1')).out).toMatch(/^first +completed .*\nsecond +completed /)
+    const one = await team.orc('workspace runs/run_1/second --json')
+    expect(one.json()).toMatchObject([{ name: 'second', state: 'completed' }])
+    expect(await team.orc('run show run_9')).toMatchObject({ code: 7, err: expect.stringContaining('run_9') })
+    const asAgent = await team.orc('runs', { env: { ORC_TOKEN: 'orc_x' } })
+    expect(asAgent).toMatchObject({ code: 5, out: '' })
   })
 
   it('needs no orc.yaml for a plan of commands, and leaves a run that goes on to the one it started', async () => {

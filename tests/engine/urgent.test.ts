@@ -131,6 +131,25 @@ describe('an interrupt', () => {
     expect(given()).toEqual([['msg_1', 'msg_2']])
   })
 
+  it('that is not over keeps everything from the agent, though it is idle already', async () => {
+    await open()
+    worker().become('busy')
+    const over = Promise.withResolvers<void>()
+    const session = stage.board.sessions.session('Worker')!
+    session.interrupt = async () => {
+      worker().become('idle')
+      await over.promise
+      return { stopped: true, evidence: 'its input box is clear' }
+    }
+    await urgent('Stop')
+    await send('One')
+    await settle()
+    expect(given()).toEqual([])
+    over.resolve()
+    await settle()
+    expect(given()).toEqual([['msg_1', 'msg_2']])
+  })
+
   it('at which the runtime fails is on record, and tried again while the message waits', async () => {
     await open()
     worker().become('busy')

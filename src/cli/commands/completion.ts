@@ -10,7 +10,7 @@ export const verb: Verb = {
   group: 'Tools',
   summary: 'the script that makes a shell complete commands, options and agents',
   details: '`orc completion agents` lists the agents in orc.yaml; the scripts use it.',
-  arguments: [{ name: 'SHELL', choices: [...SHELLS, 'agents'] }],
+  arguments: [{ name: 'SHELL', choices: SHELLS, unlisted: ['agents'] }],
   examples: [
     'source <(orc completion bash)    # in ~/.bashrc',
     'source <(orc completion zsh)     # in ~/.zshrc, after compinit',

@@ -7,6 +7,7 @@ import {
 } from '../../engine/github-preview.ts'
 import { createTeam } from '../../engine/team.ts'
 import { readEvent } from '../../github/event.ts'
+import { EVENT_NAMES } from '../../github/event-names.ts'
 import { AppError } from '../../model/errors.ts'
 import { openClient } from '../connect.ts'
 import { followTrail } from '../event-trail.ts'
@@ -14,6 +15,7 @@ import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { loadTeam } from '../offline.ts'
 import { paint, plainLine, print, printJson } from '../output.ts'
+import type { Unknown } from '../report.ts'
 import { table } from '../table.ts'
 import type { Invocation, Verb } from '../verb.ts'
 
@@ -47,8 +49,8 @@ export const verb: Verb = {
   async run(invocation) {
     const { words, option, flag, place, json } = invocation
     const name = option('event')
-    if (name === undefined || !/^[a-z_]{1,64}$/.test(name))
-      throw usage('--event NAME is missing', 'As X-GitHub-Event has it: --event issues')
+    if (name === undefined) throw usage('--event NAME is missing', 'As X-GitHub-Event has it: --event issues')
+    if (!EVENT_NAMES.includes(name)) throw noSuchEvent(name)
     if (option('report') !== undefined && !flag('dry-run'))
       throw usage('--report goes together with --dry-run', 'Add --dry-run.')
     const payload = readPayload(words[0]!)
@@ -57,6 +59,14 @@ export const verb: Verb = {
     const { delivery } = await client.replayEvent({ event: name, payload })
     return await followTrail(client, delivery, json)
   },
+}
+
+/** `issues.opened` is how routes name it; the action is in the payload. */
+function noSuchEvent(name: string): AppError {
+  return new AppError('USAGE', `GitHub has no event "${name}"`, {
+    hint: 'As X-GitHub-Event has it, without the action: issues, issue_comment, pull_request …',
+    data: { unknown: { word: name.replace(/\..*/s, ''), among: EVENT_NAMES } satisfies Unknown },
+  })
 }
 
 async function rehearse({ place, option, json }: Invocation, name: string, payload: Record<string, unknown>) {

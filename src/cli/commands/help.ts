@@ -7,6 +7,7 @@ import { paint, plainLine, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import { GROUPS, type Verb } from '../verb.ts'
 import { showVerbHelp } from '../verb-help.ts'
+import { fitted } from '../wrap.ts'
 
 export const verb: Verb = {
   name: 'help',
@@ -20,7 +21,7 @@ export const verb: Verb = {
     if (name === '') {
       const [all, version, types] = await Promise.all([program.verbs(), program.version(), typesHere(place)])
       if (json) printJson(overviewJson(all, types, version))
-      else print(overview(all, types, version))
+      else print(fitted(overview(all, types, version)))
       return 0
     }
     const one = (await program.verbs(name)).find((verb) => verb.name === name)

@@ -34,7 +34,8 @@ async function askPrompt(place: Place, name: string): Promise<Answer | undefined
 
 async function readPrompt(place: Place, name: string): Promise<Answer> {
   const config = await loadTeam(place)
-  const [{ renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
+  const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
+    import('../../engine/identity.ts'),
     import('../../engine/prompt.ts'),
     import('../../engine/team.ts'),
     import('../../model/registry.ts'),
@@ -42,9 +43,7 @@ async function readPrompt(place: Place, name: string): Promise<Answer> {
   const team = createTeam(config)
   const agent = team.resolve(name)
   if (agent === undefined) {
-    throw new AppError('UNKNOWN_AGENT', `Unknown agent: ${name}`, {
-      hint: `Valid agents: ${team.names.join(', ')}.`,
-    })
+    throw unknownAgent(team, name)
   }
   return { agent, prompt: renderPrompt(agent, team, createRegistry()) }
 }

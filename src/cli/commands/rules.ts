@@ -5,6 +5,7 @@ import { loadTeam } from '../offline.ts'
 import { paint, plain, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
+import { fitted } from '../wrap.ts'
 
 export const verb: Verb = {
   name: 'rules',
@@ -24,7 +25,7 @@ export const verb: Verb = {
         permissions,
       }))
       printJson({ file: config.file, rules, permissions, approvals, agents })
-    } else print(rulesText(config))
+    } else print(fitted(rulesText(config)))
     return 0
   },
 }

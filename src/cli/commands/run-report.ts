@@ -1,6 +1,6 @@
-import { openClient } from '../connect.ts'
 import { noJson } from '../faults.ts'
 import { plain, print, printRaw } from '../output.ts'
+import { reachRuns } from '../stored-runs.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -12,9 +12,15 @@ export const verb: Verb = {
   examples: ['orc run report run_1', 'orc run report run_1 --html > report.html'],
   async run({ place, words, flag, json }) {
     if (json) throw noJson('run report', 'orc run show RUN --json has the facts.')
-    const client = await openClient(place)
-    if (flag('html')) printRaw(await client.runReport(words[0]!, { format: 'html' }))
-    else print(plain((await client.runReport(words[0]!)).trimEnd()))
+    const id = words[0]!
+    const format = flag('html') ? 'html' : 'markdown'
+    const report = await reachRuns(
+      place,
+      (client) => client.runReport(id, { format }),
+      (stored) => stored.report(id, format),
+    )
+    if (flag('html')) printRaw(report)
+    else print(plain(report.trimEnd()))
     return 0
   },
 }

@@ -1,6 +1,6 @@
-import { openClient } from '../connect.ts'
 import { print, printJson } from '../output.ts'
 import { runSummary } from '../run-text.ts'
+import { reachRuns } from '../stored-runs.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -10,7 +10,12 @@ export const verb: Verb = {
   arguments: [{ name: 'RUN' }],
   examples: ['orc run show run_1', 'orc run show run_1 --json'],
   async run({ place, words, json }) {
-    const run = await (await openClient(place)).run(words[0]!)
+    const id = words[0]!
+    const run = await reachRuns(
+      place,
+      (client) => client.run(id),
+      (stored) => stored.show(id),
+    )
     if (json) printJson(run)
     else print(runSummary(run))
     return 0

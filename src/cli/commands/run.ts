@@ -1,20 +1,21 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Client } from '../../client/client.ts'
 import { newIdempotencyKey } from '../../client/idempotency-key.ts'
+import { AppError } from '../../model/errors.ts'
 import { EXIT_CODE } from '../../runs/outcome.ts'
-import { openClient } from '../connect.ts'
 import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { canRedraw, screenSize } from '../live.ts'
 import { complain, paint, plainLine, print, printJson } from '../output.ts'
+import type { Place } from '../place.ts'
 import { type PlanFile, readPlanFile } from '../plan-file.ts'
 import { optionFor, placeForPlan } from '../plan-place.ts'
 import { showPlan } from '../plan-text.ts'
 import type { RunShown } from '../run-state.ts'
 import { placeLines, runSummary, runTitle } from '../run-text.ts'
 import { endServiceOfRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
+import { reachRuns } from '../stored-runs.ts'
 import type { Invocation, Verb } from '../verb.ts'
 import { watchRun } from '../watch-run.ts'
 
@@ -152,9 +153,12 @@ async function follow(
 ): Promise<number> {
   try {
     const footer = `Ctrl-C leaves it running; ${comeBack(place, id)} comes back.`
-    const { outcome } = await watchRun({ place, id, json, footer, signal })
-    // Not the one from before: it may have come back at another address.
-    const run = await untilReported(await openClient(place), id)
+    const watched = watchRun({ place, id, json, footer, signal })
+    const outcome = await watched.then(
+      (end) => end.outcome,
+      (error) => outcomeInStore(place, id, error),
+    )
+    const run = await untilReported(place, id)
     if (!json) showEnd(run)
     await endServiceOfRun(service, place)
     return EXIT_CODE[outcome]
@@ -167,14 +171,31 @@ async function follow(
   }
 }
 
+/** Not by the line from before: the service may have come back at another address, or ended with another's run. */
+function lookAt(place: Place, id: string): Promise<RunShown> {
+  return reachRuns(
+    place,
+    (client) => client.run(id),
+    (stored) => stored.show(id),
+  )
+}
+
+/** Of two runs at once, the one that started the service ends it when both are over: the other may not have heard. */
+async function outcomeInStore(place: Place, id: string, error: unknown): Promise<keyof typeof EXIT_CODE> {
+  if (!(error instanceof AppError) || error.code !== 'SERVICE_UNREACHABLE') throw error
+  const run = await lookAt(place, id).catch(() => undefined)
+  if (run === undefined || run.state === 'running') throw error
+  return run.state
+}
+
 const REPORT_MS = 10_000
 const LOOK_AGAIN_MS = 25
 
 /** The outputs are gathered and the report is written after the end; a service that ends with the run must be let. */
-async function untilReported(client: Client, id: string): Promise<RunShown> {
+async function untilReported(place: Place, id: string): Promise<RunShown> {
   const deadline = Date.now() + REPORT_MS
   for (;;) {
-    const run = await client.run(id)
+    const run = await lookAt(place, id)
     if (run.report !== undefined || Date.now() > deadline) return run
     await wait(LOOK_AGAIN_MS)
   }

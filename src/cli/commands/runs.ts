@@ -1,6 +1,6 @@
-import { openClient } from '../connect.ts'
 import { complain, paint, print, printJson } from '../output.ts'
 import { runsText } from '../run-text.ts'
+import { reachRuns } from '../stored-runs.ts'
 import type { Verb } from '../verb.ts'
 
 export const verb: Verb = {
@@ -13,12 +13,13 @@ export const verb: Verb = {
   ],
   examples: ['orc runs', 'orc runs --open', 'orc runs --limit 5 --json'],
   async run({ place, flag, option, json }) {
-    const client = await openClient(place)
     const limit = option('limit')
-    const { runs } = await client.runs({
-      state: flag('open') ? 'open' : 'all',
-      ...(limit === undefined ? {} : { limit }),
-    })
+    const query = { state: flag('open') ? 'open' : 'all', ...(limit === undefined ? {} : { limit }) } as const
+    const { runs } = await reachRuns(
+      place,
+      (client) => client.runs(query),
+      (stored) => stored.list(query),
+    )
     if (json) for (const run of runs) printJson(run)
     else if (runs.length > 0) print(runsText(runs))
     else complain(paint('dim', flag('open') ? 'No run is open.' : 'There are no runs.', 'err'))

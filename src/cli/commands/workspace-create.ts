@@ -43,7 +43,10 @@ export const verb: Verb = {
     const template = (option('template') ?? 'generic') as WorkspaceTemplate
     const objective = option('objective') ?? ''
     const created = await createWorkspace({ path, name, template, objective })
-    if (!created.ok) throw refused(created.problems, 'Choose another name.')
+    if (!created.ok) {
+      const isThere = created.problems[0]!.code === 'exists'
+      throw refused(created.problems, isThere ? 'Choose another name.' : 'Choose another place.')
+    }
     const left = await fill(path, { name, objective, context: option('context') ?? '', inputs })
     if (json) printJson({ workspace: path, name, template, left_out: left })
     else {

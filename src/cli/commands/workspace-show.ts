@@ -1,8 +1,10 @@
+import { dirname } from 'node:path'
 import { surveyAgents } from '../../workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
 import { findWorkspaces, inspect, refused } from '../workspace-folder.ts'
+import { withStatesOfRun } from '../workspace-state.ts'
 import { noteLines, workspaceFacts, workspacesText, workspaceText } from '../workspace-text.ts'
 
 export const verb: Verb = {
@@ -11,11 +13,14 @@ export const verb: Verb = {
   summary: 'how far a workspace is and what it holds, or all those in a folder; needs no service',
   arguments: [{ name: 'FOLDER', optional: true }],
   examples: ['orc workspace show', 'orc workspace show researcher', 'orc workspace show runs/run_1 --json'],
-  async run({ words, json }) {
+  async run(invocation) {
+    const { words, json } = invocation
     const found = findWorkspaces(words[0] ?? '.')
     const agents = await inspect(found)
     if (!agents.ok) throw refused(agents.problems, 'Its repository must be around the workspace.')
-    const records = await surveyAgents({ title: '', agents: agents.value, limits: DEFAULT_LIMITS })
+    const surveyed = await surveyAgents({ title: '', agents: agents.value, limits: DEFAULT_LIMITS })
+    const run = found.isOne ? dirname(found.path) : found.path
+    const records = await withStatesOfRun(invocation, run, surveyed)
     if (json) {
       for (const [index, record] of records.entries()) {
         printJson(workspaceFacts(record, found.agents[index]!.workspace))

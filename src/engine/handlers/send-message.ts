@@ -1,3 +1,4 @@
+import { didYouMean } from '../../document/suggestion.ts'
 import { EVERYONE, OPERATOR } from '../../model/agent.ts'
 import type { FieldsOf } from '../../model/command.ts'
 import { sendMessage } from '../../model/command.ts'
@@ -181,7 +182,7 @@ function checkSize(limit: number, fields: Fields): AppError | undefined {
 
 function unknownRecipient(names: readonly string[], to: string): AppError {
   return new AppError('UNKNOWN_RECIPIENT', `Unknown recipient: ${to.slice(0, 100)}`, {
-    hint: `Valid agents: ${names.join(', ')}. Check the name and send again.`,
+    hint: `${didYouMean(to, names, '')} Valid agents: ${names.join(', ')}. Check the name and send again.`.trim(),
     data: { recipient: to.slice(0, 100) },
   })
 }

@@ -38,7 +38,7 @@ export interface Prepared {
 const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
 
 /** What another look, or another try, may find otherwise. */
-const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'torn'])
+const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
 
 /** More than can be started at once is not made ahead; each holds two descriptors. */
 const MOST_AHEAD = 32

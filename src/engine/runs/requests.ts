@@ -72,9 +72,12 @@ export function createRunRequests(cut: Excerpt) {
     },
 
     /** The request that a question of a node became. */
-    find: (reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> =>
-      findRequestOf(reader, contextOf(asked)),
+    find: findAsked,
   }
+}
+
+export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> {
+  return findRequestOf(reader, contextOf(asked))
 }
 
 export type RunRequests = ReturnType<typeof createRunRequests>

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
 import type { Pane, Screen } from '../program.ts'
 import type { EventOf } from './hook-event.ts'
@@ -11,6 +12,10 @@ interface Dialog {
   readonly closing: AbortController
 }
 
+/** The next dialog is drawn a little after the one before it was answered. */
+const LOOKS = 8
+const LOOK_EVERY_MS = 250
+
 export interface DialogOptions {
   readonly port: Pick<SessionPort, 'asked'>
   readonly pane: Pick<Pane, 'screen' | 'press'>
@@ -21,7 +26,7 @@ export interface DialogOptions {
 
 /**
  * Permission dialogs. The program's hook only tells of them; a verdict from outside is given as a person would give
- * it, by a key, when the very dialog is seen on the screen right then.
+ * it, by a key, when the very dialog is seen on the screen right then, and no other of those that are open.
  */
 export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
   let open: readonly Dialog[] = []
@@ -33,15 +38,43 @@ export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
     for (const { closing } of closed) closing.abort()
   }
 
-  async function answer(dialog: Dialog, { allow, comment }: PermissionVerdict) {
-    const screen = await pane.screen()
-    if (!open.includes(dialog)) return
-    if (open.length > 1 || !shows(screen, dialog.request)) {
-      warn('a verdict was not given: the dialog is not on the screen as it is known; answer it in the pane')
-      return
+  /** Asked again when a verdict cannot be given, so that no person believes it was. */
+  async function ask(dialog: Dialog, why = '') {
+    asked += 1
+    const { request, closing } = dialog
+    const what = JSON.stringify([request.session_id, request.details, Date.now(), asked])
+    const question = {
+      key: `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`,
+      tool: toolOf(request),
+      input: inputOf(request),
+      reason: `${why}${request.message}. A no ends the agent's turn.`,
     }
-    await pane.press([allow ? '1' : 'Escape'])
-    if (!allow) refused(`A person said no to this: ${gistOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
+    const verdict = await port.asked(question, closing.signal)
+    if (verdict === undefined) return
+    const failure = await answer(dialog, verdict).catch(reasonOf)
+    if (failure === undefined || !open.includes(dialog)) return
+    warn(`a verdict was not given: ${failure}`)
+    await ask(
+      dialog,
+      `Your verdict was not given: ${failure}. Answer in the agent's terminal, or here again. `,
+    )
+  }
+
+  /** Says why not, if it could not be given. */
+  async function answer(dialog: Dialog, { allow, comment }: PermissionVerdict): Promise<string | undefined> {
+    for (let look = 0; look < LOOKS; look++) {
+      if (look > 0) await sleep(LOOK_EVERY_MS)
+      const screen = await pane.screen()
+      if (!open.includes(dialog)) return undefined
+      const seen = open.filter(({ request }) => shows(screen, request))
+      if (seen.length !== 1 || seen[0] !== dialog) continue
+      await pane.press([allow ? '1' : 'Escape'])
+      if (!allow)
+        refused(`A person said no to this: ${gistOf(dialog.request)}${comment ? `\n${comment}` : ''}`)
+      return undefined
+    }
+    if (open.length > 1) return 'another dialog of the agent is open as well, and stands before it'
+    return 'the dialog is not on the screen as it is known, or not in full'
   }
 
   return {
@@ -49,20 +82,9 @@ export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
       return open.length > 0
     },
     ask(request: Request) {
-      asked += 1
       const dialog = { request, closing: new AbortController() }
       open = [...open, dialog]
-      const what = JSON.stringify([request.session_id, request.details, Date.now(), asked])
-      const question = {
-        key: `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`,
-        tool: toolOf(request),
-        input: inputOf(request),
-        reason: `${request.message}. A no ends the agent's turn.`,
-      }
-      void port
-        .asked(question, dialog.closing.signal)
-        .then((verdict) => verdict && answer(dialog, verdict))
-        .catch((error: unknown) => warn(`a verdict was not given: ${(error as Error).message}`))
+      ask(dialog).catch((error: unknown) => warn(`nobody could be asked: ${reasonOf(error)}`))
     },
     /** A tool runs, or has run: its dialog is no more. */
     used(use: ToolUse) {
@@ -73,6 +95,8 @@ export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
     },
   }
 }
+
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error))
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 

@@ -111,10 +111,11 @@ export function openSession(
     }
   }
 
-  /** Cancelled by a person, they are not given again: that was the person's will. */
+  /** A person may have meant the turn and not the message, which nobody else would hear of: it is given again. */
   function onForgotten(ids: readonly string[]) {
-    if (isInterrupting && !closed)
-      port.arrived(ids, 'queued', 'the interrupt took it out of the conversation before it was answered')
+    if (closed) return
+    const by = isInterrupting ? 'the interrupt' : 'a person’s Escape'
+    port.arrived(ids, 'queued', `${by} took it out of the conversation before it was answered`)
   }
 
   function beginTurn({ prompt }: EventOf<'BeforeAgent'>) {

@@ -3,6 +3,8 @@ import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 
 interface Expectation {
   readonly turn: Turn
+  /** Whether a message may hold it: one without ids is known by its text, which may have been said before. */
+  isNews(messageId: string): boolean
   found(messageId: string): void
 }
 
@@ -17,14 +19,21 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
   /** By the id of the user's message in the conversation. */
   const unread = new Map<string, { conversation: string; ids: string[] }>()
   const known = new Set<string>()
+  /** Of all messages in the conversations; ids ascend with time. */
+  let newest = ''
 
   return {
+    met(messageId: string) {
+      if (messageId > newest) newest = messageId
+    },
     /** Resolves with the id of the user's message that holds the turn, once it stands there. */
-    expect(turn: Turn): { found: Promise<string>; forget(): void } {
+    expect(turn: Turn) {
       const { promise, resolve } = Promise.withResolvers<string>()
-      const expectation = { turn, found: resolve }
+      const last = newest
+      const isNews = (messageId: string) => turn.ids.length > 0 || messageId > last
+      const expectation: Expectation = { turn, isNews, found: resolve }
       expected.add(expectation)
-      return { found: promise, forget: () => void expected.delete(expectation) }
+      return { found: promise, isNews, forget: () => void expected.delete(expectation) }
     },
     /** A user's message stands in the conversation. Says whether it is the one that was just given to it. */
     stands(messageId: string, conversation: string, text: string): boolean {
@@ -36,7 +45,7 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
         unread.set(messageId, { conversation, ids })
         port.arrived(ids, 'submitted', `it is ${messageId} in the conversation ${conversation}`)
       }
-      const met = [...expected].filter(({ turn }) => holdsTurn(text, turn))
+      const met = [...expected].filter(({ turn, isNews }) => isNews(messageId) && holdsTurn(text, turn))
       for (const expectation of met) expectation.found(messageId)
       return met.length > 0
     },

@@ -9,6 +9,8 @@ import {
 } from './records.ts'
 
 const ANSWER_MS = 10_000
+/** It gathers all models of all providers when it is asked for them first, on a machine under load for long. */
+const PROVIDERS_MS = 60_000
 const PAGE = 100
 
 /** `refused`: nobody was there to take it. `lost`: it may have been taken. */
@@ -74,7 +76,7 @@ export function connectServer(options: { port: number; username: string; passwor
     statuses: () => get('/session/status', z.record(z.string(), Status)),
     permissions: () => get('/permission', z.array(PermissionRequest)),
     questions: () => get('/question', z.array(QuestionRequest)),
-    providers: () => get('/config/providers', Providers),
+    providers: () => get('/config/providers', Providers, PROVIDERS_MS),
     /** From the newest backwards, a page at a time, each page in the order of time. */
     async *pages(id: string): AsyncGenerator<Message[]> {
       let cursor: string | null = null

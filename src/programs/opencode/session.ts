@@ -68,8 +68,9 @@ export function openSession(options: SessionOptions): ProgramSession {
   })
 
   async function begin() {
-    const { id, time } = await server.createConversation(options.name)
-    conversations.add({ id, since: time.created })
+    const { id } = await server.createConversation(options.name)
+    // All of it is this agent's: none of its words are older than itself, though the clock be set back.
+    conversations.add({ id, since: 0 })
     await keep()
     void showInPane(id)
   }
@@ -172,11 +173,14 @@ export function openSession(options: SessionOptions): ProgramSession {
     const conversation = conversations.find(info.sessionID)
     if (info.role === 'user') {
       if (conversation === undefined || parts.length === 0) return false
-      return prompts.stands(info.id, info.sessionID, userText(message))
+      const isGiven = prompts.stands(info.id, info.sessionID, userText(message))
+      prompts.met(info.id)
+      return isGiven
     }
     const isOwn = conversation !== undefined && info.summary !== true
     void spend(info, isOwn)
     if (!isOwn) return false
+    prompts.met(info.id)
     if (parts.length > 0 && info.parentID !== undefined)
       prompts.answerBegan(info.id, info.sessionID, info.parentID)
     for (const part of ownWords(message)) {

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionState } from '../../model/agent.ts'
 import { type Arrival, noLongerWanted, type Turn, type Whereabouts } from '../../runtimes/runtime.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
@@ -47,7 +46,8 @@ export function createWayIn(
       if (failure instanceof ServerError && failure.kind !== 'lost')
         return { state: 'queued', evidence: `opencode did not take it: ${failure.message}` }
       const messageId =
-        (await within(EVIDENCE_MS, expectation.found)) ?? (await findTurn(turn).catch(() => undefined))
+        (await within(EVIDENCE_MS, expectation.found)) ??
+        (await findTurn(turn, expectation.isNews).catch(() => undefined))
       if (messageId !== undefined) return { state: 'submitted', evidence: placeOf(messageId) }
       const why = failure instanceof Error ? `: ${failure.message}` : ''
       return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
@@ -66,9 +66,9 @@ export function createWayIn(
     }
   }
 
-  async function findTurn(turn: Turn): Promise<string | undefined> {
+  async function findTurn(turn: Turn, isNews: (id: string) => boolean): Promise<string | undefined> {
     for await (const message of userMessages()) {
-      if (holdsTurn(userText(message), turn)) return message.info.id
+      if (isNews(message.info.id) && holdsTurn(userText(message), turn)) return message.info.id
     }
     return undefined
   }
@@ -129,9 +129,11 @@ export function createWayIn(
 const placeOf = (messageId: string) => `it is ${messageId} in the conversation`
 
 async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value | undefined> {
-  const over = new AbortController()
-  const timeout = sleep(ms, undefined, { signal: over.signal }).catch(() => undefined)
-  const value = await Promise.race([promise, timeout])
-  over.abort()
-  return value
+  const { promise: over, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, ms, undefined)
+  try {
+    return await Promise.race([promise, over])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -1,5 +1,5 @@
-import { workspaceOf } from '../../engine/run-place.ts'
-import type { SeenRun } from '../../engine/runs.ts'
+import { reportOf, workspaceOf } from '../../engine/run-place.ts'
+import type { SeenRun } from '../../engine/stored-runs.ts'
 import type { NodeState, RunNode, Spent } from '../../model/run.ts'
 import { isSettled } from '../../model/run.ts'
 import type { AnswerOf } from '../contract.ts'
@@ -47,8 +47,28 @@ export interface Circumstances {
   heldUp?: string
 }
 
+/** All of it. What is around its agents is looked up by whoever can. */
+export async function wireWholeRun(
+  seen: SeenRun,
+  now: number,
+  around: (node: RunNode) => Promise<Circumstances>,
+): Promise<AnswerOf<'run'>> {
+  const { head, graph, nodes } = seen.run
+  const hasReport = head.outcome !== null && !head.reportOwed
+  const shown: WireNode[] = []
+  for (const { name } of graph.plan.agents) {
+    const node = nodes.get(name)!
+    shown.push(wireNode(seen, node, now, await around(node)))
+  }
+  return {
+    ...wireRun(seen, now),
+    ...(hasReport ? { report: reportOf(seen.place, 'md') } : {}),
+    nodes: shown,
+  }
+}
+
 /** One agent of it. */
-export function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
+function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
   const { run, place } = seen
   const { requestId } = around
   const { name, state, progress, result, attempts, settledAt } = node

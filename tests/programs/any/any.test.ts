@@ -54,7 +54,7 @@ describe('its launch', () => {
 
   it('is a new one every time, and forgets the log of the last', async () => {
     const first = await program.launch(order({}))
-    writePlace(order({}).folder, { offset: 99, isBracketed: true, released: 9 })
+    writePlace(order({}).folder, { offset: 99, saying: [], isBracketed: true, released: 9 })
     const second = await program.launch(order({}))
     expect(second.kept).not.toEqual(first.kept)
     expect(readPlace(order({}).folder)).toEqual({

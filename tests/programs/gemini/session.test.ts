@@ -176,6 +176,62 @@ describe('a session of Gemini', () => {
     expect(session.state).toBe('waiting_input')
   })
 
+  it('asks again when a verdict could not be given, and says why (C9)', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    screen = screens.dialog('touch …')
+    port.asked[0]!.answer({ allow: true })
+    const again = await port.until(() => port.asked[1])
+    expect(again).toMatchObject({ tool: 'exec', input: { command: 'touch a.txt' } })
+    expect(again.key).not.toBe(port.asked[0]!.key)
+    expect(again.reason).toContain('not on the screen as it is known')
+    expect(pressed).toEqual([])
+    screen = screens.dialog('touch a.txt')
+    again.answer({ allow: true })
+    await expect.poll(() => pressed).toEqual(['1'])
+    await hook('BeforeTool', { tool_name: 'run_shell_command', tool_input: { command: 'touch a.txt' } })
+    expect(again.isGone).toBe(true)
+  })
+
+  it('asks again when its screen could not be read for a verdict', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    screen = undefined as never
+    port.asked[0]!.answer({ allow: true })
+    expect(await port.until(() => port.asked[1])).toMatchObject({ tool: 'exec' })
+    screen = screens.empty
+  })
+
+  it('gives a verdict to the one of two open dialogs that is seen, and asks about the other again', async () => {
+    open()
+    await start()
+    await exec('touch a.txt')
+    await exec('touch b.txt')
+    screen = screens.dialog('touch a.txt')
+    port.asked[1]!.answer({ allow: false })
+    const again = await port.until(() => port.asked[2])
+    expect(again).toMatchObject({ input: { command: 'touch b.txt' } })
+    expect(again.reason).toContain('another dialog')
+    expect(pressed).toEqual([])
+    port.asked[0]!.answer({ allow: true })
+    await expect.poll(() => pressed).toEqual(['1'])
+  })
+
+  it('gives a message again that a person’s Escape took out of the conversation (C25)', async () => {
+    open()
+    await start()
+    const text = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
+    await hook('BeforeAgent', { prompt: text })
+    await record({ id: 'r1', type: 'user', content: [{ text }] })
+    await record({ id: 'r2', type: 'info', content: 'Request cancelled.' })
+    await port.until(() => session.state === 'idle')
+    expect(port.arrived.at(-1)).toMatchObject({
+      ...{ ids: ['msg_1'], state: 'queued', evidence: expect.stringContaining('a person’s Escape') },
+    })
+  })
+
   it('keeps a dialog open while another tool has run', async () => {
     open()
     await start()
@@ -268,7 +324,7 @@ describe('a session of Gemini', () => {
       never,
     )
     await port.until(() => (port.kept as { sessionId?: string } | undefined)?.sessionId === 'ses-2')
-    expect(port.kept).toMatchObject({ transcript: other, earlier: [transcript] })
+    expect(port.kept).toMatchObject({ transcript: other, earlier: [transcript], since: 0 })
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'submitted' }])
     expect(await session.locate(['msg_2'])).toMatchObject([{ at: 'absent' }])
     screen = screens.draft

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Message } from '../../../src/programs/opencode/records.ts'
 import { connectServer } from '../../../src/programs/opencode/server.ts'
 
@@ -32,6 +33,7 @@ export async function startFakeServer() {
     },
     [`/session/${OWN}`]: { id: OWN, time: { created: 1 } },
   }
+  const delays = new Map<string, number>()
   let messages: Message[] = []
   let isRefusing = false
 
@@ -51,6 +53,7 @@ export async function startFakeServer() {
       return post(url.pathname, text === '' ? undefined : JSON.parse(text), response)
     if (url.pathname.endsWith('/message')) return page(url, response)
     const answer = answers[url.pathname]
+    await sleep(delays.get(url.pathname) ?? 0)
     response.writeHead(answer === undefined ? 404 : 200).end(JSON.stringify(answer ?? {}))
   }
 
@@ -99,6 +102,8 @@ export async function startFakeServer() {
     connectTo: (password: string) => connectServer({ port, username: 'orchub', password }),
     setMessages: (next: Message[]) => (messages = next),
     refuse: () => (isRefusing = true),
+    /** What a GET of it answers takes so long. */
+    delay: (path: string, ms: number) => delays.set(path, ms),
     emit(...events: string[]) {
       for (const stream of streams) for (const event of events) stream.write(`data: ${event}\n\n`)
     },

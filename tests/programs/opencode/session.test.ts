@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Kept } from '../../../src/programs/opencode/kept.ts'
 import { openSession } from '../../../src/programs/opencode/session.ts'
 import type { ProgramSession } from '../../../src/programs/program.ts'
@@ -59,8 +59,17 @@ describe('a session of opencode', () => {
     await follow({})
     expect(session.state).toBe('idle')
     expect(server.calls[0]).toEqual({ path: '/session', body: { title: 'dev' } })
-    expect(port.kept).toEqual({ port: 1, conversations: [{ id: OWN, since: 1 }] })
+    expect(port.kept).toEqual({ port: 1, conversations: [{ id: OWN, since: 0 }] })
     await server.called('/tui/select-session')
+  })
+
+  it('hears what is said in it after the clock was set back to before its beginning (C4)', async () => {
+    await follow({})
+    const { info, parts } = answer('msg_a2', 'msg_a1', 'still here', 0)
+    server.emit(JSON.stringify({ type: 'message.updated', properties: { info } }))
+    for (const part of parts)
+      server.emit(JSON.stringify({ type: 'message.part.updated', properties: { part } }))
+    await port.until(() => spoken().includes('still here'))
   })
 
   it('says a whole text once, with its own key, and keeps how far it came (C4, C25)', async () => {
@@ -100,6 +109,20 @@ describe('a session of opencode', () => {
         spent: { key: 'msg_1ddf101b5001lmB9taSyNcTFM1', input: 10, output: 5, cacheRead: 0, cacheWrite: 0 },
       },
     ])
+  })
+
+  it('waits for the window of the model longer than for other answers of a server under load (C26)', async () => {
+    const timeout = AbortSignal.timeout
+    vi.spyOn(AbortSignal, 'timeout').mockImplementation((ms) => timeout(ms / 20))
+    try {
+      server.delay('/config/providers', 1_000)
+      await follow()
+      server.emit(...recorded('turn'))
+      await port.until(() => port.used.length > 0)
+      expect(port.used).toMatchObject([{ contextTokens: 10, contextWindow: 100_000 }])
+    } finally {
+      vi.restoreAllMocks()
+    }
   })
 
   it('asks for leave and gives the verdict back', async () => {
@@ -250,6 +273,33 @@ describe('a session of opencode', () => {
       evidence: expect.stringContaining('msg_1ddf10142'),
     })
     expect(session.state).toBe('busy')
+  })
+
+  it('does not take an equal text of before for a turn of answers only, which has no ids', async () => {
+    const text = '[ORCHESTRATOR RESPONSE]\nok\n[END ORCHESTRATOR RESPONSE]'
+    const earlier = [userMessage('msg_a1', text), answer('msg_a2', 'msg_a1', 'fine')]
+    server.setMessages(earlier)
+    await follow()
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const deliver = async (messages: Parameters<FakeServer['setMessages']>[0]) => {
+        const asked = server.calls.length
+        const arrival = session.deliver({ text, ids: [] })
+        await expect.poll(() => server.calls.length).toBe(asked + 1)
+        server.setMessages(messages)
+        // The answer to the request is on its way; only then does it wait for the event.
+        await new Promise((resolve) => setImmediate(resolve))
+        await expect.poll(() => vi.getTimerCount()).toBeGreaterThan(0)
+        await vi.advanceTimersByTimeAsync(10_000)
+        return await arrival
+      }
+      expect(await deliver(earlier)).toMatchObject({ state: 'uncertain' })
+      expect(await deliver([...earlier, userMessage('msg_a3', text)])).toMatchObject({
+        ...{ state: 'submitted', evidence: expect.stringContaining('msg_a3') },
+      })
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('keeps a message that the program refused', async () => {

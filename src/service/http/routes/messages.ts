@@ -57,7 +57,9 @@ export const showMessage: RouteHandler<'message'> = async ({ switchboard }, call
     mail === undefined ||
     (parties !== 'all' && !parties.some((name) => name === mail.from || name === mail.to))
   ) {
-    throw new AppError('NOT_FOUND', `There is no message ${call.params.id!.slice(0, 100)} for you`)
+    throw new AppError('NOT_FOUND', `There is no message ${call.params.id!.slice(0, 100)} for you`, {
+      hint: '`orc messages` lists them.',
+    })
   }
   const waitsFor = WAITING.has(mail.delivery) ? switchboard.sessions.waitsFor(mail.to) : undefined
   return {

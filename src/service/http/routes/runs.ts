@@ -1,13 +1,11 @@
-import { reportOf as reportFile } from '../../../engine/run-place.ts'
-import type { SeenRun } from '../../../engine/runs.ts'
-import { AppError } from '../../../model/errors.ts'
+import { noSuchRun, type SeenRun } from '../../../engine/stored-runs.ts'
 import { formatId } from '../../../model/identifier.ts'
 import { htmlReport } from '../../../runs/html.ts'
 import { markdownReport } from '../../../runs/markdown.ts'
 import { reportOf } from '../../../runs/report.ts'
 import { send } from '../answer.ts'
 import { type Call, type Desk, type RouteHandler, SENT } from '../call.ts'
-import { wireNode, wireRun } from '../run-view.ts'
+import { wireRun, wireWholeRun } from '../run-view.ts'
 import { idempotencyKey } from './commands.ts'
 
 export const startRun: RouteHandler<'startRun'> = async ({ switchboard }, { body, me, incoming }) => {
@@ -31,33 +29,20 @@ export const listRuns: RouteHandler<'runs'> = async ({ switchboard }, { query })
 export async function namedRun({ switchboard }: Desk, { params }: Call): Promise<SeenRun> {
   const seen = await switchboard.runs.see(params.id!)
   if (seen !== undefined) return seen
-  throw new AppError('NOT_FOUND', `There is no run ${params.id!.slice(0, 100)}`, {
-    hint: '`orc runs` lists them.',
-  })
+  throw noSuchRun(params.id!)
 }
 
 export const showRun: RouteHandler<'run'> = async (desk, call) => {
   const { runs, clock } = desk.switchboard
   const seen = await namedRun(desk, call)
-  const { head, nodes } = seen.run
-  const hasReport = head.outcome !== null && !head.reportOwed
-  const shown = []
-  for (const { name } of seen.run.graph.plan.agents) {
-    const node = nodes.get(name)!
-    const asked = node.state === 'asking' ? await runs.requestOf(seen.id, name, node.asks) : undefined
+  return await wireWholeRun(seen, clock.now(), async ({ name, state, asks }) => {
+    const asked = state === 'asking' ? await runs.requestOf(seen.id, name, asks) : undefined
     const heldUp = runs.heldUp(seen, name)
-    shown.push(
-      wireNode(seen, node, clock.now(), {
-        ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
-        ...(heldUp === undefined ? {} : { heldUp }),
-      }),
-    )
-  }
-  return {
-    ...wireRun(seen, clock.now()),
-    ...(hasReport ? { report: reportFile(seen.place, 'md') } : {}),
-    nodes: shown,
-  }
+    return {
+      ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
+      ...(heldUp === undefined ? {} : { heldUp }),
+    }
+  })
 }
 
 export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { params, body, me }) => {

@@ -1,5 +1,5 @@
 import { rosterOf } from '../../../engine/roster.ts'
-import { isOperatorName } from '../../../engine/team.ts'
+import { isOperatorName, type Team } from '../../../engine/team.ts'
 import { OPERATOR } from '../../../model/agent.ts'
 import { AppError } from '../../../model/errors.ts'
 import { decideSend } from '../../../rules/decide.ts'
@@ -17,7 +17,9 @@ export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, ca
   const session = switchboard.sessions.session(agent)
   if (session === undefined) {
     throw new AppError('CONFLICT', `${agent} is not running here`, {
-      hint: `Start it: orc spawn ${agent}. An agent with runtime none runs wherever you started it.`,
+      hint: isRunElsewhere(switchboard.team(), agent)
+        ? `It has runtime none: it runs wherever you start it. What it says here: orc audit --agent ${agent} --follow`
+        : `Start it: orc spawn ${agent}`,
     })
   }
   const screen = (await session.screen?.(query.lines)) ?? ''
@@ -27,6 +29,11 @@ export const showTerminal: RouteHandler<'terminal'> = async ({ switchboard }, ca
     screen,
     ...(session.view === undefined ? {} : { view: [...session.view] }),
   }
+}
+
+/** Nothing of ours starts it, and it has no screen that we see. */
+function isRunElsewhere({ config }: Team, agent: string): boolean {
+  return config.agents.find(({ name }) => name === agent)?.runtime === 'none'
 }
 
 export const showPrompt: RouteHandler<'prompt'> = ({ switchboard }, { params, me, isOperator }) => {

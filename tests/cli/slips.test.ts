@@ -1,0 +1,128 @@
+import { spawnSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { wrapped } from '../../src/cli/wrap.ts'
+import { problemOf } from '../../src/workspaces/problem.ts'
+import { createTeamFolder, ENTRY, type TeamFolder } from './orc.ts'
+
+let team: TeamFolder
+
+beforeEach(() => {
+  team = createTeamFolder()
+})
+afterEach(() => team.close())
+
+describe('a slip of the finger', () => {
+  it('in a verb of two words is told with the right one', async () => {
+    expect(await team.orc('run shwo run_1')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('Did you mean run show?'),
+    })
+  })
+
+  it('in the name of an agent is told with the one that is near, before all of them', async () => {
+    await team.start()
+    const near = await team.orc(['send-message', '--from', 'Master', '--to', 'Wroker', 'Hello'])
+    expect(near.err).toContain('Did you mean "Worker"? Valid agents: Master, Worker, Spy.')
+    expect((await team.orc('mailbox-check --agent Wroker')).err).toContain('Did you mean "Worker"?')
+    expect((await team.orc('mailbox-check --agent Nobody')).err).not.toContain('Did you mean')
+  })
+
+  it('in the name of an event of GitHub is no event that nobody gets', async () => {
+    writeFileSync(join(team.folder, 'opened.json'), '{}')
+    const slip = await team.orc('github replay opened.json --event isues --dry-run')
+    expect(slip).toMatchObject({ code: 2, out: '' })
+    expect(slip.err).toContain('GitHub has no event "isues"')
+    expect(slip.err).toContain('Did you mean issues?')
+    const whole = await team.orc('github replay opened.json --event issues.opened --dry-run')
+    expect(whole).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean issues?') })
+  })
+
+  it('in the name of a shell is told with the shells, and nothing else', async () => {
+    const { code, err } = await team.orc('completion tcsh')
+    expect(code).toBe(2)
+    expect(err).toContain('One of: bash, zsh, fish\n')
+    expect((await team.orc('completion agents')).out).toBe('Master\nWorker\nSpy\n')
+  })
+})
+
+describe('a hint', () => {
+  it('to a message that is not there says where they are', async () => {
+    await team.start()
+    expect(await team.orc('message msg_99')).toMatchObject({
+      code: 7,
+      err: expect.stringContaining('`orc messages` lists them.'),
+    })
+  })
+
+  it('to an agent that runs outside does not advise what would be refused', async () => {
+    await team.start()
+    for (const verb of ['attach', 'logs']) {
+      const { code, err } = await team.orc(`${verb} Spy`)
+      expect(code).toBe(1)
+      expect(err).not.toContain('orc spawn')
+      expect(err).toContain('runtime none')
+    }
+  })
+})
+
+describe('orc mailbox-check', () => {
+  it('prints a message without a title once, and one with a title below it', async () => {
+    await team.start()
+    await team.orc(['send-message', '--from', 'Master', '--to', 'Worker', 'Add 2 and 3'])
+    await team.orc(['send-message', '--from', 'Master', '--to', 'Worker', '--title', 'Sum', 'Add 4 and 5'])
+    const { out } = await team.orc('mailbox-check --agent Worker')
+    expect(out.match(/Add 2 and 3/g)).toHaveLength(1)
+    expect(out).toMatch(/^msg_2 .* Sum\n {4}Add 4 and 5$/m)
+  })
+})
+
+/** Runs a command that finds a folder read-only, where a user may have mounts of its own. */
+const MOUNT = ['-rm', 'sh', '-c', 'mount -t tmpfs -o ro none "$0" && exec "$@"']
+const canMount = spawnSync('unshare', [...MOUNT, tmpdir(), 'true']).status === 0
+
+describe('a read-only file system', () => {
+  it('is called that', () => {
+    const refusal = Object.assign(new Error('EROFS'), { code: 'EROFS' })
+    expect(problemOf(refusal, 'here/me').message).toBe(
+      'here/me cannot be written: the file system is read-only',
+    )
+  })
+
+  it.runIf(canMount)('is named by orc workspace create, however deep', () => {
+    for (const path of ['me', 'new/and/me']) {
+      const orc = [process.execPath, ENTRY, 'workspace', 'create', join(team.folder, path)]
+      const { status, stderr } = spawnSync('unshare', [...MOUNT, team.folder, ...orc], { encoding: 'utf8' })
+      expect(status).toBe(1)
+      expect(stderr).toContain('the file system is read-only')
+      expect(stderr).not.toContain('another name')
+    }
+  })
+})
+
+describe('a line that is too long for the terminal', () => {
+  it('goes on below its last column', () => {
+    expect(wrapped('  audit  all that was said and done', 24)).toBe(
+      '  audit  all that was\n         said and done',
+    )
+  })
+
+  it('goes on below its beginning where the last column begins too far right', () => {
+    expect(wrapped('  a-rather-long-name  what it does', 24)).toBe('  a-rather-long-name\n      what it does')
+  })
+
+  it('stays in its column where that has room enough for words', () => {
+    const line = '  workspace create WORKSPACE  make the folder of an agent'
+    expect(wrapped(line, 52)).toBe(
+      '  workspace create WORKSPACE  make the folder of an\n                              agent',
+    )
+  })
+
+  it('counts no colours, and leaves alone what fits or has no room at all', () => {
+    const dim = '\x1b[2mtwenty-four places, dim.\x1b[0m'
+    expect(wrapped(dim, 24)).toBe(dim)
+    expect(wrapped('one two three', 5)).toBe('one two three')
+  })
+})
