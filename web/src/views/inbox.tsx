@@ -6,7 +6,7 @@ import { RequestCard } from '../parts/request-card.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
 import { clock, counted } from '../parts/words.ts'
-import { useAsk, useRequests } from '../room.ts'
+import { type Answer, type Request, useAsk, useRequests } from '../room.ts'
 import { refine, to, usePlace } from '../route.ts'
 
 /** With all that each says, and its buttons: more at once is no help. */
@@ -16,7 +16,11 @@ export function InboxView() {
   const { id, query } = usePlace()
   const isPast = query.get('show') === 'past'
   const answer = useRequests()
-  const open = answer.data ?? []
+  const listed = answer.data ?? []
+  const isListed = id === undefined || answer.data === undefined || listed.some((one) => one.id === id)
+  const named = useNamed(isListed ? undefined : id)
+  // One card from the beginning: what somebody began to write in it is still there when the list has it too.
+  const open = named.data?.state === 'open' && !isPast ? [named.data, ...listed] : listed
   // Without an address it is the first one. An address whose request is gone chooses none: no key may meet another.
   const at = id === undefined ? 0 : open.findIndex((request) => request.id === id)
   const lastAt = useRef(0)
@@ -57,15 +61,23 @@ export function InboxView() {
           </button>
         </div>
       </Head>
-      {id !== undefined && answer.data !== undefined && open.every((request) => request.id !== id) ? (
-        <Decided key={id} id={id} />
-      ) : null}
+      {isListed ? null : (
+        <Shown answer={named}>
+          {(request) =>
+            request === undefined || open.includes(request) ? null : (
+              <div className="cards">
+                <RequestCard key={request.id} request={request} />
+              </div>
+            )
+          }
+        </Shown>
+      )}
       {isPast ? (
         <Past />
       ) : (
         <Shown answer={answer}>
-          {(requests) =>
-            requests.length === 0 ? (
+          {() =>
+            open.length === 0 ? (
               <Empty title="Nobody waits for you">
                 <p>
                   Questions and approvals of agents appear here, and before you wherever you are in this page.
@@ -73,7 +85,7 @@ export function InboxView() {
               </Empty>
             ) : (
               <ul className="cards">
-                {requests.slice(first, first + MOST_CARDS).map((request, index) => (
+                {open.slice(first, first + MOST_CARDS).map((request, index) => (
                   <li key={request.id}>
                     <RequestCard
                       request={request}
@@ -82,10 +94,10 @@ export function InboxView() {
                     />
                   </li>
                 ))}
-                {requests.length > MOST_CARDS ? (
+                {open.length > MOST_CARDS ? (
                   <li className="label">
-                    {first + 1} to {Math.min(requests.length, first + MOST_CARDS)} of {requests.length}; j and
-                    k go on to the others.
+                    {first + 1} to {Math.min(open.length, first + MOST_CARDS)} of {open.length}; j and k go on
+                    to the others.
                   </li>
                 ) : null}
               </ul>
@@ -97,17 +109,12 @@ export function InboxView() {
   )
 }
 
-/** One that is no longer open, for whoever has its address. */
-function Decided({ id }: { id: string }) {
-  const answer = useAsk(`request:${id}`, (client) => client.humanRequest(id), ['human'])
-  return (
-    <Shown answer={answer}>
-      {(request) => (
-        <div className="cards">
-          <RequestCard request={request} />
-        </div>
-      )}
-    </Shown>
+/** One that is not in the list, for whoever has its address: no longer open, or newer than the list. */
+function useNamed(id: string | undefined): Answer<Request | undefined> {
+  return useAsk(
+    `request:${id ?? ''}`,
+    async (client) => (id === undefined ? undefined : await client.humanRequest(id)),
+    ['human'],
   )
 }
 
