@@ -18,9 +18,10 @@ it('ends by itself after its last run, although nobody watched that (--detach)',
   expect((await team.orc('run plan.yaml --detach')).code).toBe(0)
   await new Promise((resolve) => setTimeout(resolve, 12_000))
   // Not while a run goes on.
+  expect((await team.orc('status')).code).toBe(0)
   expect((await team.orc('runs --open')).out).toContain('run_1')
   writeFileSync(join(team.folder, 'go'), '')
-  await vi.waitFor(async () => expect((await team.orc('runs')).code).toBe(5), {
+  await vi.waitFor(async () => expect((await team.orc('status')).code).toBe(5), {
     timeout: 60_000,
     interval: 1000,
   })
