@@ -4,16 +4,22 @@ import type { Log } from './surroundings.ts'
 
 /** Places in an agent's record whose answer reached it: read again, they wake it for nothing (C25). */
 export interface AnsweredPlaces {
+  /** Neither ever rejects: at worst it is answered once more. */
   has(place: string): Promise<boolean>
-  /** Never rejects: at worst it is answered once more. */
   add(place: string): Promise<void>
 }
 
 export function createAnsweredPlaces(store: Store, agent: string, log: Log): AnsweredPlaces {
   const keyOf = (place: string) => `answered ${place}`
-  const has = async (place: string) => (await findReceipt(store, agent, keyOf(place))) !== undefined
   return {
-    has,
+    async has(place) {
+      try {
+        return (await findReceipt(store, agent, keyOf(place))) !== undefined
+      } catch (error) {
+        log.warn({ agent, err: error }, 'whether an answer had arrived could not be read')
+        return false
+      }
+    },
     async add(place) {
       try {
         await store.write(async (tx) => {

@@ -122,7 +122,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
   let interrupts: Interrupts | undefined
   /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
   let isInTurn = false
-  let isTurnUrgent = false
+  let isTurnOrdinary = false
   /** Made with the first turn, or the first urgent message. */
   let urgency: Urgency | undefined
 
@@ -194,8 +194,8 @@ export function createAttendant(options: AttendantOptions): Attendant {
     if (lastState === 'busy' || lastState === 'waiting_input') return
     // Found in the middle of one: when it began is not known.
     if (lastState !== undefined && lastState !== 'initializing') turnBegan = now
-    isTurnUrgent =
-      handover.isGivenUrgent() && (handover.giving() !== undefined || now - handover.givenAt() < BEGINS_MS)
+    const isGiven = handover.giving() !== undefined || now - handover.givenAt() < BEGINS_MS
+    isTurnOrdinary = isGiven && !handover.isGivenUrgent()
     turns += 1
     lastWords = ''
     options.turnBegan()
@@ -243,7 +243,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
       interrupts: interrupting,
       inTurn: (turn) => (turn === turns && isInTurn && !dismissed && !isHeld() ? session : undefined),
       turn: () => turns,
-      isTurnUrgent: () => isTurnUrgent,
+      isTurnOrdinary: () => isTurnOrdinary,
       giving: handover.giving,
     })
     return urgency

@@ -188,6 +188,7 @@ export function createHandover(options: HandoverOptions): Handover {
     const arrival = await giveTurn(turn)
     if (dismissed) return
     if (arrival.state === 'queued') {
+      isGivenUrgent = false
       given?.putBack()
       noteRefusal()
       // Those behind it go back too, or they would overtake it.
@@ -232,16 +233,17 @@ export function createHandover(options: HandoverOptions): Handover {
     const { promise: done, resolve } = Promise.withResolvers<void>()
     // Before it is given: the agent may turn busy with it at once.
     giving = { ids: turn.ids, gone, done }
+    let arrival: Arrival
     try {
-      return await session!.deliver(turn, gone.signal)
+      arrival = await session!.deliver(turn, gone.signal)
     } catch (error) {
       log.error({ agent: name, err: error }, 'the runtime failed at a delivery')
-      return { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
-    } finally {
-      giving = undefined
-      givenAt = clock.now()
-      resolve()
+      arrival = { state: 'uncertain', evidence: `the runtime failed: ${reasonOf(error)}` }
     }
+    giving = undefined
+    if (arrival.state !== 'queued') givenAt = clock.now()
+    resolve()
+    return arrival
   }
 
   function handOut(tx: Tx) {

@@ -70,7 +70,7 @@ export function createInterrupts({ name, store, clock, log, toHalt }: Interrupts
       if (running === undefined) return outcome
       outcome = await attempt(running)
       tried?.(outcome)
-      if (outcome.stopped) return outcome
+      if (outcome.stopped || tries + 1 === AGAIN.tries) return outcome
       await new Promise<void>((resolve) => clock.after(AGAIN.apartMs, resolve))
     }
     return outcome

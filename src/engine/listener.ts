@@ -85,11 +85,12 @@ export function createListener({
     found: Scanned,
     { channel }: Utterance,
     place: string | undefined,
-  ): Promise<Answer | undefined> {
+  ): Promise<{ given: Answer; isSettled: boolean } | undefined> {
     if (!found.ok) {
       // Quoted code is no mistake: an agent may well explain the protocol to another. A screen is full of others' text.
       if (QUOTED.has(found.code) || channel === 'pane') return undefined
-      return { block: renderResponse('unknown', problemReceipt(found)), wakes: true, isMistake: true }
+      const block = renderResponse('unknown', problemReceipt(found))
+      return { given: { block, wakes: true, isMistake: true }, isSettled: true }
     }
     const { [NONCE]: mark, ...fields } = found.fields
     if (channel === 'pane' && mark !== nonce) {
@@ -97,15 +98,21 @@ export function createListener({
       return undefined
     }
     const said = { type: found.type, fields, ignored: found.ignored }
+    let isSettled = true
     const receipt = await handle(said, {
       channel: 'text',
       ...(place === undefined ? {} : { idempotencyKey: place }),
-    }).catch((error: unknown) => errorReceipt(asAppError(error))) // A full disk is the agent's to know, too.
-    return {
+    }).catch((error: unknown) => {
+      // A full disk is the agent's to know, too. Read again, the command is tried again, and answered.
+      isSettled = false
+      return errorReceipt(asAppError(error))
+    })
+    const given = {
       block: renderResponse(found.type, receipt),
       wakes: isWaitedFor(found.type, receipt),
       isMistake: receipt.status === 'error',
     }
+    return { given, isSettled }
   }
 
   /** Carried out one after the other; an answer that takes its time to arrive keeps no later command back. */
@@ -117,14 +124,16 @@ export function createListener({
         // The place in the record makes it act once, however often the record is read (C25).
         const { key } = utterance
         const place = key === undefined ? undefined : `${key}@${one.span.offset}`
-        const given = await act(one, utterance, place)
-        if (given === undefined) continue
-        if (!given.wakes || place === undefined) arriving.push(answer(given))
+        const outcome = await act(one, utterance, place)
+        if (outcome === undefined) continue
+        const { given, isSettled } = outcome
+        if (!given.wakes || !isSettled || place === undefined) arriving.push(answer(given))
         else if (!(await answered?.has(place))) arriving.push(answer(given).then(() => answered?.add(place)))
       }
       return arriving
     })
-    last = answers
+    // What went wrong with one keeps no later one back.
+    last = answers.catch(() => {})
     return answers.then(async (arriving) => void (await Promise.all(arriving)))
   }
 

@@ -19,8 +19,8 @@ export interface UrgencyOptions {
   inTurn(turn: number): Session | undefined
   /** Which turn it is in, or was in last. */
   turn(): number
-  /** It was begun by an urgent message. */
-  isTurnUrgent(): boolean
+  /** Begun by an ordinary message, or found in the middle of one: not by an urgent one, not by a person. */
+  isTurnOrdinary(): boolean
   /** Settled when the turn that is being given has been. */
   giving(): Promise<unknown> | undefined
 }
@@ -29,7 +29,10 @@ export function createUrgency(options: UrgencyOptions): Urgency {
   const { name, store, inTurn, turn } = options
   /** Spares a look into the store with each turn. At first nobody knows what an earlier service left. */
   let mayWait = true
-  /** Messages that ended a turn already: each ends one that another urgent one began only once, or none would ever end. */
+  /**
+   * Messages that ended a turn already: each ends one that another urgent one or a person began only once. Otherwise none
+   * of those would ever end; and what a person had sent stands in the input box again, in the way of the message.
+   */
   const heeded = new Set<number>()
   /** Who is told in the record whether the turn stopped: also whoever asks while it is being stopped. */
   const asking = new Set<string>()
@@ -44,9 +47,9 @@ export function createUrgency(options: UrgencyOptions): Urgency {
       mayWait = true
       throw error
     })
-    if (queued.length === 0) return heeded.clear()
+    if (queued.length === 0) return
     mayWait = true
-    const waiting = options.isTurnUrgent() ? queued.filter(({ message }) => !heeded.has(message)) : queued
+    const waiting = options.isTurnOrdinary() ? queued : queued.filter(({ message }) => !heeded.has(message))
     if (waiting.length === 0) return
     // What is being given is in the turn, or is not: an interrupt in between would leave that in doubt.
     await options.giving()

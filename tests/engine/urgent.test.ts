@@ -49,6 +49,28 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
+  it("ends a person's turn once, and waits for the next one where their draft is in the way (ask 4)", async () => {
+    await open()
+    worker().become('idle')
+    worker().arrival = { state: 'queued', evidence: 'a draft stands in the input box' }
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    for (const expected of [1, 1, 1]) {
+      worker().become('busy')
+      await settle()
+      expect(worker().interrupts).toBe(expected)
+      await stage.board.clock.advance(60_000)
+      worker().become('idle')
+      await stage.board.clock.advance(60_000)
+    }
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    worker().become('busy')
+    await settle()
+    worker().become('idle')
+    await stage.board.clock.advance(60_000)
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
   it('that came while the agent was paused ends its turn when it goes on (S1.24)', async () => {
     await open()
     worker().become('busy')

@@ -78,7 +78,10 @@ export function createTaskTimers({
     if (!isOwed(task)) return false
     if (!hasBegun()) return true
     const whereabouts = await validators.whereabouts(tx, task, tx.now)
-    return whereabouts === 'in_line' || (whereabouts === 'nowhere' && (await takeOver(tx, task)))
+    if (whereabouts === 'under_way') return false
+    const isTaken = await takeOver(tx, task)
+    // Taken again, where it fell out of the line here with a fault of the store; otherwise left as it is.
+    return whereabouts === 'in_line' || isTaken
   }
 
   return {

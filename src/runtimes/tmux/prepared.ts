@@ -8,7 +8,12 @@ import { withoutControls } from './sanitize.ts'
 export function prepare(site: PasteSite, turn: Turn): void {
   forgetPrepared(site)
   const spooled = spoolTurn(site, turn)
-  spooled.lay()
+  try {
+    spooled.lay()
+  } catch {
+    // A full disk: whoever pastes it meets that too, and tells.
+    return
+  }
   spooled.isLoaded = true
   site.prepared = { text: turn.text, spooled }
   site.server.run(loadBuffer(spooled)).catch(() => {

@@ -1,5 +1,5 @@
 /** What happens between the look, the paste, Enter and the proof: each gap held open and something put into it. */
-import { readdirSync } from 'node:fs'
+import { readdirSync, renameSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
 import type { PasteManner } from '../../../src/programs/program.ts'
@@ -176,6 +176,18 @@ describe('a text that is laid out ahead of its paste', () => {
     await expect.poll(buffers).toEqual([])
     await expect.poll(files).toEqual([])
     expect(place.received()).toHaveLength(1)
+  })
+
+  it('is laid out with its paste when that was not possible before, as on a full disk', async () => {
+    const folder = `${place.folder}.away`
+    renameSync(place.folder, folder)
+    try {
+      expect(() => pane.prepare!(turn)).not.toThrow()
+    } finally {
+      renameSync(folder, place.folder)
+    }
+    expect(await pane.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
+    await expect.poll(() => place.received().map(({ text }) => text)).toEqual([turn.text])
   })
 
   it('does not outlast a guard that says no', async () => {
