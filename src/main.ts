@@ -36,6 +36,7 @@ import { fieldsSchema } from './service/field-schema.ts'
 import { type Service, type ServiceOptions, startService } from './service/service.ts'
 import type { StoreOptions } from './store/assemble.ts'
 import { openSqliteStore } from './store/sqlite/open.ts'
+import { readSqliteStore, type Snapshot } from './store/sqlite/read-only.ts'
 import type { Store } from './store/store.ts'
 import { VERSION } from './version.ts'
 
@@ -262,6 +263,14 @@ export async function openOffline(
   const redactor = await openRedactor()
   const store = await openStore(config, SYSTEM_CLOCK, redactor, 'not listening: an offline command')
   return { store, tokens: await openTokens(store, SYSTEM_CLOCK.now), close: () => store.close() }
+}
+
+/**
+ * What is stored, for whoever only looks while the service is stopped. A shared database may have other daemons at work,
+ * hence only they are asked.
+ */
+export function readOffline({ store }: Config): Snapshot | 'locked' | 'unreadable' {
+  return store.engine === 'sqlite' ? readSqliteStore(store.file) : 'unreadable'
 }
 
 /** The lease of a daemon on a shared database; on a file the kernel's lock decides and the lease is a formality. */

@@ -169,8 +169,12 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
     terminal: (agent: string, query: QueryOf<'terminal'> = {}) =>
       get<AnswerOf<'terminal'>>(`/api/v1/agents/${encodeURIComponent(agent)}/terminal`, query),
     /** What an agent's terminal shows, as it changes; over broken connections it begins again with every row. */
-    terminalEvents(agent: string, { signal }: Following = {}): AsyncGenerator<AnswerOf<'terminalEvents'>> {
-      const path = `/api/v1/agents/${encodeURIComponent(agent)}/terminal/events`
+    terminalEvents(
+      agent: string,
+      { signal, for: purpose }: Following & QueryOf<'terminalEvents'> = {},
+    ): AsyncGenerator<AnswerOf<'terminalEvents'>> {
+      const query = purpose === undefined ? '' : `?for=${purpose}`
+      const path = `/api/v1/agents/${encodeURIComponent(agent)}/terminal/events${query}`
       return persist(
         (alive) => readStream<AnswerOf<'terminalEvents'>>(path, { last: undefined }, signal, alive),
         signal,

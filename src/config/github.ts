@@ -1,6 +1,7 @@
 import { Cron } from 'croner'
 import { z } from 'zod'
 import type { Report } from '../document/problem.ts'
+import { didYouMean } from '../document/suggestion.ts'
 import {
   ACTION_KINDS,
   ACTION_MODES,
@@ -9,6 +10,7 @@ import {
   CONDITION,
   type RouteStep,
   type Routes,
+  TEAM_ROLES,
   type Trigger,
 } from '../model/github.ts'
 
@@ -34,7 +36,7 @@ export interface GithubConfig {
   readonly maintainers: readonly string[]
   /** Where moderators are called, apart from everybody else. */
   readonly moderatorsUrlEnv?: string
-  /** Roles on all of whose proposals people decide. */
+  /** Roles or agents, whatever their case, on all of whose proposals people decide. */
   readonly requiresHitl: readonly string[]
   readonly routes: Routes
   readonly schedule: readonly Trigger[]
@@ -161,7 +163,7 @@ export const GithubSchema = z
       .array(role)
       .max(100)
       .optional()
-      .describe('Roles on all of whose proposals people decide, whatever the policy: [scribe].'),
+      .describe('Roles or agents on all of whose proposals people decide, whatever the policy: [scribe].'),
     actions: z
       .partialRecord(z.enum(ACTION_KINDS), PolicySchema)
       .nullish()
@@ -244,6 +246,8 @@ export function resolveGithub(
   ) {
     warn(['github', 'api_url'], 'The token goes to this address unencrypted', 'Use https.')
   }
+  const routes = routesOf(written.routes ?? {}, report)
+  const schedule = triggersOf(written.schedule ?? {}, report)
   return {
     secretEnv: written.secret_env,
     ...(written.token_env === undefined ? {} : { tokenEnv: written.token_env }),
@@ -259,13 +263,31 @@ export function resolveGithub(
     ...(approvers === undefined ? {} : { approvers }),
     maintainers: written.maintainers ?? [],
     ...(written.moderators_url_env === undefined ? {} : { moderatorsUrlEnv: written.moderators_url_env }),
-    requiresHitl: written.requires_hitl ?? [],
-    routes: routesOf(written.routes ?? {}, report),
-    schedule: triggersOf(written.schedule ?? {}, report),
+    requiresHitl: namedForPeople(
+      written.requires_hitl ?? [],
+      [
+        ...[...TEAM_ROLES, ...Object.keys(written.team ?? {}), ...agents],
+        ...[...Object.values(routes).flat(), ...schedule].map(({ to }) => to),
+      ],
+      report,
+    ),
+    routes,
+    schedule,
   }
 }
 
 type Written = NonNullable<GithubInput>
+
+/** A slip in a name must not let through what people were to decide on. */
+function namedForPeople(written: readonly string[], known: readonly string[], report: Report) {
+  const folded = new Set(known.map((name) => name.toLowerCase()))
+  for (const [index, name] of written.entries()) {
+    if (folded.has(name.toLowerCase())) continue
+    const hint = didYouMean(name, known, 'Name a role of the team, or an agent.')
+    report(['github', 'requires_hitl', index], `Nobody in the team is "${name}"`, hint)
+  }
+  return written
+}
 
 function callbacksOf(
   written: NonNullable<Written['callbacks']>,

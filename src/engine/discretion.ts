@@ -1,9 +1,10 @@
-import { isDiscreet, ROLES } from '../github/roles.ts'
+import { isDiscreet } from '../github/roles.ts'
+import { TEAM_ROLES } from '../model/github.ts'
 import type { Team } from './team.ts'
 
 /** Whether what an agent says may be about people's conduct, and so is for moderators (S3.15). */
 export function isForModerators(team: Team, agent: string): boolean {
   const { github } = team.config
   if (github === undefined) return false
-  return ROLES.some((role) => isDiscreet(role) && team.resolve(github.team[role] ?? role) === agent)
+  return TEAM_ROLES.some((role) => isDiscreet(role) && team.resolve(github.team[role] ?? role) === agent)
 }

@@ -4,7 +4,7 @@ import { formatId } from '../model/identifier.ts'
 import { type GithubAction, readActions } from '../store/github-actions.ts'
 import { readDeliveries } from '../store/github-deliveries.ts'
 import { readHalted } from '../store/github-health.ts'
-import { type GithubWork, workOfDeliveries } from '../store/github-work.ts'
+import { type GithubWorkOutline, workOfDeliveries } from '../store/github-work.ts'
 import type { Reader } from '../store/store.ts'
 
 /** What came from GitHub and what became of it, for people who look at it. Nothing of conduct is in it (S3.15). */
@@ -64,7 +64,7 @@ export async function readGithubLog(reader: Reader, limit: number): Promise<Gith
   }
 }
 
-function shownWork({ role, agent, state, task }: GithubWork) {
+function shownWork({ role, agent, state, task }: GithubWorkOutline) {
   return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
 }
 

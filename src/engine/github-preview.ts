@@ -10,7 +10,7 @@ import { COMMAND_ROLES, DEFAULT_ROUTES, holds } from '../github/routing.ts'
 import { maySay, readSlashCommands } from '../github/slash.ts'
 import { ACTION_KINDS, type ActionPolicy, type RouteStep } from '../model/github.ts'
 import { whyNotOurs } from './github/ours.ts'
-import { agentFor, personOf } from './github/settings.ts'
+import { agentFor, isForPeople, personOf } from './github/settings.ts'
 import type { Team } from './team.ts'
 
 /** What an event would set in motion, found out without asking anybody: no model, no GitHub, no service. */
@@ -182,9 +182,9 @@ export function previewReport(team: Team, event: GitHubEvent, role: string, said
   if (!read.ok) return { role, problem: read.problem, proposals: [], flags }
   const { completion, proposals, byApproval, refused } = read.report
   const routes = { ...DEFAULT_ROUTES, ...settings.routes }
-  const isAsked =
-    settings.requiresHitl.includes(role) ||
-    (routes[event.type] ?? []).some(({ to, requiresHitl }) => to === role && requiresHitl === true)
+  const isCommanded = commandsIn(team, event).some((said) => said.allowed && said.role === role)
+  const written = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
+  const isAsked = isForPeople(team, settings, role, isCommanded ? Object.values(routes).flat() : written)
   const all = [
     ...proposals.map((proposal) => ({ proposal, requiresHitl: isAsked })),
     ...byApproval.map((proposal) => ({ proposal, requiresHitl: true })),

@@ -1,8 +1,8 @@
 import type { GithubConfig } from '../config.ts'
 import type { GitHubFailure } from '../github/failure.ts'
 import { neededEvents, neededPermissions, scopeSuffices, suffices } from '../github/needs.ts'
-import { ROLES } from '../github/roles.ts'
 import type { Hook, RepositoryFacts, Self, Survey } from '../github/survey.ts'
+import { TEAM_ROLES } from '../model/github.ts'
 import { agentFor, approversOf } from './github/settings.ts'
 import type { Team } from './team.ts'
 
@@ -129,8 +129,8 @@ function checkAddresses({ moderatorsUrlEnv, callbacks }: GithubConfig, env: Env,
 }
 
 function checkTeam(team: Team, settings: GithubConfig, findings: Finding[]) {
-  const filled = ROLES.filter((role) => agentFor(team, settings, role) !== undefined)
-  const empty = ROLES.filter((role) => !filled.includes(role))
+  const filled = TEAM_ROLES.filter((role) => agentFor(team, settings, role) !== undefined)
+  const empty = TEAM_ROLES.filter((role) => !filled.includes(role))
   const shown = filled.map((role) => `${role}: ${agentFor(team, settings, role)}`)
   if (filled.length > 0) findings.push({ level: 'ok', text: `Roles: ${shown.join(', ')}` })
   if (empty.length > 0) {

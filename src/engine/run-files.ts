@@ -25,12 +25,12 @@ export function readRunLog(place: string, agent: string, attempt: number, most: 
   })
 }
 
-/** Tells how much an attempt has printed, whenever it prints more. Until the returned function is called. */
+/** Tells how much an attempt has printed, whenever it prints more. Until the returned function is called, or a fault. */
 export function watchRunLog(
   place: string,
   agent: string,
   attempt: number,
-  onSize: (bytes: number) => void,
+  { onSize, onFault }: { onSize(bytes: number): void; onFault(): void },
 ): (() => void) | undefined {
   const path = logOf(place, agent, attempt)
   let last = -1
@@ -39,17 +39,29 @@ export function watchRunLog(
     if (bytes !== last) onSize(bytes)
     last = bytes
   }
-  try {
+  return quietly(() => {
     // The folder: the file may not be there yet.
     const watcher = watch(dirname(path), (_, name) => {
-      if (name === null || name === basename(path)) look()
+      if (name !== null && name !== basename(path)) return
+      try {
+        look()
+      } catch {
+        end()
+      }
     })
-    watcher.on('error', () => watcher.close())
-    look()
+    const end = () => {
+      watcher.close()
+      onFault()
+    }
+    watcher.on('error', end)
+    try {
+      look()
+    } catch (error) {
+      watcher.close()
+      throw error
+    }
     return () => watcher.close()
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** One of an agent's outputs; no link in the way is followed (C11). */
@@ -94,7 +106,7 @@ function readEnd(
 }
 
 /** It may be gone, or no folder any more: then there is nothing to show. */
-function quietly(read: () => FileEnd | undefined): FileEnd | undefined {
+function quietly<T>(read: () => T | undefined): T | undefined {
   try {
     return read()
   } catch {

@@ -1,6 +1,6 @@
-/** The five of the documents (S3.3). Others bring a role in orc.yaml. */
-export const ROLES = ['concierge', 'triage', 'lifecycle', 'scribe', 'community'] as const
-export type TeamRole = (typeof ROLES)[number]
+import { TEAM_ROLES } from '../model/github.ts'
+
+export type TeamRole = (typeof TEAM_ROLES)[number]
 
 interface RoleText {
   /** For the person who reads the audit. */
@@ -50,7 +50,7 @@ export const ROLE_TEXTS: Readonly<Record<TeamRole, RoleText>> = {
 }
 
 export function isTeamRole(name: string): name is TeamRole {
-  return (ROLES as readonly string[]).includes(name)
+  return (TEAM_ROLES as readonly string[]).includes(name)
 }
 
 /** What an agent with any other role is told. */

@@ -40,7 +40,13 @@ export interface Facts {
 export function routeEvent(routes: Routes, event: GitHubEvent, facts: Facts): RouteStep[] {
   const steps = Object.hasOwn(routes, event.type) ? routes[event.type]! : []
   const taken = steps.filter((one) => one.when.every((condition) => holds(condition, event, facts)))
-  const once = taken.filter((one, index) => taken.findIndex(({ to }) => to === one.to) === index)
+  const once = taken
+    .filter((one, index) => taken.findIndex(({ to }) => to === one.to) === index)
+    // Of steps of one role, the strictest says whether people decide.
+    .map((one) => {
+      const isForPeople = taken.some(({ to, requiresHitl }) => to === one.to && requiresHitl === true)
+      return isForPeople ? { ...one, requiresHitl: true } : one
+    })
   const names = new Set(once.map(({ to }) => to))
   return once.map((one) => {
     if (one.after === undefined || names.has(one.after)) return one

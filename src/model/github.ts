@@ -19,6 +19,9 @@ export interface ActionPolicy {
   readonly quorum: number
 }
 
+/** The five of the documents (S3.3). Others bring a role in orc.yaml. */
+export const TEAM_ROLES = ['concierge', 'triage', 'lifecycle', 'scribe', 'community'] as const
+
 /** One agent's part in what an event sets in motion. */
 export interface RouteStep {
   /** A role such as triage, or an agent. */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Reader, Tx } from './store.ts'
 
 /** A flag for moderators. Its id tells nothing of how many there are, or when. */
@@ -55,11 +56,14 @@ export async function closeConduct(
   return rows.length === 1
 }
 
-/** Another one when there is another flag, or one was closed. */
+/** As many as are looked at. */
+const MARKED = 200
+
+/** Another one when there is another flag, one was closed, or one took the place of itself. */
 export async function markOfConduct(reader: Reader): Promise<string> {
-  return JSON.stringify(
-    await reader.get('SELECT COUNT(*) AS flags, COUNT(closed_at) AS closed FROM github_conduct'),
-  )
+  const counts = await reader.get('SELECT COUNT(*) AS flags, COUNT(closed_at) AS closed FROM github_conduct')
+  const open = (await readConduct(reader, 'open', MARKED)).map(({ id, flag }) => [id, flag])
+  return hash('sha256', JSON.stringify([counts, open]))
 }
 
 /** Whether there are flags that moderators were not told of yet. */

@@ -20,7 +20,11 @@ export interface GithubWork {
   attempts: number
 }
 
+/** Without its delegation, which is long: for lists. */
+export type GithubWorkOutline = Omit<GithubWork, 'delegation'>
+
 const WORK = 'id, delivery, role, agent, repository, number, state, task, after, needs, delegation, attempts'
+const OUTLINE = 'id, delivery, role, agent, repository, number, state, task, after, needs, attempts'
 
 export async function insertWork(tx: Tx, work: GithubWork): Promise<void> {
   await tx.run(
@@ -77,10 +81,13 @@ export async function workAfter(reader: Reader, delivery: string, role: string):
 }
 
 /** Whose work came of these, in a fixed order. */
-export async function workOfDeliveries(reader: Reader, deliveries: readonly string[]): Promise<GithubWork[]> {
+export async function workOfDeliveries(
+  reader: Reader,
+  deliveries: readonly string[],
+): Promise<GithubWorkOutline[]> {
   if (deliveries.length === 0) return []
-  return await reader.all<GithubWork>(
-    `SELECT ${WORK} FROM github_work WHERE delivery IN (${deliveries.map(() => '?').join(', ')}) ORDER BY created_at, id`,
+  return await reader.all<GithubWorkOutline>(
+    `SELECT ${OUTLINE} FROM github_work WHERE delivery IN (${deliveries.map(() => '?').join(', ')}) ORDER BY created_at, id`,
     deliveries,
   )
 }

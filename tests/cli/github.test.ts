@@ -100,6 +100,7 @@ describe('orc github replay --dry-run', () => {
 
   it('says what is wrong with what was typed', async () => {
     expect(await team.orc('github replay opened.json --dry-run')).toMatchObject({ code: 2 })
+    expect(await team.orc('github replay opened.json --event Issues! --dry-run')).toMatchObject({ code: 2 })
     expect(await team.orc('github replay nowhere.json --event issues --dry-run')).toMatchObject({ code: 7 })
     const bad = await team.orc(['github', 'replay', '-', '--event', 'issues', '--dry-run'], { input: '[]' })
     expect(bad).toMatchObject({ code: 2, err: expect.stringContaining('holds no JSON object') })
@@ -122,6 +123,17 @@ describe('orc github setup', () => {
       login: 'orchub-bot',
       needs: { events: expect.arrayContaining(['issues']) },
     })
+  })
+})
+
+describe('an event that is newer than what is known here', () => {
+  it('is taken, with a note beside the answer', async () => {
+    const { code, err, json } = await team.orc(
+      'github replay opened.json --event zebra_crossing --dry-run --json',
+    )
+    expect(code).toBe(0)
+    expect(err).toContain('"zebra_crossing" is no event that is known here')
+    expect(json()).toMatchObject([{ event: { type: 'zebra_crossing.opened' }, steps: [] }])
   })
 })
 

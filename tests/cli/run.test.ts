@@ -1,6 +1,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { lockStore } from '../../src/store/sqlite/lock.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 import { hasTerminals, openTerminal } from './own-terminal.ts'
 
@@ -209,6 +211,79 @@ describe('orc run without a service', () => {
     expect(await team.orc('run show run_9')).toMatchObject({ code: 7, err: expect.stringContaining('run_9') })
     const asAgent = await team.orc('runs', { env: { ORC_TOKEN: 'orc_x' } })
     expect(asAgent).toMatchObject({ code: 5, out: '' })
+  })
+
+  describe('reads a store', () => {
+    const file = () => join(team.state, 'orc.db')
+    const unreached = { code: 5, out: '', err: expect.stringContaining('SERVICE_UNREACHABLE') }
+    const inStore = <T>(use: (database: DatabaseSync) => T): T => {
+      const database = new DatabaseSync(file())
+      try {
+        return use(database)
+      } finally {
+        database.close()
+      }
+    }
+
+    beforeEach(async () => {
+      plan(CHAIN)
+      writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}service: { port: 0 }\n`)
+      expect((await team.orc('run plan.yaml')).code).toBe(0)
+    })
+
+    it('without a trace: no lease is taken, nobody is noted, no byte is another', async () => {
+      rmSync(`${file()}.holder`)
+      const daemons = () => inStore((database) => database.prepare('SELECT * FROM daemons').all())
+      const before = { bytes: readFileSync(file()), daemons: daemons() }
+      for (const verb of ['runs', 'run show run_1', 'run report run_1', 'workspace runs/run_1'])
+        expect(await team.orc(verb)).toMatchObject({ code: 0, err: '' })
+      expect(existsSync(`${file()}.holder`)).toBe(false)
+      expect(daemons()).toEqual(before.daemons)
+      expect(readFileSync(file()).equals(before.bytes)).toBe(true)
+    })
+
+    it('also after a service that was killed in the middle of it', async () => {
+      const service = team.begin('serve --port 0')
+      await service.shows('listens at')
+      // It ends by itself: nobody is left to end it.
+      plan('agents: { slow: { command: "sleep 10", retries: 0 } }')
+      expect(await team.orc('run plan.yaml --detach')).toMatchObject({ code: 0, out: 'run_2\n' })
+      service.child.kill('SIGKILL')
+      await service.ended
+      expect((await team.orc('runs --open')).out).toMatch(/^run_2 +running /)
+    })
+
+    it('of its own version only, and brings none to it: the service was not reached', async () => {
+      const version = (of: string) =>
+        inStore((database) => {
+          database.prepare(`UPDATE meta SET value = ? WHERE key = 'schema_version'`).run(of)
+        })
+      for (const other of ['1', '9999']) {
+        version(other)
+        expect(await team.orc('runs')).toMatchObject(unreached)
+        expect(
+          inStore((database) =>
+            database.prepare(`SELECT value FROM meta WHERE key = 'schema_version'`).get(),
+          ),
+        ).toEqual({ value: other })
+      }
+    })
+
+    it('that nobody has: a service that has it and does not answer was not reached', async () => {
+      const lock = lockStore(file(), { daemon: 'main', address: '', pid: 1, host: '', leaseMs: 1 })
+      try {
+        expect(await team.orc('run show run_1')).toMatchObject(unreached)
+      } finally {
+        lock.release()
+      }
+      expect((await team.orc('run show run_1')).code).toBe(0)
+    })
+
+    it('of a file only: a database that others share is left to them', async () => {
+      const shared = 'store: { url: "postgres://nobody@127.0.0.1:1/none" }\n'
+      writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}${shared}`)
+      expect(await team.orc('runs')).toMatchObject(unreached)
+    })
   })
 
   it('needs no orc.yaml for a plan of commands, and leaves a run that goes on to the one it started', async () => {

@@ -75,11 +75,24 @@ describe('github in orc.yaml', () => {
     ['schedule: { x: { cron: "every day", to: a, task: t, repository: o/r } }', '"cron" is not understood'],
     ['schedule: { x: { cron: "0 0 31 2 *", to: a, task: t, repository: o/r } }', '"cron" never comes'],
     ['approvers: [nobody]', 'There is no person "nobody"'],
+    ['requires_hitl: [scrib]', 'Nobody in the team is "scrib"'],
     ['repositories: [everything]', ''],
   ])('refuses %s', (line, message) => {
     const found = problems(`  secret_env: S\n  token_env: T\n  ${line}`)
     expect(found).not.toEqual([])
     expect(found.join()).toContain(message)
+  })
+
+  it('takes for requires_hitl a role, an agent, and whoever a route or trigger names, whatever the case (S3.5)', () => {
+    expect(
+      problems(`
+  secret_env: S
+  token_env: T
+  requires_hitl: [Scribe, TRIAGE, sorter, reviewer, clerk]
+  team: { Sorter: Triage }
+  routes: { issues.opened: [Reviewer] }
+  schedule: { weekly: { cron: "0 6 * * 1", to: Clerk, task: t, repository: o/r } }`),
+    ).toEqual([])
   })
 
   it('knows one person by one login', () => {

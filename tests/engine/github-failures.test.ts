@@ -99,6 +99,23 @@ describe('a question that nobody answers in 72 hours', () => {
   })
 })
 
+describe('a question that nobody with a login could have answered', () => {
+  it('is told to the maintainers when its time is over (S3.13, C9)', async () => {
+    const team = await openGithubTeam(
+      { Triage: bug(0.5), Concierge: NOTHING },
+      { maintainers: ['boss'] },
+      { people: { ada: {}, vera: { role: 'viewer', github: 'vera-gh' } } },
+    )
+    const issue = await team.opened({})
+    await team.settled()
+    await ring(team, 'expire_request')
+    await team.until(() => expect(issue.comments).toHaveLength(2))
+    expect(issue.comments[1]!.body).toContain('Nobody decided on req_1')
+    expect(issue.comments[1]!.body.match(/@[\w-]+/g)).toEqual(['@boss'])
+    await team.settled()
+  })
+})
+
 describe('the health of the team', () => {
   it('is written down every five minutes as the protocol has it, and is in the state and the metrics (S3.16)', async () => {
     const team = await openGithubTeam({ Triage: bug(0.97), Concierge: NOTHING })

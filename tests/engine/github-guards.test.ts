@@ -106,11 +106,13 @@ describe("an agent's failure", () => {
 describe('a task that wants people to decide', () => {
   it.each([
     ['by its role', { requires_hitl: ['triage'] }],
+    ['by its role in another case', { requires_hitl: ['TRIAGE'] }],
+    ['by the agent that fills it', { team: { triage: 'Scribe' }, requires_hitl: ['Scribe'] }],
     ['by its step', { routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } }],
   ])(
     '%s has them asked, however sure the agent is, and says so in its delegation (S3.5)',
     async (_, github) => {
-      const team = await openGithubTeam({ Triage: bug(1) }, github)
+      const team = await openGithubTeam({ Triage: bug(1), Scribe: bug(1) }, github)
       const issue = await team.opened(OLD)
       await team.settled()
       expect(issue.labels).toEqual([])
@@ -123,6 +125,52 @@ describe('a task that wants people to decide', () => {
       await team.settled()
     },
   )
+})
+
+describe('a command in a comment', () => {
+  const delegated = async (team: GithubTeam, role: string) => {
+    const rows = await team
+      .board()
+      .store.all<{ delegation: string }>('SELECT delegation FROM github_work WHERE role = ?', [role])
+    return rows.map(({ delegation }) => JSON.parse(delegation).task)
+  }
+
+  it.each([
+    ['of the event', { routes: { 'issue_comment.created': [{ to: 'concierge', requires_hitl: true }] } }],
+    [
+      'whose condition does not hold',
+      {
+        routes: {
+          'issue_comment.created': [{ to: 'concierge', if: 'label:never', requires_hitl: true }],
+        },
+      },
+    ],
+    ['of another event', { routes: { 'issues.opened': [{ to: 'concierge', requires_hitl: true }] } }],
+    ['named by its agent', { routes: { 'issues.opened': [{ to: 'Concierge', requires_hitl: true }] } }],
+  ])('gets past nobody who decides on the steps of that role: a step %s (S3.5)', async (_, github) => {
+    const team = await openGithubTeam({ Concierge: comment('Look at #1.', 1) }, github)
+    const issue = team.fake.repository.open(OLD)
+    await team.commented(issue, 'stranger', '/agent find-gfi')
+    await team.settled()
+    expect(await delegated(team, 'concierge')).toMatchObject([{ requires_hitl: true }])
+    expect(await requests(team)).toMatchObject([
+      { reason: expect.stringContaining('the task wants a person') },
+    ])
+    expect(issue.comments.slice(1)).toMatchObject([{ body: expect.stringContaining('/agent approve req_1') }])
+  })
+
+  it('keeps the comment from nobody: what was said in it is looked at as well (S3.4)', async () => {
+    const team = await openGithubTeam({})
+    const issue = team.fake.repository.open(OLD)
+    await team.commented(issue, 'helper', 'zzrudezz\n/agent repo-stats', 'CONTRIBUTOR')
+    await team.settled()
+    const tasks = await delegated(team, 'community')
+    expect(tasks).toHaveLength(1)
+    expect(tasks[0].requires_hitl).toBe(false)
+    expect(tasks[0].description).toMatch(
+      /^Say how the repository is doing.*Look at what was said in issue #1$/,
+    )
+  })
 })
 
 describe('the question on GitHub', () => {

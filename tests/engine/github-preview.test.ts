@@ -32,10 +32,25 @@ describe('a preview', () => {
     ['nothing', {}, 'done'],
     ['the role', { requires_hitl: ['triage'] }, 'asked'],
     ['the step', { routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } }, 'asked'],
+    ['the role in another case', { requires_hitl: ['TRIAGE'] }, 'asked'],
+    ['the agent that fills it', { team: { triage: 'Concierge' }, requires_hitl: ['concierge'] }, 'asked'],
     ['another role', { requires_hitl: ['scribe'] }, 'done'],
+    [
+      'another role of the same agent',
+      { team: { triage: 'Concierge', scribe: 'Concierge' }, requires_hitl: ['scribe'] },
+      'done',
+    ],
   ])('of a report goes by requires_hitl of %s (S3.5)', (_, github, verdict) => {
     const { proposals } = previewReport(teamWith(github), opened, 'triage', JSON.stringify(bug(1)))
     expect(proposals).toMatchObject([{ verdict }])
+  })
+
+  it('of a report that a command asked for goes by every step of that role (S3.5)', () => {
+    const team = teamWith({ routes: { 'issues.opened': [{ to: 'triage', requires_hitl: true }] } })
+    const verdictOn = (event: GitHubEvent) =>
+      previewReport(team, event, 'triage', JSON.stringify(bug(1))).proposals[0]!.verdict
+    expect(verdictOn(reviewed('/agent summarize'))).toBe('asked')
+    expect(verdictOn(reviewed('A summary, please.'))).toBe('done')
   })
 
   it('of a review shows its commands and who gets its words', () => {

@@ -1,5 +1,6 @@
 /** What people write in reviews is heard like what they write in comments (issue 6, §1). */
 import { describe, expect, it } from 'vitest'
+import { keepDocument } from '../../src/store/github-documents.ts'
 import { type GithubTeam, NOTHING, openGithubTeam } from './github-harness.ts'
 
 const summary = {
@@ -112,5 +113,44 @@ describe('a review', () => {
     await send('pull_request_review_comment', 'deleted', { comment: said('Two.') })
     await team.settled()
     expect(await bodies()).toEqual([{ part: 'review-77', body: 'One.' }])
+  })
+
+  it('that is edited to nothing is forgotten, as is a comment of one that was kept by its number alone', async () => {
+    const { team, pull } = await withPull()
+    const { store } = team.board()
+    const send = (event: string, action: string, words: object) =>
+      team.fake.send(team.hookUrl(), event, {
+        action,
+        pull_request: team.fake.repository.showPull(pull),
+        ...words,
+        sender: { login: 'carl', type: 'User' },
+      })
+    const said = (id: number, body: string | null) => ({
+      ...{ id, body, user: { login: 'carl' }, author_association: 'NONE' },
+    })
+    const parts = async () =>
+      (
+        await store.all<{ part: string }>("SELECT part FROM github_documents WHERE part <> '' ORDER BY part")
+      ).map(({ part }) => part)
+    const keptBefore = (part: string) =>
+      store.write((tx) =>
+        keepDocument(tx, {
+          ...{ repository: 'octo/hello', kind: 'pull_request', number: pull.number, part },
+          ...{ title: 'Old', body: 'Old words.', author: 'carl', state: 'open', at: 1 },
+        }),
+      )
+    await send('pull_request_review', 'submitted', { review: said(1, 'One.') })
+    await send('pull_request_review_comment', 'created', { comment: said(2, 'Two.') })
+    await keptBefore('3')
+    await keptBefore('4')
+    await keptBefore('5')
+    await team.settled()
+    expect(await parts()).toEqual(['3', '4', '5', 'review-1', 'review_comment-2'])
+    await send('pull_request_review', 'edited', { review: said(1, null) })
+    await send('pull_request_review_comment', 'deleted', { comment: said(2, '') })
+    await send('pull_request_review_comment', 'deleted', { comment: said(3, 'Old words.') })
+    await send('pull_request_review_comment', 'edited', { comment: said(4, 'New words.') })
+    await team.settled()
+    expect(await parts()).toEqual(['5', 'review_comment-4'])
   })
 })

@@ -50,6 +50,16 @@ describe('routing', () => {
     expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })[1]).toMatchObject({ after: 'a' })
   })
 
+  it('has people decide where one of the steps of a role that hold says so (S3.5)', () => {
+    const plain = { to: 'a', when: [], on: 'success' as const }
+    const strict = { ...plain, when: ['first_timer'], requiresHitl: true }
+    const routes = { x: [plain, strict] }
+    expect(routeEvent(routes, event('x'), NOBODY)).toEqual([plain])
+    expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })).toEqual([
+      { ...plain, requiresHitl: true },
+    ])
+  })
+
   it('turns a condition round with !', () => {
     const conditions = [
       'first_timer',

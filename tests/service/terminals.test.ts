@@ -33,8 +33,8 @@ afterEach(async () => {
   await desk.close()
 })
 
-async function open(token = desk.tokens.operator) {
-  const stream = await openStream(desk.port, '/api/v1/agents/Worker/terminal/events', token)
+async function open(token = desk.tokens.operator, query = '') {
+  const stream = await openStream(desk.port, `/api/v1/agents/Worker/terminal/events${query}`, token)
   streams.push(stream)
   return stream
 }
@@ -114,6 +114,31 @@ describe('GET /api/v1/agents/{agent}/terminal/events', () => {
     expect(frames(holder)[1]).toMatchObject({ taken_by: 'operator', taken_here: true, rows: [] })
     expect(frames(onlooker)[1]).toMatchObject({ taken_by: 'operator', taken_here: false, rows: [] })
     expect(looks).toHaveLength(2)
+  })
+
+  it('keeps a take-over for windows that show it, not for whoever only wants to know of changes (C27)', async () => {
+    const shown = await open()
+    const listener = await open(undefined, '?for=notice')
+    await looked(1)
+    see('both')
+    for (const stream of [shown, listener]) await shows(stream, 'both')
+    await desk.call('POST', '/api/v1/agents/Worker/terminal/take-over', { body: {} })
+    await shown.until(() => frames(shown).at(-1).taken_here === true)
+    shown.drop()
+    // Less in all than what ends a take-over in which nobody types.
+    await vi.waitFor(
+      async () => {
+        await desk.clock.advance(11_000)
+        const { json } = await desk.get('/api/v1/audit?type=terminal.released')
+        expect(json.entries).toMatchObject([{ text: expect.stringContaining('by closing its window') }])
+      },
+      { timeout: 2000, interval: 100 },
+    )
+    await looked(2)
+    see('both', 'still told')
+    await shows(listener, 'still told')
+    expect(frames(listener).at(-1)).not.toHaveProperty('taken_by')
+    expect((await desk.get('/api/v1/agents/Worker/terminal/events?for=ever')).status).toBe(400)
   })
 
   it('ends for all when it cannot be looked at; the next one looks anew', async () => {

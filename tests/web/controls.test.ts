@@ -122,4 +122,27 @@ describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () 
     expect(await reasonOf('Reset')).toMatch(/no runtime of ours/)
     await button('Pause').waitFor()
   })
+
+  it('work before it is known what can be done, and where that cannot be asked, which is told', async () => {
+    const asked = Promise.withResolvers<void>()
+    await page.route('**/api/v1/agents/Worker/actions', async (route) => {
+      await asked.promise
+      await route.fulfill({ status: 400, json: { code: 'CONFLICT', message: 'It cannot be told' } })
+    })
+    try {
+      await page.reload()
+      await press('Pause')
+      await becomes('paused')
+      asked.resolve()
+      await page.getByRole('alert').getByText('It cannot be told').waitFor()
+      await press('Resume')
+      await becomes('idle')
+    } finally {
+      asked.resolve()
+      await page.unroute('**/api/v1/agents/Worker/actions')
+    }
+    // What the browser itself says of an answer that was a refusal.
+    const others = window.complaints.filter((text) => !text.endsWith('/api/v1/agents/Worker/actions'))
+    window.complaints.splice(0, Number.POSITIVE_INFINITY, ...others)
+  })
 })

@@ -102,7 +102,10 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     const window = await openWindow(browser)
     const page = await enter(window, await team.link())
     await send('Talker', 'Talk', 'Say something.')
+    // It shows no terminal, hence keeps no take-over alive.
+    const listening = page.waitForRequest((request) => /\/terminal\/events\?for=notice$/.test(request.url()))
     await visit(page, 'agents/Talker?tab=transcript')
+    await listening
     await page.getByText('These are words of my own.').first().waitFor()
     await page.getByText('Say something.').first().waitFor()
     await visit(page, 'agents/Talker')

@@ -2,7 +2,6 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { newIdempotencyKey } from '../../client/idempotency-key.ts'
-import { AppError } from '../../model/errors.ts'
 import { EXIT_CODE } from '../../runs/outcome.ts'
 import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
@@ -15,7 +14,7 @@ import { showPlan } from '../plan-text.ts'
 import type { RunShown } from '../run-state.ts'
 import { placeLines, runSummary, runTitle } from '../run-text.ts'
 import { endServiceOfRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
-import { reachRuns } from '../stored-runs.ts'
+import { isUnreachable, reachRuns } from '../stored-runs.ts'
 import type { Invocation, Verb } from '../verb.ts'
 import { watchRun } from '../watch-run.ts'
 
@@ -158,8 +157,11 @@ async function follow(
       (end) => end.outcome,
       (error) => outcomeInStore(place, id, error),
     )
-    const run = await untilReported(place, id)
-    if (!json) showEnd(run)
+    const run = await untilReported(place, id).catch((error: unknown) => {
+      // How it ended is known, also where nobody is left to tell more of it.
+      if (!isUnreachable(error)) throw error
+    })
+    if (!json && run !== undefined) showEnd(run)
     await endServiceOfRun(service, place)
     return EXIT_CODE[outcome]
   } catch (error) {
@@ -171,21 +173,25 @@ async function follow(
   }
 }
 
+/** A service that ends gathers what it has begun first. */
+const ENDING_MS = 10_000
+
 /** Not by the line from before: the service may have come back at another address, or ended with another's run. */
-function lookAt(place: Place, id: string): Promise<RunShown> {
-  return reachRuns(
+function lookAt(place: Place, id: string): Promise<{ run: RunShown; isServed: boolean }> {
+  return reachRuns<{ run: RunShown; isServed: boolean }>(
     place,
-    (client) => client.run(id),
-    (stored) => stored.show(id),
+    async (client) => ({ run: await client.run(id), isServed: true }),
+    async (stored) => ({ run: await stored.show(id), isServed: false }),
+    ENDING_MS,
   )
 }
 
 /** Of two runs at once, the one that started the service ends it when both are over: the other may not have heard. */
 async function outcomeInStore(place: Place, id: string, error: unknown): Promise<keyof typeof EXIT_CODE> {
-  if (!(error instanceof AppError) || error.code !== 'SERVICE_UNREACHABLE') throw error
-  const run = await lookAt(place, id).catch(() => undefined)
-  if (run === undefined || run.state === 'running') throw error
-  return run.state
+  if (!isUnreachable(error)) throw error
+  const seen = await lookAt(place, id).catch(() => undefined)
+  if (seen === undefined || seen.run.state === 'running') throw error
+  return seen.run.state
 }
 
 const REPORT_MS = 10_000
@@ -195,8 +201,9 @@ const LOOK_AGAIN_MS = 25
 async function untilReported(place: Place, id: string): Promise<RunShown> {
   const deadline = Date.now() + REPORT_MS
   for (;;) {
-    const run = await lookAt(place, id)
-    if (run.report !== undefined || Date.now() > deadline) return run
+    const { run, isServed } = await lookAt(place, id)
+    // Without a service nobody goes on with it.
+    if (run.report !== undefined || !isServed || Date.now() > deadline) return run
     await wait(LOOK_AGAIN_MS)
   }
 }

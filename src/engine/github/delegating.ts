@@ -11,7 +11,7 @@ import { DEFAULT_TIMEOUT_MS } from '../../tasks/settings.ts'
 import { encodeTeamMessage, readTeamMessage, type TaskDelegation } from '../../wire/github-team.ts'
 import type { WorkContext } from './asked.ts'
 import { type Gathered, isoTime } from './gather.ts'
-import { AUDIT, agentFor, type GithubParts } from './settings.ts'
+import { AUDIT, agentFor, type GithubParts, isForPeople } from './settings.ts'
 
 const FENCING = { rule: FENCE_RULE, fence }
 /** C20, with room for what the codec adds. */
@@ -24,6 +24,13 @@ const WHAT: Readonly<Record<string, string>> = {
   lifecycle: 'Look after',
   scribe: 'Look at the documentation for',
   community: 'Look at what was said in',
+}
+
+export interface GivenStep extends RouteStep {
+  /** What somebody asked for. */
+  readonly task?: string
+  /** The event is that role's by its route as well: both are to be done. */
+  readonly isRouted?: boolean
 }
 
 /** Turns steps into tasks of agents, each step of each event once. */
@@ -154,15 +161,10 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
     begin,
     goOn,
     /** Steps that wait for another are stored, and begin when that one has ended. */
-    async give(
-      tx: Tx,
-      event: GitHubEvent,
-      gathered: Gathered,
-      steps: readonly (RouteStep & { task?: string })[],
-    ) {
+    async give(tx: Tx, event: GitHubEvent, gathered: Gathered, steps: readonly GivenStep[]) {
       const ready: GithubWork[] = []
       const left: GithubWork[] = []
-      for (const { to: role, after, on, task, requiresHitl = false } of steps) {
+      for (const { to: role, after, on, task, isRouted = false, requiresHitl = false } of steps) {
         const agent = agentFor(team(), settings(), role)
         if (agent === undefined) continue
         const { halted } = await readStanding(tx, agent)
@@ -181,8 +183,8 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
         }
         const id = `${event.id}/${role}`
         const asked = {
-          description: task ?? describe(role, event),
-          requiresHitl: requiresHitl || settings().requiresHitl.includes(role),
+          description: describeStep(role, event, task, isRouted),
+          requiresHitl: requiresHitl || isForPeople(team(), settings(), role, []),
         }
         const isBound = after !== undefined && agentFor(team(), settings(), after) !== undefined
         const work: GithubWork = {
@@ -215,6 +217,11 @@ export function createDelegating({ tasks, team, settings, redact }: GithubParts)
 export function wantsPeople({ delegation }: GithubWork): boolean {
   const read = readTeamMessage(JSON.parse(delegation))
   return read.ok && read.message.type === 'task_delegation' && read.message.task.requiresHitl
+}
+
+function describeStep(role: string, event: GitHubEvent, task: string | undefined, isRouted: boolean): string {
+  if (task === undefined) return describe(role, event)
+  return isRouted ? `${task}. Also: ${describe(role, event)}` : task
 }
 
 /** Stands outside of the marks, so that nothing is in it that a stranger chose, not even a login. */

@@ -51,12 +51,13 @@ export function createEscalating({
       const text = `**${row.agent}** could not ${describeAction(action)}: ${redact(why)}`
       await say(tx, place, text, settings().maintainers)
     },
-    /** Nobody answered in time: the inbox says so by itself, and here those who should have answered hear of it. */
+    /** Nobody answered in time: the inbox says so by itself, and here those who should have answered hear of it, or the maintainers if none has a login. */
     async expired(tx: Tx, { request, agent, repository, number, what, hours }: Expired): Promise<void> {
       if (number === null) return
       const text = `Nobody decided on ${request} within ${hours} hours, so **${agent}** did not ${what}.`
       const place = { source: `${request}/expired`, repository, number }
-      await say(tx, place, text, approverLogins(team(), settings()))
+      const approvers = approverLogins(team(), settings())
+      await say(tx, place, text, approvers.length === 0 ? settings().maintainers : approvers)
     },
   }
 }

@@ -1,5 +1,5 @@
-import { ROLES } from '../../github/roles.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
+import { TEAM_ROLES } from '../../model/github.ts'
 import { latestDeliveryAt } from '../../store/github-deliveries.ts'
 import {
   countWaiting,
@@ -72,7 +72,7 @@ export function createHealth({ store, timers, clock, team, settings }: GithubPar
     const { routes, schedule, team: named } = settings()
     const steps = [...Object.values(routes).flat(), ...schedule].map(({ to }) => to)
     const roles = new Map<string, string[]>()
-    for (const role of new Set([...ROLES, ...Object.keys(named), ...steps])) {
+    for (const role of new Set([...TEAM_ROLES, ...Object.keys(named), ...steps])) {
       const agent = agentFor(team(), settings(), role)
       if (agent !== undefined) roles.set(agent, [...(roles.get(agent) ?? []), role])
     }

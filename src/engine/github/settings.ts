@@ -1,6 +1,7 @@
 import type { GithubConfig } from '../../config.ts'
 import type { GitHub } from '../../github/github.ts'
 import type { DEFAULT_POLICIES } from '../../github/policy.ts'
+import type { RouteStep } from '../../model/github.ts'
 import type { Person } from '../../model/person.ts'
 import type { Switch } from '../context.ts'
 import type { Team } from '../team.ts'
@@ -22,6 +23,22 @@ export type Policies = typeof DEFAULT_POLICIES
 /** Who fills a role: whom orc.yaml says, else the agent of that name. */
 export function agentFor(team: Team, settings: GithubConfig, role: string): string | undefined {
   return team.resolve(settings.team[role] ?? role)
+}
+
+/** People decide on everything of this role: orc.yaml names it, or the agent that fills it, in "requires_hitl" or in one of these steps. */
+export function isForPeople(
+  team: Team,
+  settings: GithubConfig,
+  role: string,
+  steps: readonly RouteStep[],
+): boolean {
+  const agent = agentFor(team, settings, role)
+  const isMeant = (name: string) =>
+    name.toLowerCase() === role.toLowerCase() || (agent !== undefined && team.resolve(name) === agent)
+  return (
+    settings.requiresHitl.some(isMeant) ||
+    steps.some(({ to, requiresHitl }) => requiresHitl === true && isMeant(to))
+  )
 }
 
 /** Whose word a login on GitHub is. */

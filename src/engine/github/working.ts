@@ -4,7 +4,7 @@ import { isPaused } from '../../github/pause.ts'
 import { DEFAULT_ROUTES, routeEvent } from '../../github/routing.ts'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { DEFAULT_RETRIES } from '../../model/backoff.ts'
-import type { Trigger } from '../../model/github.ts'
+import type { RouteStep, Routes, Trigger } from '../../model/github.ts'
 import {
   endDelivery,
   type GithubDelivery,
@@ -14,11 +14,11 @@ import {
 } from '../../store/github-deliveries.ts'
 import { forgetDocuments, keepDocument } from '../../store/github-documents.ts'
 import type { Tx } from '../../store/store.ts'
-import type { createDelegating } from './delegating.ts'
+import type { createDelegating, GivenStep } from './delegating.ts'
 import { createGathering, TryLater } from './gather.ts'
 import { whyNotOurs } from './ours.ts'
 import { say } from './own-doing.ts'
-import { AUDIT, type GithubParts, replySource } from './settings.ts'
+import { AUDIT, type GithubParts, isForPeople, replySource } from './settings.ts'
 import { createSlash } from './slash.ts'
 import { PERIODIC } from './triggers.ts'
 
@@ -27,7 +27,7 @@ const LONGEST_WAIT_MS = 24 * 3600_000
 
 /** Works on what GitHub sent: what it shows is kept, commands are heard, agents get their part. */
 export function createWorking(parts: GithubParts, delegating: ReturnType<typeof createDelegating>) {
-  const { store, clock, log, settings, ownLogin, redact } = parts
+  const { store, clock, log, settings, ownLogin, redact, team } = parts
   const gather = createGathering(parts)
   const pace = createPace(() => settings().eventsPerMinute, clock.now)
   const hear = createSlash(parts)
@@ -60,12 +60,19 @@ export function createWorking(parts: GithubParts, delegating: ReturnType<typeof 
       }
       if (gathered === undefined) return
       const routed = routeEvent(routes, event, gathered)
-      const asked = heard.steps
+      const asked =
+        trigger === undefined ? heard.steps.map((step) => askedStep(step, routes, routed)) : heard.steps
       await delegating.give(tx, event, gathered, [
         ...asked,
         ...routed.filter(({ to }) => !asked.some((one) => one.to === to)),
       ])
     })
+  }
+
+  /** Whoever asks by a command takes the event from nobody, and gets past no person who decides on that role's work. */
+  function askedStep(step: GivenStep, routes: Routes, routed: readonly RouteStep[]): GivenStep {
+    const requiresHitl = isForPeople(team(), settings(), step.to, Object.values(routes).flat())
+    return { ...step, requiresHitl, isRouted: routed.some(({ to }) => to === step.to) }
   }
 
   async function whyIgnored(event: GitHubEvent): Promise<string | undefined> {
@@ -86,10 +93,14 @@ export function createWorking(parts: GithubParts, delegating: ReturnType<typeof 
     const [title, body] = [redact(subject.title), redact(subject.body)]
     const at = Date.parse(updatedAt ?? '') || tx.now
     await keepDocument(tx, { repository, kind, number, part: '', title, body, author, state, at })
-    if (comment === undefined || comment.body.trim() === '') return
+    if (comment === undefined) return
     // Each kind is numbered by itself.
     const part = comment.kind === 'comment' ? String(comment.id) : `${comment.kind}-${comment.id}`
-    if (type.endsWith('.deleted')) return await forgetDocuments(tx, repository, number, part)
+    // Once a comment of a review was kept by its number alone; what is said of it now holds for that too.
+    if (comment.kind === 'review_comment' && !type.endsWith('.created'))
+      await forgetDocuments(tx, repository, number, String(comment.id))
+    if (type.endsWith('.deleted') || comment.body.trim() === '')
+      return await forgetDocuments(tx, repository, number, part)
     await keepDocument(tx, {
       repository,
       kind,

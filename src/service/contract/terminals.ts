@@ -21,6 +21,14 @@ export const TERMINAL_ROUTES = {
     path: '/api/v1/agents/{agent}/terminal/events',
     who: 'operator',
     summary: 'What an agent shows in its terminal, as it changes; the first event has every row',
+    query: z.object({
+      for: z
+        .enum(['show', 'notice'])
+        .default('show')
+        .describe(
+          'notice: only to learn that something changed. A take-over ends when no window shows the terminal any more, and this is none',
+        ),
+    }),
     answer: z.object({
       session: z.string(),
       taken_by: z.string().optional().describe('Who types into it; deliveries wait for them'),

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { AppError } from '../../model/errors.ts'
 import type { DaemonIdentity } from '../daemons.ts'
@@ -27,6 +27,22 @@ export function lockStore(file: string, identity: DaemonIdentity): { release(): 
   }
   noteHolder(holderFile, identity)
   return { release: () => lock.close() }
+}
+
+/** Whether a daemon has the store now. To ask keeps nobody from taking it: that waits longer than this takes. */
+export function isStoreLocked(file: string): boolean {
+  const lockFile = `${file}.lock`
+  if (!existsSync(lockFile)) return false
+  const lock = new DatabaseSync(lockFile, { readOnly: true, timeout: 0 })
+  try {
+    lock.prepare('SELECT 1 FROM sqlite_schema').get()
+    return false
+  } catch (error) {
+    if (isBusy(error)) return true
+    throw error
+  } finally {
+    lock.close()
+  }
 }
 
 /** Only for the message to a second daemon, so a full disk is no reason to fail here. */

@@ -90,7 +90,8 @@ export function TranscriptTab({ agent }: { agent: string }) {
   useEffect(
     () =>
       whileSeen(async (signal) => {
-        for await (const _ of room.client.terminalEvents(agent, { signal })) room.touch(screenTopic(agent))
+        for await (const _ of room.client.terminalEvents(agent, { signal, for: 'notice' }))
+          room.touch(screenTopic(agent))
       }),
     [agent, room],
   )

@@ -4,7 +4,7 @@ import { demandOk, useAct } from '../parts/act.tsx'
 import { Context } from '../parts/context.tsx'
 import { later } from '../parts/later.ts'
 import { Modal } from '../parts/modal.tsx'
-import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
+import { Empty, Fault, Head, Loading, Shown } from '../parts/panel.tsx'
 import { RequestCard } from '../parts/request-card.tsx'
 import { Chip, StateMark } from '../parts/state.tsx'
 import { money } from '../parts/words.ts'
@@ -137,7 +137,11 @@ function Controls({ agent }: { agent: Agent }) {
 function Buttons({ agent }: { agent: Agent }) {
   const room = useRoom()
   const [act, isBusy] = useAct()
-  const known = useAsk(`actions:${agent.name}`, (client) => client.agentActions(agent.name), TEAM_TOPICS).data
+  const { data: known, error } = useAsk(
+    `actions:${agent.name}`,
+    (client) => client.agentActions(agent.name),
+    TEAM_TOPICS,
+  )
   const request = (action: Action, done: string) => () =>
     void act(async () => {
       demandOk(await room.client.command({ type: 'request_action', action, target: agent.name }))
@@ -153,18 +157,20 @@ function Buttons({ agent }: { agent: Agent }) {
     })
   const button = (action: Action, word: string, onClick: () => void, kind?: 'main' | 'danger') => {
     const found = known?.actions.find((one) => one.action === action)
-    const reason = found?.possible === false ? `${found.reason ?? ''}. ${found.hint ?? ''}` : undefined
+    // Until it is known, and where it cannot be, the service says it when it is asked to.
+    const isImpossible = found?.possible === false
+    const reason = isImpossible ? `${found.reason ?? ''}. ${found.hint ?? ''}` : undefined
     return (
       <button
         type="button"
         className="button"
         data-kind={kind}
         // Not `disabled`: whoever has no mouse gets to the reason as well.
-        aria-disabled={isBusy || found?.possible !== true}
+        aria-disabled={isBusy || isImpossible}
         title={reason}
         aria-description={reason}
         onClick={() => {
-          if (!isBusy && found?.possible === true) onClick()
+          if (!isBusy && !isImpossible) onClick()
         }}
       >
         {word}
@@ -173,9 +179,13 @@ function Buttons({ agent }: { agent: Agent }) {
   }
   const can = (action: Action) => known?.actions.find((one) => one.action === action)?.possible
   // One that is ending can be started already; one that can be neither says why it cannot be started.
-  const isOff = can('spawn_agent') === true || can('terminate_agent') === false
+  const isOff =
+    known === undefined
+      ? agent.session === 'exited'
+      : can('spawn_agent') === true || can('terminate_agent') === false
   return (
     <>
+      {error === undefined ? null : <Fault error={error} />}
       {isOff
         ? button('spawn_agent', 'Start', request('spawn_agent', `${agent.name} is started.`), 'main')
         : null}

@@ -21,26 +21,37 @@ const CALM_MS = 200
 
 export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => {
   const { place, node } = await namedNode(desk, call)
+  const open = desk.openCalls.open('events', call.caller, call.outgoing)
   let printed = 0
-  let isNew = () => {}
-  const stopWatching = watchRunLog(place, node.name, call.query.attempt ?? node.attempt, (bytes) => {
-    printed = bytes
-    isNew()
+  let isBroken = false
+  let wake = () => {}
+  const stopWatching = watchRunLog(place, node.name, call.query.attempt ?? node.attempt, {
+    onSize(bytes) {
+      printed = bytes
+      wake()
+    },
+    onFault() {
+      isBroken = true
+      wake()
+    },
   })
-  if (stopWatching === undefined) throw new AppError('NOT_FOUND', `${node.name} printed nothing`)
-  const stream = startEventStream(call.outgoing, desk.openCalls.open('events', call.caller, call.outgoing))
+  if (stopWatching === undefined) {
+    open.done()
+    throw new AppError('NOT_FOUND', `${node.name} printed nothing`)
+  }
+  const stream = startEventStream(call.outgoing, open)
+  stream.signal.addEventListener('abort', () => wake(), { once: true })
   let told = -1
   try {
-    while (!stream.signal.aborted && isInTeam(desk, call)) {
+    // Whoever reads connects again after a fault, and is told then how it stands.
+    while (!stream.signal.aborted && !isBroken && isInTeam(desk, call)) {
       if (printed !== told) stream.send(formatEvent('printed', printed, JSON.stringify({ bytes: printed })))
       told = printed
       await stream.drained()
       await pause(CALM_MS, stream.signal)
-      if (printed !== told) continue
+      if (printed !== told || isBroken || stream.signal.aborted) continue
       await new Promise<void>((resolve) => {
-        isNew = resolve
-        stream.signal.addEventListener('abort', () => resolve(), { once: true })
-        if (stream.signal.aborted) resolve()
+        wake = resolve
       })
     }
   } finally {

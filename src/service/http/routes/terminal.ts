@@ -22,7 +22,8 @@ export const streamTerminal: RouteHandler<'terminalEvents'> = async (desk, call)
     wake()
   }
   const stopWatching = [
-    terminals.watch(agent, handOf(call), due),
+    // One that shows nothing must not keep a take-over alive, for which deliveries wait.
+    ...(call.query.for === 'show' ? [terminals.watch(agent, handOf(call), due)] : []),
     screens.watch(agent, {
       // A reader that lags behind gets the newest when it has room, not all that it missed.
       onLook(next) {
