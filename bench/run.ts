@@ -1,8 +1,8 @@
 /**
  * npm run bench [scan|door|delegation|start|ready|runs|room|github …]: ratios measured in one run against named baselines. `--write` also
- * puts them into bench/RESULTS.md, with the machine named.
+ * puts them into bench/RESULTS.md, with the machine named; parts that were not asked for keep their last figures.
  */
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { asTable, type Figure } from './report.ts'
@@ -20,16 +20,25 @@ const BENCHES: Record<string, () => Promise<Figure[]>> = {
 
 const wanted = process.argv.slice(2).filter((word) => !word.startsWith('--'))
 const names = wanted.length === 0 ? Object.keys(BENCHES) : wanted
-const sections: string[] = []
+const RESULTS = join(import.meta.dirname, 'RESULTS.md')
+const sections = new Map(readSections())
 for (const name of names) {
   const bench = BENCHES[name]
   if (bench === undefined) throw new Error(`no bench ${name}; there are ${Object.keys(BENCHES).join(', ')}`)
   const section = `## ${name}\n\n${asTable(await bench())}\n`
   console.log(`\n${section}`)
-  sections.push(section)
+  sections.set(name, section)
 }
 if (process.argv.includes('--write')) {
   const machine = `${cpus().length} × ${cpus()[0]?.model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}, ${process.platform}`
-  const head = `# Measured\n\nRatios of one run of \`npm run bench -- --write\` on ${machine}. Absolute figures in the last column are of that run only.\n`
-  writeFileSync(join(import.meta.dirname, 'RESULTS.md'), [head, ...sections].join('\n'))
+  const head = `# Measured\n\nRatios by \`npm run bench -- --write\` on ${machine}. Those of one part are of one run; absolute figures in the last column are of that run only.\n`
+  const inOrder = Object.keys(BENCHES).flatMap((name) => sections.get(name) ?? [])
+  writeFileSync(RESULTS, [head, ...inOrder].join('\n'))
+}
+
+function readSections(): [name: string, section: string][] {
+  const parts = readFileSync(RESULTS, 'utf8')
+    .split(/^(?=## )/m)
+    .slice(1)
+  return parts.map((part) => [/^## (\S+)/.exec(part)![1]!, `${part.trimEnd()}\n`])
 }
