@@ -64,8 +64,10 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
       expect(pings.map((mail) => mail.title)).toEqual(numbers.map((number) => `ping ${number}`))
       expect(pongs.map((mail) => mail.title)).toEqual(['begin', ...numbers.map((number) => `pong ${number}`)])
       for (const name of ['Alice', 'Bob']) {
-        const results = team.model.calls(name).filter((call) => call.request?.toolResults.length === 1)
-        expect(results.length).toBeGreaterThanOrEqual(byToolAtLeast)
+        // The result of its last call reaches the model after the message that was sent by it.
+        const results = () =>
+          team!.model.calls(name).filter((call) => call.request?.toolResults.length === 1).length
+        await expect.poll(results).toBeGreaterThanOrEqual(byToolAtLeast)
       }
       // What the model was truly given: each message once.
       for (const mail of [...pings, ...pongs]) {
