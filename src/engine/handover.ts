@@ -291,14 +291,11 @@ export function createHandover(options: HandoverOptions): Handover {
     refresh,
     async take(tx) {
       if (delivering || taken.length > 0 || doubts() > 0 || isRefusing() || !isListening()) return false
-      // Begun before the commit, so that it is over when that is on disk: the runtime looks while we write.
-      session?.expect?.()
       const { messages, remaining } = await handOut(tx)
       if (messages.length === 0) return false
-      // When the commit is on its way to the disk, and not before: it goes first.
-      const expecting = setImmediate(() => session?.expect?.(turnOf(messages)))
+      // While the disk syncs, and not sooner: a runtime that is woken while we write takes our processor away.
+      tx.whenWritten(() => session?.expect?.(turnOf(messages)))
       tx.afterCommit(() => {
-        clearImmediate(expecting)
         taken.push(...messages)
         look()
         // It only looks again after this turn.

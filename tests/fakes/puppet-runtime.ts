@@ -6,8 +6,8 @@ export interface Puppet {
   readonly start: AgentStart
   readonly port: SessionPort
   readonly turns: Turn[]
-  /** What it was told of turns to come; undefined is one of which nothing is known yet. */
-  readonly expected: (Turn | undefined)[]
+  /** What it was told of turns to come. */
+  readonly expected: Turn[]
   readonly notices: string[]
   /** Why deliveries that had not ended were no longer wanted. */
   readonly withdrawn: string[]
@@ -77,7 +77,7 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
     start,
     port,
     turns: [] as Turn[],
-    expected: [] as (Turn | undefined)[],
+    expected: [] as Turn[],
     notices: [] as string[],
     withdrawn: [] as string[],
     interrupts: 0,

@@ -181,9 +181,9 @@ export async function followAny(
   const session = {
     state: 'initializing' as SessionState,
     deliver: give,
-    expect(turn?: Turn) {
-      if (turn === undefined) pane.lookAhead?.({ isPlain: true })
-      else pane.prepare?.(turn)
+    expect(turn: Turn) {
+      pane.lookAhead?.({ isPlain: true })
+      pane.prepare?.(turn)
     },
     locate,
     // There is no way to tell it something in passing: it hears of it with its next turn.

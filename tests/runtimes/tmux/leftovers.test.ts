@@ -150,7 +150,6 @@ describe('files with secrets or messages in them', () => {
 
   it('are removed out of tmux as well, and were typed nowhere, when it was killed before the paste (C25)', async () => {
     const session = await start()
-    session.expect?.()
     session.expect?.(turnOf('msg_1', 'hello'))
     const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_sample}')
     await expect.poll(buffers).toContain('msg_1')
