@@ -2,7 +2,7 @@
  * How far the log was read, beside the log. The file outlives the service; it need not outlive the machine, for
  * neither does the pane.
  */
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { constants, openSync, readFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 
@@ -34,17 +34,17 @@ export function readPlace(folder: string): Place {
 /** Longer than any place: what stands in the file is always all of one. */
 const LENGTH = 512
 
+/** Kept open by whoever moves the place: opening the file takes longer than writing it, on the way of every message. */
+export function openPlace(folder: string): number {
+  return openSync(join(folder, FILE), constants.O_WRONLY | constants.O_CREAT, 0o600)
+}
+
 /**
- * Sync: it goes before the words it is about. In place, for a new file and a rename take ten times as long, on the
- * way of every message. So few bytes are written whole or not at all when the service is killed meanwhile.
+ * Sync: it goes before the words it is about. In place, for a new file and a rename take ten times as long. So few
+ * bytes are written whole or not at all when the service is killed meanwhile.
  */
-export function writePlace(folder: string, place: Place): void {
-  const file = openSync(join(folder, FILE), constants.O_WRONLY | constants.O_CREAT, 0o600)
-  try {
-    writeSync(file, JSON.stringify(place).padEnd(LENGTH), 0)
-  } finally {
-    closeSync(file)
-  }
+export function writePlace(file: number, place: Place): void {
+  writeSync(file, JSON.stringify(place).padEnd(LENGTH), 0)
 }
 
 export function placeFile(folder: string): string {

@@ -206,6 +206,7 @@ export async function followAny(
     async close() {
       // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.
       reader.close()
+      speech.close()
     },
   }
   return session

@@ -2,10 +2,11 @@
  * What a program printed, cut into utterances at its prompt, each said once: the place in the log moves only when
  * what was said has been carried out, and the same bytes said again bear the same key (C25).
  */
+import { closeSync } from 'node:fs'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { releaseBefore } from './log-reader.ts'
 import type { Patterns } from './patterns.ts'
-import { MAX_SAYING, writePlace } from './place.ts'
+import { MAX_SAYING, openPlace, writePlace } from './place.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
 
 export interface Speech {
@@ -16,6 +17,8 @@ export interface Speech {
   repeat(from: number, to: number, bytes: Buffer): void
   /** All before it was given back to the disk. */
   released(): number
+  /** The place stays where it is. */
+  close(): void
 }
 
 export interface SpeechOptions {
@@ -49,6 +52,8 @@ export function createSpeech(options: SpeechOptions): Speech {
   /** None while the program is silent: most of a team is, most of the time. */
   let current: Utterance | undefined
   let hasFailed = false
+  let isClosed = false
+  let placeFile: number | undefined
   /** All before it was said and done. */
   let doneUpTo = options.offset
   /**
@@ -104,8 +109,10 @@ export function createSpeech(options: SpeechOptions): Speech {
 
   /** Those that wait too: they may have been said before a restart, and would be cut elsewhere after the next. */
   function keepPlace() {
+    if (isClosed) return
+    placeFile ??= openPlace(folder)
     const saying = [...open, ...waiting].slice(0, MAX_SAYING).map(({ to }) => to)
-    writePlace(folder, { offset: doneUpTo, saying, isBracketed: isBracketed(), released })
+    writePlace(placeFile, { offset: doneUpTo, saying, isBracketed: isBracketed(), released })
   }
 
   return {
@@ -117,6 +124,10 @@ export function createSpeech(options: SpeechOptions): Speech {
     },
     cut,
     released: () => released,
+    close() {
+      isClosed = true
+      if (placeFile !== undefined) closeSync(placeFile)
+    },
     repeat(from, to, bytes) {
       const utterance = startUtterance()
       utterance.text.push(bytes)

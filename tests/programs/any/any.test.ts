@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchEvidence } from '../../../src/programs/any/evidence.ts'
 import { openLogReader, releaseBefore } from '../../../src/programs/any/log-reader.ts'
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { type Place, readPlace, writePlace } from '../../../src/programs/any/place.ts'
+import { openPlace, type Place, readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
@@ -54,7 +54,7 @@ describe('its launch', () => {
 
   it('is a new one every time, and forgets the log of the last', async () => {
     const first = await program.launch(order({}))
-    writePlace(order({}).folder, { offset: 99, saying: [], isBracketed: true, released: 9 })
+    writePlace(openPlace(order({}).folder), { offset: 99, saying: [], isBracketed: true, released: 9 })
     const second = await program.launch(order({}))
     expect(second.kept).not.toEqual(first.kept)
     expect(readPlace(order({}).folder)).toEqual({
@@ -198,7 +198,7 @@ describe('its log', () => {
   it('begins at its beginning when the place is not known', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
     expect(readPlace(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
-    writePlace(folder, { offset: 5, saying: [9], isBracketed: true, released: 3 })
+    writePlace(openPlace(folder), { offset: 5, saying: [9], isBracketed: true, released: 3 })
     expect(readPlace(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
   })
 })
@@ -219,7 +219,7 @@ describe('a message that is looked up', () => {
   async function follow(log = LOG, place: Place = { offset: 0, saying: [], isBracketed: true, released: 0 }) {
     const path = join(folder, 'pane.log')
     writeFileSync(path, log)
-    writePlace(folder, place)
+    writePlace(openPlace(folder), place)
     const lines = log.split('\r\n')
     const pane: Pane = {
       ...{

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { MAX_SAYING, readPlace, writePlace } from '../../../src/programs/any/place.ts'
+import { MAX_SAYING, openPlace, readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
 import { createSpeech } from '../../../src/programs/any/speech.ts'
 
@@ -62,7 +62,7 @@ describe('what a program prints at its prompts', () => {
   })
 
   it('is cut at the same places when it is said again, also when that ends early (C25)', async () => {
-    writePlace(folder, { offset: 0, saying: [7, 14], isBracketed: false, released: 0 })
+    writePlace(openPlace(folder), { offset: 0, saying: [7, 14], isBracketed: false, released: 0 })
     const { said, speech, print, settle, after } = open()
     const places: unknown[] = []
     await after(() => {
