@@ -35,6 +35,7 @@ import { deliverReport } from './runs/delivered.ts'
 import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
+import { createHeldOutputs } from './runs/held-outputs.ts'
 import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
 import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
@@ -150,13 +151,14 @@ export function createRuns(options: RunsOptions): Runs {
   const deliver = deliverReport
   const attempts = createAttempts({ clock, log, workshops, deliver, inform })
   const fixing = createFixing({ clock, workshops, deliver })
+  const held = createHeldOutputs()
   const validate = createValidating({
-    ...{ clock, team, models: options.models, meter: options.meter, marks },
+    ...{ clock, team, models: options.models, meter: options.meter, marks, held },
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, attempts, fixing, validate, now, marks },
+    ...{ log, attempts, fixing, validate, now, marks, held },
     expect(driver, node) {
       const order = orderOf(driver, node, 1)
       if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)

@@ -6,32 +6,36 @@ import type { Pace } from './pace.ts'
 import { refuse } from './problem.ts'
 import { writeAll } from './writing.ts'
 
-/** Up to here a file is read by one synchronous call. */
+/** Up to here a file is read whole, by one synchronous call. */
 const SMALL = 256 * 1024
 const PIECE = 1024 * 1024
 
 const readPiece = promisify(read)
 const writePiece = promisify(write)
 
+export interface Content {
+  readonly size: number
+  readonly sha256: string
+  /** All of it, of a small one. */
+  readonly bytes?: Buffer
+}
+
 /**
  * Reads an open file once: hashes it and, if asked to, writes it elsewhere. It must be at the end what it was at the start.
  * A large one goes in pieces, so that its size is never memory.
  */
-export async function readContent(
-  file: OpenFile,
-  shown: string,
-  pace: Pace,
-  to?: number,
-): Promise<{ size: number; sha256: string }> {
+export async function readContent(file: OpenFile, shown: string, pace: Pace, to?: number): Promise<Content> {
   const size = Number(file.stat.size)
-  const sha256 =
-    size <= SMALL ? takeSmall(file.fd, size, shown, to) : await takeLarge(file.fd, size, shown, pace, to)
+  const content =
+    size <= SMALL
+      ? takeSmall(file.fd, size, shown, to)
+      : { size, sha256: await takeLarge(file.fd, size, shown, pace, to) }
   const after = fstatSync(file.fd, { bigint: true })
   if (after.size !== file.stat.size || after.mtimeNs !== file.stat.mtimeNs) changed(shown)
-  return { size, sha256 }
+  return content
 }
 
-function takeSmall(fd: number, size: number, shown: string, to: number | undefined): string {
+function takeSmall(fd: number, size: number, shown: string, to: number | undefined): Content {
   const buffer = Buffer.allocUnsafe(size)
   let done = 0
   while (done < size) {
@@ -40,7 +44,7 @@ function takeSmall(fd: number, size: number, shown: string, to: number | undefin
     done += count
   }
   if (to !== undefined) writeAll(to, buffer)
-  return hash('sha256', buffer)
+  return { size, sha256: hash('sha256', buffer), bytes: buffer }
 }
 
 async function takeLarge(

@@ -13,11 +13,12 @@ import {
 import { formatBytes, type Limits } from './limits.ts'
 import { listNames } from './listing.ts'
 import { type Input, type Manifest, manifestOf, REFERENCES } from './manifest.ts'
+import type { HeldOutput } from './outbox.ts'
 import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
-import { createFile, makeFolder, makeFolders, temporaryName, writeNewAside } from './writing.ts'
+import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000
@@ -33,6 +34,8 @@ export interface Copier {
     real: () => string,
     to: readonly string[],
   ): Promise<Input[]>
+  /** One that was read before. */
+  put(output: HeldOutput, to: readonly string[]): Promise<Input>
   /** What was taken so far stays, whatever comes later for its place. */
   prefer(): void
   seal(): Promise<Manifest>
@@ -73,6 +76,11 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
     return path
   }
 
+  function countCopied(size: number, shown: string): void {
+    copiedBytes += size
+    if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
+  }
+
   function keep(input: Input): Input {
     inputs.push(input)
     return input
@@ -95,8 +103,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
         if (referencedBytes > limits.referencedBytes) tooLarge('references', shown, limits.referencedBytes)
         return keep({ path, ...(await readContent(file, shown, pace)), reference: real() })
       }
-      copiedBytes += size
-      if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
+      countCopied(size, shown)
       const mode = (file.stat.mode & 0o111n) === 0n ? 0o444 : 0o555
       return keep({ path, ...(await inFolder(to, (folder, last) => copy(folder, last, mode))) })
     } finally {
@@ -135,7 +142,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
 
   async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
     const data = Buffer.from(text)
-    await inFolder(segments, (folder, last) => writeNewAside(folder, last, data, 0o444))
+    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
     return keep({ path, size: data.length, sha256: hash('sha256', data) })
   }
 
@@ -155,6 +162,15 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
         found.push(await take(openFound(from, file), file.shown, () => join(real(), file.path), place))
       }
       return found
+    },
+    async put({ sha256, bytes, isExecutable }, to) {
+      const better = preferred.get(to.join('/'))
+      if (better !== undefined) return better
+      const path = claim(to)
+      countCopied(bytes.length, `inbox/${path}`)
+      const mode = isExecutable ? 0o555 : 0o444
+      await inFolder(to, (folder, last) => writeNew(folder, last, bytes, mode))
+      return keep({ path, size: bytes.length, sha256 })
     },
     prefer() {
       for (const input of inputs) preferred.set(input.path, input)

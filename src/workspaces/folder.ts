@@ -14,7 +14,7 @@ import { removeTree } from './removal.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
-import { makeFolderAside, replaceFile, temporaryName, writeNewAside } from './writing.ts'
+import { replaceFile, temporaryName, writeNew } from './writing.ts'
 
 export interface WorkspaceWanted {
   /** The folder to be made; its name need not be the agent's. */
@@ -40,14 +40,14 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
   try {
     // A rename would replace an empty folder without a word.
     if (existsSync(path)) return failed(problem('exists', path, 'is there already'))
-    await makeDraft(draft)
+    makeDraft(draft)
     const root = openDirectory(draft, { shown: '' })
     try {
       // Nobody knows the draft yet, so that nothing in it has to appear at once.
-      await writeNewAside(root, 'SKILL.md', formatSkill(wanted), 0o444)
+      writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
       const folders = ['outbox', 'workspace', ...(wanted.withoutInbox === true ? [] : ['inbox'])]
-      for (const folder of folders) await makeFolderAside(root.at(folder))
-      await firstStatus(root)
+      for (const folder of folders) mkdirSync(root.at(folder), 0o755)
+      firstStatus(root)
     } finally {
       root.close()
     }
@@ -73,13 +73,13 @@ export function renewSkill(wanted: WorkspaceWanted): Promise<Outcome<void>> {
   })
 }
 
-async function makeDraft(draft: string): Promise<void> {
+function makeDraft(draft: string): void {
   try {
-    await makeFolderAside(draft)
+    mkdirSync(draft, 0o755)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
     makeParents(dirname(draft))
-    await makeFolderAside(draft)
+    mkdirSync(draft, 0o755)
   }
 }
 

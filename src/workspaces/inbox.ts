@@ -5,7 +5,8 @@ import { type Directory, openDirectory, openFolder, openPart } from './directory
 import { showName, splitPath } from './entry-name.ts'
 import type { Limits } from './limits.ts'
 import type { Input, Manifest } from './manifest.ts'
-import { parseOutputs } from './output-patterns.ts'
+import type { HeldOutput } from './outbox.ts'
+import { type OutputPattern, parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError, problem } from './problem.ts'
 import { selectFiles } from './selection.ts'
@@ -25,6 +26,8 @@ export interface OutputsWanted {
   readonly outputs: readonly string[]
   /** `inbox/source_data/` (S4.13). */
   readonly copyTo: string
+  /** All that it made, where that is at hand: then nothing is read. */
+  readonly held?: readonly HeldOutput[]
 }
 
 export interface InputWanted {
@@ -82,11 +85,13 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           parent.close()
         }
       }),
-    async addOutputs({ workspace: from, agent, outputs, copyTo }) {
+    async addOutputs({ workspace: from, agent, outputs, copyTo, held }) {
       const patterns = parseOutputs(outputs)
       if (!patterns.ok) return patterns
       return attempt(`${agent}/outbox`, async () => {
         const place = splitPlace(copyTo)
+        if (held !== undefined)
+          return { inputs: await takeHeld(held, patterns.value, agent, place), leftOut: [] }
         const outbox = openPart(from, 'outbox', `${agent}/outbox`)
         try {
           const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
@@ -102,6 +107,26 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
     prefer: () => copier.prefer(),
     seal: () => attempt('inbox', () => copier.seal()),
     discard: () => copier.discard(),
+  }
+
+  async function takeHeld(
+    held: readonly HeldOutput[],
+    patterns: readonly OutputPattern[],
+    agent: string,
+    place: string[],
+  ): Promise<Input[]> {
+    const found = held.map((output) => ({ output, segments: output.path.split('/') }))
+    const unmatched = patterns.filter(({ takes }) => !found.some(({ segments }) => takes(segments)))
+    if (unmatched.length > 0) {
+      const shown = unmatched.map(({ pattern }) => pattern)
+      throw new ProblemError(nothingFor(agent, shown, []))
+    }
+    const inputs: Input[] = []
+    for (const { output, segments } of found) {
+      if (!patterns.some(({ takes }) => takes(segments))) continue
+      inputs.push(await copier.put(output, [...place, ...segments]))
+    }
+    return inputs
   }
 
   async function takeFolder(folder: Directory, real: string, place: string[]): Promise<Added> {

@@ -2,10 +2,11 @@ import { closeSync, mkdirSync } from 'node:fs'
 import { readContent } from './content.ts'
 import { openDirectory, openPart } from './directory.ts'
 import { formatBytes, type Limits } from './limits.ts'
+import type { HeldOutput } from './outbox.ts'
 import { startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
 import { openFound, selectFiles } from './selection.ts'
-import { createFileAside, makeFolders } from './writing.ts'
+import { createFile, makeFolders, writeAll } from './writing.ts'
 
 export interface KeepOptions {
   readonly limits: Limits
@@ -14,6 +15,33 @@ export interface KeepOptions {
   readonly stays?: (path: string) => void
   /** What was copied of each file. */
   readonly copied?: (path: string, sha256: string) => void
+}
+
+/** The same of what was read before. */
+export function writeOutbox(outputs: readonly HeldOutput[], to: string): Promise<Outcome<void>> {
+  return attempt(to, () => {
+    mkdirSync(to, { recursive: true })
+    const target = openDirectory(to)
+    try {
+      for (const { path, bytes, isExecutable } of outputs) {
+        const segments = path.split('/')
+        const above = segments.slice(0, -1)
+        const folder = above.length === 0 ? target : makeFolders(target, above)
+        try {
+          const out = createFile(folder, segments.at(-1)!, isExecutable ? 0o755 : 0o644)
+          try {
+            writeAll(out, bytes)
+          } finally {
+            closeSync(out)
+          }
+        } finally {
+          if (folder !== target) folder.close()
+        }
+      }
+    } finally {
+      target.close()
+    }
+  })
 }
 
 /** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
@@ -48,7 +76,7 @@ export function copyOutbox(
           const file = openFound(outbox, found)
           try {
             const mode = 0o644 | Number(found.stat.mode & 0o111n)
-            const out = await createFileAside(folder, found.segments.at(-1)!, mode)
+            const out = createFile(folder, found.segments.at(-1)!, mode)
             try {
               const { sha256 } = await readContent(file, found.shown, pace, out)
               copied?.(found.path, sha256)

@@ -1,5 +1,5 @@
 import { closeSync } from 'node:fs'
-import { readContent } from './content.ts'
+import { type Content, readContent } from './content.ts'
 import { type Directory, openPart } from './directory.ts'
 import { type ErrorReport, parseErrorReport } from './error-report.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
@@ -17,6 +17,15 @@ export interface Output {
   readonly sha256?: string
 }
 
+/** An output as it was read, so that it can be handed on without being read again. */
+export interface HeldOutput {
+  /** Below outbox/. */
+  readonly path: string
+  readonly sha256: string
+  readonly bytes: Buffer
+  readonly isExecutable: boolean
+}
+
 /** What an agent has delivered. workspace/ is never looked at (S4.10). */
 export interface Outbox {
   readonly outputs: readonly Output[]
@@ -30,8 +39,12 @@ export interface Outbox {
   readonly leftOut: readonly Problem[]
 }
 
+/** Of all outputs of an agent together. */
+const HELD_BYTES = 1024 * 1024
+
 const SUMMARY = 'summary.md'
 const ERROR_REPORT = 'error_report.md'
+const REPORTS = new Set([SUMMARY, ERROR_REPORT])
 const PARTIAL = 'partial/'
 /** S4.7, S4.8, S4.11. */
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
@@ -40,12 +53,14 @@ export interface CollectOptions {
   readonly limits: Limits
   /** Hash each output. */
   readonly content?: boolean
+  /** Told of each output whose content was read and is small, as long as they are not many. */
+  readonly hold?: (output: HeldOutput) => void
   readonly signal?: AbortSignal
 }
 
 export function collectOutbox(
   workspace: string,
-  { limits, content = false, signal }: CollectOptions,
+  { limits, content = false, hold, signal }: CollectOptions,
 ): Promise<Outcome<Outbox>> {
   return attempt('outbox', async () => {
     const pace = startPace(signal)
@@ -53,11 +68,22 @@ export function collectOutbox(
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
       const outputs: Output[] = []
+      const reports = new Map<string, Buffer>()
+      let room = HELD_BYTES
       for (const file of files) {
-        const output = { path: file.path, size: Number(file.stat.size) }
-        outputs.push(content ? { ...output, ...(await hashFile(folder, file, pace)) } : output)
+        const { path } = file
+        if (!content) {
+          outputs.push({ path, size: Number(file.stat.size) })
+          continue
+        }
+        const { size, sha256, bytes } = await readFound(folder, file, pace)
+        outputs.push({ path, size, sha256 })
+        if (bytes === undefined) continue
+        if (REPORTS.has(path)) reports.set(path, bytes)
+        room -= size
+        if (room >= 0) hold?.({ path, sha256, bytes, isExecutable: (file.stat.mode & 0o111n) !== 0n })
       }
-      return { ...sortOutputs(outputs), leftOut, ...readReports(folder) }
+      return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs, reports) }
     } finally {
       folder.close()
     }
@@ -70,10 +96,10 @@ function sortOutputs(outputs: readonly Output[]) {
   return { outputs, partial, deliverables }
 }
 
-function readReports(folder: Directory) {
+function readReports(folder: Directory, outputs: readonly Output[], known: ReadonlyMap<string, Buffer>) {
   const textOf = (name: string) => {
-    const read = readSmall(folder, name, TEXT_BYTES)
-    return read.ok ? read.value.toString().replace(/^\ufeff/, '') : undefined
+    if (!outputs.some(({ path }) => path === name)) return undefined
+    return (known.get(name) ?? textIn(folder, name))?.toString().replace(/^\ufeff/, '')
   }
   const report = textOf(ERROR_REPORT)
   return {
@@ -82,7 +108,12 @@ function readReports(folder: Directory) {
   }
 }
 
-async function hashFile(root: Directory, found: Found, pace: Pace) {
+function textIn(folder: Directory, name: string): Buffer | undefined {
+  const read = readSmall(folder, name, TEXT_BYTES)
+  return read.ok ? read.value : undefined
+}
+
+async function readFound(root: Directory, found: Found, pace: Pace): Promise<Content> {
   const file = openFound(root, found)
   try {
     return await readContent(file, found.shown, pace)

@@ -1,5 +1,5 @@
 import { type BigIntStats, closeSync } from 'node:fs'
-import { type Directory, type OpenFile, openFile, openFolders } from './directory.ts'
+import { type Directory, type OpenFile, openFile, openFolders, openSeen } from './directory.ts'
 import type { Limits } from './limits.ts'
 import type { OutputPattern } from './output-patterns.ts'
 import type { Pace } from './pace.ts'
@@ -83,11 +83,15 @@ export function openFound(root: Directory, { segments, shown, stat }: Found): Op
   const above = segments.slice(0, -1)
   const parent = above.length === 0 ? { ok: true as const, value: root } : openFolders(root, above)
   if (!parent.ok) throw new ProblemError(parent.problem)
-  const opened = openFile(parent.value, segments.at(-1)!)
+  const name = segments.at(-1)!
+  const opened = openSeen(parent.value, name, stat)
+  // What stands in its place is looked at for the sake of the message only.
+  const other = opened.ok ? undefined : openFile(parent.value, name)
   if (parent.value !== root) parent.value.close()
-  if (!opened.ok) throw new ProblemError(opened.problem)
+  if (other?.ok) closeSync(other.value.fd)
+  if (!opened.ok) throw new ProblemError(other?.ok === false ? other.problem : opened.problem)
   const now = opened.value.stat
-  if (now.dev === stat.dev && now.ino === stat.ino && now.nlink === stat.nlink) return opened.value
+  if (now.nlink === stat.nlink) return opened.value
   closeSync(opened.value.fd)
   return refuse('changed', shown, 'was exchanged for something else while it was being read')
 }

@@ -13,7 +13,7 @@ import {
   type Status,
   type StatusPatch,
 } from './status.ts'
-import { replaceFile, writeNewAside } from './writing.ts'
+import { replaceFile, writeNew } from './writing.ts'
 
 export const STATUS_FILE = 'status.json'
 
@@ -61,8 +61,8 @@ export function resetStatus(root: Directory): void {
 }
 
 /** In a folder that nobody knows yet. */
-export async function firstStatus(root: Directory): Promise<void> {
-  await writeNewAside(root, STATUS_FILE, FRESH, 0o644)
+export function firstStatus(root: Directory): void {
+  writeNew(root, STATUS_FILE, FRESH, 0o644)
 }
 
 const TRIES = 5

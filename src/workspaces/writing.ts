@@ -4,15 +4,12 @@ import {
   constants,
   fchmodSync,
   fstatSync,
-  mkdir,
   mkdirSync,
-  open,
   openSync,
   renameSync,
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { promisify } from 'node:util'
 import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
 import { errnoOf, ProblemError, refuse } from './problem.ts'
 
@@ -20,10 +17,7 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | con
 
 /** A new file in an open folder; never one that is there already, and never where a link leads. */
 export function createFile(directory: Directory, name: string, mode: number): number {
-  return checked(directory, name, openSync(directory.at(name), NEW_FILE, mode))
-}
-
-function checked(directory: Directory, name: string, fd: number): number {
+  const fd = openSync(directory.at(name), NEW_FILE, mode)
   try {
     // Checked while it is still empty.
     if (!isAt(directory, name, fd)) refuse('changed', showIn(directory, name), 'is not where it was made')
@@ -32,30 +26,6 @@ function checked(directory: Directory, name: string, fd: number): number {
     closeSync(fd)
     throw error
   }
-}
-
-const openAside = promisify(open)
-const mkdirAside = promisify(mkdir)
-
-/**
- * The same, made by another thread: a new file or folder takes the kernel long, and ten times as long where many were
- * deleted just now. For what nobody waits for.
- */
-export async function createFileAside(directory: Directory, name: string, mode: number): Promise<number> {
-  return checked(directory, name, await openAside(directory.at(name), NEW_FILE, mode))
-}
-
-export async function writeNewAside(
-  directory: Directory,
-  name: string,
-  data: string | Buffer,
-  mode: number,
-): Promise<void> {
-  fill(await createFileAside(directory, name, mode), data, mode)
-}
-
-export async function makeFolderAside(path: string | Buffer): Promise<void> {
-  await mkdirAside(path, 0o755)
 }
 
 /** Through the descriptor of its folder nothing else can have been meant. */
@@ -68,11 +38,7 @@ function isAt(directory: Directory, name: string, fd: number): boolean {
 }
 
 export function writeNew(directory: Directory, name: string, data: string | Buffer, mode: number): void {
-  fill(createFile(directory, name, mode), data, mode)
-}
-
-/** Closes it. */
-function fill(fd: number, data: string | Buffer, mode: number): void {
+  const fd = createFile(directory, name, mode)
   try {
     writeAll(fd, typeof data === 'string' ? Buffer.from(data) : data)
     fchmodSync(fd, mode) // whatever the umask is

@@ -4,6 +4,7 @@ import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
+import type { HeldOutputs } from './held-outputs.ts'
 import type { RunMarks } from './mark.ts'
 import { createPreparing, type Expect } from './preparing.ts'
 import { createReporting } from './reporting.ts'
@@ -17,18 +18,20 @@ export interface OutsideOptions {
   now(): number
   expect: Expect
   marks: Pick<RunMarks, 'of'>
+  held: HeldOutputs
 }
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
-export function createOutside({ log, attempts, fixing, validate, now, expect, marks }: OutsideOptions) {
+export function createOutside(options: OutsideOptions) {
+  const { log, attempts, fixing, validate, now, expect, marks, held } = options
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const reporting = createReporting()
-  const preparing = createPreparing(expect, marks.of)
+  const reporting = createReporting(held)
+  const preparing = createPreparing({ expect, markOf: marks.of, held })
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */

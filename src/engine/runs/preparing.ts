@@ -17,6 +17,7 @@ import {
   renewSkill,
   type WorkspaceWanted,
 } from '../../workspaces/folder.ts'
+import type { OutputsWanted } from '../../workspaces/inbox.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
@@ -24,6 +25,7 @@ import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
 import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
 import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
+import type { HeldOutputs } from './held-outputs.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
 
@@ -46,8 +48,15 @@ const MOST_AHEAD = 32
 /** It is likely to be started next, for the first time, and has its workspace. */
 export type Expect = (driver: Driver, node: string) => void
 
+export interface PreparingOptions {
+  expect: Expect
+  markOf: RunMarks['of']
+  held: HeldOutputs
+}
+
 /** Workspaces and inboxes of a run. */
-export function createPreparing(expect: Expect, markOf: RunMarks['of']) {
+export function createPreparing(options: PreparingOptions) {
+  const { expect } = options
   /** Inboxes that only lack what others make, or are on their way there; undefined: that failed. */
   const begun = new WeakMap<Driver, Map<string, Promise<BegunInbox | undefined>>>()
 
@@ -61,7 +70,7 @@ export function createPreparing(expect: Expect, markOf: RunMarks['of']) {
     const made = await createWorkspace(wantedOf(driver, agent, workspace))
     if (!made.ok || signal.aborted) return undefined
     expect(driver, agent.name)
-    const wanted = inboxOf(driver, agent, workspace, likelySources(agent), signal)
+    const wanted = inboxOf(driver, agent, workspace, likelySources(driver, agent), signal)
     const inbox = await beginInbox({ ...wanted, isNew: true })
     return inbox.ok ? inbox.value : undefined
   }
@@ -72,7 +81,7 @@ export function createPreparing(expect: Expect, markOf: RunMarks['of']) {
       const inbox = await ahead.get(effect.node)
       ahead.delete(effect.node)
       try {
-        return await prepareNode(driver, effect, inbox, markOf, signal)
+        return await prepareNode(driver, effect, inbox, options, signal)
       } finally {
         // Where it was of no use.
         await inbox?.draft.discard()
@@ -115,8 +124,15 @@ function waitingFor({ run: { graph, nodes } }: Driver, node: string): string[] {
 }
 
 /** If all whom it waits for complete. */
-function likelySources({ dependsOn }: PlanAgent): Pick<Source, 'agent' | 'outputs' | 'copyTo'>[] {
-  return dependsOn.filter(({ outputs }) => outputs.length > 0)
+function likelySources({ place }: Driver, { dependsOn }: PlanAgent): OutputsWanted[] {
+  return dependsOn.filter(({ outputs }) => outputs.length > 0).map((source) => outputsFrom(place, source))
+}
+
+function outputsFrom(
+  place: string,
+  { agent, outputs, copyTo }: Pick<Source, 'agent' | 'outputs' | 'copyTo'>,
+): OutputsWanted {
+  return { workspace: workspaceOf(place, agent), agent, outputs, copyTo }
 }
 
 /** What is known of its inbox before anybody looks at what others have made. */
@@ -124,7 +140,7 @@ function inboxOf(
   driver: Driver,
   agent: PlanAgent,
   workspace: string,
-  sources: readonly Pick<Source, 'agent' | 'outputs' | 'copyTo'>[],
+  dependencies: readonly OutputsWanted[],
   signal: AbortSignal,
 ): InboxWanted {
   return {
@@ -137,12 +153,7 @@ function inboxOf(
       to,
       description,
     })),
-    dependencies: sources.map(({ agent: from, outputs, copyTo }) => ({
-      workspace: workspaceOf(driver.place, from),
-      agent: from,
-      outputs,
-      copyTo,
-    })),
+    dependencies,
     outputs: agent.outputs,
     ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
     signal,
@@ -154,7 +165,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
-  markOf: RunMarks['of'],
+  { markOf, held }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -172,8 +183,12 @@ async function prepareNode(
   if (!made.ok) return failed(made.problems)
   const corrections = correctionsOf(driver.place, node)
   const areCorrected = existsSync(corrections)
+  const dependencies = sources.map((source) => {
+    const known = held.of(driver, source.agent, source.outputsHash)
+    return { ...outputsFrom(driver.place, source), ...(known === undefined ? {} : { held: known }) }
+  })
   const wanted = {
-    ...inboxOf(driver, agent, workspace, sources, signal),
+    ...inboxOf(driver, agent, workspace, dependencies, signal),
     isNew: made.isNew,
     ...(areCorrected ? { corrections } : {}),
   }

@@ -5,10 +5,12 @@ import { htmlReport } from '../../runs/html.ts'
 import { markdownReport } from '../../runs/markdown.ts'
 import { reportOf as reportOfRun } from '../../runs/report.ts'
 import { removeFolder } from '../../workspaces/folder.ts'
-import { copyOutbox } from '../../workspaces/keep-outputs.ts'
+import { copyOutbox, writeOutbox } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import type { Outcome } from '../../workspaces/problem.ts'
 import { outputsOf, reportOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
+import type { HeldOutputs } from './held-outputs.ts'
 
 /** What of this round is in `_outputs`, or on its way there. */
 interface Collected {
@@ -19,7 +21,7 @@ interface Collected {
 }
 
 /** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
-export function createReporting() {
+export function createReporting(held: HeldOutputs) {
   const known = new WeakMap<Driver, Collected>()
 
   function collectedOf(driver: Driver, signal: AbortSignal): Collected {
@@ -49,10 +51,27 @@ export function createReporting() {
     signal: AbortSignal,
   ): Promise<void> {
     await ready
+    const outputs = held.of(driver, name, result.outputsHash)
+    const to = join(outputsOf(driver.place), name)
+    const copied =
+      outputs === undefined
+        ? await copyFromOutbox(driver, name, to, result, references, signal)
+        : await writeOutbox(outputs, to)
+    if (!copied.ok) driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
+  }
+
+  async function copyFromOutbox(
+    driver: Driver,
+    name: string,
+    to: string,
+    result: Result,
+    references: object[],
+    signal: AbortSignal,
+  ): Promise<Outcome<unknown>> {
     const workspace = workspaceOf(driver.place, name)
     const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
     const other: string[] = []
-    const copied = await copyOutbox(workspace, join(outputsOf(driver.place), name), {
+    const copied = await copyOutbox(workspace, to, {
       limits: DEFAULT_LIMITS,
       signal,
       copied(path, sha256) {
@@ -70,15 +89,13 @@ export function createReporting() {
         })
       },
     })
-    if (!copied.ok) {
-      driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
-      return
-    }
+    if (!copied.ok) return copied
     other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
     if (other.length > 0) {
       const shown = other.sort().slice(0, 10).join(', ')
       driver.note(name, `what is in _outputs/${name} is not what was validated: ${shown}`)
     }
+    return copied
   }
 
   return {

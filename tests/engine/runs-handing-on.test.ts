@@ -1,0 +1,61 @@
+/** What was validated is what is handed on, whatever becomes of the outbox in the meantime (C22). */
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { afterEach, expect, it } from 'vitest'
+import { MADE, openRunTeam, type RunTeam } from './run-harness.ts'
+
+let team: RunTeam
+afterEach(() => team.close())
+
+/** `last` waits for what `maker` made, and for `gate`, which waits for the test. */
+async function runTo(making: string): Promise<string> {
+  team = await openRunTeam()
+  const id = await team.start(`
+concurrency: 2
+agents:
+  maker: { command: "${MADE} 1 > outbox/out.txt; ${making}" }
+  gate: { command: "while [ ! -e ${team.plans}/open ]; do sleep 0.02; done; ${MADE} 1 > outbox/x", outputs: [x] }
+  last:
+    command: "cp -r inbox/maker outbox/taken; ${MADE} 1 > outbox/y"
+    retries: 0
+    depends_on: [maker, { agent: gate, outputs: [x] }]
+`)
+  await team.becomes(id, 'maker', 'completed')
+  return id
+}
+
+it('hands on what was validated when the outbox was changed since', async () => {
+  const id = await runTo("mkdir outbox/bin; printf '#!/bin/sh' > outbox/bin/tool; chmod +x outbox/bin/tool")
+  writeFileSync(team.place(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
+  writeFileSync(team.place(id, 'maker', 'outbox', 'more.txt'), 'new\n')
+  team.write('open', '')
+  const { run } = await team.ended(id)
+  expect(run.nodes.get('last')).toMatchObject({ state: 'completed' })
+  for (const place of [team.place(id, 'last', 'inbox', 'maker'), team.place(id, '_outputs', 'maker')]) {
+    expect(readFileSync(`${place}/out.txt`, 'utf8')).toBe('1\n')
+    expect(() => statSync(`${place}/more.txt`)).toThrow('ENOENT')
+    expect(statSync(`${place}/bin/tool`).mode & 0o111).not.toBe(0)
+    expect(statSync(`${place}/out.txt`).mode & 0o111).toBe(0)
+  }
+  expect(statSync(team.place(id, 'last', 'inbox', 'maker', 'out.txt')).mode & 0o222).toBe(0)
+})
+
+it('refuses what was changed since, where it is too large to be held', async () => {
+  const id = await runTo('head -c 2000000 /dev/zero > outbox/large.bin')
+  writeFileSync(team.place(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
+  team.write('open', '')
+  const { run } = await team.ended(id)
+  const { state, reason } = run.nodes.get('last')!
+  expect({ state, reason }).toMatchObject({
+    state: 'failed',
+    reason: expect.stringContaining('maker/outbox/out.txt was changed after it was validated'),
+  })
+})
+
+it('refuses what was changed since by the time that the service is started again', async () => {
+  const id = await runTo('true')
+  team = await team.reopened()
+  writeFileSync(team.place(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
+  team.write('open', '')
+  const { run } = await team.ended(id)
+  expect(run.nodes.get('last')!.reason).toContain('was changed after it was validated')
+})
