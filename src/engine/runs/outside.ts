@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Log } from '../surroundings.ts'
@@ -20,6 +21,9 @@ export interface OutsideOptions {
   marks: Pick<RunMarks, 'of'>
   held: HeldOutputs
 }
+
+/** Where more than the processors can work at is under way, to make ready ahead gains no time, and costs some. */
+const MOST_FOLLOWED = availableParallelism()
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
@@ -72,7 +76,7 @@ export function createOutside(options: OutsideOptions) {
         await setImmediate()
         if (broken.aborted) return
         // What fails of it is done again when it is needed, and told then.
-        await preparing.layAhead(driver, effect.node, broken)
+        if (attempts.count() <= MOST_FOLLOWED) await preparing.layAhead(driver, effect.node, broken)
         return await collectAhead(driver, broken).catch(() => {})
       case 'follow_attempt':
         return isNew ? undefined : await attempts.follow(driver, effect)
