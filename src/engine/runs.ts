@@ -1,33 +1,15 @@
-import { hash } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
-import { isAbsolute } from 'node:path'
-import { formatProblems } from '../config.ts'
-import { AppError, reasonOf } from '../model/errors.ts'
-import type { Plan } from '../model/plan.ts'
+import { AppError } from '../model/errors.ts'
 import type { Models } from '../models/model.ts'
 import { pendingEffects } from '../runs/effect.ts'
-import { readPlan } from '../runs/plan.ts'
-import { resumeRun } from '../runs/resume.ts'
-import { createRun, type Run } from '../runs/run.ts'
+import type { Run } from '../runs/run.ts'
 import { HAS_MARKS, type ProcessFacts } from '../runtimes/process-table.ts'
-import { endProcesses } from '../runtimes/processes.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
-import { findReceipt, keepReceipt } from '../store/idempotency.ts'
-import {
-  insertRun,
-  type NodeRecord,
-  openRunIds,
-  type RunFacts,
-  readNodes,
-  replaceRun,
-  runIds,
-} from '../store/runs.ts'
+import { type NodeRecord, openRunIds, type RunFacts, runIds } from '../store/runs.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { createExcerpts } from './excerpts.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
-import { claimPlace } from './run-place.ts'
 import { createAttempts, orderOf } from './runs/attempts.ts'
 import { createComingUp } from './runs/coming-up.ts'
 import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
@@ -36,10 +18,12 @@ import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
 import { createHeldOutputs } from './runs/held-outputs.ts'
+import { endUnwanted, sweepRun } from './runs/leftovers.ts'
 import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
 import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
 import { createModelWorkshop } from './runs/model-workshop.ts'
+import { createOrders, type ResumeOrder, type RunOrder } from './runs/orders.ts'
 import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import { createReviewing } from './runs/reviewing.ts'
@@ -52,22 +36,7 @@ import type { Clock, Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'
 
-export interface RunOrder {
-  /** The text of plan.yaml. */
-  readonly plan: string
-  readonly folder: string
-  readonly name?: string
-  readonly concurrency?: number
-}
-
-export interface ResumeOrder {
-  readonly plan?: string
-  readonly folder?: string
-  readonly concurrency?: number
-  readonly fresh?: boolean
-}
-
-export type { SeenRun }
+export type { ResumeOrder, RunOrder, SeenRun }
 
 /** Plans being carried out: `src/runs` decides, and what it says is stored and done. */
 export interface Runs {
@@ -198,7 +167,7 @@ export function createRuns(options: RunsOptions): Runs {
       command.expectNone(driver.id)
       mail.end(driver.id)
       void driver.close()
-      void sweep(driver.id)
+      void sweepRun(driver.id, marks, log)
     },
   }
 
@@ -221,40 +190,6 @@ export function createRuns(options: RunsOptions): Runs {
   function forgetUnstored(driver: Driver) {
     const never = [...driver.run.nodes.values()].filter(({ attempt }) => attempt === 0)
     command.forget(never.map(({ name }) => orderOf(driver, name, 1)))
-  }
-
-  /** Whatever of a run left its group and its parents still bears its mark. */
-  async function sweep(run: string) {
-    try {
-      for (const mark of (await marks.find()).keys()) {
-        if (mark.includes(`/${run}/`)) await endProcesses({ mark })
-      }
-    } catch (error) {
-      log.error({ err: error, run }, 'what a run left behind could not be ended')
-    }
-  }
-
-  function planOf(text: string, folder: string, order: { name?: string; concurrency?: number }): Plan {
-    checkFolder(folder)
-    const { config } = team()
-    const read = readPlan(text, {
-      ...(order.name === undefined ? {} : { name: order.name }),
-      team: {
-        agents: config.agents.map(({ name }) => name),
-        models: Object.keys(config.models),
-        checkProgram: ({ program, runtime, with: settings }) =>
-          options.runtimes.find(({ name }) => name === runtime)?.check({ program, settings }) ?? [],
-      },
-    })
-    if (!read.ok) {
-      throw new AppError('PLAN_INVALID', formatProblems(read.problems, 'plan.yaml'), {
-        hint: read.problems[0]!.hint,
-        data: { problems: read.problems },
-      })
-    }
-    const { plan } = read
-    const { concurrency = plan.concurrency } = order
-    return { ...plan, concurrency }
   }
 
   async function see(id: string): Promise<SeenRun | undefined> {
@@ -284,99 +219,22 @@ export function createRuns(options: RunsOptions): Runs {
     driver.tell({ type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' })
   }
 
+  const orders = createOrders({
+    ...{ store, now, team, drivers, drive, mustSee, forgetUnstored },
+    runtimes: options.runtimes,
+  })
+
   timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.ring()))
 
   return {
     async start(order, by, idempotencyKey) {
       mayBegin()
-      const { folder } = order
-      const digest = hash(
-        'sha256',
-        JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]),
-      )
-      const plan = planOf(order.plan, folder, order)
-      let started: { facts: RunFacts; run: Run } | undefined
-      let claimed: { id: string; place: string } | undefined
-      const answer = await store.write(async (tx) => {
-        started = undefined
-        const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
-        if (earlier !== undefined) {
-          return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
-        }
-        const id = `run_${await tx.nextKey('run')}`
-        // A transaction may be tried again.
-        if (claimed?.id !== id) claimed = { id, place: placeFor(folder, id) }
-        const facts: RunFacts = { id, folder, place: claimed.place, by }
-        const run = createRun({ id, plan, now: now() })
-        await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
-        tx.audit({
-          type: 'run.ordered',
-          class: 'internal',
-          actor: by,
-          text: `${id}: ${by} starts ${plan.name} (${plan.agents.length} agents) in ${folder}`,
-          data: { run_id: id, name: plan.name, folder },
-        })
-        const receipt = { run_id: id }
-        if (idempotencyKey !== undefined) {
-          await keepReceipt(tx, by, idempotencyKey, { digest, receipt: JSON.stringify(receipt) })
-        }
-        started = { facts, run }
-        return receipt
-      })
-      if (answer instanceof AppError) throw answer
-      if (started !== undefined) {
-        const driver = drive(started.facts, started.run, new Map(), true)
-        driver.tell({ type: 'begun' })
-        await driver.settled()
-      }
-      return answer
+      return await orders.start(order, by, idempotencyKey)
     },
-
     async resume(id, order, by) {
       mayBegin()
-      const seen = await mustSee(id)
-      const { run, folder: before } = seen
-      if (run.head.outcome === null || run.head.reportOwed) {
-        return { run_id: id, round: run.head.round, resumed: false }
-      }
-      const folder = order.folder ?? before
-      const { concurrency = run.graph.plan.concurrency } = order
-      const plan =
-        order.plan === undefined
-          ? { ...run.graph.plan, concurrency }
-          : planOf(order.plan, folder, { ...order, name: run.graph.plan.name })
-      const resumed = resumeRun(run, { plan, now: now() })
-      if (!resumed.ok) throw new AppError('CONFLICT', resumed.message, { hint: `orc run show ${id}` })
-      const next = resumed.run
-      if (order.fresh === true) {
-        for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
-      }
-      // Of two at once, the second finds it going on.
-      if (drivers.has(id)) return { run_id: id, round: run.head.round + 1, resumed: false }
-      const records =
-        seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
-      const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
-      try {
-        await store.write(async (tx) => {
-          await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
-          tx.audit({
-            type: 'run.resumed',
-            class: 'internal',
-            actor: by,
-            text: `${id}: ${by} takes it up again, round ${next.head.round}`,
-            data: { run_id: id, round: next.head.round },
-          })
-        })
-      } catch (error) {
-        drivers.delete(id)
-        throw error
-      }
-      forgetUnstored(driver)
-      driver.tell({ type: 'begun' })
-      await driver.settled()
-      return { run_id: id, round: next.head.round, resumed: true }
+      return await orders.resume(id, order, by)
     },
-
     async cancel(id, by, reason) {
       const { run } = await mustSee(id)
       const driver = drivers.get(id)
@@ -467,7 +325,7 @@ export function createRuns(options: RunsOptions): Runs {
     async begin() {
       const found = await marks.find()
       leftovers = Promise.resolve(found)
-      await endUnwanted(found.keys())
+      await endUnwanted(found.keys(), drivers.values(), marks, log)
       begun = true
       for (const driver of drivers.values()) {
         forgetUnstored(driver)
@@ -495,52 +353,8 @@ export function createRuns(options: RunsOptions): Runs {
     },
   }
 
-  /** Checks of an earlier service, and what ended runs left. */
-  async function endUnwanted(found: Iterable<string>) {
-    const wanted = new Set<string>()
-    for (const { id, run } of drivers.values()) {
-      for (const { name, attempt, fixes, alive, fixerAlive } of run.nodes.values()) {
-        if (alive) wanted.add(marks.of(id, name, `attempt ${attempt}`))
-        if (fixerAlive) wanted.add(marks.of(id, name, `fix ${fixes}`))
-      }
-    }
-    const unwanted = [...found].filter((mark) => !wanted.has(mark))
-    await Promise.all(
-      unwanted.map((mark) =>
-        endProcesses({ mark }).catch((error: unknown) =>
-          log.error({ err: error, mark }, 'it cannot be ended'),
-        ),
-      ),
-    )
-  }
-
   function mayBegin() {
     const refusal = standstill.halted() === undefined ? undefined : standstill.refusal()
     if (refusal !== undefined) throw refusal
   }
-}
-
-function checkFolder(folder: string) {
-  const isFolder = isAbsolute(folder) && existsSync(folder) && statSync(folder).isDirectory()
-  if (isFolder) return
-  throw new AppError('INVALID_REQUEST', `${folder.slice(0, 200)} is not a folder`, {
-    hint: 'Give the whole path of a folder on the machine of the service: that of the plan.',
-  })
-}
-
-function placeFor(folder: string, id: string): string {
-  try {
-    return claimPlace(folder, id)
-  } catch (error) {
-    throw new AppError('INVALID_REQUEST', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
-      hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
-      cause: error,
-    })
-  }
-}
-
-function conflict(): AppError {
-  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
-    hint: 'Use a new key for each run, and the same key only to repeat the same request.',
-  })
 }

@@ -1,0 +1,37 @@
+import { endProcesses } from '../../runtimes/processes.ts'
+import type { Log } from '../surroundings.ts'
+import type { Driver } from './driver.ts'
+import type { RunMarks } from './mark.ts'
+
+/** Whatever of a run left its group and its parents still bears its mark. */
+export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<void> {
+  try {
+    for (const mark of (await marks.find()).keys()) {
+      if (mark.includes(`/${run}/`)) await endProcesses({ mark })
+    }
+  } catch (error) {
+    log.error({ err: error, run }, 'what a run left behind could not be ended')
+  }
+}
+
+/** Checks of an earlier service, and what ended runs left. */
+export async function endUnwanted(
+  found: Iterable<string>,
+  drivers: Iterable<Driver>,
+  marks: RunMarks,
+  log: Log,
+): Promise<void> {
+  const wanted = new Set<string>()
+  for (const { id, run } of drivers) {
+    for (const { name, attempt, fixes, alive, fixerAlive } of run.nodes.values()) {
+      if (alive) wanted.add(marks.of(id, name, `attempt ${attempt}`))
+      if (fixerAlive) wanted.add(marks.of(id, name, `fix ${fixes}`))
+    }
+  }
+  const unwanted = [...found].filter((mark) => !wanted.has(mark))
+  await Promise.all(
+    unwanted.map((mark) =>
+      endProcesses({ mark }).catch((error: unknown) => log.error({ err: error, mark }, 'it cannot be ended')),
+    ),
+  )
+}

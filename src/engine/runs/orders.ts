@@ -1,0 +1,150 @@
+import { hash } from 'node:crypto'
+import { AppError, reasonOf } from '../../model/errors.ts'
+import { resumeRun } from '../../runs/resume.ts'
+import { createRun, type Run } from '../../runs/run.ts'
+import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
+import { insertRun, type NodeRecord, type RunFacts, readNodes, replaceRun } from '../../store/runs.ts'
+import type { Store } from '../../store/store.ts'
+import { claimPlace } from '../run-place.ts'
+import type { SeenRun } from '../stored-runs.ts'
+import type { Driver } from './driver.ts'
+import { type PlanSurroundings, readOrderedPlan } from './ordered-plan.ts'
+
+export interface RunOrder {
+  /** The text of plan.yaml. */
+  readonly plan: string
+  readonly folder: string
+  readonly name?: string
+  readonly concurrency?: number
+}
+
+export interface ResumeOrder {
+  readonly plan?: string
+  readonly folder?: string
+  readonly concurrency?: number
+  readonly fresh?: boolean
+}
+
+export interface OrdersOptions extends PlanSurroundings {
+  store: Store
+  now(): number
+  drivers: Map<string, Driver>
+  drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>, isFresh?: boolean): Driver
+  /** Throws where there is none. */
+  mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
+  /** Of first attempts that a power cut took back. */
+  forgetUnstored(driver: Driver): void
+}
+
+/** Runs as people order them: stored first, and driven then. */
+export function createOrders(options: OrdersOptions) {
+  const { store, now, drivers, drive, mustSee, forgetUnstored } = options
+
+  async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
+    const { folder } = order
+    const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
+    const plan = readOrderedPlan(order.plan, folder, order, options)
+    let started: { facts: RunFacts; run: Run } | undefined
+    let claimed: { id: string; place: string } | undefined
+    const answer = await store.write(async (tx) => {
+      started = undefined
+      const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
+      if (earlier !== undefined) {
+        return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
+      }
+      const id = `run_${await tx.nextKey('run')}`
+      // A transaction may be tried again.
+      if (claimed?.id !== id) claimed = { id, place: placeFor(folder, id) }
+      const facts: RunFacts = { id, folder, place: claimed.place, by }
+      const run = createRun({ id, plan, now: now() })
+      await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
+      tx.audit({
+        type: 'run.ordered',
+        class: 'internal',
+        actor: by,
+        text: `${id}: ${by} starts ${plan.name} (${plan.agents.length} agents) in ${folder}`,
+        data: { run_id: id, name: plan.name, folder },
+      })
+      const receipt = { run_id: id }
+      if (idempotencyKey !== undefined) {
+        await keepReceipt(tx, by, idempotencyKey, { digest, receipt: JSON.stringify(receipt) })
+      }
+      started = { facts, run }
+      return receipt
+    })
+    if (answer instanceof AppError) throw answer
+    if (started !== undefined) {
+      const driver = drive(started.facts, started.run, new Map(), true)
+      driver.tell({ type: 'begun' })
+      await driver.settled()
+    }
+    return answer
+  }
+
+  async function resume(
+    id: string,
+    order: ResumeOrder,
+    by: string,
+  ): Promise<{ run_id: string; round: number; resumed: boolean }> {
+    const seen = await mustSee(id)
+    const { run, folder: before } = seen
+    if (run.head.outcome === null || run.head.reportOwed) {
+      return { run_id: id, round: run.head.round, resumed: false }
+    }
+    const folder = order.folder ?? before
+    const { concurrency = run.graph.plan.concurrency } = order
+    const plan =
+      order.plan === undefined
+        ? { ...run.graph.plan, concurrency }
+        : readOrderedPlan(order.plan, folder, { ...order, name: run.graph.plan.name }, options)
+    const resumed = resumeRun(run, { plan, now: now() })
+    if (!resumed.ok) throw new AppError('CONFLICT', resumed.message, { hint: `orc run show ${id}` })
+    const next = resumed.run
+    if (order.fresh === true) {
+      for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
+    }
+    // Of two at once, the second finds it going on.
+    if (drivers.has(id)) return { run_id: id, round: run.head.round + 1, resumed: false }
+    const records =
+      seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
+    const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
+    try {
+      await store.write(async (tx) => {
+        await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
+        tx.audit({
+          type: 'run.resumed',
+          class: 'internal',
+          actor: by,
+          text: `${id}: ${by} takes it up again, round ${next.head.round}`,
+          data: { run_id: id, round: next.head.round },
+        })
+      })
+    } catch (error) {
+      drivers.delete(id)
+      throw error
+    }
+    forgetUnstored(driver)
+    driver.tell({ type: 'begun' })
+    await driver.settled()
+    return { run_id: id, round: next.head.round, resumed: true }
+  }
+
+  return { start, resume }
+}
+
+function placeFor(folder: string, id: string): string {
+  try {
+    return claimPlace(folder, id)
+  } catch (error) {
+    throw new AppError('INVALID_REQUEST', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
+      hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
+      cause: error,
+    })
+  }
+}
+
+function conflict(): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
+    hint: 'Use a new key for each run, and the same key only to repeat the same request.',
+  })
+}
