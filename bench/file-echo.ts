@@ -3,7 +3,12 @@ import { watch, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const [heard, answered] = process.argv.slice(2)
+let last = ''
 watch(heard!, (_, name) => {
-  if (name !== null) writeFileSync(join(answered!, name), 'x')
+  // A new file is told of more than once.
+  if (name === null || name === last) return
+  last = name
+  writeFileSync(join(answered!, name), 'x')
 })
+process.on('disconnect', () => process.exit())
 process.send!('ready')

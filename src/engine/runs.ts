@@ -119,8 +119,8 @@ export function createRuns(options: RunsOptions): Runs {
   }
   const deliver = deliverReport
   const attempts = createAttempts({ clock, log, workshops, deliver, inform })
-  const fixing = createFixing({ clock, workshops, deliver })
   const held = createHeldOutputs()
+  const fixing = createFixing({ clock, workshops, deliver, held })
   const validate = createValidating({
     ...{ clock, team, models: options.models, meter: options.meter, marks, held },
     environment: options.environment,
@@ -128,6 +128,7 @@ export function createRuns(options: RunsOptions): Runs {
   })
   const outside = createOutside({
     ...{ log, attempts, fixing, validate, now, marks, held },
+    working: command.working,
     expect(driver, node) {
       const order = orderOf(driver, node, 1)
       if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)

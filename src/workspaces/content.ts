@@ -16,8 +16,6 @@ const writePiece = promisify(write)
 export interface Content {
   readonly size: number
   readonly sha256: string
-  /** All of it, of a small one. */
-  readonly bytes?: Buffer
 }
 
 /**
@@ -26,25 +24,37 @@ export interface Content {
  */
 export async function readContent(file: OpenFile, shown: string, pace: Pace, to?: number): Promise<Content> {
   const size = Number(file.stat.size)
-  const content =
-    size <= SMALL
-      ? takeSmall(file.fd, size, shown, to)
-      : { size, sha256: await takeLarge(file.fd, size, shown, pace, to) }
-  const after = fstatSync(file.fd, { bigint: true })
-  if (after.size !== file.stat.size || after.mtimeNs !== file.stat.mtimeNs) changed(shown)
-  return content
+  if (size > SMALL) {
+    const sha256 = await takeLarge(file.fd, size, shown, pace, to)
+    checkUnchanged(file, shown)
+    return { size, sha256 }
+  }
+  const bytes = readSmallContent(file, shown)
+  if (to !== undefined) writeAll(to, bytes)
+  return { size, sha256: hash('sha256', bytes) }
 }
 
-function takeSmall(fd: number, size: number, shown: string, to: number | undefined): Content {
+/** All of a small one; undefined where it is not. */
+export function readBytes(file: OpenFile, shown: string): Buffer | undefined {
+  return file.stat.size <= SMALL ? readSmallContent(file, shown) : undefined
+}
+
+function readSmallContent(file: OpenFile, shown: string): Buffer {
+  const size = Number(file.stat.size)
   const buffer = Buffer.allocUnsafe(size)
   let done = 0
   while (done < size) {
-    const count = readSync(fd, buffer, done, size - done, done)
+    const count = readSync(file.fd, buffer, done, size - done, done)
     if (count === 0) changed(shown)
     done += count
   }
-  if (to !== undefined) writeAll(to, buffer)
-  return { size, sha256: hash('sha256', buffer), bytes: buffer }
+  checkUnchanged(file, shown)
+  return buffer
+}
+
+function checkUnchanged({ fd, stat }: OpenFile, shown: string): void {
+  const after = fstatSync(fd, { bigint: true })
+  if (after.size !== stat.size || after.mtimeNs !== stat.mtimeNs) changed(shown)
 }
 
 async function takeLarge(

@@ -163,12 +163,12 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
       }
       return found
     },
-    async put({ sha256, bytes, isExecutable }, to) {
+    async put({ sha256, bytes, executable }, to) {
       const better = preferred.get(to.join('/'))
       if (better !== undefined) return better
       const path = claim(to)
       countCopied(bytes.length, `inbox/${path}`)
-      const mode = isExecutable ? 0o555 : 0o444
+      const mode = executable === 0 ? 0o444 : 0o555
       await inFolder(to, (folder, last) => writeNew(folder, last, bytes, mode))
       return keep({ path, size: bytes.length, sha256 })
     },

@@ -115,15 +115,22 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
     agent: string,
     place: string[],
   ): Promise<Input[]> {
-    const found = held.map((output) => ({ output, segments: output.path.split('/') }))
-    const unmatched = patterns.filter(({ takes }) => !found.some(({ segments }) => takes(segments)))
-    if (unmatched.length > 0) {
-      const shown = unmatched.map(({ pattern }) => pattern)
-      throw new ProblemError(nothingFor(agent, shown, []))
+    const matched = new Set<OutputPattern>()
+    const meant: { output: HeldOutput; segments: string[] }[] = []
+    for (const output of held) {
+      const rest = pace.rest()
+      if (rest !== undefined) await rest
+      const segments = output.path.split('/')
+      const by = patterns.filter(({ takes }) => takes(segments))
+      for (const pattern of by) matched.add(pattern)
+      if (by.length > 0) meant.push({ output, segments })
     }
+    const unmatched = patterns.filter((pattern) => !matched.has(pattern)).map(({ pattern }) => pattern)
+    if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, []))
     const inputs: Input[] = []
-    for (const { output, segments } of found) {
-      if (!patterns.some(({ takes }) => takes(segments))) continue
+    for (const { output, segments } of meant) {
+      const rest = pace.rest()
+      if (rest !== undefined) await rest
       inputs.push(await copier.put(output, [...place, ...segments]))
     }
     return inputs

@@ -18,17 +18,24 @@ export interface KeepOptions {
 }
 
 /** The same of what was read before. */
-export function writeOutbox(outputs: readonly HeldOutput[], to: string): Promise<Outcome<void>> {
-  return attempt(to, () => {
+export function writeOutbox(
+  outputs: readonly HeldOutput[],
+  to: string,
+  signal?: AbortSignal,
+): Promise<Outcome<void>> {
+  return attempt(to, async () => {
+    const pace = startPace(signal)
     mkdirSync(to, { recursive: true })
     const target = openDirectory(to)
     try {
-      for (const { path, bytes, isExecutable } of outputs) {
+      for (const { path, bytes, executable } of outputs) {
+        const rest = pace.rest()
+        if (rest !== undefined) await rest
         const segments = path.split('/')
         const above = segments.slice(0, -1)
         const folder = above.length === 0 ? target : makeFolders(target, above)
         try {
-          const out = createFile(folder, segments.at(-1)!, isExecutable ? 0o755 : 0o644)
+          const out = createFile(folder, segments.at(-1)!, 0o644 | executable)
           try {
             writeAll(out, bytes)
           } finally {
@@ -67,6 +74,8 @@ export function copyOutbox(
       const target = openDirectory(to)
       try {
         for (const found of files) {
+          const rest = pace.rest()
+          if (rest !== undefined) await rest
           if (stays !== undefined && found.stat.size > limits.inlineBytes) {
             stays(found.segments.join('/'))
             continue

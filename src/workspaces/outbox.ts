@@ -1,5 +1,6 @@
+import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
-import { type Content, readContent } from './content.ts'
+import { type Content, readBytes, readContent } from './content.ts'
 import { type Directory, openPart } from './directory.ts'
 import { type ErrorReport, parseErrorReport } from './error-report.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
@@ -23,7 +24,8 @@ export interface HeldOutput {
   readonly path: string
   readonly sha256: string
   readonly bytes: Buffer
-  readonly isExecutable: boolean
+  /** Who may execute it, as the mode of a file says it. */
+  readonly executable: number
 }
 
 /** What an agent has delivered. workspace/ is never looked at (S4.10). */
@@ -71,17 +73,19 @@ export function collectOutbox(
       const reports = new Map<string, Buffer>()
       let room = HELD_BYTES
       for (const file of files) {
-        const { path } = file
+        const { path, stat } = file
         if (!content) {
-          outputs.push({ path, size: Number(file.stat.size) })
+          outputs.push({ path, size: Number(stat.size) })
           continue
         }
+        const rest = pace.rest()
+        if (rest !== undefined) await rest
         const { size, sha256, bytes } = await readFound(folder, file, pace)
         outputs.push({ path, size, sha256 })
         if (bytes === undefined) continue
-        if (REPORTS.has(path)) reports.set(path, bytes)
+        if (REPORTS.has(path) && stat.nlink === 1n) reports.set(path, bytes)
         room -= size
-        if (room >= 0) hold?.({ path, sha256, bytes, isExecutable: (file.stat.mode & 0o111n) !== 0n })
+        if (room >= 0) hold?.({ path, sha256, bytes, executable: Number(stat.mode & 0o111n) })
       }
       return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs, reports) }
     } finally {
@@ -113,10 +117,16 @@ function textIn(folder: Directory, name: string): Buffer | undefined {
   return read.ok ? read.value : undefined
 }
 
-async function readFound(root: Directory, found: Found, pace: Pace): Promise<Content> {
+async function readFound(
+  root: Directory,
+  found: Found,
+  pace: Pace,
+): Promise<Content & { readonly bytes?: Buffer }> {
   const file = openFound(root, found)
   try {
-    return await readContent(file, found.shown, pace)
+    const bytes = readBytes(file, found.shown)
+    if (bytes === undefined) return await readContent(file, found.shown, pace)
+    return { size: bytes.length, sha256: hash('sha256', bytes), bytes }
   } finally {
     closeSync(file.fd)
   }

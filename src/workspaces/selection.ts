@@ -1,5 +1,5 @@
 import { type BigIntStats, closeSync } from 'node:fs'
-import { type Directory, type OpenFile, openFile, openFolders, openSeen } from './directory.ts'
+import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
 import type { Limits } from './limits.ts'
 import type { OutputPattern } from './output-patterns.ts'
 import type { Pace } from './pace.ts'
@@ -85,11 +85,12 @@ export function openFound(root: Directory, { segments, shown, stat }: Found): Op
   if (!parent.ok) throw new ProblemError(parent.problem)
   const name = segments.at(-1)!
   const opened = openSeen(parent.value, name, stat)
-  // What stands in its place is looked at for the sake of the message only.
-  const other = opened.ok ? undefined : openFile(parent.value, name)
+  const other = opened.ok ? undefined : lookAt(parent.value, name)
   if (parent.value !== root) parent.value.close()
-  if (other?.ok) closeSync(other.value.fd)
-  if (!opened.ok) throw new ProblemError(other?.ok === false ? other.problem : opened.problem)
+  if (!opened.ok) {
+    // What stands in its place now says more.
+    throw new ProblemError((other === undefined ? undefined : trapOf(shown, other)) ?? opened.problem)
+  }
   const now = opened.value.stat
   if (now.nlink === stat.nlink) return opened.value
   closeSync(opened.value.fd)

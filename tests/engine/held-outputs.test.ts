@@ -3,7 +3,7 @@ import type { Driver } from '../../src/engine/runs/driver.ts'
 import { createHeldOutputs } from '../../src/engine/runs/held-outputs.ts'
 
 const driver = {} as Driver
-const output = (size: number) => [{ path: 'x', sha256: 'x', bytes: Buffer.alloc(size), isExecutable: false }]
+const output = (size: number) => [{ path: 'x', sha256: 'x', bytes: Buffer.alloc(size), executable: 0 }]
 const MIB = 1024 * 1024
 
 it('gives what is held of this very result only', () => {
@@ -24,4 +24,14 @@ it('lets go of the oldest when there is too much of it', () => {
   for (const node of ['two', 'three']) expect(held.of(driver, node, 'next')).toBeUndefined()
   held.hold(driver, 'one', 'hash', output(7 * MIB))
   expect(held.of(driver, 'one', 'hash')).toHaveLength(1)
+})
+
+it('holds no more memory than it counts: what was read beside it is not held', () => {
+  const held = createHeldOutputs()
+  const part = Buffer.from('part')
+  expect(part.buffer.byteLength).toBeGreaterThan(part.length)
+  held.hold(driver, 'one', 'hash', [{ path: 'x', sha256: 'x', bytes: part, executable: 0 }])
+  const { bytes } = held.of(driver, 'one', 'hash')![0]!
+  expect(bytes.toString()).toBe('part')
+  expect(bytes.buffer.byteLength).toBe(part.length)
 })

@@ -24,7 +24,7 @@ agents:
 }
 
 it('hands on what was validated when the outbox was changed since', async () => {
-  const id = await runTo("mkdir outbox/bin; printf '#!/bin/sh' > outbox/bin/tool; chmod +x outbox/bin/tool")
+  const id = await runTo("mkdir outbox/bin; printf '#!/bin/sh' > outbox/bin/tool; chmod 744 outbox/bin/tool")
   writeFileSync(team.place(id, 'maker', 'outbox', 'out.txt'), 'changed\n')
   writeFileSync(team.place(id, 'maker', 'outbox', 'more.txt'), 'new\n')
   team.write('open', '')
@@ -37,6 +37,7 @@ it('hands on what was validated when the outbox was changed since', async () => 
     expect(statSync(`${place}/out.txt`).mode & 0o111).toBe(0)
   }
   expect(statSync(team.place(id, 'last', 'inbox', 'maker', 'out.txt')).mode & 0o222).toBe(0)
+  expect(statSync(team.place(id, '_outputs', 'maker', 'bin', 'tool')).mode & 0o777).toBe(0o744)
 })
 
 it('refuses what was changed since, where it is too large to be held', async () => {
@@ -58,4 +59,20 @@ it('refuses what was changed since by the time that the service is started again
   team.write('open', '')
   const { run } = await team.ended(id)
   expect(run.nodes.get('last')!.reason).toContain('was changed after it was validated')
+})
+
+it('keeps of an input what it is, and not what is in it', async () => {
+  team = await openRunTeam()
+  team.write('secret.txt', 'a secret of the person')
+  const id = await team.start(`
+agents:
+  one: { command: "${MADE} 1 > outbox/out.txt", inputs: [{ path: secret.txt, to: inbox/secret.txt }] }
+`)
+  await team.ended(id)
+  const [row] = await team.store.all<{ inbox: string }>('SELECT inbox FROM run_agents')
+  const { inputs } = JSON.parse(row!.inbox)
+  expect(inputs.map((input: object) => Object.keys(input).sort())).toEqual([
+    ['path', 'sha256', 'size'],
+    ['path', 'sha256', 'size'],
+  ])
 })

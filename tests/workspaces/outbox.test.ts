@@ -58,6 +58,14 @@ describe('collecting an outbox', () => {
     ])
   })
 
+  it('takes no summary that has another name, whether the content is asked for or not', async () => {
+    const workspace = await filled({ 'report.md': 'What was done.' })
+    linkSync(join(workspace, 'outbox/report.md'), join(workspace, 'outbox/summary.md'))
+    for (const content of [true, false]) {
+      expect(expectOk(await collectOutbox(workspace, { limits, content })).summary).toBeUndefined()
+    }
+  })
+
   it('finds nothing missing where summary.md and a deliverable are there (C22)', async () => {
     expect(await missing({ 'summary.md': 'ok', 'a.txt': '' })).toEqual([])
     expect(await missing({ 'summary.md': 'x'.repeat(21), 'a.txt': '' }, { summaryOver: 20 })).toEqual([])

@@ -222,8 +222,6 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
     start,
     follow,
     stop,
-    /** How many live, of all runs. */
-    count: () => live.size,
     has: (driver: Driver, node: string, attempt: number) => live.has(keyOf(driver, node, attempt)),
     /** Before its time is said to be up: it may have spoken just now, or the event was missed. */
     look(driver: Driver, node: string, attempt: number) {

@@ -46,6 +46,8 @@ export interface CommandWorkshop extends Workshop {
   expectNone(run: string): void
   /** Exit codes under these names are of no work that is known. */
   forget(orders: readonly WorkOrder[]): void
+  /** How many are at work: not those that said that they are done. */
+  working(): number
   close(): void
 }
 
@@ -55,6 +57,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
   let launcher: Launcher | undefined
   /** By their marks, the oldest first. */
   const expected = new Map<string, Expected>()
+  const working = new Set<CommandProcess>()
 
   // Started with what is passed on and nothing else, so that each command finds just that.
   function shells(): Launcher | undefined {
@@ -92,8 +95,10 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     let isClosed = false
     let isDone = false
     let cancel = () => {}
+    working.add(process)
     void process.ended.then((ended) => {
       isDone = true
+      working.delete(process)
       cancel()
       if (!isClosed) port.ended(ended)
     })
@@ -102,6 +107,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     return {
       stop(finished) {
         if (isDone) return
+        working.delete(process)
         cancel()
         if (finished) cancel = clock.after(LAST_WORDS_MS, () => void end())
         else void end()
@@ -165,6 +171,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
         for (const { mark } of same) if (left.has(mark)) forgetExit(exitsFile, mark)
       }
     },
+    working: () => working.size,
     close: () => launcher?.close(),
   }
 }

@@ -13,6 +13,7 @@ import { watchStatus } from '../../workspaces/status-watch.ts'
 import { correctionsOf, exitsOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
+import type { HeldOutputs } from './held-outputs.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
@@ -21,6 +22,7 @@ export interface FixingOptions {
   clock: Clock
   workshops: Workshops
   deliver(workspace: string, report: string): Promise<void>
+  held: HeldOutputs
 }
 
 type Done = { ok: true } | { ok: false; why: string }
@@ -32,7 +34,7 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 const CORRECTED = 'inputs/'
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
-export function createFixing({ clock, workshops, deliver }: FixingOptions) {
+export function createFixing({ clock, workshops, deliver, held }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -50,7 +52,7 @@ export function createFixing({ clock, workshops, deliver }: FixingOptions) {
     const order = orderOf(driver, fixer, node, number)
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
-      const made = await prepare(driver, fixer, effect, workspace, signal)
+      const made = await prepare(driver, fixer, effect, workspace, held, signal)
       if (!made.ok) return done(false, textOf(made.problems))
     }
     const worked = await (found ??
@@ -227,6 +229,7 @@ async function prepare(
   fixer: Fixer,
   { node, before }: Fix,
   workspace: string,
+  held: HeldOutputs,
   signal: AbortSignal,
 ) {
   const { run, place, folder } = driver
@@ -269,12 +272,7 @@ async function prepare(
       ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
     ],
     dependencies: [
-      ...sources.map(({ agent: from, outputs, copyTo }) => ({
-        workspace: workspaceOf(place, from),
-        agent: from,
-        outputs,
-        copyTo: below(copyTo),
-      })),
+      ...sources.map((source) => held.from(driver, { ...source, copyTo: below(source.copyTo) })),
       ...(hasReport
         ? [
             {

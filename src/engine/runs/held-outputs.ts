@@ -1,4 +1,7 @@
+import type { Dependency } from '../../model/plan.ts'
+import type { OutputsWanted } from '../../workspaces/inbox.ts'
 import type { HeldOutput } from '../../workspaces/outbox.ts'
+import { workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 
 /** For each run. What is over it is read again from the outbox. */
@@ -29,6 +32,12 @@ export function createHeldOutputs() {
     shelf.held.delete(node)
   }
 
+  /** Only of this very result. */
+  function of(driver: Driver, node: string, outputsHash: string): readonly HeldOutput[] | undefined {
+    const held = shelves.get(driver)?.held.get(node)
+    return held?.outputsHash === outputsHash ? held.outputs : undefined
+  }
+
   return {
     /** `outputs`: all of them. */
     hold(driver: Driver, node: string, outputsHash: string, outputs: readonly HeldOutput[]): void {
@@ -36,19 +45,32 @@ export function createHeldOutputs() {
       shelves.set(driver, shelf)
       remove(shelf, node)
       const bytes = outputs.reduce((sum, one) => sum + one.bytes.length + FILE_BYTES, 0)
-      shelf.held.set(node, { outputsHash, outputs, bytes })
+      shelf.held.set(node, { outputsHash, outputs: outputs.map(onItsOwn), bytes })
       shelf.bytes += bytes
       for (const oldest of shelf.held.keys()) {
         if (shelf.bytes <= MOST_BYTES) break
         remove(shelf, oldest)
       }
     },
-    /** Only of this very result. */
-    of(driver: Driver, node: string, outputsHash: string): readonly HeldOutput[] | undefined {
-      const held = shelves.get(driver)?.held.get(node)
-      return held?.outputsHash === outputsHash ? held.outputs : undefined
+    of,
+    /** What another takes over from it. */
+    from(
+      driver: Driver,
+      { agent, outputs, copyTo }: Pick<Dependency, 'agent' | 'outputs' | 'copyTo'>,
+    ): OutputsWanted {
+      const result = driver.run.nodes.get(agent)!.result
+      const known = result === null ? undefined : of(driver, agent, result.outputsHash)
+      const wanted = { workspace: workspaceOf(driver.place, agent), agent, outputs, copyTo }
+      return known === undefined ? wanted : { ...wanted, held: known }
     },
   }
+}
+
+/** A small buffer is a part of a large one, which all that was read beside it shares: held, it would hold that. */
+function onItsOwn(output: HeldOutput): HeldOutput {
+  const bytes = Buffer.allocUnsafeSlow(output.bytes.length)
+  output.bytes.copy(bytes)
+  return { ...output, bytes }
 }
 
 export type HeldOutputs = ReturnType<typeof createHeldOutputs>

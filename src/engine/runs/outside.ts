@@ -20,9 +20,11 @@ export interface OutsideOptions {
   expect: Expect
   marks: Pick<RunMarks, 'of'>
   held: HeldOutputs
+  /** How many commands are at work. */
+  working(): number
 }
 
-/** Where more than the processors can work at is under way, to make ready ahead gains no time, and costs some. */
+/** Where more commands are at work than there are processors, to make ready ahead gains no time, and costs some. */
 const MOST_FOLLOWED = availableParallelism()
 
 /**
@@ -76,7 +78,7 @@ export function createOutside(options: OutsideOptions) {
         await setImmediate()
         if (broken.aborted) return
         // What fails of it is done again when it is needed, and told then.
-        if (attempts.count() <= MOST_FOLLOWED) await preparing.layAhead(driver, effect.node, broken)
+        if (options.working() <= MOST_FOLLOWED) await preparing.layAhead(driver, effect.node, broken)
         return await collectAhead(driver, broken).catch(() => {})
       case 'follow_attempt':
         return isNew ? undefined : await attempts.follow(driver, effect)

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { MESSAGES, type PlanAgent } from '../../model/plan.ts'
+import { setImmediate } from 'node:timers/promises'
+import { type Dependency, MESSAGES, type PlanAgent } from '../../model/plan.ts'
 import type { RunNode } from '../../model/run.ts'
 import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
@@ -70,7 +71,8 @@ export function createPreparing(options: PreparingOptions) {
     const made = await createWorkspace(wantedOf(driver, agent, workspace))
     if (!made.ok || signal.aborted) return undefined
     expect(driver, agent.name)
-    const wanted = inboxOf(driver, agent, workspace, likelySources(driver, agent), signal)
+    const likely = likelySources(agent).map((source) => options.held.from(driver, source))
+    const wanted = inboxOf(driver, agent, workspace, likely, signal)
     const inbox = await beginInbox({ ...wanted, isNew: true })
     return inbox.ok ? inbox.value : undefined
   }
@@ -105,6 +107,8 @@ export function createPreparing(options: PreparingOptions) {
         const laying = lay(driver, graph.agents.get(name)!, workspace, signal).catch(() => undefined)
         ahead.set(name, laying)
         await laying
+        // Others have their turn.
+        await setImmediate()
       }
     },
     /** What was made for those who never began is not left. */
@@ -124,15 +128,8 @@ function waitingFor({ run: { graph, nodes } }: Driver, node: string): string[] {
 }
 
 /** If all whom it waits for complete. */
-function likelySources({ place }: Driver, { dependsOn }: PlanAgent): OutputsWanted[] {
-  return dependsOn.filter(({ outputs }) => outputs.length > 0).map((source) => outputsFrom(place, source))
-}
-
-function outputsFrom(
-  place: string,
-  { agent, outputs, copyTo }: Pick<Source, 'agent' | 'outputs' | 'copyTo'>,
-): OutputsWanted {
-  return { workspace: workspaceOf(place, agent), agent, outputs, copyTo }
+function likelySources({ dependsOn }: PlanAgent): Dependency[] {
+  return dependsOn.filter(({ outputs }) => outputs.length > 0)
 }
 
 /** What is known of its inbox before anybody looks at what others have made. */
@@ -183,10 +180,7 @@ async function prepareNode(
   if (!made.ok) return failed(made.problems)
   const corrections = correctionsOf(driver.place, node)
   const areCorrected = existsSync(corrections)
-  const dependencies = sources.map((source) => {
-    const known = held.of(driver, source.agent, source.outputsHash)
-    return { ...outputsFrom(driver.place, source), ...(known === undefined ? {} : { held: known }) }
-  })
+  const dependencies = sources.map((source) => held.from(driver, source))
   const wanted = {
     ...inboxOf(driver, agent, workspace, dependencies, signal),
     isNew: made.isNew,

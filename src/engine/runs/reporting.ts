@@ -56,7 +56,7 @@ export function createReporting(held: HeldOutputs) {
     const copied =
       outputs === undefined
         ? await copyFromOutbox(driver, name, to, result, references, signal)
-        : await writeOutbox(outputs, to)
+        : await writeOutbox(outputs, to, signal)
     if (!copied.ok) driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
   }
 
