@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config'
+import { Sequencer } from './tests/schedule.ts'
 
 /** The suites with the real agent programs, which are installed first. Three at a time: they mostly wait. */
 export default defineConfig({
@@ -6,8 +7,9 @@ export default defineConfig({
     // Two cores with much to do: nothing here measures time.
     expect: { poll: { timeout: 10_000 } },
     include: ['tests/agents/**/*.test.ts'],
-    globalSetup: ['tests/agents/harness/install.ts'],
+    globalSetup: ['tests/agents/harness/install.ts', 'tests/fakes/program.ts'],
     maxWorkers: 3,
+    sequence: { sequencer: Sequencer },
     testTimeout: 400_000,
     hookTimeout: 240_000,
     teardownTimeout: 30_000,

@@ -160,12 +160,12 @@ async function timeTimers(count: number): Promise<number> {
   try {
     const dueAt = Date.now() - 1
     await store.write(async (tx) => {
-      for (let n = 0; n < count; n++) await setTimer(tx, 'task_ack', `task_${n}`, dueAt)
+      for (let n = 0; n < count; n++) await setTimer(tx, 'run', `task_${n}`, dueAt)
     })
     let fired = 0
     const startedAt = performance.now()
     await new Promise<void>((resolve) => {
-      timers.on('task_ack', async (tx, ref) => {
+      timers.on('run', async (tx, ref) => {
         tx.audit({ type: 'bench', class: 'internal', actor: 'bench', text: ref })
         tx.afterCommit(() => {
           if (++fired === count) resolve()

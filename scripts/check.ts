@@ -3,7 +3,7 @@
  * `types` and `lint` count as one check each, so that the line is never all green when the exit code is not.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 type Counts = { passed: number; failed: number }
@@ -34,16 +34,51 @@ function quietly(name: string, command: string, args: string[]): Counts {
   return ok ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 }
 }
 
-function vitest(name: string, config: string): Counts {
+const INTERRUPTED = 130
+const ignore = () => {}
+
+const SHARED_MEMORY = '/dev/shm'
+const ENOUGH_BYTES = 4 * 1024 ** 3
+
+/**
+ * Where tests put their files: in memory, where there is enough and programs may be started from it. They make and
+ * remove thousands of stores; nothing that they do, kill -9 included, asks more of a disk than that it is one.
+ */
+function scratch(): string | undefined {
+  if (process.env.TMPDIR !== undefined) return undefined
+  let folder: string | undefined
+  try {
+    const { bavail, bsize } = statfsSync(SHARED_MEMORY)
+    if (bavail * bsize < ENOUGH_BYTES) return undefined
+    folder = mkdtempSync(join(SHARED_MEMORY, 'o-'))
+    // For every user, as such places are: PostgreSQL does not run as root.
+    chmodSync(folder, 0o1777)
+    const program = join(folder, 'try')
+    writeFileSync(program, '#!/bin/sh\n', { mode: 0o755 })
+    if (spawnSync(program).status === 0) return folder
+  } catch {
+    // There is none, or not for us.
+  }
+  if (folder !== undefined) rmSync(folder, { recursive: true })
+  return undefined
+}
+
+function vitest(name: string, config: string, inMemory = true): Counts {
   const reportFile = join(root, '.cache', `${name}.json`)
   mkdirSync(join(root, '.cache'), { recursive: true })
   rmSync(reportFile, { force: true })
   const reporters = ['--reporter=dot', '--reporter=json', `--outputFile.json=${reportFile}`]
-  const { status } = spawnSync('vitest', ['run', '--config', config, ...reporters], {
+  const folder = inMemory ? scratch() : undefined
+  // Ctrl-C is for the tests, which end by it; then what they left in memory is removed here.
+  process.on('SIGINT', ignore)
+  const { status, signal } = spawnSync('vitest', ['run', '--config', config, ...reporters], {
     cwd: root,
-    env,
+    env: folder === undefined ? env : { ...env, TMPDIR: folder },
     stdio: 'inherit',
   })
+  if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
+  process.off('SIGINT', ignore)
+  if (signal !== null || status === INTERRUPTED) process.exit(INTERRUPTED)
   const counts = readCounts(reportFile)
   // An error outside any test (an unhandled rejection, say) fails the run although every test passed.
   if (status !== 0 && counts.failed === 0) counts.failed = 1
@@ -75,7 +110,8 @@ const CHECKS: Record<string, () => Counts> = {
   web: () => quietly('control room', 'node', ['scripts/build-web.ts']),
   tests: () => vitest('tests', 'vitest.config.ts'),
   long: () => vitest('long', 'vitest.long.config.ts'),
-  agents: () => vitest('agents', 'vitest.agents.config.ts'),
+  // With the disk: what the programs themselves may do in other places is theirs to say.
+  agents: () => vitest('agents', 'vitest.agents.config.ts', false),
 }
 
 const total: Counts = { passed: 0, failed: 0 }

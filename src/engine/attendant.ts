@@ -1,10 +1,10 @@
 import { ORCHESTRATOR, type SessionState } from '../model/agent.ts'
 import type { Priority } from '../model/message.ts'
-import type { Session, SessionPort } from '../runtimes/runtime.ts'
+import type { Session, SessionPort, Utterance } from '../runtimes/runtime.ts'
 import { countQueued } from '../store/deliveries.ts'
 import { keepInSession } from '../store/sessions.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { createHandover } from './handover.ts'
+import { createHandover, type Handover } from './handover.ts'
 import { createInterrupts, type Interrupts, type Outcome } from './interrupts.ts'
 import type { Answer, Listener } from './listener.ts'
 import type { Mailroom } from './mailroom.ts'
@@ -31,6 +31,8 @@ export interface Attendant {
   mailCame(priority: Priority, from: string): Promise<void>
   /** Something is just being given to it. */
   isGiven(): boolean
+  /** There is a turn to end: it works, or stands before a dialog in the middle of its work. */
+  isInTurn(): boolean
   /**
    * Everything is halted: its turn is ended by its program's own means, also one that is just being given. Undefined when
    * there was none to end.
@@ -62,8 +64,10 @@ export interface AttendantOptions {
   deliver: 'together' | 'single'
   isPaused(): boolean
   isHalted(): boolean
+  /** It was found running, and in a turn when an earlier service saw it last. */
+  wasInTurn(): boolean
   listen(answer: (answer: Answer) => Promise<void>): Listener
-  changed(state: SessionState, evidence: string): Promise<void>
+  changed(state: SessionState, evidence: string, isInTurn: boolean): Promise<void>
   turnBegan(): void
   /** All that it said in the turn was carried out, and no answer begins another one. */
   turnEnded(lastWords: string): void
@@ -89,246 +93,311 @@ const BEGINS_MS = 5000
 const LAST_WORDS = 2000
 const COUNTED = 100
 
-export function createAttendant(options: AttendantOptions): Attendant {
-  const { name, store, clock, log } = options
+/** One agent that is attended. What is done with it stands below, once for however many there are. */
+interface Attended {
+  readonly options: AttendantOptions
+  readonly handover: Handover
   /** Made when it first speaks: most of a team is silent most of the time. */
-  let hearing: Hearing | undefined
+  hearing: Hearing | undefined
+  session: Session | undefined
+  isDismissed: boolean
+  turnBegan: number | undefined
+  lastState: SessionState | undefined
+  lastWords: string
+  utterances: number
+  /** In a row, since it was last given something else than answers. */
+  mistakes: number
+  turns: number
+  /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
+  isInTurn: boolean
+  isTurnOrdinary: boolean
+  /** What was just being given when the turn began: the turn itself. */
+  givenBy: Promise<unknown> | undefined
+  noticedAt: number | undefined
+  cancelLabel: (() => void) | undefined
+  keeping: { value: unknown; kept: Promise<void> } | undefined
+  interrupts: Interrupts | undefined
+  /** Made with the first turn, or the first urgent message. */
+  urgency: Urgency | undefined
+}
+
+export function createAttendant(options: AttendantOptions): Attendant {
+  const isHeld = () => options.isPaused() || options.isHalted()
   const handover = createHandover({
     ...options,
-    answers: () => hearing?.answers,
+    answers: () => agent.hearing?.answers,
     isHeld,
     mailGiven() {
-      mistakes = 0
+      agent.mistakes = 0
     },
     cameBack() {
-      urging().came()
-      lookForUrgent()
+      urging(agent).came()
+      lookForUrgent(agent)
     },
-    moved: label,
+    moved: () => label(agent),
   })
-  let session: Session | undefined
-  let dismissed = false
-  let turnBegan: number | undefined
-  let lastState: SessionState | undefined
-  let lastWords = ''
-  let utterances = 0
-  /** In a row, since it was last given something else than answers. */
-  let mistakes = 0
-  let turns = 0
-  let noticedAt = Number.NEGATIVE_INFINITY
-  let cancelLabel: (() => void) | undefined
-  let keeping: { value: unknown; kept: Promise<void> } | undefined
-
-  let interrupts: Interrupts | undefined
-  /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
-  let isInTurn = false
-  let isTurnOrdinary = false
-  /** Made with the first turn, or the first urgent message. */
-  let urgency: Urgency | undefined
-
-  const port: SessionPort = {
-    said(utterance) {
-      utterances += 1
-      hearing ??= beginHearing()
-      hearing.spoken.add(utterance, clock.now())
-      const earlier = utterance.key === undefined ? lastWords : ''
-      lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
-      return hearing.listener.hear(utterance)
-    },
-    changed(state, evidence) {
-      if (dismissed) return
-      if (state === 'busy') beginTurn()
-      else void endTurn(state === 'idle' && lastState !== 'idle')
-      isInTurn = state === 'busy' || (state === 'waiting_input' && isInTurn)
-      if (state !== lastState) lookForUrgent()
-      lastState = state
-      options.permissions.watch(name, state === 'waiting_input')
-      void options.changed(state, evidence).then(handover.refresh)
-      label()
-    },
-    waits: handover.waits,
-    isHeld,
-    arrived: handover.arrived,
-    asked: (question, gone) => options.permissions.ask(name, question, gone),
-    used(usage) {
-      options.meter
-        .used(name, usage)
-        .catch((error: unknown) => log.error({ agent: name, err: error }, 'usage could not be stored'))
-    },
-    keep(value) {
-      if (dismissed) return Promise.resolve()
-      // While one is being written, only the newest of those that wait is.
-      if (keeping !== undefined) {
-        keeping.value = value
-        return keeping.kept
-      }
-      const next = { value, kept: Promise.resolve() }
-      keeping = next
-      next.kept = Promise.resolve().then(() => {
-        keeping = undefined
-        const kept = JSON.stringify({ runtime: options.runtime, value: next.value })
-        return store.write((tx) => keepInSession(tx, name, kept))
-      })
-      return next.kept
-    },
-  }
-
-  function beginHearing(): Hearing {
-    const answers = createWaitingAnswers()
-    const listener = options.listen((answer) => {
-      mistakes = answer.isMistake ? mistakes + 1 : 0
-      // One that makes mistakes for ever would be given turns for ever (S2.1).
-      const wakes = answer.wakes && mistakes <= MISTAKES
-      const arrived = answers.add({ ...answer, wakes })
-      if (wakes) handover.look()
-      return arrived
-    })
-    return { spoken: createSpoken(), listener, answers }
-  }
-
-  function beginTurn() {
-    const now = clock.now()
-    // Given just before the halt. One that a person begins at the terminal is left alone.
-    if (options.isHalted() && now - handover.givenAt() < BEGINS_MS) void halt(ORCHESTRATOR)
-    // After a dialog it is still the same.
-    if (lastState === 'busy' || lastState === 'waiting_input') return
-    // Found in the middle of one: when it began is not known.
-    if (lastState !== undefined && lastState !== 'initializing') turnBegan = now
-    const isGiven = handover.giving() !== undefined || now - handover.givenAt() < BEGINS_MS
-    isTurnOrdinary = isGiven && !handover.isGivenUrgent()
-    turns += 1
-    lastWords = ''
-    options.turnBegan()
-  }
-
-  async function endTurn(isOver: boolean) {
-    hearing?.spoken.endTurn()
-    await hearing?.listener.endTurn()
-    if (isOver) await tellEnd()
-  }
-
-  /** Only when all was heard: a report that comes a moment late needs no reminder. */
-  async function tellEnd() {
-    const turn = turns
-    if (session?.heardLate === true) await hearOut()
-    // An answer that it waits for, or mail, has begun another turn, or is about to: that one's end counts.
-    const goesOn = turns !== turn || hearing?.answers.areAwaited() || handover.giving() !== undefined
-    if (dismissed || goesOn || session?.state !== 'idle') return
-    options.turnEnded(lastWords)
-  }
-
-  async function hearOut() {
-    for (let heard = -1; heard !== utterances && !dismissed; ) {
-      heard = utterances
-      await new Promise<void>((resolve) => clock.after(LATE_MS, resolve))
-      await hearing?.listener.endTurn()
-    }
-  }
-
-  function isHeld(): boolean {
-    return options.isPaused() || options.isHalted()
-  }
-
-  async function giveNotice(running: Session, from: string) {
-    const now = clock.now()
-    if (now - noticedAt < NOTICE_EVERY_MS) return
-    noticedAt = now
-    await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
-  }
-
-  function urging(): Urgency {
-    urgency ??= createUrgency({
-      name,
-      store,
-      interrupts: interrupting,
-      inTurn: (turn) => (turn === turns && isInTurn && !dismissed && !isHeld() ? session : undefined),
-      turn: () => turns,
-      isTurnOrdinary: () => isTurnOrdinary,
-      giving: handover.giving,
-    })
-    return urgency
-  }
-
-  function lookForUrgent() {
-    if (session === undefined || !isInTurn) return
-    urging()
-      .look()
-      .catch((error: unknown) =>
-        log.error({ agent: name, err: error }, 'an urgent message may wait for long'),
-      )
-  }
-
-  function halt(by: string) {
-    handover.withdraw('everything was stopped')
-    return interrupting().halt(by, handover.giving())
-  }
-
-  function interrupting(): Interrupts {
-    const toHalt = () => (dismissed || !options.isHalted() ? undefined : session)
-    interrupts ??= createInterrupts({ ...{ name, store, clock, log }, toHalt })
-    return interrupts
-  }
-
-  /** Coalesced: a burst of changes is one line on the screen. */
-  function label() {
-    if (session?.show === undefined || cancelLabel !== undefined) return
-    cancelLabel = clock.after(LABEL_MS, () => {
-      cancelLabel = undefined
-      void showLabel().catch(() => {})
-    })
-  }
-
-  async function showLabel() {
-    if (session?.show === undefined || dismissed) return
-    const unread = await countQueued(store, name, COUNTED)
-    const state = options.isHalted() ? 'stopped' : options.isPaused() ? 'paused' : session.state
-    const why = state === 'idle' && handover.waitsFor() !== undefined ? `: ${handover.waitsFor()}` : ''
-    const mail = unread === 0 ? '' : ` · ${unread === COUNTED ? `${COUNTED}+` : unread} waiting${why}`
-    const doubt = handover.doubts() === 0 ? '' : ` · ${handover.doubts()} uncertain`
-    session.show(`${name} · ${state}${mail}${doubt}`)
+  const agent: Attended = {
+    options,
+    handover,
+    hearing: undefined,
+    session: undefined,
+    isDismissed: false,
+    turnBegan: undefined,
+    lastState: undefined,
+    lastWords: '',
+    utterances: 0,
+    mistakes: 0,
+    turns: 0,
+    isInTurn: false,
+    isTurnOrdinary: false,
+    givenBy: undefined,
+    noticedAt: undefined,
+    cancelLabel: undefined,
+    keeping: undefined,
+    interrupts: undefined,
+    urgency: undefined,
   }
 
   return {
-    port,
-    session: () => session,
-    turnBegan: () => turnBegan,
+    port: {
+      said: (utterance) => hear(agent, utterance),
+      changed: (state, evidence) => changed(agent, state, evidence),
+      waits: handover.waits,
+      isHeld,
+      arrived: handover.arrived,
+      asked: (question, gone) => options.permissions.ask(options.name, question, gone),
+      used(usage) {
+        const { name, meter, log } = options
+        meter
+          .used(name, usage)
+          .catch((error: unknown) => log.error({ agent: name, err: error }, 'usage could not be stored'))
+      },
+      keep: (value) => keep(agent, value),
+    },
+    session: () => agent.session,
+    turnBegan: () => agent.turnBegan,
     waitsFor: handover.waitsFor,
     async attend(started) {
-      session = started
+      agent.session = started
       // Found idle: nothing is known of its last turn, and what it forgot to say it is reminded of.
-      if (started.state === 'idle') void tellEnd()
-      label()
+      if (started.state === 'idle') void tellEnd(agent)
+      label(agent)
       await handover.begin(started)
-      lookForUrgent()
+      lookForUrgent(agent)
     },
     look() {
-      label()
+      label(agent)
       if (isHeld()) handover.withdraw(options.isHalted() ? 'everything was stopped' : 'it was paused')
-      else lookForUrgent()
+      else lookForUrgent(agent)
       handover.refresh()
     },
     take: handover.take,
     async mailCame(priority, from) {
-      label()
-      if (priority === 'urgent') urging().came(from)
-      if (session === undefined || dismissed || isHeld()) return
+      label(agent)
+      if (priority === 'urgent') urging(agent).came(from)
+      const { session, isDismissed } = agent
+      if (session === undefined || isDismissed || isHeld()) return
       try {
-        if (priority === 'urgent') await urging().look()
-        else if (priority === 'high' && session.state === 'busy') await giveNotice(session, from)
+        if (priority === 'urgent') await urging(agent).look()
+        else if (priority === 'high' && session.state === 'busy') await giveNotice(agent, session, from)
       } finally {
         handover.look()
       }
     },
     isGiven: () => handover.giving() !== undefined,
-    halt,
+    isInTurn: () => inTurn(agent) !== undefined,
+    halt: (by) => halt(agent, by),
     async interrupt(by) {
-      return session?.state === 'busy' && !dismissed ? await interrupting().forPerson(session, by) : undefined
+      const session = inTurn(agent)
+      return session === undefined ? undefined : await interrupting(agent).forPerson(session, by)
     },
-    spoken: () => hearing?.spoken.all() ?? [],
+    spoken: () => agent.hearing?.spoken.all() ?? [],
     dismiss() {
-      dismissed = true
+      agent.isDismissed = true
       handover.dismiss()
-      cancelLabel?.()
+      agent.cancelLabel?.()
     },
   }
+}
+
+/** The session, as long as there is a turn to end. */
+function inTurn({ session, isDismissed, isInTurn }: Attended): Session | undefined {
+  if (session === undefined || isDismissed) return undefined
+  const { state } = session
+  return state === 'busy' || (state === 'waiting_input' && isInTurn) ? session : undefined
+}
+
+// ── what it tells ────────────────────────────────────────────────────────────────────────────────
+
+function hear(agent: Attended, utterance: Utterance): Promise<void> {
+  agent.utterances += 1
+  agent.hearing ??= beginHearing(agent)
+  agent.hearing.spoken.add(utterance, agent.options.clock.now())
+  const earlier = utterance.key === undefined ? agent.lastWords : ''
+  agent.lastWords = `${earlier}${utterance.text}`.slice(-LAST_WORDS)
+  return agent.hearing.listener.hear(utterance)
+}
+
+function beginHearing(agent: Attended): Hearing {
+  const answers = createWaitingAnswers()
+  const listener = agent.options.listen((answer) => {
+    agent.mistakes = answer.isMistake ? agent.mistakes + 1 : 0
+    // One that makes mistakes for ever would be given turns for ever (S2.1).
+    const wakes = answer.wakes && agent.mistakes <= MISTAKES
+    const arrived = answers.add({ ...answer, wakes })
+    if (wakes) agent.handover.look()
+    return arrived
+  })
+  return { spoken: createSpoken(), listener, answers }
+}
+
+function changed(agent: Attended, state: SessionState, evidence: string) {
+  if (agent.isDismissed) return
+  const { options, handover, lastState } = agent
+  if (state === 'busy') beginTurn(agent)
+  else void endTurn(agent, state === 'idle' && lastState !== 'idle')
+  agent.isInTurn = state === 'busy' || (state === 'waiting_input' && isDialogOfTurn(agent))
+  if (state !== lastState) lookForUrgent(agent)
+  agent.lastState = state
+  options.permissions.watch(options.name, state === 'waiting_input')
+  void options.changed(state, evidence, agent.isInTurn).then(handover.refresh)
+  label(agent)
+}
+
+function isDialogOfTurn({ isInTurn, lastState, options }: Attended): boolean {
+  const isFirstWord = lastState === undefined || lastState === 'initializing' || lastState === 'unknown'
+  return isInTurn || (isFirstWord && options.wasInTurn())
+}
+
+function keep(agent: Attended, value: unknown): Promise<void> {
+  const { options, keeping, isDismissed } = agent
+  if (isDismissed) return Promise.resolve()
+  // While one is being written, only the newest of those that wait is.
+  if (keeping !== undefined) {
+    keeping.value = value
+    return keeping.kept
+  }
+  const next = { value, kept: Promise.resolve() }
+  agent.keeping = next
+  next.kept = Promise.resolve().then(() => {
+    agent.keeping = undefined
+    const kept = JSON.stringify({ runtime: options.runtime, value: next.value })
+    return options.store.write((tx) => keepInSession(tx, options.name, kept))
+  })
+  return next.kept
+}
+
+// ── its turns ────────────────────────────────────────────────────────────────────────────────────
+
+function beginTurn(agent: Attended) {
+  const { options, handover, lastState } = agent
+  const now = options.clock.now()
+  // Given just before the halt. One that a person begins at the terminal is left alone.
+  if (options.isHalted() && now - handover.givenAt() < BEGINS_MS) void halt(agent, ORCHESTRATOR)
+  // After a dialog it is still the same.
+  if (lastState === 'busy' || lastState === 'waiting_input') return
+  // Found in the middle of one: when it began is not known.
+  if (lastState !== undefined && lastState !== 'initializing') agent.turnBegan = now
+  agent.givenBy = handover.giving()
+  const isGiven = agent.givenBy !== undefined || now - handover.givenAt() < BEGINS_MS
+  agent.isTurnOrdinary = isGiven && !handover.isGivenUrgent()
+  agent.turns += 1
+  agent.lastWords = ''
+  options.turnBegan()
+}
+
+async function endTurn(agent: Attended, isOver: boolean) {
+  const { hearing } = agent
+  hearing?.spoken.endTurn()
+  await hearing?.listener.endTurn()
+  if (isOver) await tellEnd(agent)
+}
+
+/** Only when all was heard: a report that comes a moment late needs no reminder. */
+async function tellEnd(agent: Attended) {
+  const { handover, turns: turn } = agent
+  if (agent.session?.heardLate === true) await hearOut(agent)
+  // A quick one is over before it is on record, by which its tasks have begun.
+  if (handover.giving() === undefined || handover.giving() === agent.givenBy) await handover.noted()
+  // An answer that it waits for, or mail, has begun another turn, or is about to: that one's end counts.
+  const goesOn =
+    agent.turns !== turn || agent.hearing?.answers.areAwaited() || handover.giving() !== undefined
+  if (agent.isDismissed || goesOn || agent.session?.state !== 'idle') return
+  agent.options.turnEnded(agent.lastWords)
+}
+
+async function hearOut(agent: Attended) {
+  const { clock } = agent.options
+  for (let heard = -1; heard !== agent.utterances && !agent.isDismissed; ) {
+    heard = agent.utterances
+    await new Promise<void>((resolve) => clock.after(LATE_MS, resolve))
+    await agent.hearing?.listener.endTurn()
+  }
+}
+
+// ── what cannot wait ─────────────────────────────────────────────────────────────────────────────
+
+async function giveNotice(agent: Attended, running: Session, from: string) {
+  const now = agent.options.clock.now()
+  if (agent.noticedAt !== undefined && now - agent.noticedAt < NOTICE_EVERY_MS) return
+  agent.noticedAt = now
+  await running.notice(`[ORCHUB NOTICE] A message of high priority from ${from} waits for you.`)
+}
+
+function urging(agent: Attended): Urgency {
+  const { name, store, isPaused, isHalted } = agent.options
+  const isFree = () => agent.isInTurn && !agent.isDismissed && !isPaused() && !isHalted()
+  agent.urgency ??= createUrgency({
+    name,
+    store,
+    interrupts: () => interrupting(agent),
+    inTurn: (turn) => (turn === agent.turns && isFree() ? agent.session : undefined),
+    turn: () => agent.turns,
+    isTurnOrdinary: () => agent.isTurnOrdinary,
+    giving: agent.handover.giving,
+  })
+  return agent.urgency
+}
+
+function lookForUrgent(agent: Attended) {
+  const { name, log } = agent.options
+  if (agent.session === undefined || !agent.isInTurn) return
+  urging(agent)
+    .look()
+    .catch((error: unknown) => log.error({ agent: name, err: error }, 'an urgent message may wait for long'))
+}
+
+function halt(agent: Attended, by: string) {
+  const { handover } = agent
+  handover.withdraw('everything was stopped')
+  return interrupting(agent).halt(by, handover.giving())
+}
+
+function interrupting(agent: Attended): Interrupts {
+  const { name, store, clock, log, isHalted } = agent.options
+  const toHalt = () => (isHalted() ? inTurn(agent) : undefined)
+  agent.interrupts ??= createInterrupts({ name, store, clock, log, toHalt })
+  return agent.interrupts
+}
+
+// ── what people see of it ────────────────────────────────────────────────────────────────────────
+
+/** Coalesced: a burst of changes is one line on the screen. */
+function label(agent: Attended) {
+  if (agent.session?.show === undefined || agent.cancelLabel !== undefined) return
+  agent.cancelLabel = agent.options.clock.after(LABEL_MS, () => {
+    agent.cancelLabel = undefined
+    void showLabel(agent).catch(() => {})
+  })
+}
+
+async function showLabel({ options, handover, session, isDismissed }: Attended) {
+  if (session?.show === undefined || isDismissed) return
+  const { name, store, isHalted, isPaused } = options
+  const unread = await countQueued(store, name, COUNTED)
+  const state = isHalted() ? 'stopped' : isPaused() ? 'paused' : session.state
+  const why = state === 'idle' && handover.waitsFor() !== undefined ? `: ${handover.waitsFor()}` : ''
+  const mail = unread === 0 ? '' : ` · ${unread === COUNTED ? `${COUNTED}+` : unread} waiting${why}`
+  const doubt = handover.doubts() === 0 ? '' : ` · ${handover.doubts()} uncertain`
+  session.show(`${name} · ${state}${mail}${doubt}`)
 }

@@ -85,7 +85,7 @@ export function createHalt(options: HaltOptions): Halt {
     if (!already) begin({ by, reason, at: clock.now() })
     // Not after the disk: nothing that waits there may come between.
     const interrupting = sessions.halt(by)
-    for (const { agent, isBusy } of interrupting) if (isBusy) disturbed.add(agent)
+    for (const { agent, isInTurn } of interrupting) if (isInTurn) disturbed.add(agent)
     // On a store that others share, one of them may just let everything go on.
     if (!isStored || isShared) stored = keep(standstill.halted()!)
     await stored
@@ -252,7 +252,7 @@ export function createHalt(options: HaltOptions): Halt {
     begin(halted)
     isStored = true
     for (const halting of sessions.halt(halted.by)) {
-      if (halting.isBusy) disturbed.add(halting.agent)
+      if (halting.isInTurn) disturbed.add(halting.agent)
       void inTime(halting)
     }
     if (disturbed.size > 0) keepWhom()

@@ -82,7 +82,7 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
           : twinsOf(context, channel, definition, command)
       const twin = await twins?.take()
       if (twin !== undefined) {
-        await keepAt(tx, place, twin)
+        keepAt(tx, place, twin)
         return twin
       }
       const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
@@ -92,7 +92,7 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
       if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
       if (decision.verdict === 'deny') {
         const blocked = block(context, command, decision)
-        await keepAt(tx, placeInText, blocked)
+        keepAt(tx, placeInText, blocked)
         return blocked
       }
       const receipt =
@@ -101,8 +101,8 @@ export function createHandle(parts: Switch, handlers: Handlers): Handle {
           : await handler.handle(context, command.fields, definition)
       if (receipt instanceof AppError) return receipt
       const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
-      await keepAt(tx, place, noted)
-      await twins?.leave(noted)
+      keepAt(tx, place, noted)
+      twins?.leave(noted)
       return noted
     })
     parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
@@ -176,7 +176,7 @@ async function refuse(
   if (note.write || place !== undefined) {
     await parts.store.write(async (tx) => {
       if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
-      if ((await repeatedAt(tx, place)) === undefined) await keepAt(tx, place, receipt)
+      if ((await repeatedAt(tx, place)) === undefined) keepAt(tx, place, receipt)
     })
   }
   return receipt

@@ -8,7 +8,7 @@ export interface InterruptsOptions {
   store: Store
   clock: Clock
   log: Log
-  /** The session, as long as its turn is to be ended in a halt. */
+  /** The session, as long as it is in a turn that is to be ended in a halt. */
   toHalt(): Session | undefined
 }
 
@@ -78,8 +78,7 @@ export function createInterrupts({ name, store, clock, log, toHalt }: Interrupts
 
   async function haltTurn(by: string, given: Promise<unknown> | undefined) {
     await given
-    const busy = () => (toHalt()?.state === 'busy' ? toHalt() : undefined)
-    return await endTurn(busy, (outcome) => {
+    return await endTurn(toHalt, (outcome) => {
       // Whoever stopped everything does not wait for the disk.
       note(outcome, by, 'because everything was stopped').catch((error: unknown) =>
         log.error({ agent: name, err: error }, 'an interrupt could not be written down'),

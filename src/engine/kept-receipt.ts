@@ -10,10 +10,10 @@ export interface Place {
   readonly digest: string
 }
 
-export async function keepAt(tx: Tx, place: Place | undefined, receipt: Receipt): Promise<void> {
+export function keepAt(tx: Tx, place: Place | undefined, receipt: Receipt): void {
   if (place === undefined) return
   const { owner, key, digest } = place
-  await keepReceipt(tx, owner, key, { digest, receipt: JSON.stringify(receipt) })
+  keepReceipt(tx, owner, key, { digest, receipt: JSON.stringify(receipt) })
 }
 
 /** What this command, said before with the same key, was answered. */

@@ -13,6 +13,8 @@ export interface Ladder {
   move(ids: readonly string[], state: Arrival['state'], evidence: string, takenBack?: boolean): Promise<void>
   /** Answers share the fate of the messages that they were given with. */
   bind(ids: readonly string[], given: GivenAnswers): void
+  /** Settled when all that was moved so far is on record. */
+  noted(): Promise<unknown>
   /** Of how many messages nobody knows. */
   doubts(): number
   /** Looks for what was given before and never confirmed, by its id. What surely did not arrive is queued again. */
@@ -47,6 +49,7 @@ export function createLadder({ name, store, mailroom, isDismissed, moved: tell }
   /** Messages of which nobody knows whether they are in the conversation. */
   const doubtful = new Map<number, Doubt>()
   const unproven: { keys: Keys; given: GivenAnswers }[] = []
+  let lastMove: Promise<unknown> = Promise.resolve()
 
   async function move(keys: Keys, state: Arrival['state'], evidence: string, takenBack = false) {
     if (keys.length === 0 || isDismissed()) return
@@ -89,7 +92,12 @@ export function createLadder({ name, store, mailroom, isDismissed, moved: tell }
     begin(left) {
       for (const key of left) doubtful.set(key, { isNoted: false })
     },
-    move: (ids, state, evidence, takenBack) => move(keysOf(ids), state, evidence, takenBack),
+    move(ids, state, evidence, takenBack) {
+      const moved = move(keysOf(ids), state, evidence, takenBack)
+      lastMove = Promise.allSettled([lastMove, moved]).then(() => {})
+      return moved
+    },
+    noted: () => lastMove,
     bind: (ids, given) => void unproven.push({ keys: keysOf(ids), given }),
     doubts: () => doubtful.size,
     async settleDoubts(session) {

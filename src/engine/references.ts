@@ -6,9 +6,9 @@ import { findHumanRequest } from '../store/human-requests.ts'
 import { tasksOfMessages } from '../store/messages.ts'
 import { rememberedBy, rememberedIds, rememberId } from '../store/said-ids.ts'
 import type { Reader } from '../store/store.ts'
-import { findTask } from '../store/tasks.ts'
+import { findTask, firstOpen } from '../store/tasks.ts'
 import type { HandlerContext } from './context.ts'
-import { currentTask, firstOpen } from './tasks/current.ts'
+import { currentTask } from './tasks/current.ts'
 
 /** What `in_response_to` names: a task, and the message or request about it if it was named by that. */
 export interface Reference {
@@ -62,19 +62,23 @@ async function about(reader: Reader, task: string, id: string): Promise<Referenc
 export async function ownTask(
   { tx, speaker, parts, saidIn }: HandlerContext,
   said: string | undefined,
-  fits: (task: Task) => boolean = () => true,
+  fits?: (task: Task) => boolean,
 ): Promise<Task | AppError | undefined> {
   if (said !== undefined) {
-    const isOwn = ({ task: { agent, state } }: Reference) => agent === speaker.name && !isEnd(state)
-    return (await findReference(tx, said, isOwn))?.task ?? unknownReference(said)
+    const isOwn = ({ agent, state }: Task) => agent === speaker.name && !isEnd(state)
+    const known = parts.tasks.known(tx, said)
+    if (known !== undefined && isOwn(known)) return known
+    return (await findReference(tx, said, ({ task }) => isOwn(task)))?.task ?? unknownReference(said)
   }
   if (saidIn !== undefined) {
     const task = saidIn === null ? undefined : await findTask(tx, saidIn)
     return task === undefined || isEnd(task.state) ? undefined : task
   }
-  if (speaker.name === OPERATOR) return undefined
-  const turn = parts.tasks.turnOf(speaker.name)
-  const found = await currentTask(tx, { agent: speaker.name, turn, fits })
+  const agent = speaker.name
+  if (agent === OPERATOR || parts.tasks.isFree(tx, agent)) return undefined
+  const turn = parts.tasks.turnOf(agent)
+  const found = await currentTask(tx, { agent, turn, fits })
+  if (found === undefined && fits === undefined && turn.tasks.size === 0) parts.tasks.foundFree(tx, agent)
   return isSeveral(found) ? severalTasks(found) : found
 }
 
@@ -112,12 +116,8 @@ export function noTask(name: string): AppError {
 }
 
 /** The sender's own id for what it said, so that a reply may name it. */
-export async function remember(
-  { tx, speaker }: HandlerContext,
-  messageId: string | undefined,
-  ref: string,
-): Promise<void> {
-  if (messageId !== undefined) await rememberId(tx, speaker.name, messageId, ref)
+export function remember({ tx, speaker }: HandlerContext, messageId: string | undefined, ref: string): void {
+  if (messageId !== undefined) rememberId(tx, speaker.name, messageId, ref)
 }
 
 /** What the speaker last called so. */

@@ -47,6 +47,8 @@ export interface Sessions {
   session(agent: string): Session | undefined
   /** It is run by a runtime, and on its way: the service has not begun, or it is being started. */
   isComingUp(agent: string): boolean
+  /** It works, or stands before a dialog in the middle of its work: there is a turn to end. */
+  isInTurn(agent: string): boolean
   /** When its current turn began, or its last one. */
   turnBegan(agent: string): number | undefined
   /** What a message that is queued for it waits for. Undefined for an agent that asks for its messages itself. */
@@ -71,7 +73,7 @@ export interface Interrupted {
 export interface Halting {
   agent: string
   /** Otherwise something is just being given to it. */
-  isBusy: boolean
+  isInTurn: boolean
   /** Undefined when there was no turn to end. */
   done: Promise<Interrupted | undefined>
 }
@@ -217,12 +219,11 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (orders.get(name) === mine) await start(name, 'new')
     },
     halt(by) {
-      const isBusy = (name: string) => running.get(name)?.attendant?.session()?.state === 'busy'
-      const atWork = [...running].filter(([name, { attendant }]) => isBusy(name) || attendant?.isGiven())
+      const atWork = [...running].filter(([, { attendant }]) => attendant?.isInTurn() || attendant?.isGiven())
       for (const { attendant } of running.values()) attendant?.look()
       return atWork.map(([agent, { attendant }]) => ({
         agent,
-        isBusy: isBusy(agent),
+        isInTurn: attendant!.isInTurn(),
         done: attendant!.halt(by).then(
           (outcome) => (outcome === undefined ? undefined : { agent, ...outcome }),
           (error: unknown) => ({ agent, stopped: false, evidence: reasonOf(error) }),
@@ -270,6 +271,7 @@ export function createSessions(options: SessionsOptions): Sessions {
       if (entry === undefined) return address === undefined
       return (entry.attendant?.session()?.state ?? 'initializing') === 'initializing'
     },
+    isInTurn: (name) => running.get(name)?.attendant?.isInTurn() ?? false,
     turnBegan: (name) => running.get(name)?.attendant?.turnBegan(),
     waitsFor(name) {
       if (runtimeOf(name) === undefined) return undefined

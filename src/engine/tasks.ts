@@ -1,8 +1,9 @@
+import type { Config } from '../config.ts'
 import type { Task } from '../model/task.ts'
 import type { Models } from '../models/model.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { findTask, openTaskIds, unsettledTaskIds, updateTask } from '../store/tasks.ts'
+import { findTask, openTaskIds, unsettledTaskIds } from '../store/tasks.ts'
 import { type Keyed, type OutsideEffect, pendingEffects } from '../tasks/effect.ts'
 import type { Happening } from '../tasks/happening.ts'
 import { newTask, type TaskDraft } from '../tasks/new-task.ts'
@@ -23,6 +24,7 @@ import { createChecking } from './tasks/checking.ts'
 import type { Turn } from './tasks/current.ts'
 import { createIdleStop } from './tasks/idle.ts'
 import { createJudging } from './tasks/judging.ts'
+import { createKnownTasks } from './tasks/known.ts'
 import { createMeanwhile } from './tasks/meanwhile.ts'
 import { createMessages } from './tasks/messages.ts'
 import { createOutside, type OutsideOptions } from './tasks/outside.ts'
@@ -45,6 +47,12 @@ export interface Tasks {
   delegate(tx: Tx, draft: Draft): Promise<{ ok: true; task: Task } | Refusal>
   /** Something happened to a task. */
   tell(tx: Tx, task: string | Task, event: Happening): Promise<Stepped>
+  /** A task as it is stored, where that is known without a look: `findTask` finds the same. */
+  known(tx: Tx, id: string): Task | undefined
+  /** The agent has no open task, as far as that is known without a look. */
+  isFree(tx: Tx, agent: string): boolean
+  /** A look found none. */
+  foundFree(tx: Tx, agent: string): void
   /** In this turn, the agent reported, asked or delegated for that task. */
   spoke(tx: Tx, agent: string, task: string): void
   /** What the agent's turn is about, or its last one until the next begins, as far as is known. */
@@ -74,9 +82,7 @@ export interface Tasks {
 }
 
 /** Without a judge of its own, the one of orc.yaml judges it. */
-export type Draft = Omit<TaskDraft, 'parent' | 'createdAt' | 'id'> & {
-  parent?: Task
-}
+export type Draft = Omit<TaskDraft, 'createdAt' | 'id'>
 
 export interface TasksOptions {
   standstill: Standstill
@@ -140,12 +146,17 @@ export function createTasks(options: TasksOptions): Tasks {
   }
   /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
   let outside = createOutside(outsideOptions)
-  const settings = (task: Task) => settingsOf(team(), task)
-  const validators = createValidators(store)
+  const settings = createSettings(team)
+  const known = createKnownTasks()
+  const validators = createValidators(store, known)
   const clocks = createTaskTimers({
     timers,
     clock,
     sessions,
+    isRunHere(agent) {
+      const known = team().config.agents.find(({ name }) => name === agent)
+      return known !== undefined && known.runtime !== 'none'
+    },
     hasBegun: () => isUp,
     validators,
     takeOver,
@@ -153,6 +164,7 @@ export function createTasks(options: TasksOptions): Tasks {
   })
   const cut = createExcerpts(options.redact)
   const progress = createProgress({
+    known,
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
     record: createRecord(cut),
     clocks,
@@ -204,20 +216,23 @@ export function createTasks(options: TasksOptions): Tasks {
   mailroom.onMoved(watch.moved)
 
   return {
-    async delegate(tx, { parent, ...draft }) {
-      const { retries, judge = null, timeoutMs } = team().config.tasks
+    async delegate(tx, draft) {
+      const { retries, judge, timeoutMs } = team().config.tasks
       const task = newTask({
-        judge,
-        ...(timeoutMs === undefined ? {} : { timeoutMs }),
-        ...(retries === undefined ? {} : { maxAttempts: retries + 1 }),
         ...draft,
+        // Null is none, whatever orc.yaml says.
+        judge: draft.judge === undefined ? judge : draft.judge,
+        timeoutMs: draft.timeoutMs ?? timeoutMs,
+        maxAttempts: draft.maxAttempts ?? (retries === undefined ? undefined : retries + 1),
         id: `task_${await tx.nextKey('task')}`,
         createdAt: tx.now,
-        ...(parent === undefined ? {} : { parent }),
       })
       return await progress.begin(tx, task)
     },
     tell,
+    known: known.find,
+    isFree: known.isFree,
+    foundFree: known.foundFree,
     watch: meanwhile.watch,
     turnOf: watch.turnOf,
     spendsOn: watch.spendsOn,
@@ -238,7 +253,7 @@ export function createTasks(options: TasksOptions): Tasks {
       for (const id of await openTaskIds(tx)) {
         const task = await findTask(tx, id)
         // A held one's clocks stand still by themselves.
-        if (task !== undefined && task.held === null) await updateTask(tx, later(task, ms))
+        if (task !== undefined && task.held === null) known.update(tx, task, later(task, ms))
       }
     },
     goOn() {
@@ -256,11 +271,22 @@ function isValidation({ type }: OutsideEffect): boolean {
   return type === 'run_checks' || type === 'run_judge'
 }
 
-function settingsOf({ config }: Team, { checks }: Task): TaskSettings {
+/** Those of orc.yaml are worked out once; the checks of a task add their time. */
+function createSettings(team: () => Team): (task: Task) => TaskSettings {
+  let known: { config: Config; settings: TaskSettings } | undefined
+  return ({ checks }) => {
+    const { config } = team()
+    if (known?.config !== config) known = { config, settings: settingsOf(config) }
+    const { settings } = known
+    if (checks.length === 0) return settings
+    return { ...settings, checksMs: settings.checksMs + longestRun(config, checks) }
+  }
+}
+
+function settingsOf(config: Config): TaskSettings {
   const { depth, reminders, judgeMs, userInputMs } = config.tasks
   return {
     ...DEFAULT_TASK_SETTINGS,
-    checksMs: DEFAULT_TASK_SETTINGS.checksMs + longestRun(config, checks),
     ...(judgeMs === undefined ? {} : { judgeMs: { model: judgeMs, agent: judgeMs } }),
     ...(depth === undefined ? {} : { maxDepth: depth }),
     ...(reminders === undefined ? {} : { maxReminders: reminders }),

@@ -1,6 +1,5 @@
-import type { TaskTimer } from '../model/task.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { nextDue, setTimer, type TimerRow, takeDue } from '../store/timers.ts'
+import { nextDue, setTimer, type TASK_TIMER, type TimerRow, takeDue } from '../store/timers.ts'
 import type { Clock, Log } from './surroundings.ts'
 
 export type TimerKind =
@@ -12,7 +11,7 @@ export type TimerKind =
   | 'github_health'
   | 'github_retry'
   | 'run'
-  | `task_${TaskTimer}`
+  | typeof TASK_TIMER
 
 /** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
 export type OnDue = (tx: Tx, ref: string) => Promise<void>

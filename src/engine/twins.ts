@@ -15,7 +15,7 @@ const TURN_MS = 10 * 60_000
 export interface Twins {
   /** The receipt of this command's twin, if it has one. */
   take(): Promise<Receipt | undefined>
-  leave(receipt: Receipt): Promise<void>
+  leave(receipt: Receipt): void
 }
 
 export function twinsOf(

@@ -20,6 +20,21 @@ export function mayHoldMessages(line: string): boolean {
   return line.includes(BEGINNING)
 }
 
+/**
+ * The turn, or as many of its messages as fit, from the first one on and with what stands before them. Undefined where
+ * not even that fits. What stands behind the last message is part of it: no turn is cut there.
+ */
+export function leadingPart(turn: Turn, maxBytes: number): Turn | undefined {
+  if (Buffer.byteLength(turn.text) <= maxBytes) return turn
+  for (let count = turn.ids.length - 1; count > 0; count--) {
+    const ids = turn.ids.slice(0, count)
+    const last = `[END ORCHUB MESSAGE ${ids.at(-1)}]`
+    const text = turn.text.slice(0, turn.text.indexOf(last) + last.length)
+    if (Buffer.byteLength(text) <= maxBytes && messageIdsIn(text).length === count) return { text, ids }
+  }
+  return undefined
+}
+
 /** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */
 export function holdsTurn(prompt: string, turn: Turn): boolean {
   if (turn.ids.length === 0) return plain(prompt).includes(plain(turn.text))

@@ -138,6 +138,8 @@ export interface Usage {
 export interface Arrival {
   readonly state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
   readonly evidence: string
+  /** Of a turn that did not fit as a whole: these first ones of its messages. The others surely did not arrive. */
+  readonly ids?: readonly string[]
 }
 
 /** Of a delivery that was called off before any of it was written. */

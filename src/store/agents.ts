@@ -4,6 +4,8 @@ import type { Reader, Tx } from './store.ts'
 export interface AgentRow {
   name: string
   session_state: SessionState
+  /** 1 in a turn, at work or before a dialog. */
+  in_turn: number
   declared_status: DeclaredStatus | null
   current_task: string | null
   paused: number
@@ -25,6 +27,10 @@ export async function readAgents(reader: Reader): Promise<AgentRow[]> {
   return await reader.all<AgentRow>('SELECT * FROM agents ORDER BY name')
 }
 
+export async function readAgent(reader: Reader, name: string): Promise<AgentRow | undefined> {
+  return await reader.get<AgentRow>('SELECT * FROM agents WHERE name = ?', [name])
+}
+
 export async function declareStatus(
   tx: Tx,
   agent: string,
@@ -39,8 +45,18 @@ export async function declareStatus(
   ])
 }
 
-export async function setSession(tx: Tx, agent: string, state: SessionState): Promise<void> {
-  await tx.run('UPDATE agents SET session_state = ?, updated_at = ? WHERE name = ?', [state, tx.now, agent])
+/** `isInTurn` left out: as it was. A process that is found again is still in the turn that it was in. */
+export async function setSession(
+  tx: Tx,
+  agent: string,
+  state: SessionState,
+  isInTurn?: boolean,
+): Promise<void> {
+  const inTurn = isInTurn === undefined ? null : Number(isInTurn)
+  await tx.run(
+    'UPDATE agents SET session_state = ?, in_turn = COALESCE(?, in_turn), updated_at = ? WHERE name = ?',
+    [state, inTurn, tx.now, agent],
+  )
 }
 
 export async function setPaused(tx: Tx, agent: string, paused: boolean): Promise<void> {

@@ -23,26 +23,30 @@ const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
 const INSERT_ONE = `INSERT INTO audit (${COLUMNS}) VALUES ${ROW}`
 const INSERT_MANY = `INSERT INTO audit (${COLUMNS}) VALUES ${Array.from({ length: ROWS }, () => ROW).join(', ')}`
 
-export async function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): Promise<void> {
+/** Those of one transaction: they have one time. */
+export function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): void {
   if (sealed.length === 0) return
+  const at = Date.parse(sealed[0]!.entry.at)
   const whole = sealed.length - (sealed.length % ROWS)
-  for (let at = 0; at < whole; at += ROWS) {
-    await tx.run(INSERT_MANY, sealed.slice(at, at + ROWS).flatMap(columnsOf))
+  for (let from = 0; from < whole; from += ROWS) {
+    const columns: SqlValue[] = []
+    for (let index = from; index < from + ROWS; index++) addColumns(columns, sealed[index]!, at)
+    tx.run(INSERT_MANY, columns)
   }
-  for (const one of sealed.slice(whole)) await tx.run(INSERT_ONE, columnsOf(one))
+  for (const one of sealed.slice(whole)) tx.run(INSERT_ONE, addColumns([], one, at))
   // The head stands outside the log, so that a log cut off at its end is noticed.
-  await tx.run(
+  tx.run(
     `INSERT INTO audit_heads (chain, seq, hash) VALUES (?, ?, ?)
      ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
     [head.chain, head.seq, head.hash],
   )
 }
 
-function columnsOf({ entry, dataJson }: SealedEntry): SqlValue[] {
-  return [
+function addColumns(columns: SqlValue[], { entry, dataJson }: SealedEntry, at: number): SqlValue[] {
+  columns.push(
     entry.chain,
     entry.seq,
-    Date.parse(entry.at),
+    at,
     entry.type,
     entry.class,
     entry.actor,
@@ -53,7 +57,8 @@ function columnsOf({ entry, dataJson }: SealedEntry): SqlValue[] {
     entry.hash,
     rootIn(entry),
     runIn(entry),
-  ]
+  )
+  return columns
 }
 
 /** The tree of tasks that an entry is about: a copy of what its data says, to find the entries of a tree by. */

@@ -1,4 +1,4 @@
-import type { Reader, Tx } from './store.ts'
+import type { MaybePromise, Reader, Tx } from './store.ts'
 
 export interface StoredReceipt {
   /** Of the command that came with the key, so that the same key with another command is noticed. */
@@ -7,24 +7,19 @@ export interface StoredReceipt {
 }
 
 /** Keys are kept for good, like the messages: an effect is never repeated, however late the repetition comes (C25). */
-export async function findReceipt(
+export function findReceipt(
   reader: Reader,
   principal: string,
   key: string,
-): Promise<StoredReceipt | undefined> {
-  return await reader.get<StoredReceipt>(
+): MaybePromise<StoredReceipt | undefined> {
+  return reader.get<StoredReceipt>(
     'SELECT digest, receipt FROM idempotency WHERE principal = ? AND key = ?',
     [principal, key],
   )
 }
 
-export async function keepReceipt(
-  tx: Tx,
-  principal: string,
-  key: string,
-  stored: StoredReceipt,
-): Promise<void> {
-  await tx.run('INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)', [
+export function keepReceipt(tx: Tx, principal: string, key: string, stored: StoredReceipt): void {
+  tx.run('INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)', [
     principal,
     key,
     stored.digest,

@@ -18,12 +18,12 @@ export interface NewMessage {
   title: string
   content: string
   priority: Priority
-  inReplyTo?: number
+  inReplyTo?: number | undefined
   /** Absent: the message begins a conversation of its own. */
-  correlation?: number
+  correlation?: number | undefined
   hop: number
   /** Where the key had to be known before the message: from `nextKey('msg')`, in this transaction. */
-  key?: number
+  key?: number | undefined
   /** Quiet: it begins no turn of its own. */
   task?: { key: number; kind: TaskMessageKind; quiet: boolean }
 }
@@ -79,13 +79,13 @@ export async function insertMessage(tx: Tx, message: NewMessage): Promise<{ key:
     quiet: message.task?.quiet === true ? 1 : 0,
   }
   const digest = digestOf(digested(row))
-  await tx.run(
+  tx.run(
     `INSERT INTO messages
        (seq, sender, recipient, title, content, priority, in_reply_to, correlation, hop, at, task, kind, quiet, digest)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [...columns(row), row.task, row.kind, row.quiet, digest],
   )
-  await tx.run(
+  tx.run(
     `INSERT INTO deliveries (recipient, message, priority, state, attempts, updated_at)
      VALUES (?, ?, ?, 'queued', 0, ?)`,
     [message.to, key, priority, tx.now],
@@ -251,8 +251,8 @@ export async function deliveriesOfTree(
     `SELECT m.seq, d.state, d.attempts
        FROM tasks t JOIN messages m ON m.task = t.id
        JOIN deliveries d ON d.recipient = m.recipient AND d.message = m.seq
-      WHERE t.root = ? ORDER BY m.seq`,
-    [root],
+      WHERE t.id = ? OR (t.root = ? AND t.parent IS NOT NULL) ORDER BY m.seq`,
+    [root, root],
   )
   return rows.map(({ seq, state, attempts }) => ({ id: formatId('msg', seq), state, attempts }))
 }

@@ -4,8 +4,8 @@ import type { Reader, Tx } from './store.ts'
  * Ids that speakers gave their messages themselves (`message_id`), and what we call the same thing. Models invent ids
  * and repeat them, so that the newest counts.
  */
-export async function rememberId(tx: Tx, speaker: string, name: string, ref: string): Promise<void> {
-  await tx.run(
+export function rememberId(tx: Tx, speaker: string, name: string, ref: string): void {
+  tx.run(
     `INSERT INTO said_ids (name, speaker, ref, at) VALUES (?, ?, ?, ?)
      ON CONFLICT (name, speaker) DO UPDATE SET ref = excluded.ref, at = excluded.at`,
     [name, speaker, ref, tx.now],

@@ -15,7 +15,7 @@ export interface Tx extends Reader {
   /** Time of this transaction, epoch milliseconds; never earlier than that of the one before. */
   readonly now: number
   /** Writes. An engine may send it without waiting: a fault then surfaces at the next read or at the commit. */
-  run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
+  run(sql: string, params?: readonly SqlValue[]): void
   /**
    * The next key of that kind. A key taken by a transaction that fails is not used again. Keys become visible in
    * their order, between daemons too: whoever has read up to one never misses a smaller one.
@@ -76,7 +76,7 @@ export interface Connection extends Reader {
   readonly lockShared: string
   readonly lockRow: string
   begin(): MaybePromise<void>
-  run(sql: string, params?: readonly SqlValue[]): MaybePromise<void>
+  run(sql: string, params?: readonly SqlValue[]): void
   /** Resolves when it is on disk. `written`: called where it is known before that a killed process would not lose it. */
   commit(written?: () => void): MaybePromise<void>
   rollback(): MaybePromise<void>

@@ -1,5 +1,6 @@
 import { formatId, parseId } from '../model/identifier.ts'
 import { reviewerOf, type Task, type TaskState } from '../model/task.ts'
+import { nextTimerOf } from '../tasks/effect.ts'
 import type { Reader, Tx } from './store.ts'
 import { readTask, writeTask } from './task-document.ts'
 
@@ -7,11 +8,12 @@ interface TaskRow {
   document: string
 }
 
-/** The columns are what tasks are looked for by; the task itself is the document. */
-export async function insertTask(tx: Tx, task: Task): Promise<void> {
-  await tx.run(
-    `INSERT INTO tasks (id, parent, root, delegator, agent, state, document, created_at, ended_at, updated_at)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+/** The columns are what tasks are looked for by; the task itself is the document. Gives its length. */
+export function insertTask(tx: Tx, task: Task): number {
+  const document = writeTask(task)
+  tx.run(
+    `INSERT INTO tasks (id, parent, root, delegator, agent, state, document, created_at, ended_at, due_at, updated_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [
       keyOf(task.id),
       task.parent === null ? null : keyOf(task.parent),
@@ -19,28 +21,42 @@ export async function insertTask(tx: Tx, task: Task): Promise<void> {
       task.delegator,
       task.agent,
       task.state,
-      writeTask(task),
+      document,
       task.createdAt,
       task.endedAt,
+      nextTimerOf(task) ?? null,
       tx.now,
     ],
   )
+  return document.length
 }
 
-export async function updateTask(tx: Tx, task: Task): Promise<void> {
-  await tx.run(
-    `UPDATE tasks SET state = ?, reviewer = ?, interrupting = ?, document = ?, ended_at = ?, updated_at = ?
-      WHERE id = ?`,
-    [
-      task.state,
-      reviewerOf(task),
+/** What seldom changes is written where it has: each of these columns has indexes to be looked after. */
+export function updateTask(tx: Tx, before: Task, task: Task): number {
+  const document = writeTask(task)
+  const key = keyOf(task.id)
+  tx.run('UPDATE tasks SET state = ?, document = ?, ended_at = ?, due_at = ?, updated_at = ? WHERE id = ?', [
+    task.state,
+    document,
+    task.endedAt,
+    nextTimerOf(task) ?? null,
+    tx.now,
+    key,
+  ])
+  const reviewer = reviewerOf(task)
+  if (task.interrupting !== before.interrupting || reviewer !== reviewerOf(before)) {
+    tx.run('UPDATE tasks SET reviewer = ?, interrupting = ? WHERE id = ?', [
+      reviewer,
       task.interrupting ? 1 : 0,
-      writeTask(task),
-      task.endedAt,
-      tx.now,
-      keyOf(task.id),
-    ],
-  )
+      key,
+    ])
+  }
+  return document.length
+}
+
+/** Its timer rings at another time than the task itself says, until it changes. */
+export function setTaskDue(tx: Tx, id: string, at: number): void {
+  tx.run('UPDATE tasks SET due_at = ? WHERE id = ?', [at, keyOf(id)])
 }
 
 export async function findTask(reader: Reader, id: string): Promise<Task | undefined> {
@@ -65,10 +81,15 @@ export async function childrenOf(reader: Reader, id: string): Promise<Task[]> {
   return rows.map(read)
 }
 
+/** The root itself is found by its key: the index is of those below one. */
+const IN_TREE = 'id = ? OR (root = ? AND parent IS NOT NULL)'
+
 /** A whole tree, in the order in which it grew. */
 export async function treeOf(reader: Reader, root: string): Promise<Task[]> {
-  const rows = await reader.all<TaskRow>('SELECT document FROM tasks WHERE root = ? ORDER BY id', [
-    keyOf(root),
+  const key = keyOf(root)
+  const rows = await reader.all<TaskRow>(`SELECT document FROM tasks WHERE ${IN_TREE} ORDER BY id`, [
+    key,
+    key,
   ])
   return rows.map(read)
 }
@@ -78,7 +99,10 @@ export async function outlineOf(
   reader: Reader,
   root: number,
 ): Promise<{ id: number; parent: number | null; delegator: string; agent: string }[]> {
-  return await reader.all('SELECT id, parent, delegator, agent FROM tasks WHERE root = ? ORDER BY id', [root])
+  return await reader.all(`SELECT id, parent, delegator, agent FROM tasks WHERE ${IN_TREE} ORDER BY id`, [
+    root,
+    root,
+  ])
 }
 
 /** What an agent works on, oldest first. */
@@ -91,22 +115,32 @@ export async function openTasksOf(reader: Reader, agent: string): Promise<Task[]
 }
 
 const PAGE = 50
+/** Of the open tasks of an agent; one text for each number of states that are left out. */
+const openPage = (left: number) => `SELECT id, document FROM tasks
+  WHERE agent = ? AND ended_at IS NULL ${left === 0 ? '' : `AND state NOT IN (${Array(left).fill('?').join(', ')})`} AND id > ?
+  ORDER BY id LIMIT ${PAGE}`
+const OPEN_PAGE = openPage(0)
 
-/** The same a page at a time, for whoever needs the first few of what may be thousands. `left`: but for those in these states. */
-export async function* eachOpenTaskOf(
+/**
+ * The oldest of its open tasks for which that holds, but for those in the states that are left out. An agent may have
+ * thousands: they are read a page at a time.
+ */
+export async function firstOpen(
   reader: Reader,
   agent: string,
+  fits: (task: Task) => boolean,
+  most: number,
   left: readonly TaskState[] = [],
-): AsyncGenerator<Task> {
-  const among = left.length === 0 ? '' : `AND state NOT IN (${left.map(() => '?').join(', ')})`
+): Promise<Task[]> {
+  const found: Task[] = []
+  const page = left.length === 0 ? OPEN_PAGE : openPage(left.length)
   for (let after = 0; ; ) {
-    const rows = await reader.all<TaskRow & { id: number }>(
-      `SELECT id, document FROM tasks WHERE agent = ? AND ended_at IS NULL ${among} AND id > ?
-        ORDER BY id LIMIT ${PAGE}`,
-      [agent, ...left, after],
-    )
-    for (const row of rows) yield read(row)
-    if (rows.length < PAGE) return
+    const rows = await reader.all<TaskRow & { id: number }>(page, [agent, ...left, after])
+    for (const row of rows) {
+      const task = read(row)
+      if (fits(task) && found.push(task) === most) return found
+    }
+    if (rows.length < PAGE) return found
     after = rows.at(-1)!.id
   }
 }

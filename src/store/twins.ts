@@ -1,11 +1,11 @@
 import type { Tx } from './store.ts'
 
 /** A command that was just carried out, for noticing the same one said by another channel. */
-export async function leaveTwin(
+export function leaveTwin(
   tx: Tx,
   twin: { agent: string; digest: string; channel: string; receipt: string },
-): Promise<void> {
-  await tx.run(
+): void {
+  tx.run(
     `INSERT INTO twins (agent, digest, channel, receipt, at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (agent, digest, channel) DO UPDATE SET receipt = excluded.receipt, at = excluded.at`,
     [twin.agent, twin.digest, twin.channel, twin.receipt, tx.now],
@@ -25,6 +25,6 @@ export async function takeTwin(
 }
 
 /** What came before a turn can have no twin in it. */
-export async function forgetTwins(tx: Tx, agent: string, before: number): Promise<void> {
-  await tx.run('DELETE FROM twins WHERE agent = ? AND at < ?', [agent, before])
+export function forgetTwins(tx: Tx, agent: string, before: number): void {
+  tx.run('DELETE FROM twins WHERE agent = ? AND at < ?', [agent, before])
 }

@@ -112,12 +112,20 @@ export function pendingEffects(task: Task): Keyed<OutsideEffect>[] {
   return pending
 }
 
-/** The timers a task needs, told from its state: a held or ended task has none. */
-export function timersOf(task: Task): Partial<Record<TaskTimer, number>> {
-  if (task.endedAt !== null || task.held !== null) return {}
-  const expiries = task.questions.flatMap(({ expiresAt }) => (expiresAt === null ? [] : [expiresAt]))
-  return {
-    ...(task.due === null ? {} : { [task.due.kind]: task.due.at }),
-    ...(expiries.length === 0 ? {} : { wait: Math.min(...expiries) }),
+/** When the task needs a timer of that kind, told from its state: a held or ended task has none. */
+export function timerOf(task: Task, kind: TaskTimer): number | undefined {
+  if (task.endedAt !== null || task.held !== null) return undefined
+  if (kind !== 'wait') return task.due?.kind === kind ? task.due.at : undefined
+  let first: number | undefined
+  for (const { expiresAt } of task.questions) {
+    if (expiresAt !== null && (first === undefined || expiresAt < first)) first = expiresAt
   }
+  return first
+}
+
+/** The earliest of them. */
+export function nextTimerOf(task: Task): number | undefined {
+  const wait = timerOf(task, 'wait')
+  const due = task.due === null ? undefined : timerOf(task, task.due.kind)
+  return wait === undefined || (due !== undefined && due <= wait) ? due : wait
 }

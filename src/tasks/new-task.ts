@@ -8,25 +8,30 @@ type Optional = Pick<
   'context' | 'requiresResponse' | 'checks' | 'judge' | 'resultSchema' | 'timeoutMs' | 'maxAttempts' | 'hop'
 >
 
-export type TaskDraft = Given & Partial<Optional> & { parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> }
+export type TaskDraft = Given & { [Field in keyof Optional]?: Optional[Field] | undefined } & {
+  parent?: Pick<Task, 'id' | 'root' | 'depth' | 'hop'> | undefined
+}
 
 /** A task before anything has happened to it; `step` with `delegated` says whether it may begin. */
 export function newTask(given: TaskDraft): Task {
-  const { parent, ...rest } = given
-  const timeoutMs = given.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  const { parent, timeoutMs = DEFAULT_TIMEOUT_MS } = given
   return {
-    context: {},
-    requiresResponse: true,
-    checks: [],
-    judge: null,
-    resultSchema: null,
-    maxAttempts: DEFAULT_MAX_ATTEMPTS,
-    ...rest,
-    timeoutMs,
+    id: given.id,
     parent: parent?.id ?? null,
     root: parent?.root ?? given.id,
+    delegator: given.delegator,
+    agent: given.agent,
+    text: given.text,
+    context: given.context ?? {},
+    requiresResponse: given.requiresResponse ?? true,
     depth: (parent?.depth ?? 0) + 1,
     hop: parent?.hop ?? given.hop ?? 0,
+    checks: given.checks ?? [],
+    judge: given.judge ?? null,
+    resultSchema: given.resultSchema ?? null,
+    timeoutMs,
+    maxAttempts: given.maxAttempts ?? DEFAULT_MAX_ATTEMPTS,
+    createdAt: given.createdAt,
     state: 'pending',
     attempt: 1,
     failures: [],

@@ -1,7 +1,7 @@
 import { OPERATOR, ORCHESTRATOR } from '../model/agent.ts'
 import { isEnd, type LiveState, TASK_TIMERS, type Task } from '../model/task.ts'
 import { CLOSED } from './breaker.ts'
-import { type Effect, pendingEffects, type StoreEffect, timersOf } from './effect.ts'
+import { type Effect, pendingEffects, type StoreEffect, timerOf } from './effect.ts'
 import { AUTHOR, byOf, type Happening, type HappeningType, ON_DUE } from './happening.ts'
 import type { TaskSettings } from './settings.ts'
 import { answering } from './steps/answering.ts'
@@ -150,21 +150,20 @@ function conclude(view: View, after: Task, effects: readonly StoreEffect[]): Ste
     ...effect,
     key: `${task.id}@${task.version}/${index}`,
   }))
-  const known = new Set(pendingEffects(before).map(({ key }) => key))
-  const outside = pendingEffects(task).filter(({ key }) => !known.has(key))
+  const known = pendingEffects(before)
+  const outside = pendingEffects(task).filter(({ key }) => !known.some((one) => one.key === key))
   return { ok: true, task, effects: [...keyed, ...outside] }
 }
 
 function timerEffects(before: Task, after: Task): StoreEffect[] {
-  const was = timersOf(before)
-  const is = timersOf(after)
-  return TASK_TIMERS.flatMap((kind): StoreEffect[] => {
-    const at = is[kind]
-    if (at === was[kind]) return []
-    return at === undefined
-      ? [{ type: 'clear_timer', task: after.id, kind }]
-      : [{ type: 'set_timer', task: after.id, kind, at }]
-  })
+  const effects: StoreEffect[] = []
+  for (const kind of TASK_TIMERS) {
+    const at = timerOf(after, kind)
+    if (at === timerOf(before, kind)) continue
+    if (at === undefined) effects.push({ type: 'clear_timer', task: after.id, kind })
+    else effects.push({ type: 'set_timer', task: after.id, kind, at })
+  }
+  return effects
 }
 
 function isChanged(before: Task, after: Task): boolean {

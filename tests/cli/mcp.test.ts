@@ -1,10 +1,7 @@
-import { join } from 'node:path'
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createTeamFolder, TEAM, type TeamFolder } from './orc.ts'
-
-const ENTRY = join(import.meta.dirname, '../../src/cli/main.ts')
+import { CACHE, createTeamFolder, ENTRY, TEAM, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder
 const clients: Client[] = []
@@ -31,7 +28,7 @@ async function connect(
     command: process.execPath,
     args: [ENTRY, 'mcp'],
     cwd: team.folder,
-    env: { PATH: process.env.PATH ?? '', HOME: team.folder, ...env },
+    env: { PATH: process.env.PATH ?? '', HOME: team.folder, NODE_COMPILE_CACHE: CACHE, ...env },
     stderr: 'ignore',
   })
   await client.connect(transport)

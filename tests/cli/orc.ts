@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { type Orchub, type OrchubOptions, startOrchub } from '../../src/main.ts'
+import { programFile } from '../fakes/program.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
-export const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
+export const ENTRY = programFile()
+export const CACHE = join(ROOT, '.cache', 'tests')
 
 export interface Ran {
   code: number | null
@@ -25,8 +27,7 @@ export interface RunOptions {
 
 /** Nothing of the machine's own set-up reaches the program, but the way to other programs. */
 function environment(folder: string, more: Record<string, string> = {}): Record<string, string> {
-  const cache = join(ROOT, '.cache', 'tests')
-  return { PATH: process.env.PATH ?? '', HOME: folder, NODE_COMPILE_CACHE: cache, ...more }
+  return { PATH: process.env.PATH ?? '', HOME: folder, NODE_COMPILE_CACHE: CACHE, ...more }
 }
 
 /** The real program, started and not yet ended. */

@@ -1,8 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { join } from 'node:path'
 import { expect, vi } from 'vitest'
-
-const ENTRY = join(import.meta.dirname, '..', '..', 'src', 'cli', 'main.ts')
+import { CACHE, ENTRY } from './orc.ts'
 
 /** What gives a program a terminal. */
 export const hasTerminals = spawnSync('script', ['--version']).status === 0
@@ -12,7 +10,10 @@ export function openTerminal(folder: string, command: string) {
   const line = `"${process.execPath}" "${ENTRY}" ${command}`
   const child = spawn('script', ['-qec', line, '/dev/null'], {
     cwd: folder,
-    env: { PATH: process.env.PATH ?? '', HOME: folder, TERM: 'xterm', NO_COLOR: '1' },
+    env: {
+      ...{ PATH: process.env.PATH ?? '', HOME: folder, TERM: 'xterm', NO_COLOR: '1' },
+      NODE_COMPILE_CACHE: CACHE,
+    },
   })
   let out = ''
   child.stdout.on('data', (data) => (out += data))

@@ -239,6 +239,10 @@ describe('a flag about conduct', () => {
       await tokens.mint('Community'),
     ])
       expect(await decide(token.token)).toBeGreaterThanOrEqual(403)
+    // What its agents did is all on record.
+    await expect
+      .poll(() => [...lastStates(team.entries).values()].every((state) => state === 'idle'))
+      .toBe(true)
     const before = team.entries.length
     const { token } = await tokens.mintForPerson('mo')
     const look = async (by: string) => {
@@ -327,3 +331,9 @@ describe('what the agent that looks at behaviour spends', () => {
     })
   })
 })
+
+/** Of each agent, as far as it is on record. */
+function lastStates(entries: GithubTeam['entries']): Map<unknown, unknown> {
+  const changes = entries.filter(({ type }) => type === 'session.changed')
+  return new Map(changes.map(({ data }) => [data?.agent, data?.session]))
+}

@@ -222,6 +222,20 @@ describe('a halt in the midst of things', () => {
     expect(team.turn('Worker')).toContain('go on where you were')
   })
 
+  it('ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {
+    await open()
+    team.puppets.of('Lead').become('initializing')
+    for (const name of ['Lead', 'Worker']) team.puppets.of(name).become('waiting_input')
+    await team.settle()
+    expect((await stop()).interrupts).toEqual([])
+    await go()
+    team.puppets.of('Worker').become('busy')
+    team.puppets.of('Worker').become('waiting_input')
+    const { interrupts } = await stop()
+    expect(interrupts).toEqual([{ agent: 'Worker', stopped: true, evidence: 'interrupted' }])
+    expect((await go())?.told).toEqual(['Worker'])
+  })
+
   it('leaves a turn alone that a person begins at the terminal', async () => {
     await open()
     await stop()

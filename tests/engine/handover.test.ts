@@ -126,6 +126,30 @@ describe('a message that something keeps from an idle agent', () => {
   })
 })
 
+describe('a turn that fits in part', () => {
+  it('is followed by the rest, in order, before anything newer (C27)', async () => {
+    await open()
+    for (const title of ['One', 'Two', 'Three']) await send(title)
+    const given = Promise.withResolvers<Arrival>()
+    worker().arrival = given.promise
+    worker().become('idle')
+    await settle()
+    await send('Four')
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    worker().become('busy')
+    given.resolve({ state: 'submitted', evidence: 'the first of them', ids: ['msg_1', 'msg_2'] })
+    await settle()
+    expect(await deliveries()).toEqual(['submitted', 'submitted', 'queued', 'queued'])
+    worker().become('idle')
+    await settle()
+    expect(ids()).toEqual([
+      ['msg_1', 'msg_2', 'msg_3'],
+      ['msg_3', 'msg_4'],
+    ])
+    expect(await deliveries()).toEqual(['submitted', 'submitted', 'submitted', 'submitted'])
+  })
+})
+
 describe('what a queued message waits for', () => {
   it.each([
     ['busy', 'it is busy'],

@@ -37,7 +37,8 @@ agents:
     expect(team.file(id, '_outputs', 'counter', 'count.txt').trim()).toBe('2')
     expect(team.file(id, 'report.md')).toContain('**completed**')
     expect(team.file(id, 'report.html')).toContain('<svg')
-    expect(team.entries.filter(({ type }) => type === 'run.ended')).toHaveLength(1)
+    // It is told when it is on disk, a moment after it can be read.
+    await expect.poll(() => team.entries.filter(({ type }) => type === 'run.ended')).toHaveLength(1)
   })
 
   it('waits for status.json where the agent uses it, and takes what it says of itself (S4.2)', async () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { createPuppets } from '../fakes/puppet-runtime.ts'
 import { type Board, openBoard } from './harness.ts'
 
 let board: Board
@@ -247,5 +248,24 @@ describe('priorities (C2)', () => {
     await board.clock.advance(10)
     expect(await deliveries()).toEqual(['Long read', 'Stop read'])
     expect(board.entries.some((entry) => entry.text.includes('was interrupted'))).toBe(true)
+  })
+})
+
+describe('an agent that ended by itself', () => {
+  it('holds nothing any more once it is started again', async () => {
+    const puppets = createPuppets()
+    board = await openBoard(
+      { agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } } },
+      { runtimes: [puppets] },
+    )
+    await board.clock.advance(0)
+    const first = puppets.of('Worker')
+    first.become('exited', 'it crashed')
+    await board.clock.advance(0)
+    expect(first.ended).toBeUndefined()
+    await board.sessions.start('Worker')
+    expect(first.ended).toBe('leave')
+    expect(puppets.of('Worker')).not.toBe(first)
+    expect(puppets.of('Worker').ended).toBeUndefined()
   })
 })

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { verifyAudit } from '../../src/engine/audit-check.ts'
 import type { TaskState } from '../../src/model/task.ts'
+import { readAgent } from '../../src/store/agents.ts'
 import { openPostgresStore } from '../../src/store/postgres/open.ts'
 import { findTask } from '../../src/store/tasks.ts'
 import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
@@ -208,6 +209,38 @@ describe('two daemons on one database', () => {
     await becomes('task_2', 'completed')
     expect(await taskOf('task_2')).toMatchObject({ reason: 'reported, and its checks passed', claims: 1 })
     writeFileSync(join(board.folder, 'go'), '')
+  })
+
+  it('know of each other whether a worker is at work on something else: the timer of one fails no task that waits for that (C8)', async () => {
+    const elsewhere = { Top: {}, Middle: { parent: 'Top' } }
+    const second = await openBoard(
+      { ...TEAM, agents: elsewhere },
+      {
+        runtimes: [],
+        openStore: (options) =>
+          openPostgresStore(url, { ...options, identity: { ...options.identity, daemon: 'second' } }),
+      },
+    )
+    onTestFinished(() => second.close())
+    const becomesAt = async (state: 'busy' | 'idle') => {
+      puppets.of('Middle').become(state)
+      await vi.waitFor(async () =>
+        expect(await readAgent(second.store, 'Middle')).toMatchObject({ session_state: state }),
+      )
+    }
+    await becomesAt('busy')
+    const delegated = await second.say('Top', 'delegate', { to: 'Middle', task: 'Later' })
+    expect(delegated).toMatchObject({ status: 'ok', details: { task_id: 'task_1' } })
+    await second.clock.advance(31_000)
+    await vi.waitFor(async () =>
+      expect(await taskOf('task_1')).toMatchObject({ state: 'analyzing', attempt: 1, failures: [] }),
+    )
+    // Whoever takes nothing, and is at rest, has failed to take it.
+    puppets.of('Middle').arrival = new Promise(() => {})
+    await becomesAt('idle')
+    await second.say('Top', 'delegate', { to: 'Middle', task: 'Never taken' })
+    await second.clock.advance(31_000)
+    await vi.waitFor(async () => expect(await taskOf('task_2')).toMatchObject({ attempt: 2 }))
   })
 
   it('take what both are told at the same time once, and wake a parent once (C25)', async () => {

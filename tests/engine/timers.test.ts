@@ -32,7 +32,7 @@ afterEach(async () => {
 
 const arm = (count: number, at = START) =>
   store.write(async (tx) => {
-    for (let n = 0; n < count; n++) await setTimer(tx, 'task_ack', `task_${n}`, at + n)
+    for (let n = 0; n < count; n++) await setTimer(tx, 'run', `task_${n}`, at + n)
   })
 const left = () => store.all<TimerRow>('SELECT * FROM timers ORDER BY due_at')
 
@@ -40,7 +40,7 @@ describe('timers', () => {
   it('fire once each, in the order in which they are due, however many there are (C8)', async () => {
     await arm(1000, START - 5000)
     const fired: string[] = []
-    timers.on('task_ack', async (_, ref) => void fired.push(ref))
+    timers.on('run', async (_, ref) => void fired.push(ref))
     await timers.start()
     await clock.advance(10)
     expect(fired).toEqual(Array.from({ length: 1000 }, (_, n) => `task_${n}`))
@@ -51,7 +51,7 @@ describe('timers', () => {
     await arm(100, START - 5000)
     const fired = new Map<string, number>()
     let isBroken = true
-    timers.on('task_ack', async (tx, ref) => {
+    timers.on('run', async (tx, ref) => {
       if (isBroken && ref === 'task_40') throw new Error('broken')
       tx.afterCommit(() => fired.set(ref, (fired.get(ref) ?? 0) + 1))
     })
@@ -70,7 +70,7 @@ describe('timers', () => {
   it('wait for their time', async () => {
     await arm(3, START + 1000)
     const fired: string[] = []
-    timers.on('task_ack', async (_, ref) => void fired.push(ref))
+    timers.on('run', async (_, ref) => void fired.push(ref))
     await timers.start()
     await clock.advance(999)
     expect(fired).toEqual([])

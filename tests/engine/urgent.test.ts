@@ -49,6 +49,50 @@ describe('an urgent message', () => {
     expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
   })
 
+  it.each([
+    ['in the middle of a turn', ['idle', 'busy', 'waiting_input'], 1],
+    ['outside of a turn', ['idle', 'busy', 'idle', 'waiting_input'], 0],
+  ] as const)(
+    'knows of a dialog that is found after a restart of the service whether it is %s',
+    async (_, states, interrupts) => {
+      await open()
+      for (const state of states) worker().become(state)
+      await settle()
+      for (const restart of [1, 2]) {
+        await stage.reopen()
+        if (restart === 2) worker().become('waiting_input')
+      }
+      await urgent('Stop')
+      await settle()
+      expect(worker().interrupts).toBe(interrupts)
+    },
+  )
+
+  it('is heard at the dialog that an agent came to while the service was away', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    await stage.reopen()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('leaves a dialog alone at the start of a program that takes up the conversation of one at work', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    stage.puppets.isResumed = true
+    await stage.reopen()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+  })
+
   it("ends a person's turn once, and waits for the next one where their draft is in the way (ask 4)", async () => {
     await open()
     worker().become('idle')
@@ -151,6 +195,18 @@ describe('an interrupt', () => {
     const noted = stage.board.entries.filter(({ type }) => type === 'session.interrupted')
     expect(noted.map(({ actor }) => actor).sort()).toEqual(['Master', 'Other', 'operator'])
     expect(given()).toEqual([['msg_1', 'msg_2']])
+  })
+
+  it('by a person ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {
+    await open()
+    const interrupt = () => stage.board.sessions.interrupt('Worker', 'operator')
+    worker().become('waiting_input')
+    expect([stage.board.sessions.isInTurn('Worker'), await interrupt()]).toEqual([false, undefined])
+    worker().become('busy')
+    worker().become('waiting_input')
+    expect(stage.board.sessions.isInTurn('Worker')).toBe(true)
+    expect(await interrupt()).toMatchObject({ stopped: true })
+    expect(worker().interrupts).toBe(1)
   })
 
   it('that is not over keeps everything from the agent, though it is idle already', async () => {

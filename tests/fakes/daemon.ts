@@ -3,10 +3,11 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { programFile } from './program.ts'
 
 const ROOT = join(import.meta.dirname, '..', '..')
 const NODE = process.execPath
-const ENTRY = join(ROOT, 'src', 'cli', 'main.ts')
+const ENTRY = programFile()
 
 export type Fields = Record<string, unknown>
 export interface Answer {

@@ -85,9 +85,11 @@ function census(daemon: Daemon): Census {
     tasks: Object.fromEntries(states.map((row) => [row.state, Number(row.count)])),
     clockless: count(
       `SELECT COUNT(*) AS count FROM tasks WHERE ended_at IS NULL AND state <> 'waiting_user'
-         AND NOT EXISTS (SELECT 1 FROM timers WHERE kind LIKE 'task_%' AND ref = 'task_' || tasks.id)`,
+         AND due_at IS NULL`,
     ),
-    timers: count(`SELECT COUNT(*) AS count FROM timers`),
+    timers: count(
+      `SELECT (SELECT COUNT(*) FROM timers) + (SELECT COUNT(*) FROM tasks WHERE due_at IS NOT NULL) AS count`,
+    ),
     requests: count(`SELECT COUNT(*) AS count FROM human_requests WHERE state = 'open'`),
   }
   database.close()

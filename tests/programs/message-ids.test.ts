@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns } from '../../src/programs/any/patterns.ts'
 import { searchTranscript } from '../../src/programs/claude-code/transcript.ts'
 import { searchTranscripts } from '../../src/programs/gemini/transcript.ts'
-import { messageIdsIn } from '../../src/programs/message-ids.ts'
+import { leadingPart, messageIdsIn } from '../../src/programs/message-ids.ts'
 import { linesOf } from '../../src/programs/record-lines.ts'
 
 const framed = (id: string, content = 'hello') =>
@@ -69,5 +69,30 @@ describe('a message with separators that some take for line ends', () => {
     writeFileSync(file, `one\u2028more\n\ntwo\r\nthree`)
     expect(await all(linesOf(file))).toEqual(['one\u2028more', '', 'two\r', 'three'])
     expect(await all(linesOf(join(root, 'none')))).toEqual([])
+  })
+})
+
+describe('the part of a turn that fits', () => {
+  const answers = '[ORCHESTRATOR RESPONSE]\nok'
+  const texts = [framed('msg_2', 'é'.repeat(40)), framed('msg_12', 'b'.repeat(80)), framed('msg_3')]
+  const turn = { text: [answers, ...texts].join('\n\n'), ids: ['msg_2', 'msg_12', 'msg_3'] }
+  const bytesOf = (...parts: string[]) => Buffer.byteLength(parts.join('\n\n'))
+
+  it.each([
+    ['all of it', bytesOf(turn.text), 3],
+    ['its first messages, with the answers before them', bytesOf(turn.text) - 1, 2],
+    ['no part of a message', bytesOf(answers, texts[0]!, texts[1]!) - 1, 1],
+  ])('is %s', (_, bytes, count) => {
+    const text = [answers, ...texts.slice(0, count)].join('\n\n')
+    expect(leadingPart(turn, bytes)).toEqual({ text, ids: turn.ids.slice(0, count) })
+  })
+
+  it('is nothing where the first message does not fit', () => {
+    expect(leadingPart(turn, bytesOf(answers, texts[0]!) - 1)).toBeUndefined()
+  })
+
+  it('does not leave away what stands behind the last message', () => {
+    const text = `${framed('msg_1')}\n\n${answers}`
+    expect(leadingPart({ text, ids: ['msg_1'] }, bytesOf(text) - 1)).toBeUndefined()
   })
 })

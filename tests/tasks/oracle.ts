@@ -1,6 +1,6 @@
 /** What must hold after every transaction, worked out independently of the steps. */
-import { isEnd, type Task } from '../../src/model/task.ts'
-import { type Effect, timersOf } from '../../src/tasks/effect.ts'
+import { isEnd, TASK_TIMERS, type Task } from '../../src/model/task.ts'
+import { type Effect, timerOf } from '../../src/tasks/effect.ts'
 import { isInMotion } from '../../src/tasks/tree.ts'
 import type { World } from './world.ts'
 
@@ -31,7 +31,7 @@ export function createOracle(world: World) {
 
   /** Someone or something will move it on. */
   function isWaitedOn(task: Task): boolean {
-    if (task.held !== null || Object.keys(timersOf(task)).length > 0) return true
+    if (task.held !== null || TASK_TIMERS.some((kind) => timerOf(task, kind) !== undefined)) return true
     if (task.questions.some(({ id, to }) => to === 'operator' && world.requests.has(id))) return true
     return world.childrenOf(task.id).some(isInMotion)
   }
@@ -40,9 +40,8 @@ export function createOracle(world: World) {
     const id = `${task.id} (${task.state})`
     const inTable = [...world.timers.values()].filter((timer) => timer.task === task.id)
     const table = Object.fromEntries(inTable.map(({ kind, at }) => [kind, at]))
-    const wanted = timersOf(task)
-    for (const kind of new Set([...Object.keys(table), ...Object.keys(wanted)])) {
-      if (table[kind] !== wanted[kind as 'ack']) fail(`${id}: the timer ${kind} is not the one it needs`)
+    for (const kind of TASK_TIMERS) {
+      if (table[kind] !== timerOf(task, kind)) fail(`${id}: the timer ${kind} is not the one it needs`)
     }
     if (!isEnd(task.state)) {
       if (!isWaitedOn(task)) fail(`${id} waits for nobody`)

@@ -60,7 +60,7 @@ export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = 
       // Without waiting for the answer, the turn is still to end with a report.
       if (awaits) parts.tasks.spoke(tx, speaker.name, task.id)
     }
-    await remember(context, fields.message_id, id)
+    remember(context, fields.message_id, id)
     return isAsked(id, task?.id)
   },
 }

@@ -8,6 +8,7 @@ import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
 import { nextHop } from '../../rules/loop.ts'
 import { parkedBy } from '../../store/parked.ts'
 import { readSession } from '../../store/sessions.ts'
+import type { MaybePromise, Tx } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import { declaredCheck } from '../checks.ts'
 import type { HandlerContext } from '../context.ts'
@@ -46,7 +47,7 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
   async handle(context, fields) {
     const { team, tx, speaker, parts } = context
     const to = team.resolve(fields.to)!
-    const twin = await openTwin(context, fields, to)
+    const twin = fields.message_id === undefined ? undefined : await openTwin(context, fields, to)
     if (twin !== undefined) {
       if (twin.parent !== null && twin.requiresResponse) parts.tasks.spoke(tx, speaker.name, twin.parent)
       return delegated(twin.id, to, ' already')
@@ -66,14 +67,14 @@ export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
       requiresResponse: fields.requires_response,
       hop,
       checks: (fields.checks ?? []).map((check) => (commands.has(check) ? declaredCheck(check) : check)),
-      ...(judge === undefined ? {} : { judge }),
-      ...(fields.result_schema === undefined ? {} : { resultSchema: fields.result_schema }),
-      ...(fields.timeout_seconds === undefined ? {} : { timeoutMs: fields.timeout_seconds * 1000 }),
-      ...(parent === undefined ? {} : { parent }),
+      judge,
+      resultSchema: fields.result_schema,
+      timeoutMs: fields.timeout_seconds === undefined ? undefined : fields.timeout_seconds * 1000,
+      parent,
     })
     if (!begun.ok) return refusalError(begun)
     const { id } = begun.task
-    await remember(context, fields.message_id, id)
+    remember(context, fields.message_id, id)
     // What nobody waits for leaves the turn to end with a report.
     if (parent !== undefined && fields.requires_response) parts.tasks.spoke(tx, speaker.name, parent.id)
     return delegated(id, to, await whyLater(context, to))
@@ -109,11 +110,14 @@ async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, t
 }
 
 /** Whoever delegates may have to do something about it. */
-async function whyLater({ tx, team, parts }: HandlerContext, to: string): Promise<string> {
+function whyLater({ tx, team, parts }: HandlerContext, to: string): MaybePromise<string> {
   if (parts.sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
   const agent = team.config.agents.find(({ name }) => name === to)
   if (agent === undefined || agent.runtime === 'none' || agent.onDemand) return ''
-  if (parts.sessions.session(to) !== undefined) return ''
+  return parts.sessions.session(to) === undefined ? whyStopped(tx, to) : ''
+}
+
+async function whyStopped(tx: Tx, to: string): Promise<string> {
   const isStopped = (await readSession(tx, to))?.wanted === 0
   return isStopped ? `; it is stopped, and takes the task when it is started (orc spawn ${to})` : ''
 }

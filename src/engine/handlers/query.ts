@@ -51,7 +51,7 @@ export const queryHandler: Handler<FieldsOf<'query'>> = {
       requiresResponse: fields.requires_response,
     })
     if (!told.ok) return refusalError(told)
-    await remember(context, fields.message_id, question)
+    remember(context, fields.message_id, question)
     // Without waiting for the answer, the turn is still to end with a report.
     if (fields.requires_response) parts.tasks.spoke(tx, speaker.name, task.id)
     return isAsked(asked, task.id, question)
@@ -97,7 +97,7 @@ export const answerHandler: Handler<FieldsOf<'answer'>> = {
       answer: fields.answer,
     })
     if (!told.ok) return refusalError(told)
-    await remember(context, fields.message_id, task.id)
+    remember(context, fields.message_id, task.id)
     const own = await ownTask(context, undefined)
     if (own !== undefined && !(own instanceof AppError)) parts.tasks.spoke(tx, speaker.name, own.id)
     return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }

@@ -42,7 +42,7 @@ export const reportHandler: Handler<FieldsOf<'report'>> = {
       ...(problem === undefined || status !== 'completed' ? {} : { problem }),
     })
     if (!told.ok) return refusalError(told)
-    await remember(context, fields.message_id, task.id)
+    remember(context, fields.message_id, task.id)
     parts.tasks.spoke(tx, speaker.name, task.id)
     const { state } = told.task
     const missing = status === 'completed' ? missingIn(told.task) : undefined

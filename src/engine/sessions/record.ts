@@ -4,14 +4,19 @@ import { setSession } from '../../store/agents.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../surroundings.ts'
 
-/** Writes down what became of an agent's session. */
-export type RecordState = (agent: string, session: SessionState, evidence: string) => Promise<void>
+/** Writes down what became of an agent's session, and whether it is in a turn; left out: as it was. */
+export type RecordState = (
+  agent: string,
+  session: SessionState,
+  evidence: string,
+  isInTurn?: boolean,
+) => Promise<void>
 
 export function createRecord(store: Store, log: Log): RecordState {
-  return async (agent, session, evidence) => {
+  return async (agent, session, evidence, isInTurn) => {
     try {
       await store.write(async (tx) => {
-        await setSession(tx, agent, session)
+        await setSession(tx, agent, session, isInTurn)
         tx.audit({
           type: 'session.changed',
           class: 'internal',

@@ -6,6 +6,7 @@ import type { SaidCommand } from '../../model/command.ts'
 import { asAppError } from '../../model/errors.ts'
 import { errorReceipt } from '../../model/receipt.ts'
 import type { AgentStart, CommandAnswer, Runtime, Session, SessionPort } from '../../runtimes/runtime.ts'
+import { readAgent, setSession } from '../../store/agents.ts'
 import { beginSession, readSession, type SessionRow, setWanted } from '../../store/sessions.ts'
 import { type Attendant, createAttendant } from '../attendant.ts'
 import { doubtUnanswered } from '../ladder.ts'
@@ -38,28 +39,32 @@ const NONCE_BYTES = 9
 /** Brings an agent up, whatever is left of it from before. Never rejects: what goes wrong is on record. */
 export function createStarting(options: StartingOptions) {
   const { store, log, running, leftovers, record } = options
+  /** Ended by themselves. Their last words may still be read, so that what they hold is let go at the next start only. */
+  const ended = new Map<string, Attendant>()
 
   async function start(config: AgentConfig, runtime: Runtime, conversation: Conversation) {
     const { name } = config
     const { promise, resolve } = Promise.withResolvers<Session | undefined>()
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const gone = new AbortController()
-    const entry: Running = { started: promise, settled, gone }
+    const entry: Running = { attendant: undefined, started: promise, settled, gone, isNew: false }
     // Before the first await, or two requests at once would start it twice.
     running.set(name, entry)
     let session: Session | undefined
     try {
       // Or what is about to end would be found running.
       await options.ending.get(name)
+      await letGo(name)
+      const wasInTurn = (await readAgent(store, name))?.in_turn === 1
       const row = await openSession(name, conversation)
-      const attendant = attend(entry, config, runtime, row)
+      const attendant = attend(entry, config, runtime, row, wasInTurn)
       entry.attendant = attendant
       await options.permissions.begin(name)
       const how = row.kept === null ? 'a new conversation begins' : 'its session is taken up'
       await record(name, 'initializing', how)
       const kept = await leftovers.keptFor(runtime, row)
       gone.signal.throwIfAborted()
-      const order = orderOf(config, row, kept, gone.signal)
+      const order = orderOf(entry, config, row, kept)
       session = await startOrFind(runtime, order, attendant.port, conversation === 'found')
       if (session === undefined) {
         if (running.get(name) === entry) running.delete(name)
@@ -89,6 +94,12 @@ export function createStarting(options: StartingOptions) {
     }
   }
 
+  async function letGo(name: string) {
+    const session = ended.get(name)?.session()
+    ended.delete(name)
+    await session?.leave().catch((error: unknown) => log.warn({ agent: name, err: error }, 'it ended badly'))
+  }
+
   async function openSession(name: string, conversation: Conversation): Promise<SessionRow> {
     if (conversation === 'new') await options.meter.begin(name)
     return await store.write(async (tx) => {
@@ -100,8 +111,9 @@ export function createStarting(options: StartingOptions) {
     })
   }
 
-  function orderOf(config: AgentConfig, row: SessionRow, kept: unknown, gone: AbortSignal): AgentStart {
+  function orderOf(entry: Running, config: AgentConfig, row: SessionRow, kept: unknown): AgentStart {
     const { name } = config
+    const gone = entry.gone!.signal
     return {
       name,
       program: config.program,
@@ -114,6 +126,8 @@ export function createStarting(options: StartingOptions) {
       gone,
       async credentials(process) {
         gone.throwIfAborted()
+        entry.isNew = true
+        await store.write((tx) => setSession(tx, name, 'initializing', false))
         const url = options.address()
         if (url === undefined) throw new Error('agents are started before the service listens')
         // Before the process is there: should we be killed right after its start, the next service finds it running.
@@ -132,7 +146,13 @@ export function createStarting(options: StartingOptions) {
     return { receipt, handedOut: handedOutBy(said.type, receipt) }
   }
 
-  function attend(entry: Running, config: AgentConfig, runtime: Runtime, row: SessionRow): Attendant {
+  function attend(
+    entry: Running,
+    config: AgentConfig,
+    runtime: Runtime,
+    row: SessionRow,
+    wasInTurn: boolean,
+  ): Attendant {
     const { name } = config
     // Not the row, which holds all that the session keeps.
     const { nonce } = row
@@ -143,10 +163,14 @@ export function createStarting(options: StartingOptions) {
       deliver: config.deliver,
       isPaused: () => options.isPaused(name),
       isHalted: options.isHalted,
+      wasInTurn: () => wasInTurn && !entry.isNew,
       listen: (answer) => options.listen(name, nonce, answer),
-      async changed(state, evidence) {
-        if (state === 'exited' && running.get(name) === entry) running.delete(name)
-        await record(name, state, evidence)
+      async changed(state, evidence, isInTurn) {
+        if (state === 'exited' && running.get(name) === entry) {
+          running.delete(name)
+          ended.set(name, attendant)
+        }
+        await record(name, state, evidence, isInTurn)
         if (state !== 'exited') return
         attendant.dismiss()
         // With the service, all of them end; their tasks do not.

@@ -1,8 +1,7 @@
 import { parseId } from '../../model/identifier.ts'
 import type { Task } from '../../model/task.ts'
 import type { Reader } from '../../store/store.ts'
-import { findTask } from '../../store/tasks.ts'
-import { firstOpen } from './current.ts'
+import { findTask, firstOpen } from '../../store/tasks.ts'
 
 /** In the data of an audit entry: the entry is found with its tree. */
 export interface AboutTask {

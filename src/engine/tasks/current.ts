@@ -1,6 +1,6 @@
 import { isEnd, type Task, type TaskState } from '../../model/task.ts'
 import type { Reader } from '../../store/store.ts'
-import { eachOpenTaskOf, findTask } from '../../store/tasks.ts'
+import { findTask, firstOpen } from '../../store/tasks.ts'
 
 /** Enough to name to whoever has to say which one is meant. */
 const NAMED = 10
@@ -17,7 +17,7 @@ export interface Turn {
 export interface Looked {
   agent: string
   turn: Turn
-  fits?(task: Task): boolean
+  fits?: ((task: Task) => boolean) | undefined
 }
 
 /**
@@ -50,20 +50,4 @@ export async function currentTask(
 /** A held one is where it would be without the hold. */
 function isBegun({ state, held }: Task): boolean {
   return !NOT_BEGUN.includes(held?.state ?? state)
-}
-
-/** The oldest of its open tasks for which that holds. */
-export async function firstOpen(
-  reader: Reader,
-  agent: string,
-  fits: (task: Task) => boolean,
-  most: number,
-  left: readonly TaskState[] = [],
-): Promise<Task[]> {
-  const found: Task[] = []
-  for await (const task of eachOpenTaskOf(reader, agent, left)) {
-    if (fits(task)) found.push(task)
-    if (found.length === most) break
-  }
-  return found
 }

@@ -9,7 +9,7 @@ import type { StoreEffect } from '../../tasks/effect.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
 import { type Excerpt, LOOKED_AT } from '../excerpts.ts'
 import type { Mailroom } from '../mailroom.ts'
-import { aboutTask } from './about.ts'
+import { createRecent } from './recent.ts'
 
 type Send = Extract<StoreEffect, { type: 'send' }>
 type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
@@ -58,8 +58,8 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       kind,
       text: kind === 'delegate' ? withContext(effect.text, task) : effect.text,
       quiet: !effect.wake,
-      ...(ownKey === undefined ? {} : { key: ownKey }),
-      ...(answered === undefined ? {} : { inReplyTo: answered }),
+      key: ownKey,
+      inReplyTo: answered,
     })
   }
 
@@ -73,14 +73,18 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
     kind: TaskMessageKind
     text: string
     quiet: boolean
-    key?: number
-    inReplyTo?: number
+    key?: number | undefined
+    inReplyTo?: number | undefined
   }
 
   async function post(tx: Tx, task: Task, { from, to, kind, text, quiet, key, inReplyTo }: Post) {
     const title = titleOf(task, kind, text)
     const isFirst = kind === 'delegate' && task.attempt === 1
-    const correlation = isFirst && task.parent === null ? undefined : await beginningOf(tx, task)
+    // All messages of a tree are one conversation, which its first one begins.
+    const correlation =
+      isFirst && task.parent === null
+        ? undefined
+        : (begun.get(task.root) ?? (await firstOfTask(tx, parseId('task', task.root)!)))
     const priority = quiet ? 'low' : 'normal'
     const stored = await insertMessage(tx, {
       from,
@@ -91,9 +95,9 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       // What its worker is told led from there; what comes back is a reply to that.
       hop: to === task.agent ? task.hop : task.hop + 1,
       task: { key: keyOf(task), kind, quiet },
-      ...(key === undefined ? {} : { key }),
-      ...(inReplyTo === undefined ? {} : { inReplyTo }),
-      ...(correlation === undefined ? {} : { correlation }),
+      key,
+      inReplyTo,
+      correlation,
     })
     if (isFirst) tx.afterCommit(() => begun.set(task.id, stored.key))
     const id = formatId('msg', stored.key)
@@ -105,7 +109,8 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       text: cut(title, TITLE),
       data: {
         message_id: id,
-        ...aboutTask(task),
+        task_id: task.id,
+        root: task.root,
         kind,
         priority,
         excerpt: cut(text),
@@ -120,11 +125,6 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
     if (quiet) return
     await mailroom.accepted(tx, to, priority, from)
     tx.afterCommit(() => wake(to))
-  }
-
-  /** The first message of a tree: all of its messages are one conversation. */
-  async function beginningOf(tx: Tx, { root }: Task): Promise<number | undefined> {
-    return begun.get(root) ?? (await firstOfTask(tx, parseId('task', root)!))
   }
 
   /** What the worker has not been given yet, it need not be given any more. */
@@ -163,22 +163,6 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
 }
 
 export type TaskMessages = ReturnType<typeof createMessages>
-
-/** The newest so many. */
-function createRecent<Key, Value>(most: number) {
-  const values = new Map<Key, Value>()
-  return {
-    get: (key: Key) => values.get(key),
-    set(key: Key, value: Value) {
-      values.set(key, value)
-      if (values.size <= most) return
-      for (const oldest of values.keys()) {
-        values.delete(oldest)
-        return
-      }
-    },
-  }
-}
 
 function keyOf(task: Task): number {
   return parseId('task', task.id)!

@@ -54,6 +54,8 @@ export function createOutside(options: OutsideOptions) {
 
   function perform(effect: Keyed<OutsideEffect>) {
     if (isClosed || underWay.has(effect.key)) return
+    // Nothing waits for it, and nothing can call it off.
+    if (effect.type === 'start_agent' && !effect.isReview) return wake(effect.agent)
     const off = new AbortController()
     const { signal } = off
     const done = carryOut(effect, signal)
@@ -73,7 +75,7 @@ export function createOutside(options: OutsideOptions) {
   async function carryOut(effect: Keyed<OutsideEffect>, signal: AbortSignal) {
     switch (effect.type) {
       case 'start_agent':
-        return await start(effect)
+        return await startReviewer(effect)
       case 'interrupt_agent':
         return await interrupt(effect)
       case 'run_checks': {
@@ -97,8 +99,15 @@ export function createOutside(options: OutsideOptions) {
     return ok && !signal.aborted
   }
 
-  async function start({ agent, task, isReview }: Start) {
-    if (isReview && options.team().resolve(agent) === undefined) {
+  function wake(agent: string) {
+    options
+      .sessions()
+      .wake(agent)
+      .catch((error: unknown) => log.error({ agent, err: error }, 'an agent could not be woken'))
+  }
+
+  async function startReviewer({ agent, task }: Start) {
+    if (options.team().resolve(agent) === undefined) {
       return await tell(task, { type: 'review_lost', by: agent, why: 'it is not in the team any more' })
     }
     await options.sessions().wake(agent)
@@ -156,11 +165,7 @@ export function createOutside(options: OutsideOptions) {
       }
     },
     wake(agent: string) {
-      if (isClosed) return
-      options
-        .sessions()
-        .wake(agent)
-        .catch((error: unknown) => log.error({ agent, err: error }, 'an agent could not be woken'))
+      if (!isClosed) wake(agent)
     },
     /** Its task does not need it any more: a check or a judge is broken off. */
     callOff: (key: string) => underWay.get(key)?.off.abort(),

@@ -1,7 +1,7 @@
 import { isEnd, reviewerOf, type Task } from '../../model/task.ts'
-import type { Tx } from '../../store/store.ts'
-import { childrenOf, findTask, insertTask, lockTask, updateTask } from '../../store/tasks.ts'
-import { CLOSED, recordOutcome } from '../../tasks/breaker.ts'
+import type { MaybePromise, Tx } from '../../store/store.ts'
+import { childrenOf, findTask, lockTask } from '../../store/tasks.ts'
+import { CLOSED } from '../../tasks/breaker.ts'
 import { type Effect, type Keyed, type OutsideEffect, pendingEffects } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { TaskSettings } from '../../tasks/settings.ts'
@@ -9,6 +9,7 @@ import { step } from '../../tasks/step.ts'
 import type { Accepted, Refusal, Stepped, View } from '../../tasks/view.ts'
 import type { Timers } from '../timers.ts'
 import { createBreakers } from './breakers.ts'
+import type { KnownTasks } from './known.ts'
 import type { TaskMessages } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import { type Asked, askPerson, withdrawRequest } from './requests.ts'
@@ -16,6 +17,7 @@ import type { TaskTimers } from './timers.ts'
 import type { Validators } from './validators.ts'
 
 export interface ProgressOptions {
+  known: KnownTasks
   messages: TaskMessages
   record: TaskRecord
   clocks: TaskTimers
@@ -34,20 +36,24 @@ export interface ProgressOptions {
 
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
-  const { messages, record, clocks, validators, timers, now, settings, perform, cutShort, callOff } = options
+  const { known, messages, record, clocks, validators, timers, now, settings } = options
+  const { perform, cutShort, callOff } = options
   const breakers = createBreakers()
 
   /** Of a task that was read in this transaction; `words`: what an answer to the worker says, where somebody knows it better than the core. */
   async function tell(tx: Tx, told: string | Task, event: Happening, words?: string): Promise<Stepped> {
     // What was read without a lock may have changed since, where several daemons share the store.
     const isCertain = typeof told !== 'string' && tx.lockRow === ''
-    const task = isCertain ? told : await lockTask(tx, typeof told === 'string' ? told : told.id)
-    if (task === undefined) throw new Error(`there is no ${told}`)
+    const id = typeof told === 'string' ? told : told.id
+    const task = isCertain ? told : (known.find(tx, id) ?? (await lockTask(tx, id)))
+    if (task === undefined) throw new Error(`there is no ${id}`)
     const decided = step(await viewOf(tx, task, event), event, settings(task))
-    const stepped = decided.ok
-      ? { ...decided, task: validators.stamped(task, event.type, decided.task) }
-      : decided
-    if (stepped.ok) await keep(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
+    if (!decided.ok) return decided
+    const stepped = { ...decided, task: validators.stamped(task, event.type, decided.task) }
+    if (stepped.task.version !== task.version) {
+      known.update(tx, task, stepped.task)
+      await follow(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
+    }
     return stepped
   }
 
@@ -61,16 +67,10 @@ export function createProgress(options: ProgressOptions) {
       const told = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
       if (!told.ok) return told
     }
-    await insertTask(tx, admitted.task)
+    known.insert(tx, admitted.task)
     tx.audit(record.delegated(task))
     await follow(tx, task, event, admitted)
     return { ok: true, task: admitted.task }
-  }
-
-  async function keep(tx: Tx, before: Task, event: Happening, accepted: Accepted) {
-    if (accepted.task.version === before.version) return
-    await updateTask(tx, accepted.task)
-    await follow(tx, before, event, accepted)
   }
 
   /** The task is stored: what else the step says is written down and carried out. */
@@ -84,7 +84,10 @@ export function createProgress(options: ProgressOptions) {
     }
     const reviewer = reviewerOf(before)
     if (reviewer !== null && reviewerOf(task) === null) await messages.withdrawReview(tx, before, reviewer)
-    for (const effect of effects) await carryOut(tx, task, event, effect)
+    for (const effect of effects) {
+      const done = carryOut(tx, task, event, effect)
+      if (done !== undefined) await done
+    }
     if (before.claim !== null) callOffIn(tx, before, task)
   }
 
@@ -94,36 +97,38 @@ export function createProgress(options: ProgressOptions) {
     for (const { key } of pendingEffects(before)) if (!owed.has(key)) tx.afterCommit(() => callOff(key))
   }
 
-  async function carryOut(tx: Tx, task: Task, event: Happening, effect: Effect) {
+  /** Undefined where there is nothing to wait for. */
+  function carryOut(tx: Tx, task: Task, event: Happening, effect: Effect): Promise<unknown> | undefined {
     switch (effect.type) {
       case 'send':
-        return await messages.send(tx, task, event, effect)
+        return messages.send(tx, task, event, effect)
       case 'wake_parent':
-        return await messages.wakeParent(tx, task, effect)
+        return messages.wakeParent(tx, task, effect)
       case 'ask_person':
-        return await askPerson(tx, timers, task, effect, record.cut)
+        return askPerson(tx, timers, task, effect, record.cut)
       case 'withdraw':
-        return await withdraw(tx, task, event, effect)
+        return withdraw(tx, task, event, effect)
       case 'set_timer':
-        return await clocks.arm(tx, task.id, effect.kind, effect.at)
+        clocks.armed(tx, effect.at)
+        return
       case 'clear_timer':
-        return await clocks.disarm(tx, task.id, effect.kind)
-      case 'record_outcome': {
-        const known = await breakers.find(tx, effect.agent)
-        const after = recordOutcome(known, effect.outcome, tx.now, settings(task).breaker)
-        return after === known ? undefined : await breakers.keep(tx, effect.agent, after)
-      }
+        clocks.disarmed(task.id, effect.kind)
+        return
+      case 'record_outcome':
+        return breakers.record(tx, effect.agent, effect.outcome, settings(task).breaker)
       case 'tell':
         // Refused where it is late news to the relative.
-        return void (await tell(tx, effect.task, effect.event))
+        return tell(tx, effect.task, effect.event)
       case 'note':
-        return tx.audit(record.noted(task, effect.text))
+        tx.audit(record.noted(task, effect.text))
+        return
       case 'end':
       // What was approved is carried out by the verdict itself.
       case 'perform':
         return
       default:
-        return tx.afterCommit(() => perform(effect))
+        tx.afterCommit(() => perform(effect))
+        return
     }
   }
 
@@ -143,14 +148,18 @@ export function createProgress(options: ProgressOptions) {
     })
   }
 
+  function look(tx: Tx, id: string): MaybePromise<Task | undefined> {
+    return known.find(tx, id) ?? findTask(tx, id)
+  }
+
   async function viewOf(tx: Tx, task: Task, event: Happening): Promise<View> {
     const isSent = event.type === 'delegated' || event.type === 'retry_due'
     return {
       now: now(tx),
       task,
-      parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
+      parent: task.parent === null ? null : ((await look(tx, task.parent)) ?? null),
       children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
-      ancestors: event.type === 'delegated' ? await ancestorsOf(tx, task) : [],
+      ancestors: event.type === 'delegated' && task.parent !== null ? await ancestorsOf(tx, task) : [],
       breaker: isSent ? await breakers.find(tx, task.agent) : CLOSED,
     }
   }

@@ -1,8 +1,10 @@
+import type { SessionState } from '../../model/agent.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from '../../model/task.ts'
+import { readAgent } from '../../store/agents.ts'
 import type { Tx } from '../../store/store.ts'
-import { findTask } from '../../store/tasks.ts'
-import { clearTimer, moveTimer } from '../../store/timers.ts'
-import { timersOf } from '../../tasks/effect.ts'
+import { findTask, setTaskDue } from '../../store/tasks.ts'
+import { TASK_TIMER } from '../../store/timers.ts'
+import { timerOf } from '../../tasks/effect.ts'
 import { type Happening, ON_DUE } from '../../tasks/happening.ts'
 import type { TaskSettings } from '../../tasks/settings.ts'
 import type { Stepped } from '../../tasks/view.ts'
@@ -15,6 +17,8 @@ export interface TaskTimersOptions {
   timers: Timers
   clock: Clock
   sessions(): Sessions
+  /** Whether this daemon would start it. */
+  isRunHere(agent: string): boolean
   /** Agents are started for what is delegated to them. */
   hasBegun(): boolean
   validators: Validators
@@ -28,11 +32,12 @@ const STARTING_MS = 5 * 60_000
 /** For a claim whose turn has not come. */
 const LOOK_AGAIN_MS = 60_000
 
-/** The clocks of tasks as rows of the table of timers. */
+/** The clocks of tasks are columns of their rows: the earliest one rings, and the task says which that is. */
 export function createTaskTimers({
   timers,
   clock,
   sessions,
+  isRunHere,
   hasBegun,
   validators,
   takeOver,
@@ -42,32 +47,30 @@ export function createTaskTimers({
   /** Tasks whose workers were on their way when they should have taken them. */
   const lenient = new Set<string>()
 
-  async function arm(tx: Tx, id: string, kind: TaskTimer, at: number) {
-    // Of two timers the earlier stands, and this one may have moved on.
-    await moveTimer(tx, `task_${kind}`, id, at)
+  function ringAt(tx: Tx, at: number) {
     tx.afterCommit(() => timers.setFor(at))
   }
 
-  async function disarm(tx: Tx, id: string, kind: TaskTimer) {
-    await clearTimer(tx, `task_${kind}`, id)
-    if (kind === 'ack') lenient.delete(id)
-  }
-
-  /** A paused one, too: a person holds its mail, and its tasks are not lost for that. */
-  function isBusy(agent: string): boolean {
-    if (sessions().isPaused(agent)) return true
+  /** What keeps a worker from taking a task: `busy` with another, or on its way `up`. */
+  async function keeps(tx: Tx, agent: string): Promise<'busy' | 'up' | undefined> {
     const state = sessions().session(agent)?.state
-    return state === 'busy' || state === 'waiting_input'
+    if (isBusy(state, sessions().isPaused(agent))) return 'busy'
+    if (sessions().isComingUp(agent) || !hasBegun()) return 'up'
+    if (tx.lockRow === '' || state !== undefined || isRunHere(agent)) return undefined
+    // Another daemon on the same store may run it: what that last wrote down of it counts.
+    const row = await readAgent(tx, agent)
+    if (row === undefined) return undefined
+    if (isBusy(row.session_state, row.paused === 1)) return 'busy'
+    return row.session_state === 'initializing' ? 'up' : undefined
   }
 
   /**
    * Nobody fails to take a task while the service was away, or while its program starts: the time to take it runs from
    * then on. A program that never comes up is not waited for for ever.
    */
-  function isEarly(task: Task, now: number): boolean {
+  function isEarly(task: Task, now: number, isOnItsWay: boolean): boolean {
     if (task.due?.kind !== 'ack') return false
     const isLate = now >= Math.max(task.due.at, openedAt) + STARTING_MS
-    const isOnItsWay = sessions().isComingUp(task.agent) || !hasBegun()
     if (isLate || !isOnItsWay) return lenient.delete(task.id) && !isLate
     lenient.add(task.id)
     return true
@@ -84,30 +87,52 @@ export function createTaskTimers({
     return whereabouts === 'in_line' || isTaken
   }
 
+  /** What became of one that is due: the task was told, and has changed by it, or it is looked at again at that time. */
+  async function ring(tx: Tx, task: Task, kind: TaskTimer, tell: Tell): Promise<'told' | number | undefined> {
+    if (kind === 'validation' && (await isToCome(tx, task))) return tx.now + LOOK_AGAIN_MS
+    const kept = kind === 'ack' ? await keeps(tx, task.agent) : undefined
+    const isQueued = kept === 'busy'
+    if (kind === 'ack' && !isQueued && isEarly(task, tx.now, kept === 'up')) {
+      return tx.now + settings(task).ackMs
+    }
+    // The runtime has it, and its agent is at work on something else: that has a clock of its own.
+    const told = await tell(tx, task.id, isQueued ? { type: 'acknowledged', by: task.agent } : ON_DUE[kind])
+    return told.ok && told.task.version !== task.version ? 'told' : undefined
+  }
+
   return {
-    arm,
-    disarm,
+    /** The task is stored with it; the alarm is set for it, too. */
+    armed: ringAt,
+    disarmed(id: string, kind: TaskTimer) {
+      if (kind === 'ack') lenient.delete(id)
+    },
     /** Tells tasks what is due. */
-    listen(tell: (tx: Tx, id: string, event: Happening) => Promise<Stepped>) {
-      for (const kind of TASK_TIMERS) {
-        timers.on(`task_${kind}`, async (tx, id) => {
-          const task = await findTask(tx, id)
-          if (task === undefined) return
-          if (kind === 'validation' && (await isToCome(tx, task))) {
-            return await arm(tx, id, kind, tx.now + LOOK_AGAIN_MS)
-          }
-          const isQueued = kind === 'ack' && isBusy(task.agent)
-          if (kind === 'ack' && !isQueued && isEarly(task, tx.now)) {
-            return await arm(tx, id, kind, tx.now + settings(task).ackMs)
-          }
-          // The runtime has it, and its agent is at work on something else: that has a clock of its own.
-          const told = await tell(tx, id, isQueued ? { type: 'acknowledged', by: task.agent } : ON_DUE[kind])
-          const still = timersOf(task)[kind]
-          if (!told.ok && still !== undefined && still > tx.now) await arm(tx, id, kind, still)
-        })
-      }
+    listen(tell: Tell) {
+      timers.on(TASK_TIMER, async (tx, id) => {
+        const task = await findTask(tx, id)
+        if (task === undefined) return
+        let next: number | undefined
+        for (const kind of TASK_TIMERS) {
+          const at = timerOf(task, kind)
+          if (at === undefined) continue
+          const rung = at > tx.now ? at : await ring(tx, task, kind, tell)
+          // Whatever else is due, the task as it is now says.
+          if (rung === 'told') return
+          if (rung !== undefined && (next === undefined || rung < next)) next = rung
+        }
+        if (next === undefined) return
+        setTaskDue(tx, id, next)
+        ringAt(tx, next)
+      })
     },
   }
+}
+
+type Tell = (tx: Tx, id: string, event: Happening) => Promise<Stepped>
+
+/** A paused one, too: a person holds its mail, and its tasks are not lost for that. */
+function isBusy(state: SessionState | undefined, isPaused: boolean): boolean {
+  return isPaused || state === 'busy' || state === 'waiting_input'
 }
 
 export type TaskTimers = ReturnType<typeof createTaskTimers>

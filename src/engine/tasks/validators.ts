@@ -1,8 +1,9 @@
 import type { Claim, Task, Validator } from '../../model/task.ts'
 import { isDaemonUp } from '../../store/daemons.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
-import { lockTask, updateTask } from '../../store/tasks.ts'
+import { lockTask } from '../../store/tasks.ts'
 import type { HappeningType } from '../../tasks/happening.ts'
+import type { KnownTasks } from './known.ts'
 
 /** `nowhere`: the daemon that had it is gone. */
 export type Whereabouts = 'in_line' | 'under_way' | 'nowhere'
@@ -11,7 +12,7 @@ export type Whereabouts = 'in_line' | 'under_way' | 'nowhere'
  * Which daemon sees to a claim, and whether its turn has come there, is stored with it: where several share the store, the
  * timer of any of them may ring.
  */
-export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoch'>) {
+export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoch'>, known: KnownTasks) {
   function takenHere(task: Task, begun: boolean): Task {
     return { ...task, claim: { ...task.claim!, validator: { daemon, epoch, begun } } }
   }
@@ -43,7 +44,7 @@ export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoc
       const { validator } = task.claim!
       if (validator !== undefined && (await isElsewhere(tx, validator, tx.now))) return undefined
       const taken = takenHere(task, false)
-      await updateTask(tx, taken)
+      known.update(tx, task, taken)
       return taken
     },
   }

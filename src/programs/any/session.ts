@@ -2,17 +2,17 @@ import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SessionState } from '../../model/agent.ts'
 import { reasonOf } from '../../model/errors.ts'
-import type { SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
 import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
 import { type EvidenceWatch, watchEvidence } from './evidence.ts'
-import { openLogReader } from './log-reader.ts'
+import { type LogReader, openLogReader } from './log-reader.ts'
 import { findInLog } from './log-search.ts'
-import { compilePatterns } from './patterns.ts'
+import { compilePatterns, type Patterns } from './patterns.ts'
 import { readPlace } from './place.ts'
-import { createPlainText } from './plain-text.ts'
+import { createPlainText, type PlainText } from './plain-text.ts'
 import type { AnySettings } from './settings.ts'
-import { createSpeech } from './speech.ts'
+import { createSpeech, type Speech } from './speech.ts'
 
 /** Written at the launch, pasted as the first turn, then gone. */
 export const PROMPT_FILE = 'first-prompt.txt'
@@ -23,6 +23,38 @@ const TAIL_LINE_LIMIT = 400
 /** What is read again to know what the program shows, when it is found again. */
 const TAIL_BYTES = 1 << 14
 const INTERRUPT_MS = 5000
+
+/** One program that is followed. What is done with it stands below, once for however many there are. */
+interface Followed {
+  readonly folder: string
+  readonly path: string
+  readonly isFound: boolean
+  readonly pane: Pane
+  readonly port: SessionPort
+  readonly needsBracketed: boolean
+  readonly enterAfterMs: number
+  readonly evidenceMs: number
+  readonly patienceMs: number
+  readonly patterns: Patterns
+  readonly shown: PlainText
+  readonly speech: Speech
+  readonly reader: LogReader
+  readonly session: ProgramSession & { state: SessionState }
+  /** The last lines that it has ended. */
+  readonly tail: string[]
+  /** Told when its state changes. */
+  waiting: (() => void)[]
+  isBracketed: boolean
+  watch: EvidenceWatch | undefined
+  /** Taken, and not answered yet: the prompt's return is the end of the answer. */
+  unanswered: readonly string[]
+  answeredAlready: EvidenceWatch | undefined
+  /** What its last lines show; undefined when more was printed since. */
+  lastRead: { state: ReturnType<Patterns['state']> } | undefined
+  /** Its role is still to be given to it. */
+  isPrompting: boolean
+  isGivingPrompt: boolean
+}
 
 export async function followAny(
   order: FollowOrder,
@@ -37,171 +69,52 @@ export async function followAny(
   const place = readPlace(folder)
   const from = place.saying.at(-1) ?? place.offset
   const path = await pane.log()
-  const tail: string[] = []
-  let waiting: (() => void)[] = []
-  let isBracketed = place.isBracketed
-  let watch: EvidenceWatch | undefined
-  /** Taken, and not answered yet: the prompt's return is the end of the answer. */
-  let unanswered: readonly string[] = []
-  let answeredAlready: EvidenceWatch | undefined
-  /** What its last lines show; undefined when more was printed since. */
-  let lastRead: { state: ReturnType<typeof patterns.state> } | undefined
-  let isGivingPrompt = false
-  let isPrompting = existsSync(join(folder, PROMPT_FILE))
-
   const shown = createPlainText((line) => {
-    tail.push(line.slice(-TAIL_LINE_LIMIT))
-    if (tail.length > TAIL_LINES) tail.shift()
-    watch?.line(line)
+    agent.tail.push(line.slice(-TAIL_LINE_LIMIT))
+    if (agent.tail.length > TAIL_LINES) agent.tail.shift()
+    agent.watch?.line(line)
   })
   const speech = createSpeech({
     ...{ folder, path, run, patterns, port, offset: place.offset, begun: from },
     released: place.released,
-    isBracketed: () => isBracketed,
-    onFailure: (error) => become('error', `what it said could not be carried out: ${String(error)}`),
+    isBracketed: () => agent.isBracketed,
+    onFailure: (error) => become(agent, 'error', `what it said could not be carried out: ${String(error)}`),
   })
-
-  function become(next: SessionState, evidence: string) {
-    if (next === session.state || isOver()) return
-    session.state = next
-    port.changed(next, evidence)
-    for (const wake of waiting) wake()
-  }
-
-  /** Both stay until it is started again. */
-  function isOver(): boolean {
-    return session.state === 'exited' || session.state === 'error'
-  }
-
-  function look() {
-    isBracketed = shown.isBracketed() ?? isBracketed
-    watch?.line(shown.line())
-    const seen = stateShown()
-    if (seen === 'busy' || seen === 'idle') watch?.state(seen)
-    if (seen === 'idle' || session.state === 'exited') speech.cut()
-    if (seen === 'idle') answered()
-    if (isPrompting) {
-      if (seen === 'idle' || isFoundWithDraft()) void givePrompt()
-    } else if (seen !== undefined) become(seen, `the pane shows its ${seen} pattern`)
-    else if (isFoundWithDraft()) become('idle', 'something stands behind its prompt')
-    else if (session.state !== 'initializing' && !(session.state === 'idle' && isDraft()))
-      become('busy', 'the pane shows no prompt')
-  }
-
-  function answered() {
-    if (watch?.isGiven) answeredAlready = watch
-    if (unanswered.length > 0) port.arrived(unanswered, 'read', 'its prompt came back')
-    unanswered = []
-  }
-
-  /** Something was typed behind the prompt, or pasted by an earlier service: it still waits for its turn. */
-  function isDraft(): boolean {
-    return patterns.hasPrompt(shown.line()) || isUnsentShown()
-  }
-
-  function isUnsentShown(): boolean {
-    const unsent = pane.unsent?.()
-    return unsent !== undefined && shown.line().trimEnd().endsWith(unsent)
-  }
-
-  /** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
-  function stateShown() {
-    if (isUnsentShown()) return undefined
-    // Once for what was printed: it is asked again with every paste, when there is no time to lose.
-    lastRead ??= { state: patterns.state([...tail, shown.line()]) }
-    return lastRead.state
-  }
-
-  /** When it was launched just now, such a line may be any of its first words. */
-  function isFoundWithDraft(): boolean {
-    return isFound && session.state === 'initializing' && isDraft()
-  }
-
-  /** Its role, before anything else: until then it is starting. Twice is better than never. */
-  async function givePrompt() {
-    if (isGivingPrompt) return
-    isGivingPrompt = true
-    const file = join(folder, PROMPT_FILE)
-    const { state: arrived } = await give({ text: readFileSync(file, 'utf8'), ids: [] })
-    isGivingPrompt = false
-    if (arrived !== 'queued') {
-      rmSync(file, { force: true })
-      isPrompting = false
-    }
-    if (session.state !== 'exited') reader.look()
-  }
-
-  /** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
-  function stateForPaste(): SessionState {
-    return isOver() ? session.state : (stateShown() ?? 'idle')
-  }
-
-  function give(turn: Turn, gone?: AbortSignal) {
-    const watching = watchEvidence(turn, patterns)
-    watch = watching
-    return pane
-      .paste(turn, {
-        state: stateForPaste,
-        inputBox: patterns.inputBox,
-        isPlain: true,
-        isBracketed: () => isBracketed || !bracketed_paste,
-        enterAfterMs: enter_after_ms,
-        evidence: watching.evidence,
-        evidenceMs: evidence_ms,
-        patienceMs: patience_ms,
-        gone,
-      })
-      .then((arrival) => {
-        if (watch === watching) watch = undefined
-        if (arrival.state !== 'submitted') return arrival
-        // A quick one is done before we are.
-        if (answeredAlready === watching)
-          return { ...arrival, state: 'read' as const, evidence: `${arrival.evidence}, and its prompt` }
-        unanswered = turn.ids
-        return arrival
-      })
-  }
-
   const reader = openLogReader({
     path,
     from,
     onBytes(bytes) {
-      lastRead = undefined
+      agent.lastRead = undefined
       shown.push(bytes)
       speech.push(bytes)
     },
-    onEnd: look,
+    onEnd: () => look(agent),
   })
-  if (from > 0) shown.push(reader.read(Math.max(0, from - TAIL_BYTES), from))
-  for (const [index, to] of place.saying.entries()) {
-    const begin = place.saying[index - 1] ?? place.offset
-    speech.repeat(begin, to, reader.read(begin, to))
-  }
-
-  const session = {
-    state: 'initializing' as SessionState,
-    deliver: give,
-    expect(turn: Turn) {
+  const session: Followed['session'] = {
+    state: 'initializing',
+    deliver: (turn, gone) => give(agent, turn, gone),
+    expect(turn) {
       pane.lookAhead?.({ isPlain: true })
       pane.prepare?.(turn)
     },
-    locate,
+    locate: (ids) => locate(agent, ids),
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},
     async interrupt() {
       if (interrupt === undefined) return { stopped: false, evidence: 'no `interrupt` keys are set' }
       await pane.press(interrupt)
-      const isStopped = await becomesIdle()
+      const isStopped = await becomesIdle(agent)
       return {
         stopped: isStopped,
         evidence: isStopped ? 'its prompt is back' : 'its prompt did not come back',
       }
     },
-    exited(evidence: string) {
+    exited(evidence) {
       // Its last words may still be on their way into the log.
       reader.look()
-      watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
+      agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
       session.state = 'exited'
+      speech.close()
     },
     async close() {
       // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.
@@ -209,51 +122,191 @@ export async function followAny(
       speech.close()
     },
   }
+  const agent: Followed = {
+    folder,
+    path,
+    isFound,
+    pane,
+    port,
+    needsBracketed: bracketed_paste,
+    enterAfterMs: enter_after_ms,
+    evidenceMs: evidence_ms,
+    patienceMs: patience_ms,
+    patterns,
+    shown,
+    speech,
+    reader,
+    session,
+    tail: [],
+    waiting: [],
+    isBracketed: place.isBracketed,
+    watch: undefined,
+    unanswered: [],
+    answeredAlready: undefined,
+    lastRead: undefined,
+    isPrompting: existsSync(join(folder, PROMPT_FILE)),
+    isGivingPrompt: false,
+  }
+  if (from > 0) shown.push(reader.read(Math.max(0, from - TAIL_BYTES), from))
+  for (const [index, to] of place.saying.entries()) {
+    const begin = place.saying[index - 1] ?? place.offset
+    speech.repeat(begin, to, reader.read(begin, to))
+  }
+
   return session
+}
 
-  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
-    const found = new Map<string, string>()
-    const elsewhere = await lookFor(ids, found).catch(
-      (error: unknown): Whereabouts => ({
-        at: 'unknown',
-        evidence: `its log or its pane cannot be read: ${reasonOf(error)}`,
-      }),
-    )
-    return whereaboutsOf(ids, found, elsewhere)
-  }
+function become(agent: Followed, next: SessionState, evidence: string) {
+  if (next === agent.session.state || isOver(agent)) return
+  agent.session.state = next
+  agent.port.changed(next, evidence)
+  for (const wake of agent.waiting) wake()
+}
 
-  /** What is known of those that are not found. */
-  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<Whereabouts> {
-    // First the pane: what has left its prompt by now is in the log when that is read.
-    const seen = await lookInPane(pane, { state: stateForPaste, inputBox: patterns.inputBox })
-    const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
-    const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
-    if (isByPattern && ids.length > 0) {
-      const shown = await findInLog(path, speech.released(), expected as Map<string, RegExp>)
-      for (const id of shown) found.set(id, 'the pane has shown that it took it')
+/** Both stay until it is started again. */
+function isOver({ session }: Followed): boolean {
+  return session.state === 'exited' || session.state === 'error'
+}
+
+// ── what it shows ────────────────────────────────────────────────────────────────────────────────
+
+function look(agent: Followed) {
+  const { shown, speech } = agent
+  agent.isBracketed = shown.isBracketed() ?? agent.isBracketed
+  agent.watch?.line(shown.line())
+  const seen = stateShown(agent)
+  if (seen === 'busy' || seen === 'idle') agent.watch?.state(seen)
+  if (seen === 'idle' || agent.session.state === 'exited') speech.cut()
+  if (seen === 'idle') answered(agent)
+  if (agent.isPrompting) {
+    if (seen === 'idle' || isFoundWithDraft(agent)) void givePrompt(agent)
+  } else if (seen !== undefined) become(agent, seen, `the pane shows its ${seen} pattern`)
+  else if (isFoundWithDraft(agent)) become(agent, 'idle', 'something stands behind its prompt')
+  else if (agent.session.state !== 'initializing' && !(agent.session.state === 'idle' && isDraft(agent)))
+    become(agent, 'busy', 'the pane shows no prompt')
+}
+
+function answered(agent: Followed) {
+  if (agent.watch?.isGiven) agent.answeredAlready = agent.watch
+  if (agent.unanswered.length > 0) agent.port.arrived(agent.unanswered, 'read', 'its prompt came back')
+  agent.unanswered = []
+}
+
+/** Something was typed behind the prompt, or pasted by an earlier service: it still waits for its turn. */
+function isDraft(agent: Followed): boolean {
+  return agent.patterns.hasPrompt(agent.shown.line()) || isUnsentShown(agent)
+}
+
+function isUnsentShown({ pane, shown }: Followed): boolean {
+  const unsent = pane.unsent?.()
+  return unsent !== undefined && shown.line().trimEnd().endsWith(unsent)
+}
+
+/** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
+function stateShown(agent: Followed) {
+  if (isUnsentShown(agent)) return undefined
+  // Once for what was printed: it is asked again with every paste, when there is no time to lose.
+  agent.lastRead ??= { state: agent.patterns.state([...agent.tail, agent.shown.line()]) }
+  return agent.lastRead.state
+}
+
+/** When it was launched just now, such a line may be any of its first words. */
+function isFoundWithDraft(agent: Followed): boolean {
+  return agent.isFound && agent.session.state === 'initializing' && isDraft(agent)
+}
+
+function becomesIdle(agent: Followed): Promise<boolean> {
+  return new Promise((resolve) => {
+    const done = (isIdle: boolean) => {
+      clearTimeout(timer)
+      agent.waiting = agent.waiting.filter((one) => one !== wake)
+      resolve(isIdle)
     }
-    if (!isByPattern && seen.at === 'absent')
-      return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
-    if (seen.at !== 'absent') return seen
-    if (session.state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
-    if (speech.released() > 0)
-      return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
-    return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
-  }
+    const wake = () => {
+      if (agent.session.state === 'idle') done(true)
+    }
+    const timer = setTimeout(() => done(agent.session.state === 'idle'), INTERRUPT_MS)
+    agent.waiting.push(wake)
+    wake()
+  })
+}
 
-  function becomesIdle(): Promise<boolean> {
-    return new Promise((resolve) => {
-      const done = (isIdle: boolean) => {
-        clearTimeout(timer)
-        waiting = waiting.filter((one) => one !== wake)
-        resolve(isIdle)
-      }
-      const wake = () => {
-        if (session.state === 'idle') done(true)
-      }
-      const timer = setTimeout(() => done(session.state === 'idle'), INTERRUPT_MS)
-      waiting.push(wake)
-      wake()
-    })
+// ── what it is given ─────────────────────────────────────────────────────────────────────────────
+
+/** Its role, before anything else: until then it is starting. Twice is better than never. */
+async function givePrompt(agent: Followed) {
+  if (agent.isGivingPrompt) return
+  agent.isGivingPrompt = true
+  const file = join(agent.folder, PROMPT_FILE)
+  const { state: arrived } = await give(agent, { text: readFileSync(file, 'utf8'), ids: [] })
+  agent.isGivingPrompt = false
+  if (arrived !== 'queued') {
+    rmSync(file, { force: true })
+    agent.isPrompting = false
   }
+  if (agent.session.state !== 'exited') agent.reader.look()
+}
+
+/** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
+function stateForPaste(agent: Followed): SessionState {
+  return isOver(agent) ? agent.session.state : (stateShown(agent) ?? 'idle')
+}
+
+async function give(agent: Followed, turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+  const { patterns, pane, enterAfterMs, evidenceMs, patienceMs } = agent
+  const watching = watchEvidence(turn, patterns)
+  agent.watch = watching
+  const arrival = await pane.paste(turn, {
+    state: () => stateForPaste(agent),
+    inputBox: patterns.inputBox,
+    isPlain: true,
+    isBracketed: () => agent.isBracketed || !agent.needsBracketed,
+    evidence: watching.evidence,
+    ...{ enterAfterMs, evidenceMs, patienceMs, gone },
+  })
+  if (agent.watch === watching) agent.watch = undefined
+  if (arrival.state !== 'submitted') return arrival
+  // A quick one is done before we are.
+  if (agent.answeredAlready === watching)
+    return { ...arrival, state: 'read', evidence: `${arrival.evidence}, and its prompt` }
+  agent.unanswered = turn.ids
+  return arrival
+}
+
+// ── where something is ───────────────────────────────────────────────────────────────────────────
+
+async function locate(agent: Followed, ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+  const found = new Map<string, string>()
+  const elsewhere = await lookFor(agent, ids, found).catch(
+    (error: unknown): Whereabouts => ({
+      at: 'unknown',
+      evidence: `its log or its pane cannot be read: ${reasonOf(error)}`,
+    }),
+  )
+  return whereaboutsOf(ids, found, elsewhere)
+}
+
+/** What is known of those that are not found. */
+async function lookFor(
+  agent: Followed,
+  ids: readonly string[],
+  found: Map<string, string>,
+): Promise<Whereabouts> {
+  const { patterns, pane, path, speech } = agent
+  // First the pane: what has left its prompt by now is in the log when that is read.
+  const state = () => stateForPaste(agent)
+  const seen = await lookInPane(pane, { state, inputBox: patterns.inputBox })
+  const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
+  const isByPattern = [...expected.values()].every((pattern) => pattern !== undefined)
+  if (isByPattern && ids.length > 0) {
+    const shown = await findInLog(path, speech.released(), expected as Map<string, RegExp>)
+    for (const id of shown) found.set(id, 'the pane has shown that it took it')
+  }
+  if (!isByPattern && seen.at === 'absent')
+    return { at: 'unknown', evidence: 'no `submitted` pattern is set' }
+  if (seen.at !== 'absent') return seen
+  if (agent.session.state !== 'idle') return { at: 'unknown', evidence: 'the pane has not shown it yet' }
+  if (speech.released() > 0)
+    return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
+  return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
 }

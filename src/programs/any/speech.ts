@@ -17,7 +17,7 @@ export interface Speech {
   repeat(from: number, to: number, bytes: Buffer): void
   /** All before it was given back to the disk. */
   released(): number
-  /** The place stays where it is. */
+  /** Little is to come: no file is kept open for it. */
   close(): void
 }
 
@@ -44,95 +44,129 @@ const LIMIT = 1 << 20
 /** That much of the log is behind us before it is given back to the disk. */
 const RELEASE_EVERY = 32 << 20
 
-export function createSpeech(options: SpeechOptions): Speech {
-  const { folder, path, run, patterns, port, isBracketed, onFailure } = options
-  let start = options.begun
-  let end = start
-  let { released } = options
+/** How far what one program printed was said. What is done with it stands below, once for however many there are. */
+interface Saying
+  extends Pick<SpeechOptions, 'folder' | 'path' | 'run' | 'patterns' | 'port' | 'isBracketed' | 'onFailure'> {
+  /** Of what comes next. */
+  start: number
+  end: number
+  released: number
   /** None while the program is silent: most of a team is, most of the time. */
-  let current: Utterance | undefined
-  let hasFailed = false
-  let isClosed = false
-  let placeFile: number | undefined
+  current: Utterance | undefined
+  hasFailed: boolean
+  isClosed: boolean
+  placeFile: number | undefined
   /** All before it was said and done. */
-  let doneUpTo = options.offset
+  doneUpTo: number
   /**
    * Said, in order, from the first that is not done. An answer may wait for the end of the turn: the next utterance must
    * not wait for it, but the place must not pass it either, or a crash would lose it.
    */
-  const open: Cut[] = []
-  const waiting: Cut[] = []
+  readonly open: Cut[]
+  readonly waiting: Cut[]
+}
 
-  function cut() {
-    if (current === undefined || !current.text.isWhole()) return
-    const words = wordsOf(current, patterns)
-    const from = start
-    start = end
-    current = undefined
-    sayNext({ from, to: end, words, isDone: false })
+export function createSpeech(options: SpeechOptions): Speech {
+  const { folder, path, run, patterns, port, isBracketed, onFailure } = options
+  const saying: Saying = {
+    folder,
+    path,
+    run,
+    patterns,
+    port,
+    isBracketed,
+    onFailure,
+    start: options.begun,
+    end: options.begun,
+    released: options.released,
+    current: undefined,
+    hasFailed: false,
+    isClosed: false,
+    placeFile: undefined,
+    doneUpTo: options.offset,
+    open: [],
+    waiting: [],
   }
-
-  function sayNext(one: Cut) {
-    waiting.push(one)
-    Promise.resolve().then(goOn).catch(fail)
-  }
-
-  function fail(error: unknown) {
-    if (!hasFailed) onFailure(error)
-    hasFailed = true
-  }
-
-  function goOn() {
-    while (!hasFailed && waiting.length > 0 && open.length < MAX_SAYING) say(waiting.shift()!)
-  }
-
-  function say(one: Cut) {
-    open.push(one)
-    if (one.words.trim() === '') return finish(one)
-    keepPlace()
-    port
-      .said({ channel: 'pane', text: one.words, key: `${run}:${one.from}` })
-      .then(() => finish(one))
-      .then(goOn)
-      .catch(fail)
-  }
-
-  function finish(one: Cut) {
-    one.isDone = true
-    if (hasFailed || open[0] !== one) return
-    while (open[0]?.isDone) doneUpTo = open.shift()!.to
-    const isReleaseDue = doneUpTo - released >= RELEASE_EVERY
-    if (isReleaseDue) released = doneUpTo
-    keepPlace()
-    if (isReleaseDue) releaseBefore(path, doneUpTo)
-  }
-
-  /** Those that wait too: they may have been said before a restart, and would be cut elsewhere after the next. */
-  function keepPlace() {
-    if (isClosed) return
-    placeFile ??= openPlace(folder)
-    const saying = [...open, ...waiting].slice(0, MAX_SAYING).map(({ to }) => to)
-    writePlace(placeFile, { offset: doneUpTo, saying, isBracketed: isBracketed(), released })
-  }
-
   return {
     push(bytes) {
-      current ??= startUtterance()
-      current.text.push(bytes)
-      end += bytes.length
-      if (current.length() > LIMIT) cut()
+      saying.current ??= startUtterance()
+      saying.current.text.push(bytes)
+      saying.end += bytes.length
+      if (saying.current.length() > LIMIT) cut(saying)
     },
-    cut,
-    released: () => released,
+    cut: () => cut(saying),
+    released: () => saying.released,
     close() {
-      isClosed = true
-      if (placeFile !== undefined) closeSync(placeFile)
+      saying.isClosed = true
+      if (saying.placeFile !== undefined) closeSync(saying.placeFile)
+      saying.placeFile = undefined
     },
     repeat(from, to, bytes) {
       const utterance = startUtterance()
       utterance.text.push(bytes)
-      sayNext({ from, to, words: wordsOf(utterance, patterns), isDone: false })
+      sayNext(saying, { from, to, words: wordsOf(utterance, patterns), isDone: false })
     },
+  }
+}
+
+function cut(saying: Saying) {
+  const { current, patterns, start: from, end: to } = saying
+  if (current === undefined || !current.text.isWhole()) return
+  const words = wordsOf(current, patterns)
+  saying.start = to
+  saying.current = undefined
+  sayNext(saying, { from, to, words, isDone: false })
+}
+
+function sayNext(saying: Saying, one: Cut) {
+  saying.waiting.push(one)
+  Promise.resolve()
+    .then(() => goOn(saying))
+    .catch((error: unknown) => fail(saying, error))
+}
+
+function fail(saying: Saying, error: unknown) {
+  if (!saying.hasFailed) saying.onFailure(error)
+  saying.hasFailed = true
+}
+
+function goOn(saying: Saying) {
+  const { open, waiting } = saying
+  while (!saying.hasFailed && waiting.length > 0 && open.length < MAX_SAYING) say(saying, waiting.shift()!)
+}
+
+function say(saying: Saying, one: Cut) {
+  saying.open.push(one)
+  if (one.words.trim() === '') return finish(saying, one)
+  keepPlace(saying)
+  saying.port
+    .said({ channel: 'pane', text: one.words, key: `${saying.run}:${one.from}` })
+    .then(() => finish(saying, one))
+    .then(() => goOn(saying))
+    .catch((error: unknown) => fail(saying, error))
+}
+
+function finish(saying: Saying, one: Cut) {
+  const { open, path } = saying
+  one.isDone = true
+  if (saying.hasFailed || open[0] !== one) return
+  while (open[0]?.isDone) saying.doneUpTo = open.shift()!.to
+  const isReleaseDue = saying.doneUpTo - saying.released >= RELEASE_EVERY
+  if (isReleaseDue) saying.released = saying.doneUpTo
+  keepPlace(saying)
+  if (isReleaseDue) releaseBefore(path, saying.doneUpTo)
+}
+
+/** Those that wait too: they may have been said before a restart, and would be cut elsewhere after the next. */
+function keepPlace(saying: Saying) {
+  const file = saying.placeFile ?? openPlace(saying.folder)
+  const ends = [...saying.open, ...saying.waiting].slice(0, MAX_SAYING).map(({ to }) => to)
+  const { doneUpTo: offset, released } = saying
+  try {
+    writePlace(file, { offset, saying: ends, isBracketed: saying.isBracketed(), released })
+  } finally {
+    if (saying.isClosed) closeSync(file)
+    else saying.placeFile = file
   }
 }
 

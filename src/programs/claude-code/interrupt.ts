@@ -17,23 +17,45 @@ const STOPPED_WITHIN_MS = 2000
 const LOOK_EVERY_MS = 25
 const CLEAR_ROUNDS = 10
 
-/** Ends the turn with Escape, and says so only when the program does. */
-export async function interruptTurn(
-  options: InterruptOptions,
-): Promise<{ stopped: boolean; evidence: string }> {
-  const { pane, activity, withdrawals, keep } = options
-  if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
-  const held = withdrawals.turns.length
-  for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
-    await pane.press(['Escape'])
-    const deadline = performance.now() + STOPPED_WITHIN_MS
-    while (!activity.isAtPrompt && performance.now() < deadline) await sleep(LOOK_EVERY_MS)
+export interface Interrupt {
+  /** Ends the turn with Escape, and says so only when the program does. */
+  end(): Promise<{ stopped: boolean; evidence: string }>
+  /**
+   * Takes out of the input box what an interrupt had put back there, once it is on record: until then the box is the only
+   * place where it is.
+   */
+  emptyBox(): Promise<void>
+}
+
+export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions): Interrupt {
+  /** The box as the Escape has left it, with our own text. Once it is another, a person has it. */
+  let left: string | undefined
+
+  return {
+    async end() {
+      if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
+      const held = withdrawals.turns.length
+      for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
+        await pane.press(['Escape'])
+        const deadline = performance.now() + STOPPED_WITHIN_MS
+        while (!activity.isAtPrompt && performance.now() < deadline) await sleep(LOOK_EVERY_MS)
+      }
+      if (!activity.isAtPrompt)
+        return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
+      // Put back by the Escape, into a box that was empty: a prompt is not put back over a draft.
+      if (withdrawals.turns.length > held) {
+        if (await keep()) await clearBox(pane)
+        else left = inputBoxText(await pane.screen())
+      }
+      return { stopped: true, evidence: 'it is back at its prompt after Escape' }
+    },
+    async emptyBox() {
+      const ours = left
+      if (ours === undefined || !(await keep())) return
+      left = undefined
+      if (inputBoxText(await pane.screen()) === ours) await clearBox(pane)
+    },
   }
-  if (!activity.isAtPrompt) return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
-  // Put back by the Escape, into a box that was empty: a prompt is not put back over a draft.
-  // Until it is on record, the box is the only place where it is.
-  if (withdrawals.turns.length > held && (await keep())) await clearBox(pane)
-  return { stopped: true, evidence: 'it is back at its prompt after Escape' }
 }
 
 /** An Escape too many would clear a person's draft, or open a menu. */

@@ -11,7 +11,7 @@ import { followActivity } from './activity.ts'
 import { createDialogs } from './dialogs.ts'
 import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
-import { interruptTurn } from './interrupt.ts'
+import { createInterrupt } from './interrupt.ts'
 import { Kept } from './kept.ts'
 import type { TranscriptRecord } from './record.ts'
 import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
@@ -70,9 +70,13 @@ export async function followSession(
       withdrawals.schedule({
         isIdle: () => activity.state === 'idle',
         isHeld: port.isHeld,
-        give: () => give(undefined),
+        async give() {
+          await interrupt.emptyBox()
+          await give(undefined)
+        },
       }),
   })
+  const interrupt = createInterrupt({ pane, activity, withdrawals, keep: keeping.now })
   const give = openWayIn({ activity, expectations, withdrawals, pane, turnEnd: () => turnEnd })
 
   async function openTranscript(file: string) {
@@ -230,7 +234,7 @@ export async function followSession(
     async notice(text) {
       if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)
     },
-    interrupt: () => interruptTurn({ pane, activity, withdrawals, keep: keeping.now }),
+    interrupt: interrupt.end,
     hook,
     toolsGiven: activity.toolsGiven,
     exited() {

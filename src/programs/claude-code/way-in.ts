@@ -1,10 +1,11 @@
 import type { Arrival, Turn } from '../../runtimes/runtime.ts'
 import type { Expectations } from '../expectation.ts'
+import { leadingPart } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
 import type { Activity } from './activity.ts'
 import { enterDelayOf } from './enter-delay.ts'
 import { readInputBox } from './input-box.ts'
-import type { TurnEnd } from './turn-end.ts'
+import { LONGEST_ANSWER, type TurnEnd } from './turn-end.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
 export interface WayInOptions {
@@ -35,9 +36,10 @@ export function openWayIn(
   async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<Arrival> {
     if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
     if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
+    const answered = await answerTurnEnd(turn, gone)
+    if (answered !== undefined) return answered
     const { arrival, cancel } = expectations.expect(turn)
     try {
-      if (await answersTurnEnd(turn.text, gone)) return await inTime(arrival)
       await activity.comesToPrompt(PROMPT_WITHIN_MS)
       return await pane.paste(turn, {
         state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
@@ -54,14 +56,23 @@ export function openWayIn(
     }
   }
 
-  async function answersTurnEnd(text: string, gone: AbortSignal | undefined): Promise<boolean> {
+  /** With as much of the turn as fits. Undefined when nothing was given. */
+  async function answerTurnEnd(turn: Turn, gone: AbortSignal | undefined): Promise<Arrival | undefined> {
     const end = options.turnEnd()
-    if (end === undefined || gone?.aborted) return false
+    if (end === undefined || gone?.aborted) return undefined
     const isInTheWay = readInputBox(await pane.screen()) === 'draft'
     if (!isInTheWay) end.close()
-    if (!isInTheWay || gone?.aborted || !end.take(text)) return false
-    activity.turnBegan('a turn was given as the answer of its Stop hook')
-    return true
+    const part = leadingPart(turn, LONGEST_ANSWER)
+    if (!isInTheWay || gone?.aborted || part === undefined) return undefined
+    const { arrival, cancel } = expectations.expect(part)
+    try {
+      if (!end.take(part.text)) return undefined
+      activity.turnBegan('a turn was given as the answer of its Stop hook')
+      const outcome = await inTime(arrival)
+      return part === turn ? outcome : { ...outcome, ids: part.ids }
+    } finally {
+      cancel()
+    }
   }
 
   return (turn, gone) => {

@@ -49,7 +49,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     return true
   }
 
-  function hear(record: TranscriptRecord) {
+  async function hear(record: TranscriptRecord) {
     if (record.kind !== 'resumed' && !isNews(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
@@ -58,11 +58,19 @@ export function followTranscript(options: TranscriptOptions): Transcript {
         port.arrived(ids, 'submitted', `the prompt is record ${record.id} of the transcript`)
     }
     if (record.kind === 'answer') hearAnswer(record)
-    if (record.kind === 'cancelled' && unread.length > 0) {
-      options.onForgotten(unread)
-      unread = []
-    }
+    if (record.kind === 'cancelled' && unread.length > 0) await forget()
     options.onRecord(record)
+  }
+
+  /** Read again after a restart, it may be long ago: what was given again since then stands further on. */
+  async function forget() {
+    const standing = await searchTranscripts([file], unread).catch((error: unknown) => {
+      log.warn({ file, err: error }, 'the transcript cannot be searched for what was given again')
+      return new Map<string, string>()
+    })
+    const forgotten = unread.filter((id) => !standing.has(id))
+    unread = []
+    if (forgotten.length > 0) options.onForgotten(forgotten)
   }
 
   function hearAnswer({ id, at, text, tokens, model }: Extract<TranscriptRecord, { kind: 'answer' }>) {
@@ -84,9 +92,9 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     file,
     from: options.from,
     log,
-    onLine(line) {
+    async onLine(line) {
       const record = readRecord(line)
-      if (record !== undefined) hear(record)
+      if (record !== undefined) await hear(record)
       options.onProgress()
     },
     onReset: (reason) => log.warn({ file, reason }, 'the transcript is read from its beginning again'),

@@ -14,6 +14,8 @@ export const Kept = z.object({
   ),
   /** The message up to which everything was said to the engine. */
   saidUpTo: z.string().optional(),
+  /** When the machine was started, by the clock that gave that message its id. */
+  bootedAt: z.number().optional(),
 })
 export type Kept = z.output<typeof Kept>
 export type Conversation = Kept['conversations'][number]

@@ -1,3 +1,4 @@
+import { uptime } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import type { ProgramSession } from '../program.ts'
@@ -17,6 +18,8 @@ import { ownWords, userText } from './words.ts'
 
 /** What an earlier service sent before it ended may still be on its way into the conversation. */
 const SETTLE_MS = 1500
+/** A clock that is only corrected a little gives no message an earlier place. */
+const SET_BACK_MS = 1000
 
 export interface SessionOptions {
   readonly name: string
@@ -25,11 +28,13 @@ export interface SessionOptions {
   readonly server: Server
   readonly port: SessionPort
   warn(fields: Record<string, unknown>, text: string): void
+  /** When the machine was started, by the clock as it is now: it moves only when the clock is set. */
+  bootedAt?(): number
 }
 
 /** One agent in opencode, known and spoken to by its HTTP API while people see it in the pane. */
 export function openSession(options: SessionOptions): ProgramSession {
-  const { kept, server, port } = options
+  const { kept, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
   const activity = createActivity({
     found: options.found,
     changed: (state, evidence) => port.changed(state, evidence),
@@ -43,8 +48,13 @@ export function openSession(options: SessionOptions): ProgramSession {
   const closing = new AbortController()
   let settled: Promise<unknown> = Promise.resolve()
   let saidUpTo = kept.saidUpTo
+  let clock = kept.bootedAt ?? bootedAt()
+  /** The answer that grew last while we listened. */
+  let latest: string | undefined
   const speech = createSpeech(port, async (messageId) => {
     saidUpTo = messageId
+    // Of what is only read again nobody knows whether it is the last that was said.
+    if (messageId === latest) clock = bootedAt()
     await keep()
   })
 
@@ -52,7 +62,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     port.keep({
       port: kept.port,
       conversations: [...conversations.all],
-      ...(saidUpTo === undefined ? {} : { saidUpTo }),
+      ...(saidUpTo === undefined ? {} : { saidUpTo, bootedAt: clock }),
     } satisfies Kept)
 
   const stream = followEvents(server, {
@@ -104,12 +114,17 @@ export function openSession(options: SessionOptions): ProgramSession {
     }
   }
 
-  /** From the last message that was said on, for it may have had more to say. */
+  /**
+   * From the last message that was said on, for it may have had more to say. Ids follow the clock: once that was set
+   * back, what came since may stand anywhere, and all is read again; what was said twice acts once (C25).
+   */
   async function messagesSince(conversation: string, since: number): Promise<Message[]> {
     const found: Message[][] = []
+    const isSetBack = bootedAt() < clock - SET_BACK_MS
+    const from = isSetBack ? undefined : saidUpTo
     for await (const page of server.pages(conversation)) {
       const news = page.filter(
-        ({ info }) => info.time.created >= since && (saidUpTo === undefined || info.id >= saidUpTo),
+        ({ info }) => info.time.created >= since && (from === undefined || info.id >= from),
       )
       found.unshift(news)
       if (news.length < page.length) break
@@ -128,6 +143,7 @@ export function openSession(options: SessionOptions): ProgramSession {
       case 'message.updated': {
         const { info } = event.properties
         if (info.role === 'user' && (await conversations.meet(info))) await keep()
+        if (info.role === 'assistant') latest = info.id
         learn(messages.take(info))
         return
       }

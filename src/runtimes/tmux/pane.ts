@@ -107,13 +107,6 @@ export function createPane(options: PaneOptions): TmuxPane {
       })
     : undefined
 
-  async function tail(lines: number): Promise<string[]> {
-    const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])
-    const text = shown!.lines.map((line) => line.trimEnd())
-    while (text.at(-1) === '') text.pop()
-    return text.slice(-lines)
-  }
-
   return {
     id,
     pid,
@@ -140,7 +133,7 @@ export function createPane(options: PaneOptions): TmuxPane {
     paste: (turn, manner) => paste(site, turn, manner),
     lookAhead: (manner) => lookAhead(site, manner),
     prepare: (turn) => prepare(site, turn),
-    hasReadInput: () => hasReadInput(pid),
+    hasReadInput: site.hasReadInput,
     enterUnsent: (manner) => enterUnsent(site, manner),
     taken: (ids) => noteTaken(site, ids),
     async press(keys) {
@@ -158,11 +151,11 @@ export function createPane(options: PaneOptions): TmuxPane {
         label = undefined
       })
     },
-    tail: async (lines) => (await tail(lines)).join('\n'),
+    tail: async (lines) => (await tailOf(server, id, lines)).join('\n'),
     picture: () => takePicture(server, id),
     takeOver: (by) => openKeyboard(site, by),
     async lastWords() {
-      const lines = await tail(LAST_WORDS_FROM)
+      const lines = await tailOf(server, id, LAST_WORDS_FROM)
       const isWords = (line: string) => line !== '' && !line.startsWith('Pane is dead')
       return lines.filter(isWords).slice(-LAST_WORDS).join('\n')
     },
@@ -179,6 +172,13 @@ export function createPane(options: PaneOptions): TmuxPane {
       await server.run(['kill-pane', '-t', id])
     },
   }
+}
+
+async function tailOf(server: Server, id: string, lines: number): Promise<string[]> {
+  const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])
+  const text = shown!.lines.map((line) => line.trimEnd())
+  while (text.at(-1) === '') text.pop()
+  return text.slice(-lines)
 }
 
 /** What tmux runs to keep everything that a pane prints. */

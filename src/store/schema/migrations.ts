@@ -449,4 +449,19 @@ export const MIGRATIONS: readonly string[] = [
   `
   CREATE INDEX messages_of_thread ON messages (correlation, seq);
   `,
+  `
+  DROP INDEX tasks_of_root;
+  CREATE INDEX tasks_below ON tasks (root, id) WHERE parent IS NOT NULL;
+
+  ALTER TABLE tasks ADD COLUMN due_at {int};
+  UPDATE tasks SET due_at = (
+    SELECT MIN(t.due_at) FROM timers AS t
+     WHERE t.kind IN ('task_ack', 'task_retry', 'task_deadline', 'task_validation', 'task_wait')
+       AND t.ref = 'task_' || CAST(tasks.id AS TEXT)) WHERE ended_at IS NULL;
+  DELETE FROM timers WHERE kind IN ('task_ack', 'task_retry', 'task_deadline', 'task_validation', 'task_wait');
+  CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
+  `,
+  `
+  ALTER TABLE agents ADD COLUMN in_turn {int} NOT NULL DEFAULT 0;
+  `,
 ]

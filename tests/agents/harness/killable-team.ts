@@ -54,14 +54,14 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
   async function until<T>(
     what: string,
     look: () => Promise<T | undefined | false> | T | undefined | false,
-    patienceMs = PATIENCE_MS,
+    { patienceMs = PATIENCE_MS, everyMs = 10 } = {},
   ): Promise<T> {
     const deadline = Date.now() + patienceMs
     for (;;) {
       const seen = await look()
       if (seen !== undefined && seen !== false) return seen
       if (Date.now() > deadline) throw new Error(`never came to be: ${what}\n${await explain()}`)
-      await sleep(10)
+      await sleep(everyMs)
     }
   }
 
@@ -96,8 +96,10 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
     return agents.find((agent) => agent.name === name)?.session
   }
 
-  async function becomes(name: string, state: string) {
-    await until(`${name} is ${state}`, async () => (await stateOf(name)) === state, START_MS)
+  /** To ask the service takes its time and ours: seldom, for a program that starts needs both cores itself. */
+  async function becomes(name: string, state: 'idle' | 'exited' | 'error') {
+    const is = async () => (await stateOf(name)) === state
+    await until(`${name} is ${state}`, is, { patienceMs: START_MS, everyMs: 50 })
   }
 
   async function signal(name: string, what: NodeJS.Signals) {

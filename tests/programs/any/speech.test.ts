@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { appendFileSync, closeSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -100,5 +100,17 @@ describe('what a program prints at its prompts', () => {
   it('reads the place of an earlier version, which knew one cut', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":5,"saying":9,"isBracketed":true,"released":3}')
     expect(readPlace(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
+  })
+
+  it('closes its own file once, and keeps the place of what is answered after that', async () => {
+    const { print, settle, after, speech } = open()
+    await after(() => print('one'))
+    speech.close()
+    const other = openSync(join(folder, 'other'), 'w')
+    speech.close()
+    expect(fstatSync(other).isFile()).toBe(true)
+    closeSync(other)
+    await after(() => settle.get('run:0')!.resolve())
+    expect(readPlace(folder)).toMatchObject({ offset: 7, saying: [] })
   })
 })

@@ -185,6 +185,22 @@ describe('following Claude Code', () => {
     expect(await stopped).toEqual({})
   })
 
+  it("gives as many messages past a person's draft as fit into the answer of a hook, in their order (ask 4)", async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    const long = (id: string) => message(id).replace('hello', 'é'.repeat(LONGEST_ANSWER / 5))
+    const texts = ['msg_1', 'msg_2', 'msg_3'].map(long)
+    const delivery = rig.session.deliver({ text: texts.join('\n\n'), ids: ['msg_1', 'msg_2', 'msg_3'] })
+    const first = `${texts[0]}\n\n${texts[1]}`
+    expect(await stopped).toMatchObject({ hookSpecificOutput: { additionalContext: first } })
+    rig.feedback(first)
+    expect(await delivery).toMatchObject({ state: 'submitted', ids: ['msg_1', 'msg_2'] })
+    expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_2 submitted'])
+  })
+
   it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
@@ -372,6 +388,30 @@ describe('following Claude Code', () => {
     expect(await interrupted).toMatchObject({ stopped: true })
     expect(rig.keys).toEqual(['Escape'])
   })
+
+  it.each([
+    ['empties the input box of it', '', true],
+    ['leaves it to the person who has changed it', ' and mine', false],
+  ])(
+    'keeps what an interrupt took back as soon as there is room for it, and %s',
+    async (_, typed, isEmptied) => {
+      await ready()
+      const putBack = message('msg_1').replaceAll('\n', '\n  ')
+      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      rig.prompt(message('msg_1'))
+      rig.keepFails(true)
+      const interrupted = rig.session.interrupt()
+      await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+      rig.show(boxWith(putBack))
+      rig.status('idle')
+      await interrupted
+      rig.show(boxWith(`${putBack}${typed}`))
+      rig.keepFails(false)
+      await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]), 5000)
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      expect(rig.keys.includes('C-u')).toBe(isEmptied)
+    },
+  )
 
   it('lets a turn wait that is held while the input box is looked at', async () => {
     await ready()

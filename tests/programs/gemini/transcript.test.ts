@@ -89,6 +89,28 @@ describe('the transcript of Gemini', () => {
     expect(await searchTranscripts([file], ['msg_1', 'msg_2'])).toEqual(new Map([['msg_2', 'c']]))
   })
 
+  it('read again, does not take a message back that was given again since its turn was cancelled (C25)', async () => {
+    const timestamp = '2026-11-15T08:27:59.558Z'
+    const line = (id: string, type: string, content: unknown) =>
+      `${JSON.stringify({ id, timestamp, type, content })}\n`
+    const message = (id: string) => [
+      { text: `[ORCHUB MESSAGE ${id}]\n\nHello\n\n[END ORCHUB MESSAGE ${id}]` },
+    ]
+    const file = join(folder, 'session.jsonl')
+    await writeFile(
+      file,
+      line('a', 'user', message('msg_1')) +
+        line('b', 'user', message('msg_2')) +
+        line('c', 'info', 'Request cancelled.') +
+        line('d', 'user', message('msg_1')),
+    )
+    const transcript = await follow(file)
+    expect(forgotten).toEqual(['msg_2'])
+    expect(transcript.unread).toEqual(['msg_1'])
+    expect(port.arrived.at(-1)).toMatchObject({ ids: ['msg_1'], state: 'submitted' })
+    expect(kinds).toEqual(['prompt', 'prompt', 'cancelled', 'prompt'])
+  })
+
   it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {
     await follow(fixture('refused'))
     expect(port.said.map(({ text }) => text)).toEqual([expect.stringMatching(/^FAKE REPLY/), 'Running it.'])

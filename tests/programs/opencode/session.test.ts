@@ -15,14 +15,19 @@ describe('a session of opencode', () => {
     server = await startFakeServer()
     port = createRecordingPort()
     strange.length = 0
+    bootedAt = 1_000_000
   })
   afterEach(async () => {
     await session.close('leave')
     await server.close()
   })
 
+  /** By a clock that was never set, unless a test sets it. */
+  let bootedAt = 1_000_000
+
   async function follow(kept: Partial<Kept> = { conversations: [{ id: OWN, since: 1 }] }) {
     session = openSession({
+      bootedAt: () => bootedAt,
       name: 'dev',
       found: false,
       kept: { port: 1, conversations: [], ...kept },
@@ -235,6 +240,42 @@ describe('a session of opencode', () => {
     await follow({ conversations: [{ id: OWN, since: 1 }], saidUpTo: 'msg_a3' })
     await port.until(() => spoken().includes('New.'))
     expect(spoken()).toEqual(['Kept.', 'New.'])
+  })
+
+  describe('whose clock was set back', () => {
+    const earlier = answer('msg_b2', 'msg_b1', 'Before that.', 1000)
+    const meanwhile = answer('msg_a2', 'msg_b1', 'After that.', 500)
+    const later = answer('msg_a4', 'msg_b1', 'Much later.', 510)
+    const kept = { conversations: [{ id: OWN, since: 0 }], saidUpTo: 'msg_b2', bootedAt: 1_000_000 }
+
+    it('says what came while the service was away, though it stands before what was said already (C4)', async () => {
+      bootedAt -= 3600_000
+      server.setMessages([meanwhile, earlier])
+      await follow(kept)
+      await port.until(() => spoken().includes('After that.'))
+    })
+
+    it('says what came after that too, until something was heard as it came', async () => {
+      bootedAt -= 3600_000
+      server.setMessages([meanwhile, earlier])
+      await follow(kept)
+      await port.until(() => port.said.length === 2 && (port.kept as Kept).saidUpTo === 'msg_b2')
+      await session.close('leave')
+      server.setMessages([meanwhile, later, earlier])
+      await follow(port.kept as Kept)
+      await port.until(() => spoken().includes('Much later.'))
+    })
+
+    it('goes on from what was heard as it came', async () => {
+      bootedAt -= 3600_000
+      await follow(kept)
+      const { info, parts } = later
+      server.emit(JSON.stringify({ type: 'message.updated', properties: { info } }))
+      for (const part of parts)
+        server.emit(JSON.stringify({ type: 'message.part.updated', properties: { part } }))
+      await port.until(() => (port.kept as Kept | undefined)?.saidUpTo === 'msg_a4')
+      expect(port.kept).toMatchObject({ bootedAt })
+    })
   })
 
   it('does not say what a fork copied into the conversation', async () => {

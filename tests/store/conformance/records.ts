@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import type { Task } from '../../../src/model/task.ts'
 import { definePlan } from '../../../src/runs/plan.ts'
 import { createRun } from '../../../src/runs/run.ts'
 import { declareStatus, readAgents, registerAgent, setPaused, setSession } from '../../../src/store/agents.ts'
@@ -27,6 +28,7 @@ import {
   updateRecord,
 } from '../../../src/store/runs.ts'
 import type { Store } from '../../../src/store/store.ts'
+import { insertTask, setTaskDue, updateTask } from '../../../src/store/tasks.ts'
 import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
 import { insertToken, readTokens, revokeTokens } from '../../../src/store/tokens.ts'
 import {
@@ -42,6 +44,7 @@ import {
   takeFromQueue,
   type WebhookRow,
 } from '../../../src/store/webhooks.ts'
+import { newTask } from '../../../src/tasks/new-task.ts'
 import { type Here, START } from '../place.ts'
 
 const REQUEST: NewHumanRequest = {
@@ -204,6 +207,41 @@ export function recordCases(here: Here) {
       ],
       [],
       [],
+    ])
+    expect(await nextDue(store)).toBeUndefined()
+  })
+
+  it('gives the timers of tasks among the others, the earliest first and each once (C8)', async () => {
+    let now = START
+    const store = await here().open({ now: () => now })
+    const task = (key: number, at: number): Task => ({
+      ...newTask({ id: `task_${key}`, delegator: 'Ada', agent: 'Bob', text: 'Do it', createdAt: START }),
+      due: { kind: 'ack', at },
+    })
+    await store.write((tx) => {
+      insertTask(tx, task(1, START + 30))
+      insertTask(tx, task(2, START + 10))
+      insertTask(tx, { ...task(3, START + 5), state: 'completed', endedAt: START })
+      setTimer(tx, 'expire', 'Bob', START + 20)
+    })
+    expect(await nextDue(store)).toBe(START + 10)
+    expect(await store.write((tx) => takeDue(tx, 1))).toEqual([])
+    now = START + 25
+    const take = () => store.write((tx) => takeDue(tx, 1))
+    expect([await take(), await take(), await take()].flat()).toEqual([
+      { kind: 'task', ref: 'task_2', due_at: START + 10 },
+      { kind: 'expire', ref: 'Bob', due_at: START + 20 },
+    ])
+    expect(await nextDue(store)).toBe(START + 30)
+    await store.write((tx) => {
+      // Whatever the task says: one is looked at again later, the other has moved on.
+      setTaskDue(tx, 'task_2', START + 26)
+      updateTask(tx, task(1, START + 30), { ...task(1, 0), due: null })
+    })
+    expect(await nextDue(store)).toBe(START + 26)
+    now = START + 30
+    expect(await store.write((tx) => takeDue(tx, 10))).toEqual([
+      { kind: 'task', ref: 'task_2', due_at: START + 26 },
     ])
     expect(await nextDue(store)).toBeUndefined()
   })

@@ -23,10 +23,9 @@ function notAtWork(agent: string) {
 /** What whoever asks for it would be told. */
 export const listActions: RouteHandler<'agentActions'> = ({ switchboard: { sessions, team } }, call) => {
   const agent = namedAgent(team(), call.params.agent!)
-  const isBusy = sessions.session(agent)?.state === 'busy'
   const reasons = [
     ...ACTIONS.map((action) => ({ action, against: sessions.impossible(agent, action) })),
-    { action: 'interrupt' as const, against: isBusy ? undefined : notAtWork(agent) },
+    { action: 'interrupt' as const, against: sessions.isInTurn(agent) ? undefined : notAtWork(agent) },
   ]
   return {
     agent,
