@@ -110,6 +110,8 @@ interface Attended {
   turns: number
   /** It is in a turn, whether at work or before a dialog. Not so with a dialog that came before any turn. */
   isInTurn: boolean
+  /** Whether what it does has been known at all since we attend it. */
+  isSeen: boolean
   isTurnOrdinary: boolean
   /** What was just being given when the turn began: the turn itself. */
   givenBy: Promise<unknown> | undefined
@@ -149,6 +151,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
     mistakes: 0,
     turns: 0,
     isInTurn: false,
+    isSeen: false,
     isTurnOrdinary: false,
     givenBy: undefined,
     noticedAt: undefined,
@@ -257,6 +260,7 @@ function changed(agent: Attended, state: SessionState, evidence: string) {
   if (state === 'busy') beginTurn(agent)
   else void endTurn(agent, state === 'idle' && lastState !== 'idle')
   agent.isInTurn = state === 'busy' || (state === 'waiting_input' && isDialogOfTurn(agent))
+  if (state !== 'initializing' && state !== 'unknown') agent.isSeen = true
   if (state !== lastState) lookForUrgent(agent)
   agent.lastState = state
   options.permissions.watch(options.name, state === 'waiting_input')
@@ -264,9 +268,9 @@ function changed(agent: Attended, state: SessionState, evidence: string) {
   label(agent)
 }
 
-function isDialogOfTurn({ isInTurn, lastState, options }: Attended): boolean {
-  const isFirstWord = lastState === undefined || lastState === 'initializing' || lastState === 'unknown'
-  return isInTurn || (isFirstWord && options.wasInTurn())
+/** Found before a dialog: then what is on record of it counts. */
+function isDialogOfTurn({ isInTurn, isSeen, options }: Attended): boolean {
+  return isInTurn || (!isSeen && options.wasInTurn())
 }
 
 function keep(agent: Attended, value: unknown): Promise<void> {

@@ -3,8 +3,8 @@ import type { Task } from '../model/task.ts'
 import type { Models } from '../models/model.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { findTask, openTaskIds, unsettledTaskIds } from '../store/tasks.ts'
-import { type Keyed, type OutsideEffect, pendingEffects } from '../tasks/effect.ts'
+import { findTask, lockTask, openTaskIds, setTaskDue, taskDue, unsettledTaskIds } from '../store/tasks.ts'
+import { type Keyed, nextTimerOf, type OutsideEffect, pendingEffects } from '../tasks/effect.ts'
 import type { Happening } from '../tasks/happening.ts'
 import { newTask, type TaskDraft } from '../tasks/new-task.ts'
 import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../tasks/settings.ts'
@@ -251,9 +251,13 @@ export function createTasks(options: TasksOptions): Tasks {
     },
     async postpone(tx, ms) {
       for (const id of await openTaskIds(tx)) {
-        const task = await findTask(tx, id)
+        const task = await lockTask(tx, id)
         // A held one's clocks stand still by themselves.
-        if (task !== undefined && task.held === null) known.update(tx, task, later(task, ms))
+        if (task === undefined || task.held !== null || task.endedAt !== null) continue
+        const rings = await taskDue(tx, id)
+        known.shift(tx, task, later(task, ms))
+        // Put off, and so later than the task itself says.
+        if (rings !== undefined && rings > (nextTimerOf(task) ?? rings)) setTaskDue(tx, id, rings + ms)
       }
     },
     goOn() {

@@ -34,6 +34,8 @@ const LONGEST_ALARM = 2 ** 31 - 1
 const BATCH = 256
 /** As many as may share one sync to disk. */
 const TOGETHER = 32
+/** For timers that another daemon has taken, until it has seen to them. */
+const TAKEN_MS = 50
 /** For a timer whose work failed: long enough not to fill the log, short enough to recover by itself. */
 const TRY_AGAIN_MS = 5 * 60_000
 
@@ -57,13 +59,16 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
     try {
       // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting. Mostly there is
       // one; where there are more, they join each other.
+      let isIdle = true
       for (let count = 0, together = 1; count < BATCH; together = Math.min(2 * together, TOGETHER)) {
         const fired = await Promise.all(Array.from({ length: together }, fireNext))
+        if (fired.includes(true)) isIdle = false
         if (fired.includes(false)) break
         count += together
       }
       const next = await nextDue(store)
-      if (next !== undefined) setFor(next)
+      // What is due and was not taken is in the hands of another daemon.
+      if (next !== undefined) setFor(isIdle ? Math.max(next, clock.now() + TAKEN_MS) : next)
     } catch (error) {
       if (stopped) return
       log.error({ err: error }, 'timers could not be taken; trying again in a second')
@@ -81,8 +86,11 @@ export function createTimers(store: Store, clock: Clock, log: Log, isHalted = ()
         if (isHalted()) return
         taken = (await takeDue(tx, 1))[0]
         if (taken === undefined) return
-        if (failed.delete(keyOf(taken))) await setTimer(tx, taken.kind, taken.ref, tx.now + TRY_AGAIN_MS)
-        else await acts.get(taken.kind)?.(tx, taken.ref)
+        const act = acts.get(taken.kind)
+        // One that nobody here knows is of another version: it is not lost for that.
+        if (failed.delete(keyOf(taken)) || act === undefined) {
+          setTimer(tx, taken.kind, taken.ref, tx.now + TRY_AGAIN_MS)
+        } else await act(tx, taken.ref)
       })
     } catch (error) {
       if (stopped || taken === undefined) throw error

@@ -270,6 +270,18 @@ export async function tasksOfMessages(
   )
 }
 
+/** Whether something that the agent has not been given yet is about a task that it delegated for this one. */
+export async function hasMailOfChildren(reader: Reader, agent: string, task: number): Promise<boolean> {
+  const row = await reader.get(
+    `SELECT 1 AS found FROM deliveries
+       JOIN messages ON messages.seq = deliveries.message JOIN tasks ON tasks.id = messages.task
+      WHERE deliveries.recipient = ? AND deliveries.state NOT IN ('read', 'failed', 'submitted') AND tasks.parent = ?
+      LIMIT 1`,
+    [agent, task],
+  )
+  return row !== undefined
+}
+
 /** Where a tree of tasks began: all its messages are one conversation. */
 export async function firstOfTask(reader: Reader, task: number): Promise<number | undefined> {
   const row = await reader.get<{ seq: number | null }>(

@@ -59,6 +59,14 @@ export function setTaskDue(tx: Tx, id: string, at: number): void {
   tx.run('UPDATE tasks SET due_at = ? WHERE id = ?', [at, keyOf(id)])
 }
 
+/** When that is. */
+export async function taskDue(reader: Reader, id: string): Promise<number | undefined> {
+  const row = await reader.get<{ due_at: number | null }>('SELECT due_at FROM tasks WHERE id = ?', [
+    keyOf(id),
+  ])
+  return row?.due_at ?? undefined
+}
+
 export async function findTask(reader: Reader, id: string): Promise<Task | undefined> {
   const key = parseId('task', id)
   if (key === undefined) return undefined

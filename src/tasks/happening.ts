@@ -35,7 +35,7 @@ export type Happening =
   | ({ type: 'extension_requested'; question: string; seconds: number; reason: string } & By)
   /** `problem`: what the schema of the result found wrong. */
   | ({ type: 'reported'; report: string; status: ReportStatus; result: string; problem?: string } & By)
-  /** `said`: in this turn it reported, asked or delegated, whether or not that has come in yet. */
+  /** `said`: in this turn it reported, asked or delegated, whether or not that has come in yet; or more on it is still to be read. */
   | ({ type: 'turn_ended'; said: boolean; lastWords: string } & By)
   // What others answer. A question may also be named by the task's id: the last one to whoever answers.
   | ({ type: 'query_answered'; question: string; answer: string } & By)

@@ -139,7 +139,8 @@ export function createOutside(options: OutsideOptions) {
       postponed.set(effect.key, effect)
       return
     }
-    if (session?.state === 'busy' && !(await isElsewhere(agent, task))) {
+    const isAtWork = session !== undefined && options.sessions().isInTurn(agent)
+    if (isAtWork && !(await isElsewhere(agent, task))) {
       const { stopped, evidence } = await interruptOnce(session)
       if (!stopped) log.warn({ agent, task, evidence }, 'an agent did not stop')
     }

@@ -2,7 +2,7 @@ import type { SessionState } from '../../model/agent.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from '../../model/task.ts'
 import { readAgent } from '../../store/agents.ts'
 import type { Tx } from '../../store/store.ts'
-import { findTask, setTaskDue } from '../../store/tasks.ts'
+import { lockTask, setTaskDue } from '../../store/tasks.ts'
 import { TASK_TIMER } from '../../store/timers.ts'
 import { timerOf } from '../../tasks/effect.ts'
 import { type Happening, ON_DUE } from '../../tasks/happening.ts'
@@ -109,7 +109,7 @@ export function createTaskTimers({
     /** Tells tasks what is due. */
     listen(tell: Tell) {
       timers.on(TASK_TIMER, async (tx, id) => {
-        const task = await findTask(tx, id)
+        const task = await lockTask(tx, id)
         if (task === undefined) return
         let next: number | undefined
         for (const kind of TASK_TIMERS) {

@@ -1,8 +1,8 @@
-import { formatId } from '../../model/identifier.ts'
+import { formatId, parseId } from '../../model/identifier.ts'
 import type { DeliveryState } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
-import { tasksOfMessages } from '../../store/messages.ts'
-import type { Reader, Store, Tx } from '../../store/store.ts'
+import { hasMailOfChildren, tasksOfMessages } from '../../store/messages.ts'
+import type { MaybePromise, Reader, Store, Tx } from '../../store/store.ts'
 import { findTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from '../../store/tasks.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { SessionWatch } from '../session-options.ts'
@@ -22,7 +22,7 @@ export interface WatchOptions {
 
 /** What an agent works on, and the claims of others that it is to judge. */
 type Concern = { task: Task; isReview: boolean }
-type EventFor = (concern: Concern) => Happening | undefined
+type EventFor = (concern: Concern, reader: Reader) => MaybePromise<Happening | undefined>
 
 /** Tells tasks what became of the messages to their workers and reviewers, and of the turns these take. */
 export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) {
@@ -46,7 +46,7 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
     if (closed || (await concernsOf(store, agent)).length === 0) return
     await store.write(async (tx) => {
       for (const concern of await concernsOf(tx, agent)) {
-        const event = eventFor(concern)
+        const event = await eventFor(concern, tx)
         if (event !== undefined) await tell(tx, concern.task.id, event)
       }
     })
@@ -115,10 +115,12 @@ export function createWatch({ store, log, sessions, tell, idle }: WatchOptions) 
       const spoken = said.get(agent) ?? new Set()
       forget(agent)
       cutShort.turnEnded(agent)
-      const eventFor: EventFor = ({ task: { id }, isReview }) =>
-        isReview
-          ? { type: 'review_turn_ended', by: agent, lastWords }
-          : { type: 'turn_ended', by: agent, said: spoken.has(id), lastWords }
+      const eventFor: EventFor = async ({ task: { id, delegations }, isReview }, reader) => {
+        if (isReview) return { type: 'review_turn_ended', by: agent, lastWords }
+        // What its children have to say wakes it, and needs no reminder; a service before this one may have heard it delegate.
+        const isToRead = delegations > 0 && (await hasMailOfChildren(reader, agent, parseId('task', id)!))
+        return { type: 'turn_ended', by: agent, said: spoken.has(id) || isToRead, lastWords }
+      }
       await guarded(agent, tellAll(agent, eventFor, inHandsOf))
       if (!closed) await guarded(agent, idle.rests(agent))
     },

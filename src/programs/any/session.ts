@@ -114,7 +114,7 @@ export async function followAny(
       reader.look()
       agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
       session.state = 'exited'
-      speech.close()
+      speech.rest()
     },
     async close() {
       // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.

@@ -18,6 +18,8 @@ export interface Speech {
   /** All before it was given back to the disk. */
   released(): number
   /** Little is to come: no file is kept open for it. */
+  rest(): void
+  /** The place stays where it is: what is answered from now on is said again by the next service. */
   close(): void
 }
 
@@ -55,6 +57,7 @@ interface Saying
   current: Utterance | undefined
   hasFailed: boolean
   isClosed: boolean
+  isResting: boolean
   placeFile: number | undefined
   /** All before it was said and done. */
   doneUpTo: number
@@ -82,6 +85,7 @@ export function createSpeech(options: SpeechOptions): Speech {
     current: undefined,
     hasFailed: false,
     isClosed: false,
+    isResting: false,
     placeFile: undefined,
     doneUpTo: options.offset,
     open: [],
@@ -96,10 +100,10 @@ export function createSpeech(options: SpeechOptions): Speech {
     },
     cut: () => cut(saying),
     released: () => saying.released,
+    rest: () => rest(saying),
     close() {
       saying.isClosed = true
-      if (saying.placeFile !== undefined) closeSync(saying.placeFile)
-      saying.placeFile = undefined
+      rest(saying)
     },
     repeat(from, to, bytes) {
       const utterance = startUtterance()
@@ -132,7 +136,8 @@ function fail(saying: Saying, error: unknown) {
 
 function goOn(saying: Saying) {
   const { open, waiting } = saying
-  while (!saying.hasFailed && waiting.length > 0 && open.length < MAX_SAYING) say(saying, waiting.shift()!)
+  const goesOn = () => !saying.hasFailed && !saying.isClosed && waiting.length > 0
+  while (goesOn() && open.length < MAX_SAYING) say(saying, waiting.shift()!)
 }
 
 function say(saying: Saying, one: Cut) {
@@ -149,7 +154,7 @@ function say(saying: Saying, one: Cut) {
 function finish(saying: Saying, one: Cut) {
   const { open, path } = saying
   one.isDone = true
-  if (saying.hasFailed || open[0] !== one) return
+  if (saying.hasFailed || saying.isClosed || open[0] !== one) return
   while (open[0]?.isDone) saying.doneUpTo = open.shift()!.to
   const isReleaseDue = saying.doneUpTo - saying.released >= RELEASE_EVERY
   if (isReleaseDue) saying.released = saying.doneUpTo
@@ -165,9 +170,15 @@ function keepPlace(saying: Saying) {
   try {
     writePlace(file, { offset, saying: ends, isBracketed: saying.isBracketed(), released })
   } finally {
-    if (saying.isClosed) closeSync(file)
+    if (saying.isResting) closeSync(file)
     else saying.placeFile = file
   }
+}
+
+function rest(saying: Saying) {
+  saying.isResting = true
+  if (saying.placeFile !== undefined) closeSync(saying.placeFile)
+  saying.placeFile = undefined
 }
 
 /** An utterance by its place in the log. */

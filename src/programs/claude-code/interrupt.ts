@@ -33,6 +33,7 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
 
   return {
     async end() {
+      left = undefined
       if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
       const held = withdrawals.turns.length
       for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
@@ -53,7 +54,7 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
       const ours = left
       if (ours === undefined || !(await keep())) return
       left = undefined
-      if (inputBoxText(await pane.screen()) === ours) await clearBox(pane)
+      if (inputBoxText(await pane.screen()) === ours) await clearBox(pane, ours)
     },
   }
 }
@@ -63,12 +64,17 @@ function isWorking({ state }: Activity): boolean {
   return state === 'busy' || state === 'waiting_input'
 }
 
-/** Control-U empties a line and does nothing to an empty box. Control-C would be half of an exit. */
-async function clearBox(pane: Pane) {
+/**
+ * Control-U empties a line and does nothing to an empty box. Control-C would be half of an exit. `ours`: nothing but that,
+ * or what is left of it.
+ */
+async function clearBox(pane: Pane, ours?: string) {
   for (let round = 0; round < CLEAR_ROUNDS; round++) {
     const screen = await pane.screen()
     if (readInputBox(screen) !== 'draft') return
-    const lines = (inputBoxText(screen) ?? '').split('\n').length
+    const text = inputBoxText(screen) ?? ''
+    if (ours !== undefined && !ours.startsWith(text)) return
+    const lines = text.split('\n').length
     await pane.press(Array.from({ length: lines * 2 }, () => 'C-u'))
     await sleep(LOOK_EVERY_MS * 4)
   }

@@ -70,14 +70,15 @@ export async function followSession(
       withdrawals.schedule({
         isIdle: () => activity.state === 'idle',
         isHeld: port.isHeld,
-        async give() {
-          await interrupt.emptyBox()
-          await give(undefined)
-        },
+        give: () => give(undefined),
       }),
   })
   const interrupt = createInterrupt({ pane, activity, withdrawals, keep: keeping.now })
-  const give = openWayIn({ activity, expectations, withdrawals, pane, turnEnd: () => turnEnd })
+  const give = openWayIn({
+    ...{ activity, expectations, withdrawals, pane },
+    turnEnd: () => turnEnd,
+    emptyBox: interrupt.emptyBox,
+  })
 
   async function openTranscript(file: string) {
     if (transcript?.file === file || closed) return

@@ -15,6 +15,8 @@ export interface WayInOptions {
   readonly pane: Pane
   /** The end of a turn that can still be answered. */
   turnEnd(): TurnEnd | undefined
+  /** Of what an interrupt has left there of ours. */
+  emptyBox(): Promise<void>
 }
 
 export const EVIDENCE_MS = 4000
@@ -64,6 +66,8 @@ export function openWayIn(
     if (!isInTheWay) end.close()
     const part = leadingPart(turn, LONGEST_ANSWER)
     if (!isInTheWay || gone?.aborted || part === undefined) return undefined
+    // What was taken back is given as a whole, or it would not be known which part of it is still to be given.
+    if (part !== turn && withdrawals.turns.length > 0) return undefined
     const { arrival, cancel } = expectations.expect(part)
     try {
       if (!end.take(part.text)) return undefined
@@ -76,7 +80,10 @@ export function openWayIn(
   }
 
   return (turn, gone) => {
-    const delivery = deliveries.then(() => give(withdrawals.joinedWith(turn), gone))
+    const delivery = deliveries.then(async () => {
+      await options.emptyBox()
+      return await give(withdrawals.joinedWith(turn), gone)
+    })
     deliveries = delivery.catch(() => {})
     return delivery
   }

@@ -41,6 +41,9 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   const { file, port, log } = options
   const heard = new Set<string>()
   let unread = [...options.unread]
+  /** What is read until then may be long ago. */
+  let isCaughtUp = false
+  let isClosed = false
 
   function isNews(id: string): boolean {
     if (heard.has(id)) return false
@@ -64,13 +67,19 @@ export function followTranscript(options: TranscriptOptions): Transcript {
 
   /** Read again after a restart, it may be long ago: what was given again since then stands further on. */
   async function forget() {
-    const standing = await searchTranscripts([file], unread).catch((error: unknown) => {
-      log.warn({ file, err: error }, 'the transcript cannot be searched for what was given again')
-      return new Map<string, string>()
-    })
+    const standing = isCaughtUp ? new Map<string, string>() : await searchForThem()
+    // It is read again by whoever comes next: the place is not kept behind it.
+    if (isClosed) throw new Error('closed while the transcript was searched')
     const forgotten = unread.filter((id) => !standing.has(id))
     unread = []
     if (forgotten.length > 0) options.onForgotten(forgotten)
+  }
+
+  function searchForThem(): Promise<ReadonlyMap<string, string>> {
+    return searchTranscripts([file], unread).catch((error: unknown) => {
+      log.warn({ file, err: error }, 'the transcript cannot be searched for what was given again')
+      return new Map<string, string>()
+    })
   }
 
   function hearAnswer({ id, at, text, tokens, model }: Extract<TranscriptRecord, { kind: 'answer' }>) {
@@ -99,6 +108,9 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     },
     onReset: (reason) => log.warn({ file, reason }, 'the transcript is read from its beginning again'),
   })
+  void follower.settled().then(() => {
+    isCaughtUp = true
+  })
   const utterances = createOpenUtterances({
     ...{ said: port.said, log, onAnswered: options.onProgress },
     place: () => follower.position(),
@@ -111,7 +123,10 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     },
     position: () => utterances.position() ?? follower.position(),
     settled: follower.settled,
-    close: follower.close,
+    close() {
+      isClosed = true
+      return follower.close()
+    },
   }
 }
 

@@ -80,7 +80,12 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     })
     // Two daemons that start at once do not migrate at once.
     await writer.script(LOCK_SCHEMA)
-    await migrate(connection, DIALECT, (script) => writer.script(script))
+    await migrate(
+      connection,
+      DIALECT,
+      (script) => writer.script(script),
+      () => checkAlone(writer, options),
+    )
     await writer.query(UNLOCK_SCHEMA)
     const { reader, stream } = postgresReaders(() => connect(), address.server)
     const check = () => checkTables(reader)
@@ -93,6 +98,19 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
     await close()
     throw nameFault(address.server, error)
   }
+}
+
+/** Those that run keep the schema they know, and would write what the new one does not read. */
+async function checkAlone(session: Session, { identity, now }: StoreOptions) {
+  const others = await session.query<{ name: string }>(
+    'SELECT name FROM daemons WHERE lease_until > $1 AND name <> $2 ORDER BY name',
+    [now(), identity.daemon],
+  )
+  if (others.length === 0) return
+  const names = others.map(({ name }) => name).join(', ')
+  throw new AppError('STORE_LOCKED', `The database is of an older version, and others use it: ${names}`, {
+    hint: 'Stop all daemons on this database, then start them with the new version.',
+  })
 }
 
 async function checkEncoding(session: Session, server: string) {

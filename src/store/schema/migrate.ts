@@ -13,6 +13,8 @@ export async function migrate(
   connection: Connection,
   dialect: Dialect,
   execute: (script: string) => void | Promise<void>,
+  /** Throws while others use the store, who would go on as the schema was. */
+  checkAlone: () => Promise<void> = async () => {},
 ): Promise<void> {
   await execute('CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL)')
   const row = await connection.get<{ value: string }>(`SELECT value FROM meta WHERE key = 'schema_version'`)
@@ -29,6 +31,7 @@ export async function migrate(
       { hint: 'A newer Orchub wrote it. Update this one, or use another state folder (ORC_HOME).' },
     )
   }
+  if (version > 0 && version < MIGRATIONS.length) await checkAlone()
   for (let next = version; next < MIGRATIONS.length; next++) {
     const script = MIGRATIONS[next]!.replace(/\{(\w+)\}/g, (_, word: keyof Dialect) => dialect[word])
     await connection.begin()

@@ -102,15 +102,26 @@ describe('what a program prints at its prompts', () => {
     expect(readPlace(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
   })
 
-  it('closes its own file once, and keeps the place of what is answered after that', async () => {
+  it('closes its own file once at rest, and keeps the place of what is answered after that', async () => {
     const { print, settle, after, speech } = open()
     await after(() => print('one'))
-    speech.close()
+    speech.rest()
     const other = openSync(join(folder, 'other'), 'w')
-    speech.close()
+    speech.rest()
     expect(fstatSync(other).isFile()).toBe(true)
     closeSync(other)
     await after(() => settle.get('run:0')!.resolve())
     expect(readPlace(folder)).toMatchObject({ offset: 7, saying: [] })
+  })
+
+  it('moves no place and says nothing more once it is closed: the next service says it again (C25)', async () => {
+    const { print, settle, after, speech, said } = open()
+    await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
+    expect(said).toHaveLength(MAX_SAYING)
+    const place = readPlace(folder)
+    speech.close()
+    await after(() => settle.get('run:0')!.resolve())
+    expect(said).toHaveLength(MAX_SAYING)
+    expect(readPlace(folder)).toEqual(place)
   })
 })
