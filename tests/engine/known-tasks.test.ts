@@ -40,6 +40,15 @@ describe('what is known of a task', () => {
     expect(found).toEqual(readTask(written[1]!.find((value) => String(value).startsWith('{')) as string))
   })
 
+  it('is nothing where the last of two changes in one transaction is too large to be kept', () => {
+    const known = createKnownTasks()
+    const { tx, commit } = begin()
+    known.insert(tx, task())
+    known.update(tx, task(), task({ version: 1, state: 'completed', result: 'x'.repeat(5000) }))
+    commit()
+    expect(known.find(begin().tx, 'task_1')).toBeUndefined()
+  })
+
   it('is nothing after a change that was rolled back: it is read again', () => {
     const known = createKnownTasks()
     const first = begin()

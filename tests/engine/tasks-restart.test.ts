@@ -94,6 +94,21 @@ describe('a restart', () => {
     expect(team.turns('Middle')).toBe(1)
   })
 
+  it('needs no reminder while the word of a child is still to be read, whatever it said before', async () => {
+    team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    // Middle is still in its turn when the child asks.
+    await team.says('Bottom', 'query', { question: 'Price or convenience?' })
+    team = await team.restarted()
+    await team.rest('Top', 'Bottom', 'Middle')
+    const turns = team.puppets.of('Middle').turns.map(({ text }) => text)
+    expect(turns.some((text) => text.includes('Price or convenience?'))).toBe(true)
+    expect(turns.some((text) => text.includes('(reminder)'))).toBe(false)
+    expect(await team.task('task_1')).toMatchObject({ reminders: 0 })
+  })
+
   it('while a claim is checked runs the checks again, and counts them once', async () => {
     await openPair({ tasks: { checks: { once: { command: 'echo run >> ran; sleep 0.2' } } } })
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it', checks: ['once'] })

@@ -47,6 +47,14 @@ describe('timers', () => {
     expect(await left()).toEqual([])
   })
 
+  it('stay, where nobody knows what they are for: another version has set them', async () => {
+    await store.write(async (tx) => setTimer(tx, 'of_another_version', 'x', START))
+    await timers.start()
+    await clock.advance(10)
+    expect(await left()).toMatchObject([{ kind: 'of_another_version', ref: 'x' }])
+    expect((await left())[0]!.due_at).toBeGreaterThan(START)
+  })
+
   it('fire though one of them fails, which is told once and tried again later', async () => {
     await arm(100, START - 5000)
     const fired = new Map<string, number>()

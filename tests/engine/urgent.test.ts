@@ -68,6 +68,18 @@ describe('an urgent message', () => {
     },
   )
 
+  it('leaves a dialog alone that comes after the turn in which the agent was found', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    await stage.reopen()
+    for (const state of ['busy', 'idle', 'unknown', 'waiting_input'] as const) worker().become(state)
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+  })
+
   it('is heard at the dialog that an agent came to while the service was away', async () => {
     await open()
     worker().become('idle')

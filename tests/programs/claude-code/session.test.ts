@@ -201,6 +201,20 @@ describe('following Claude Code', () => {
     expect(rig.arrived).toEqual(['msg_1 submitted', 'msg_2 submitted'])
   })
 
+  it("cuts no turn that was taken back in two past a person's draft: it would come twice (C25)", async () => {
+    const long = (id: string) => message(id).replace('hello', 'é'.repeat(LONGEST_ANSWER / 5))
+    const taken = { text: `${long('msg_1')}\n\n${long('msg_2')}`, ids: ['msg_1', 'msg_2'] }
+    await ready(true, { withdrawn: [taken] })
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    void rig.session.deliver({ text: long('msg_3'), ids: ['msg_3'] })
+    expect(await stopped).toEqual({})
+    expect(rig.arrived).toEqual([])
+    expect(rig.kept.withdrawn).toMatchObject([taken])
+  })
+
   it('lets the turn end when nothing waits, and pastes only when the program is back at its prompt', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: 'hi' })
