@@ -17,7 +17,6 @@ import { deliverReport } from './runs/delivered.ts'
 import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
-import { createHeldOutputs } from './runs/held-outputs.ts'
 import { endUnwanted, sweepRun } from './runs/leftovers.ts'
 import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
@@ -27,6 +26,7 @@ import { createOrders, type ResumeOrder, type RunOrder } from './runs/orders.ts'
 import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import { createReviewing } from './runs/reviewing.ts'
+import { createValidatedOutputs } from './runs/validated-outputs.ts'
 import { createValidating } from './runs/validating.ts'
 import type { Workshops } from './runs/worker.ts'
 import type { Sessions } from './sessions.ts'
@@ -119,15 +119,15 @@ export function createRuns(options: RunsOptions): Runs {
   }
   const deliver = deliverReport
   const attempts = createAttempts({ clock, log, workshops, deliver, inform })
-  const held = createHeldOutputs()
-  const fixing = createFixing({ clock, workshops, deliver, held })
+  const validated = createValidatedOutputs()
+  const fixing = createFixing({ clock, workshops, deliver, validated })
   const validate = createValidating({
-    ...{ clock, team, models: options.models, meter: options.meter, marks, held },
+    ...{ clock, team, models: options.models, meter: options.meter, marks, validated },
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, attempts, fixing, validate, now, marks, held },
+    ...{ log, attempts, fixing, validate, now, marks, validated },
     working: command.working,
     expect(driver, node) {
       const order = orderOf(driver, node, 1)

@@ -13,7 +13,7 @@ import {
 import { formatBytes, type Limits } from './limits.ts'
 import { listNames } from './listing.ts'
 import { type Input, type Manifest, manifestOf, REFERENCES } from './manifest.ts'
-import type { HeldOutput } from './outbox.ts'
+import type { OutputContent } from './outbox.ts'
 import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
@@ -35,7 +35,7 @@ export interface Copier {
     to: readonly string[],
   ): Promise<Input[]>
   /** One that was read before. */
-  put(output: HeldOutput, to: readonly string[]): Promise<Input>
+  put(output: OutputContent, to: readonly string[]): Promise<Input>
   /** What was taken so far stays, whatever comes later for its place. */
   prefer(): void
   seal(): Promise<Manifest>

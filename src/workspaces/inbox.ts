@@ -5,7 +5,7 @@ import { type Directory, openDirectory, openFolder, openPart } from './directory
 import { showName, splitPath } from './entry-name.ts'
 import type { Limits } from './limits.ts'
 import type { Input, Manifest } from './manifest.ts'
-import type { HeldOutput } from './outbox.ts'
+import type { OutputContent } from './outbox.ts'
 import { type OutputPattern, parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError, problem } from './problem.ts'
@@ -27,7 +27,7 @@ export interface OutputsWanted {
   /** `inbox/source_data/` (S4.13). */
   readonly copyTo: string
   /** All that it made, where that is at hand: then nothing is read. */
-  readonly held?: readonly HeldOutput[]
+  readonly contents?: readonly OutputContent[]
 }
 
 export interface InputWanted {
@@ -85,13 +85,13 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           parent.close()
         }
       }),
-    async addOutputs({ workspace: from, agent, outputs, copyTo, held }) {
+    async addOutputs({ workspace: from, agent, outputs, copyTo, contents }) {
       const patterns = parseOutputs(outputs)
       if (!patterns.ok) return patterns
       return attempt(`${agent}/outbox`, async () => {
         const place = splitPlace(copyTo)
-        if (held !== undefined)
-          return { inputs: await takeHeld(held, patterns.value, agent, place), leftOut: [] }
+        if (contents !== undefined)
+          return { inputs: await takeContents(contents, patterns.value, agent, place), leftOut: [] }
         const outbox = openPart(from, 'outbox', `${agent}/outbox`)
         try {
           const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
@@ -109,15 +109,15 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
     discard: () => copier.discard(),
   }
 
-  async function takeHeld(
-    held: readonly HeldOutput[],
+  async function takeContents(
+    contents: readonly OutputContent[],
     patterns: readonly OutputPattern[],
     agent: string,
     place: string[],
   ): Promise<Input[]> {
     const matched = new Set<OutputPattern>()
-    const meant: { output: HeldOutput; segments: string[] }[] = []
-    for (const output of held) {
+    const meant: { output: OutputContent; segments: string[] }[] = []
+    for (const output of contents) {
       const rest = pace.rest()
       if (rest !== undefined) await rest
       const segments = output.path.split('/')

@@ -2,7 +2,7 @@ import { closeSync, mkdirSync } from 'node:fs'
 import { readContent } from './content.ts'
 import { openDirectory, openPart } from './directory.ts'
 import { formatBytes, type Limits } from './limits.ts'
-import type { HeldOutput } from './outbox.ts'
+import type { OutputContent } from './outbox.ts'
 import { startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
 import { openFound, selectFiles } from './selection.ts'
@@ -19,7 +19,7 @@ export interface KeepOptions {
 
 /** The same of what was read before. */
 export function writeOutbox(
-  outputs: readonly HeldOutput[],
+  outputs: readonly OutputContent[],
   to: string,
   signal?: AbortSignal,
 ): Promise<Outcome<void>> {

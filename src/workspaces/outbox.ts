@@ -19,7 +19,7 @@ export interface Output {
 }
 
 /** An output as it was read, so that it can be handed on without being read again. */
-export interface HeldOutput {
+export interface OutputContent {
   /** Below outbox/. */
   readonly path: string
   readonly sha256: string
@@ -42,7 +42,7 @@ export interface Outbox {
 }
 
 /** Of all outputs of an agent together. */
-const HELD_BYTES = 1024 * 1024
+const CONTENT_BYTES = 1024 * 1024
 
 const SUMMARY = 'summary.md'
 const ERROR_REPORT = 'error_report.md'
@@ -56,13 +56,13 @@ export interface CollectOptions {
   /** Hash each output. */
   readonly content?: boolean
   /** Told of each output whose content was read and is small, as long as they are not many. */
-  readonly hold?: (output: HeldOutput) => void
+  readonly onContent?: (output: OutputContent) => void
   readonly signal?: AbortSignal
 }
 
 export function collectOutbox(
   workspace: string,
-  { limits, content = false, hold, signal }: CollectOptions,
+  { limits, content = false, onContent, signal }: CollectOptions,
 ): Promise<Outcome<Outbox>> {
   return attempt('outbox', async () => {
     const pace = startPace(signal)
@@ -71,7 +71,7 @@ export function collectOutbox(
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
       const outputs: Output[] = []
       const reports = new Map<string, Buffer>()
-      let room = HELD_BYTES
+      let room = CONTENT_BYTES
       for (const file of files) {
         const { path, stat } = file
         if (!content) {
@@ -85,7 +85,7 @@ export function collectOutbox(
         if (bytes === undefined) continue
         if (REPORTS.has(path) && stat.nlink === 1n) reports.set(path, bytes)
         room -= size
-        if (room >= 0) hold?.({ path, sha256, bytes, executable: Number(stat.mode & 0o111n) })
+        if (room >= 0) onContent?.({ path, sha256, bytes, executable: Number(stat.mode & 0o111n) })
       }
       return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs, reports) }
     } finally {

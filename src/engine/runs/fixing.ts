@@ -13,7 +13,7 @@ import { watchStatus } from '../../workspaces/status-watch.ts'
 import { correctionsOf, exitsOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
-import type { HeldOutputs } from './held-outputs.ts'
+import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
@@ -22,7 +22,7 @@ export interface FixingOptions {
   clock: Clock
   workshops: Workshops
   deliver(workspace: string, report: string): Promise<void>
-  held: HeldOutputs
+  validated: ValidatedOutputs
 }
 
 type Done = { ok: true } | { ok: false; why: string }
@@ -34,7 +34,7 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 const CORRECTED = 'inputs/'
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
-export function createFixing({ clock, workshops, deliver, held }: FixingOptions) {
+export function createFixing({ clock, workshops, deliver, validated }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -52,7 +52,7 @@ export function createFixing({ clock, workshops, deliver, held }: FixingOptions)
     const order = orderOf(driver, fixer, node, number)
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
-      const made = await prepare(driver, fixer, effect, workspace, held, signal)
+      const made = await prepare(driver, fixer, effect, workspace, validated, signal)
       if (!made.ok) return done(false, textOf(made.problems))
     }
     const worked = await (found ??
@@ -229,7 +229,7 @@ async function prepare(
   fixer: Fixer,
   { node, before }: Fix,
   workspace: string,
-  held: HeldOutputs,
+  validated: ValidatedOutputs,
   signal: AbortSignal,
 ) {
   const { run, place, folder } = driver
@@ -272,7 +272,7 @@ async function prepare(
       ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
     ],
     dependencies: [
-      ...sources.map((source) => held.from(driver, { ...source, copyTo: below(source.copyTo) })),
+      ...sources.map((source) => validated.from(driver, { ...source, copyTo: below(source.copyTo) })),
       ...(hasReport
         ? [
             {

@@ -5,10 +5,10 @@ import type { Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
-import type { HeldOutputs } from './held-outputs.ts'
 import type { RunMarks } from './mark.ts'
 import { createPreparing, type Expect } from './preparing.ts'
 import { createReporting } from './reporting.ts'
+import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Validating } from './validating.ts'
 
 export interface OutsideOptions {
@@ -19,7 +19,7 @@ export interface OutsideOptions {
   now(): number
   expect: Expect
   marks: Pick<RunMarks, 'of'>
-  held: HeldOutputs
+  validated: ValidatedOutputs
   /** How many commands are at work. */
   working(): number
 }
@@ -32,12 +32,12 @@ const MOST_FOLLOWED = availableParallelism()
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
 export function createOutside(options: OutsideOptions) {
-  const { log, attempts, fixing, validate, now, expect, marks, held } = options
+  const { log, attempts, fixing, validate, now, expect, marks, validated } = options
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const reporting = createReporting(held)
-  const preparing = createPreparing({ expect, markOf: marks.of, held })
+  const reporting = createReporting(validated)
+  const preparing = createPreparing({ expect, markOf: marks.of, validated })
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */

@@ -26,9 +26,9 @@ import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
 import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
 import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
-import type { HeldOutputs } from './held-outputs.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
+import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
@@ -52,7 +52,7 @@ export type Expect = (driver: Driver, node: string) => void
 export interface PreparingOptions {
   expect: Expect
   markOf: RunMarks['of']
-  held: HeldOutputs
+  validated: ValidatedOutputs
 }
 
 /** Workspaces and inboxes of a run. */
@@ -71,7 +71,7 @@ export function createPreparing(options: PreparingOptions) {
     const made = await createWorkspace(wantedOf(driver, agent, workspace))
     if (!made.ok || signal.aborted) return undefined
     expect(driver, agent.name)
-    const likely = likelySources(agent).map((source) => options.held.from(driver, source))
+    const likely = likelySources(agent).map((source) => options.validated.from(driver, source))
     const wanted = inboxOf(driver, agent, workspace, likely, signal)
     const inbox = await beginInbox({ ...wanted, isNew: true })
     return inbox.ok ? inbox.value : undefined
@@ -162,7 +162,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
-  { markOf, held }: PreparingOptions,
+  { markOf, validated }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -180,7 +180,7 @@ async function prepareNode(
   if (!made.ok) return failed(made.problems)
   const corrections = correctionsOf(driver.place, node)
   const areCorrected = existsSync(corrections)
-  const dependencies = sources.map((source) => held.from(driver, source))
+  const dependencies = sources.map((source) => validated.from(driver, source))
   const wanted = {
     ...inboxOf(driver, agent, workspace, dependencies, signal),
     isNew: made.isNew,

@@ -10,7 +10,7 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Outcome } from '../../workspaces/problem.ts'
 import { outputsOf, reportOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
-import type { HeldOutputs } from './held-outputs.ts'
+import type { ValidatedOutputs } from './validated-outputs.ts'
 
 /** What of this round is in `_outputs`, or on its way there. */
 interface Collected {
@@ -21,7 +21,7 @@ interface Collected {
 }
 
 /** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
-export function createReporting(held: HeldOutputs) {
+export function createReporting(validated: ValidatedOutputs) {
   const known = new WeakMap<Driver, Collected>()
 
   function collectedOf(driver: Driver, signal: AbortSignal): Collected {
@@ -51,7 +51,7 @@ export function createReporting(held: HeldOutputs) {
     signal: AbortSignal,
   ): Promise<void> {
     await ready
-    const outputs = held.of(driver, name, result.outputsHash)
+    const outputs = validated.of(driver, name, result.outputsHash)
     const to = join(outputsOf(driver.place), name)
     const copied =
       outputs === undefined

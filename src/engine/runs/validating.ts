@@ -12,7 +12,7 @@ import { hashOutputs } from '../../runs/inputs-hash.ts'
 import { formatInstructions } from '../../workspaces/instructions.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { checkInbox } from '../../workspaces/manifest.ts'
-import { collectOutbox, findShortcomings, type HeldOutput, type Outbox } from '../../workspaces/outbox.ts'
+import { collectOutbox, findShortcomings, type Outbox, type OutputContent } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { readStatus } from '../../workspaces/status-file.ts'
 import { summarizeBranch } from '../../workspaces/worktree-outbox.ts'
@@ -25,11 +25,11 @@ import { workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 import type { Driver } from './driver.ts'
-import type { HeldOutputs } from './held-outputs.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
 import { manifestIn, worktreeOf } from './preparing.ts'
 import type { Judged, Review, Reviewing } from './reviewing.ts'
+import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
@@ -42,7 +42,7 @@ export interface ValidatingOptions {
   environment: Readonly<NodeJS.ProcessEnv>
   /** Of an agent of the team. */
   review: Reviewing
-  held: HeldOutputs
+  validated: ValidatedOutputs
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -117,7 +117,7 @@ export function createValidating(options: ValidatingOptions) {
     const judged = await judge(agent, claim, signal)
     if (!found('judge', judged.outcome, judged.text)) return refused()
     const outputsHash = hashOutputs(outputs)
-    if (last.held !== undefined) options.held.hold(driver, node, outputsHash, last.held)
+    if (last.contents !== undefined) options.validated.keep(driver, node, outputsHash, last.contents)
     return {
       ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
       ...{ outputs, outputsHash, summary },
@@ -196,9 +196,9 @@ function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
 }
 
-/** `held`: all of it, where it is small and nothing is there that does not count. */
+/** `contents`: all of it, where it is small and nothing is there that does not count. */
 type Looked =
-  | { ok: true; outbox: Outbox; held: readonly HeldOutput[] | undefined }
+  | { ok: true; outbox: Outbox; contents: readonly OutputContent[] | undefined }
   | { ok: false; why: string }
 
 async function look(
@@ -207,15 +207,15 @@ async function look(
   content: boolean,
   signal: AbortSignal,
 ): Promise<Looked> {
-  const held: HeldOutput[] = []
-  const hold = (output: HeldOutput) => void held.push(output)
-  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content, hold, signal })
+  const contents: OutputContent[] = []
+  const onContent = (output: OutputContent) => void contents.push(output)
+  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content, onContent, signal })
   if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
   const outbox = collected.value
   const short = findShortcomings(outbox, { outputs: agent.outputs })
   if (short.length > 0) return { ok: false, why: textOf(short) }
-  const isAll = held.length === outbox.outputs.length && outbox.leftOut.length === 0
-  return { ok: true, outbox, held: isAll ? held : undefined }
+  const isAll = contents.length === outbox.outputs.length && outbox.leftOut.length === 0
+  return { ok: true, outbox, contents: isAll ? contents : undefined }
 }
 
 /** One that never touched it has left it whole. */

@@ -19,7 +19,7 @@ export interface Speech {
   released(): number
   /** Little is to come: no file is kept open for it. */
   rest(): void
-  /** The place stays where it is: what is answered from now on is said again by the next service. */
+  /** Nothing more is said; what is answered from now on still counts, as long as nobody else has the folder. */
   close(): void
 }
 
@@ -103,7 +103,7 @@ export function createSpeech(options: SpeechOptions): Speech {
     rest: () => rest(saying),
     close() {
       saying.isClosed = true
-      rest(saying)
+      closePlaceWhenDone(saying)
     },
     repeat(from, to, bytes) {
       const utterance = startUtterance()
@@ -154,16 +154,19 @@ function say(saying: Saying, one: Cut) {
 function finish(saying: Saying, one: Cut) {
   const { open, path } = saying
   one.isDone = true
-  if (saying.hasFailed || saying.isClosed || open[0] !== one) return
+  if (saying.hasFailed || open[0] !== one) return
   while (open[0]?.isDone) saying.doneUpTo = open.shift()!.to
-  const isReleaseDue = saying.doneUpTo - saying.released >= RELEASE_EVERY
+  const isReleaseDue = !saying.isClosed && saying.doneUpTo - saying.released >= RELEASE_EVERY
   if (isReleaseDue) saying.released = saying.doneUpTo
   keepPlace(saying)
   if (isReleaseDue) releaseBefore(path, saying.doneUpTo)
+  if (saying.isClosed) closePlaceWhenDone(saying)
 }
 
 /** Those that wait too: they may have been said before a restart, and would be cut elsewhere after the next. */
 function keepPlace(saying: Saying) {
+  // By its name it may be the file of the next session by now; the one that is open is ours, even when it is removed.
+  if (saying.isClosed && saying.placeFile === undefined) return
   const file = saying.placeFile ?? openPlace(saying.folder)
   const ends = [...saying.open, ...saying.waiting].slice(0, MAX_SAYING).map(({ to }) => to)
   const { doneUpTo: offset, released } = saying
@@ -177,6 +180,14 @@ function keepPlace(saying: Saying) {
 
 function rest(saying: Saying) {
   saying.isResting = true
+  closePlace(saying)
+}
+
+function closePlaceWhenDone(saying: Saying) {
+  if (saying.open.length === 0) closePlace(saying)
+}
+
+function closePlace(saying: Saying) {
   if (saying.placeFile !== undefined) closeSync(saying.placeFile)
   saying.placeFile = undefined
 }

@@ -1,9 +1,9 @@
-import { appendFileSync, closeSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { MAX_SAYING, openPlace, readPlace, writePlace } from '../../../src/programs/any/place.ts'
+import { MAX_SAYING, openPlace, placeFile, readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
 import { createSpeech } from '../../../src/programs/any/speech.ts'
 
@@ -114,14 +114,23 @@ describe('what a program prints at its prompts', () => {
     expect(readPlace(folder)).toMatchObject({ offset: 7, saying: [] })
   })
 
-  it('moves no place and says nothing more once it is closed: the next service says it again (C25)', async () => {
+  it('says nothing more once it is closed, and keeps what is answered then (C25)', async () => {
     const { print, settle, after, speech, said } = open()
     await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
     expect(said).toHaveLength(MAX_SAYING)
-    const place = readPlace(folder)
+    const [first] = readPlace(folder).saying
     speech.close()
     await after(() => settle.get('run:0')!.resolve())
     expect(said).toHaveLength(MAX_SAYING)
-    expect(readPlace(folder)).toEqual(place)
+    expect(readPlace(folder)).toMatchObject({ offset: first })
+  })
+
+  it('leaves the place of the next session alone, which has the same folder (C25)', async () => {
+    const { print, settle, after, speech } = open()
+    await after(() => print('one'))
+    speech.close()
+    rmSync(placeFile(folder))
+    await after(() => settle.get('run:0')!.resolve())
+    expect(existsSync(placeFile(folder))).toBe(false)
   })
 })

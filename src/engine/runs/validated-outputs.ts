@@ -1,6 +1,6 @@
 import type { Dependency } from '../../model/plan.ts'
 import type { OutputsWanted } from '../../workspaces/inbox.ts'
-import type { HeldOutput } from '../../workspaces/outbox.ts'
+import type { OutputContent } from '../../workspaces/outbox.ts'
 import { workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 
@@ -9,14 +9,14 @@ const MOST_BYTES = 8 * 1024 * 1024
 /** What a file takes besides its content. */
 const FILE_BYTES = 512
 
-interface Held {
+interface Kept {
   readonly outputsHash: string
-  readonly outputs: readonly HeldOutput[]
+  readonly outputs: readonly OutputContent[]
   readonly bytes: number
 }
 
 interface Shelf {
-  readonly held: Map<string, Held>
+  readonly kept: Map<string, Kept>
   bytes: number
 }
 
@@ -24,30 +24,30 @@ interface Shelf {
  * What was validated, as it was read for that, for those who take it over: it need not be read again, and nobody can have
  * exchanged it. Only a help: whatever is not here is in the outbox, and is then compared with what was validated.
  */
-export function createHeldOutputs() {
+export function createValidatedOutputs() {
   const shelves = new WeakMap<Driver, Shelf>()
 
   function remove(shelf: Shelf, node: string) {
-    shelf.bytes -= shelf.held.get(node)?.bytes ?? 0
-    shelf.held.delete(node)
+    shelf.bytes -= shelf.kept.get(node)?.bytes ?? 0
+    shelf.kept.delete(node)
   }
 
   /** Only of this very result. */
-  function of(driver: Driver, node: string, outputsHash: string): readonly HeldOutput[] | undefined {
-    const held = shelves.get(driver)?.held.get(node)
-    return held?.outputsHash === outputsHash ? held.outputs : undefined
+  function of(driver: Driver, node: string, outputsHash: string): readonly OutputContent[] | undefined {
+    const kept = shelves.get(driver)?.kept.get(node)
+    return kept?.outputsHash === outputsHash ? kept.outputs : undefined
   }
 
   return {
     /** `outputs`: all of them. */
-    hold(driver: Driver, node: string, outputsHash: string, outputs: readonly HeldOutput[]): void {
-      const shelf = shelves.get(driver) ?? { held: new Map<string, Held>(), bytes: 0 }
+    keep(driver: Driver, node: string, outputsHash: string, outputs: readonly OutputContent[]): void {
+      const shelf = shelves.get(driver) ?? { kept: new Map<string, Kept>(), bytes: 0 }
       shelves.set(driver, shelf)
       remove(shelf, node)
       const bytes = outputs.reduce((sum, one) => sum + one.bytes.length + FILE_BYTES, 0)
-      shelf.held.set(node, { outputsHash, outputs: outputs.map(onItsOwn), bytes })
+      shelf.kept.set(node, { outputsHash, outputs: outputs.map(onItsOwn), bytes })
       shelf.bytes += bytes
-      for (const oldest of shelf.held.keys()) {
+      for (const oldest of shelf.kept.keys()) {
         if (shelf.bytes <= MOST_BYTES) break
         remove(shelf, oldest)
       }
@@ -61,16 +61,16 @@ export function createHeldOutputs() {
       const result = driver.run.nodes.get(agent)!.result
       const known = result === null ? undefined : of(driver, agent, result.outputsHash)
       const wanted = { workspace: workspaceOf(driver.place, agent), agent, outputs, copyTo }
-      return known === undefined ? wanted : { ...wanted, held: known }
+      return known === undefined ? wanted : { ...wanted, contents: known }
     },
   }
 }
 
-/** A small buffer is a part of a large one, which all that was read beside it shares: held, it would hold that. */
-function onItsOwn(output: HeldOutput): HeldOutput {
+/** A small buffer is a part of a large one, which all that was read beside it shares: kept, it would keep that. */
+function onItsOwn(output: OutputContent): OutputContent {
   const bytes = Buffer.allocUnsafeSlow(output.bytes.length)
   output.bytes.copy(bytes)
   return { ...output, bytes }
 }
 
-export type HeldOutputs = ReturnType<typeof createHeldOutputs>
+export type ValidatedOutputs = ReturnType<typeof createValidatedOutputs>
