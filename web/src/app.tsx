@@ -130,7 +130,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
 
   async function leave() {
     // First: nothing is read any more with a session that ends.
-    room.close()
+    await room.close()
     await act(async () => {
       await room.client.closeSession()
       return undefined

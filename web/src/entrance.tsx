@@ -35,7 +35,7 @@ export function Entrance() {
     let end: ReturnType<typeof setTimeout> | undefined
     let begunWith: string | null = null
     const signedOut = () => {
-      room?.close()
+      void room?.close()
       const isOther = keptHalf() !== null && keptHalf() !== begunWith
       // Another window may have begun a session since: that one is not over.
       if (!isOther) keepHalf(undefined)
@@ -75,7 +75,7 @@ export function Entrance() {
     return () => {
       isGone = true
       clearTimeout(end)
-      room?.close()
+      void room?.close()
     }
   }, [code, attempt])
 

@@ -53,7 +53,8 @@ export interface Room {
   early(): Promise<AnswerOf<'agents'>>
   /** Reads again what these events make out of date, without waiting for them. */
   touch(...topics: string[]): void
-  close(): void
+  /** Nothing is read from now on; resolves when what is under way is answered, or takes too long. */
+  close(): Promise<void>
 }
 
 /** `before`: what the last reading gave, for what only grows. */
@@ -71,6 +72,8 @@ const CALM_MS = 100
 const HIDDEN_MS = 250
 /** A slow answer makes the next one wait, but never for longer. */
 const LONGEST_WAIT_MS = 5000
+/** For answers that are under way when the page is left. */
+const CLOSE_MS = 500
 /** Answers that nobody looks at any more, for whoever comes back to them. */
 const KEPT_ANSWERS = 12
 const NOTHING: Answer<unknown> = { data: undefined, error: undefined }
@@ -81,6 +84,7 @@ const NOTHING: Answer<unknown> = { data: undefined, error: undefined }
  */
 export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room {
   const abort = new AbortController()
+  const underWay = new Set<Promise<void>>()
   const queries = new Map<string, Query>()
   const readers = new Set<() => void>()
   const listeners = new Set<(entries: readonly Entry[]) => void>()
@@ -131,10 +135,14 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
 
   function refresh(query: Query) {
     query.isStale = true
-    if (query.readers.size === 0 || query.isRunning || query.timer !== undefined) return
+    if (abort.signal.aborted || query.readers.size === 0 || query.isRunning || query.timer !== undefined)
+      return
     const pause = Math.max(query.everyMs, Math.min(query.tookMs * 5, LONGEST_WAIT_MS))
     const wait = Math.max(0, query.endedAt + pause - performance.now())
-    query.timer = setTimeout(() => void run(query), wait)
+    query.timer = setTimeout(() => {
+      const done = run(query).finally(() => underWay.delete(done))
+      underWay.add(done)
+    }, wait)
   }
 
   async function run(query: Query) {
@@ -301,7 +309,12 @@ export function openRoom(client: Client, me: Me, onSignedOut: () => void): Room 
       return mine.handle as Handle<T>
     },
     touch: (...topics) => invalidate(new Set(topics)),
-    close: () => abort.abort(),
+    async close() {
+      abort.abort()
+      for (const { timer } of queries.values()) clearTimeout(timer)
+      const answered = Promise.all([...underWay])
+      await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, CLOSE_MS))])
+    },
   }
 }
 
