@@ -170,8 +170,15 @@ export async function runRunsBench(): Promise<Figure[]> {
     const gaps = await timeChain(daemon, CHAIN, 0)
     const workingGaps = await timeChain(daemon, WORKING_CHAIN, WORK_SECONDS)
     const [roundTrip, event] = [await roundTripTime(), await eventTime()]
-    const compared = (one: number) =>
-      `${one.toFixed(2)} ms, ${roundTrip.toFixed(2)} ms; ${(one / event).toFixed(0)} × an event within one process, ${event.toFixed(3)} ms`
+    /** "An inotify round trip" can be read either way; both are shown, and the stricter one first. */
+    const compared = (name: string, ms: number): Figure[] =>
+      [
+        { baseline: 'one file event within one process', took: event },
+        { baseline: 'one round trip by file events between two processes', took: roundTrip },
+      ].map(({ baseline, took }) => ({
+        ...{ name, baseline, ratio: ms / took, target: { atMost: 20 } },
+        note: `${ms.toFixed(2)} ms, ${took.toFixed(3)} ms`,
+      }))
     timePlanning(1000)
     const [small, large] = [median([1, 2, 3].map(() => timePlanning(1000))), timePlanning(10_000)]
     return [
@@ -182,20 +189,11 @@ export async function runRunsBench(): Promise<Figure[]> {
         target: { atMost: 2 },
         note: `${(ms / 1000).toFixed(2)} s, ${(make / 1000).toFixed(2)} s; median of ${ROUNDS} in turns`,
       },
-      {
-        name: `a chain of ${CHAIN}: from status.json completed to the next start, p50`,
-        baseline: 'one inotify round trip between two processes',
-        ratio: median(gaps) / roundTrip,
-        target: { atMost: 20 },
-        note: compared(median(gaps)),
-      },
-      {
-        name: `a chain of ${WORKING_CHAIN} that work ${WORK_SECONDS} s each: the same, p50`,
-        baseline: 'one inotify round trip between two processes',
-        ratio: median(workingGaps) / roundTrip,
-        target: { atMost: 20 },
-        note: compared(median(workingGaps)),
-      },
+      ...compared(`a chain of ${CHAIN}: from status.json completed to the next start, p50`, median(gaps)),
+      ...compared(
+        `a chain of ${WORKING_CHAIN} that work ${WORK_SECONDS} s each: the same, p50`,
+        median(workingGaps),
+      ),
       {
         name: 'planning 10,000 agents',
         baseline: '10 × planning 1,000',

@@ -13,6 +13,8 @@ import { createRecordingPort, type RecordingPort } from '../../agents/harness/re
 /** Written by Gemini CLI 0.61.0. */
 const fixture = (name: string) => join(import.meta.dirname, 'fixtures', `${name}.jsonl`)
 
+const FRAME = '[ORCHUB MESSAGE msg_1]\n\nHello\n\n[END ORCHUB MESSAGE msg_1]'
+
 describe('the transcript of Gemini', () => {
   let folder: string
   let port: RecordingPort
@@ -109,6 +111,24 @@ describe('the transcript of Gemini', () => {
     expect(transcript.unread).toEqual(['msg_1'])
     expect(port.arrived.at(-1)).toMatchObject({ ids: ['msg_1'], state: 'submitted' })
     expect(kinds).toEqual(['prompt', 'prompt', 'cancelled', 'prompt'])
+  })
+
+  it('closed while it looks for what was given again, forgets nothing: the next service reads it (C25)', async () => {
+    const timestamp = '2026-11-15T08:27:59.558Z'
+    const file = join(folder, 'session.jsonl')
+    const prompt = { id: 'a', timestamp, type: 'user', content: [{ text: FRAME }] }
+    const cancelled = { id: 'b', timestamp, type: 'info', content: 'Request cancelled.' }
+    const first = `${JSON.stringify(prompt)}\n`
+    await writeFile(file, `${first}${JSON.stringify(cancelled)}\n`)
+    const { promise: closed, resolve } = Promise.withResolvers<void>()
+    // The next line is read at once, and the search for it takes several turns of the loop.
+    port.port.arrived = () => void setImmediate(() => resolve(open!.close()))
+    await follow(file)
+    await closed
+    expect(kinds).toEqual(['prompt'])
+    expect(forgotten).toEqual([])
+    expect(open!.unread).toEqual(['msg_1'])
+    expect(open!.position()?.offset).toBe(first.length)
   })
 
   it('holds a whole conversation again after an interruption, which is not said again (C25)', async () => {

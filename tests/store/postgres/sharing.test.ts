@@ -6,6 +6,7 @@ import { claimDeliveries } from '../../../src/store/deliveries.ts'
 import { decideHumanRequest, insertHumanRequest } from '../../../src/store/human-requests.ts'
 import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'
+import { MIGRATIONS } from '../../../src/store/schema/migrations.ts'
 import type { SqlValue, Store, Tx } from '../../../src/store/store.ts'
 import { setTimer, takeDue } from '../../../src/store/timers.ts'
 import { type PostgresServer, startPostgres } from '../../fakes/postgres-server.ts'
@@ -49,6 +50,18 @@ describe('daemons that share a database', () => {
     const stores = await Promise.all(names.map((daemon) => place.open({ daemon })))
     for (const store of stores) await send(store)
     expect(await stores[0]!.all('SELECT seq FROM messages')).toHaveLength(4)
+  })
+
+  it('are not left with a schema that they do not know: a newer version waits until they are stopped', async () => {
+    const [east] = await eastAndWest()
+    await place.tamper(`UPDATE meta SET value = '${MIGRATIONS.length - 1}' WHERE key = 'schema_version'`)
+    await expect(place.open({ daemon: 'north' })).rejects.toMatchObject({
+      code: 'STORE_LOCKED',
+      message: expect.stringContaining('east, west'),
+      hint: expect.stringContaining('Stop all daemons'),
+    })
+    // Nothing was changed, and the others go on.
+    expect(await send(east)).toBe(1)
   })
 
   it('of one name: only one of those that start at once gets it', async () => {
