@@ -7,6 +7,7 @@ import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
 import { connectServer, type Server, ServerError } from './server.ts'
 import { openSession } from './session.ts'
 import { checkSettings } from './settings.ts'
+import { viewOf } from './view.ts'
 
 /** It compiles plugins and reads its database first; several agents may start at once. */
 const START_MS = 120_000
@@ -36,6 +37,7 @@ export function createOpencode({ log }: OpencodeOptions): Program {
         kept,
         server,
         port,
+        view: async () => viewOf(await pane.screen()),
         warn: (fields, text) => log.warn({ agent: order.name, ...fields }, text),
       })
     },

@@ -13,6 +13,7 @@ import type { Message, ServerEvent } from './records.ts'
 import type { Server } from './server.ts'
 import { createSpeech } from './speech.ts'
 import { createSpending } from './spending.ts'
+import { showInPane, type View } from './view.ts'
 import { createWayIn } from './way-in.ts'
 import { ownWords, userText } from './words.ts'
 
@@ -27,6 +28,8 @@ export interface SessionOptions {
   readonly kept: Kept
   readonly server: Server
   readonly port: SessionPort
+  /** What people see of it. */
+  view(): Promise<View>
   warn(fields: Record<string, unknown>, text: string): void
   /** When the machine was started, by the clock as it is now: it moves only when the clock is set. */
   bootedAt?(): number
@@ -45,7 +48,7 @@ export function openSession(options: SessionOptions): ProgramSession {
   const prompts = createPrompts(port)
   const dialogs = createDialogs({ server, port, changed: activity.dialogs, isSubagent })
   const spend = createSpending(port, server)
-  const closing = new AbortController()
+  let isClosed = false
   let settled: Promise<unknown> = Promise.resolve()
   let saidUpTo = kept.saidUpTo
   let clock = kept.bootedAt ?? bootedAt()
@@ -82,19 +85,11 @@ export function openSession(options: SessionOptions): ProgramSession {
     // All of it is this agent's: none of its words are older than itself, though the clock be set back.
     conversations.add({ id, since: 0 })
     await keep()
-    void showInPane(id)
-  }
-
-  /**
-   * The terminal interface listens some time after its server answers, and nothing tells when. To be shown what is
-   * shown already changes nothing, not even a draft.
-   */
-  async function showInPane(id: string) {
-    for (const seconds of [0, 1, 2, 4, 8, 16]) {
-      await sleep(seconds * 1_000, undefined, { signal: closing.signal }).catch(() => {})
-      if (closing.signal.aborted || conversations.present?.id !== id) return
-      await server.show(id).catch(() => {})
-    }
+    void showInPane({
+      show: () => server.show(id),
+      view: options.view,
+      isWanted: () => !isClosed && conversations.present?.id === id,
+    })
   }
 
   /** Everything that may have happened while nobody listened. */
@@ -206,7 +201,7 @@ export function openSession(options: SessionOptions): ProgramSession {
   }
 
   async function close(evidence: string) {
-    closing.abort()
+    isClosed = true
     speech.close()
     dialogs.close(evidence)
     await stream.close()

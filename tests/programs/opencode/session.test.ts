@@ -33,6 +33,7 @@ describe('a session of opencode', () => {
       kept: { port: 1, conversations: [], ...kept },
       server: server.api,
       port: port.port,
+      view: async () => 'other',
       warn: (fields) => strange.push(fields),
     })
     await port.until(() => session.state !== 'initializing')
