@@ -5,7 +5,7 @@ import { Sequencer } from './tests/schedule.ts'
 export default defineConfig({
   test: {
     // Two cores with much to do: nothing here measures time.
-    expect: { poll: { timeout: 10_000 } },
+    expect: { poll: { timeout: 60_000 } },
     include: ['tests/agents/**/*.test.ts'],
     globalSetup: ['tests/agents/harness/install.ts', 'tests/fakes/program.ts'],
     maxWorkers: 3,

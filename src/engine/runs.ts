@@ -26,6 +26,7 @@ import { createOrders, type ResumeOrder, type RunOrder } from './runs/orders.ts'
 import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import { createReviewing } from './runs/reviewing.ts'
+import { createSealedInboxes } from './runs/sealed-inboxes.ts'
 import { createValidatedOutputs } from './runs/validated-outputs.ts'
 import { createValidating } from './runs/validating.ts'
 import type { Workshops } from './runs/worker.ts'
@@ -120,14 +121,15 @@ export function createRuns(options: RunsOptions): Runs {
   const deliver = deliverReport
   const attempts = createAttempts({ clock, log, workshops, deliver, inform })
   const validated = createValidatedOutputs()
+  const sealed = createSealedInboxes()
   const fixing = createFixing({ clock, workshops, deliver, validated })
   const validate = createValidating({
-    ...{ clock, team, models: options.models, meter: options.meter, marks, validated },
+    ...{ clock, team, models: options.models, meter: options.meter, marks, validated, sealed },
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, attempts, fixing, validate, now, marks, validated },
+    ...{ log, attempts, fixing, validate, now, marks, validated, sealed },
     working: command.working,
     expect(driver, node) {
       const order = orderOf(driver, node, 1)

@@ -18,6 +18,7 @@ import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
+import { type Stamps, takeStamps } from './stamps.ts'
 import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
 
 const DRAFT = '.inbox.'
@@ -38,8 +39,14 @@ export interface Copier {
   put(output: OutputContent, to: readonly string[]): Promise<Input>
   /** What was taken so far stays, whatever comes later for its place. */
   prefer(): void
-  seal(): Promise<Manifest>
+  seal(): Promise<Sealed>
   discard(): Promise<void>
+}
+
+export interface Sealed {
+  readonly manifest: Manifest
+  /** Where a change can be told by them. */
+  readonly stamps: Stamps | undefined
 }
 
 export interface CopierOptions {
@@ -178,26 +185,30 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
     async seal() {
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
-      makeReadOnly(draft, held, inputs)
-      // The empty one of a new workspace is replaced by the rename itself.
-      if (tryRename(root, draftName, 'inbox')) {
-        close()
-        return manifestOf(inputs)
-      }
-      const before = temporaryName('inbox')
-      const hadInbox = openFolder(root, 'inbox')
-      if (hadInbox.ok) hadInbox.value.close()
-      if (hadInbox.ok || hadInbox.problem.code !== 'missing') renameSync(root.at('inbox'), root.at(before))
-      renameSync(root.at(draftName), root.at('inbox'))
-      await removeTree(root, before, unhurried)
+      const folders = foldersOf(inputs)
+      makeReadOnly(draft, held, folders)
+      await putInPlace()
+      const copies = inputs.filter(({ reference }) => reference === undefined)
+      const stamps = takeStamps(draft, [...folders, ...copies.map(({ path }) => path)])
       close()
-      return manifestOf(inputs)
+      return { manifest: manifestOf(inputs), stamps }
     },
     async discard() {
       if (!open) return
       await removeTree(root, draftName, unhurried)
       close()
     },
+  }
+
+  async function putInPlace(): Promise<void> {
+    // The empty one of a new workspace is replaced by the rename itself.
+    if (tryRename(root, draftName, 'inbox')) return
+    const before = temporaryName('inbox')
+    const hadInbox = openFolder(root, 'inbox')
+    if (hadInbox.ok) hadInbox.value.close()
+    if (hadInbox.ok || hadInbox.problem.code !== 'missing') renameSync(root.at('inbox'), root.at(before))
+    renameSync(root.at(draftName), root.at('inbox'))
+    await removeTree(root, before, unhurried)
   }
 
   function close() {
@@ -247,15 +258,22 @@ function formatReferences(references: readonly Input[]): string {
   return `${JSON.stringify({ references: list }, null, 2)}\n`
 }
 
+/** All folders along the paths of what was copied. */
+function foldersOf(inputs: readonly Input[]): Set<string> {
+  const folders = new Set<string>()
+  for (const { path, reference } of inputs) {
+    // That of a reference is not there.
+    if (reference !== undefined) continue
+    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at))
+  }
+  return folders
+}
+
 function makeReadOnly(
   draft: Directory,
   held: ReadonlyMap<string, Directory>,
-  inputs: readonly Input[],
+  folders: ReadonlySet<string>,
 ): void {
-  const folders = new Set<string>()
-  for (const { path } of inputs) {
-    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at))
-  }
   for (const folder of folders) {
     const known = held.get(folder)
     if (known !== undefined) {
@@ -263,8 +281,7 @@ function makeReadOnly(
       continue
     }
     const opened = openFolders(draft, folder.split('/'))
-    // The folder of a reference is not there.
-    if (!opened.ok) continue
+    if (!opened.ok) throw new ProblemError(opened.problem)
     fchmodSync(opened.value.fd, 0o555)
     opened.value.close()
   }

@@ -1,10 +1,10 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { type Copier, openCopier } from './copier.ts'
+import { type Copier, openCopier, type Sealed } from './copier.ts'
 import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
 import { showName, splitPath } from './entry-name.ts'
 import type { Limits } from './limits.ts'
-import type { Input, Manifest } from './manifest.ts'
+import type { Input } from './manifest.ts'
 import type { OutputContent } from './outbox.ts'
 import { type OutputPattern, parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
@@ -46,7 +46,7 @@ export interface InboxDraft {
   /** What was added so far stays, whatever comes later for its place. */
   prefer(): void
   /** Makes it read-only and puts it in place. */
-  seal(): Promise<Outcome<Manifest>>
+  seal(): Promise<Outcome<Sealed>>
   discard(): Promise<void>
 }
 

@@ -1,11 +1,12 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { readContent } from './content.ts'
 import { type Opened, type OpenFile, openDirectory, openFile, openPart, openSeen } from './directory.ts'
 import type { Limits } from './limits.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
+import { areUntouched, type Stamps } from './stamps.ts'
 import { walkTree } from './walk.ts'
 
 /** One input as the agent finds it. */
@@ -49,6 +50,8 @@ export interface Difference {
 
 export interface InboxCheck {
   readonly limits: Limits
+  /** As they were when it was filled: where they are still the same, nothing in it is read. */
+  readonly stamps?: Stamps | undefined
   readonly signal?: AbortSignal
 }
 
@@ -56,35 +59,12 @@ export interface InboxCheck {
 export function checkInbox(
   workspace: string,
   manifest: Manifest,
-  { limits, signal }: InboxCheck,
+  { limits, stamps, signal }: InboxCheck,
 ): Promise<Outcome<readonly Difference[]>> {
   const pace = startPace(signal)
   return attempt('inbox', async () => {
-    const copied = new Map(manifest.inputs.filter(isCopied).map((input) => [input.path, input]))
-    const differences: Difference[] = []
-    const inbox = openPart(workspace, 'inbox')
-    try {
-      await walkTree(inbox, {
-        limits: { ...limits, files: limits.files + manifest.inputs.length },
-        pace,
-        async file({ directory, name, path, shown, stat }) {
-          const input = copied.get(path)
-          copied.delete(path)
-          if (input === undefined) differences.push({ path, change: 'added' })
-          else if (!(await isSame(openSeen(directory, name, stat), shown, input, pace))) {
-            differences.push({ path, change: 'changed' })
-          }
-        },
-        trap(why, segments) {
-          const path = segments?.join('/')
-          const was = path !== undefined && copied.delete(path)
-          differences.push({ path: path ?? why.path, change: was ? 'changed' : 'added' })
-        },
-      })
-    } finally {
-      inbox.close()
-    }
-    for (const path of copied.keys()) differences.push({ path, change: 'removed' })
+    const isUntouched = stamps !== undefined && areUntouched(join(workspace, 'inbox'), stamps)
+    const differences = isUntouched ? [] : await compareCopies(workspace, manifest, limits, pace)
     for (const { reference, ...input } of manifest.inputs) {
       if (reference === undefined) continue
       const folder = openDirectory(dirname(reference))
@@ -97,6 +77,40 @@ export function checkInbox(
     }
     return differences
   })
+}
+
+async function compareCopies(
+  workspace: string,
+  manifest: Manifest,
+  limits: Limits,
+  pace: Pace,
+): Promise<Difference[]> {
+  const copied = new Map(manifest.inputs.filter(isCopied).map((input) => [input.path, input]))
+  const differences: Difference[] = []
+  const inbox = openPart(workspace, 'inbox')
+  try {
+    await walkTree(inbox, {
+      limits: { ...limits, files: limits.files + manifest.inputs.length },
+      pace,
+      async file({ directory, name, path, shown, stat }) {
+        const input = copied.get(path)
+        copied.delete(path)
+        if (input === undefined) differences.push({ path, change: 'added' })
+        else if (!(await isSame(openSeen(directory, name, stat), shown, input, pace))) {
+          differences.push({ path, change: 'changed' })
+        }
+      },
+      trap(why, segments) {
+        const path = segments?.join('/')
+        const was = path !== undefined && copied.delete(path)
+        differences.push({ path: path ?? why.path, change: was ? 'changed' : 'added' })
+      },
+    })
+  } finally {
+    inbox.close()
+  }
+  for (const path of copied.keys()) differences.push({ path, change: 'removed' })
+  return differences
 }
 
 const isCopied = ({ reference }: Input) => reference === undefined

@@ -9,7 +9,7 @@ import type { AgentName } from '../../scripts/install-agents.ts'
 import { createAcpRuntime } from '../../src/runtimes/acp/runtime.ts'
 import type { Session, Turn } from '../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
-import type { Rule } from '../fakes/model-server/play.ts'
+import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
 import { type Home, prepareHome } from './harness/home.ts'
 import { endProcessesOf, processesOf } from './harness/leftovers.ts'
 import { startMcpServer } from './harness/mcp-server.ts'
@@ -18,11 +18,14 @@ import { createRecordingPort, type RecordingPort } from './harness/recording-por
 const ROLE = 'You are the scribe of the team.'
 const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
 
+/** Until a test lets it go on, the model is at work. */
+let work = Promise.withResolvers<ModelReply>()
+
 const PLAY: Rule[] = [
   { when: /say a command/, reply: { text: `I report.\n${COMMAND}`, chunkSize: 7 } },
   // Once: what was interrupted is still there in the next request.
-  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 30_000 } },
-  { when: /work a while/, times: 1, reply: { text: 'Worked.', delayMs: 2000 } },
+  { when: /think for long/, times: 1, reply: () => new Promise<never>(() => {}) },
+  { when: /work a while/, times: 1, reply: () => work.promise },
   { when: /run it/, reply: { text: 'I run it.', toolCalls: [{ shell: 'touch ran-it', escalated: true }] } },
   {
     when: /tell dev-2/,
@@ -205,9 +208,11 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
 
   it('hears of a notice: at once where it can, else with its next turn (C2)', async () => {
     const { session, port } = await start()
+    work = Promise.withResolvers()
     const delivering = session.deliver(message('msg_1', 'Please work a while.'))
     await model.waitFor((call) => call.request?.userText.includes('work a while') === true)
     await session.notice('NOTICE: mail waits.')
+    work.resolve({ text: 'Worked.' })
     await delivering
     await idle(session, port)
     expect(model.calls().some((call) => call.body.includes('NOTICE: mail waits.'))).toBe(steers === true)

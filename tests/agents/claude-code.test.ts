@@ -1,11 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { createClaudeCode } from '../../src/programs/claude-code/program.ts'
 import { LONGEST_ANSWER } from '../../src/programs/claude-code/turn-end.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
-import { type Player, playerOf } from '../fakes/model-server/play.ts'
-import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
+import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
+import { type HookDesk, type Noted, openHookDesk } from './harness/hook-desk.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
 import { openStage, type Stage } from './harness/stage.ts'
 
@@ -16,11 +16,15 @@ const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-co
 const ROLE = 'You are dev, of the crew of the Argo. "Quotes", \\ and $HOME stay.'
 const ORC = join(import.meta.dirname, '../../orc')
 
+/** Lets the model speak that is silent in `work a while`. */
+let letGo: (reply: ModelReply) => void = () => {}
+const held = () => new Promise<ModelReply>((resolve) => (letGo = resolve))
+
 const rules = playerOf([
   { when: /say a command/, reply: { thinking: `Shall I? ${COMMAND}`, text: `I report.\n${COMMAND}` } },
-  { when: /think for long/, reply: { text: 'Thought.', delayMs: 20_000 } },
-  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
-  { when: /talk slowly/, reply: { text: 'word '.repeat(200), chunkSize: 5, chunkMs: 50 } },
+  { when: /think for long/, reply: { text: 'Thought.', delayMs: 120_000 } },
+  { when: /work a while/, reply: held },
+  { when: /talk slowly/, reply: { text: 'word '.repeat(1000), chunkSize: 5, chunkMs: 50 } },
   { when: /print it/, reply: { text: 'I print.', toolCalls: [{ shell: `echo '${COMMAND}'` }] } },
   { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch ../tests-ran' }] } },
   { when: /tell the lead/, reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] } },
@@ -29,6 +33,16 @@ const BROKEN = { error: { status: 400, message: 'It is broken.' } }
 
 /** What failed stays before the model, which has not spoken since: what counts is the last prompt. */
 const play: Player = (request) => (/fail now/.test(request.prompt) && !request.side ? BROKEN : rules(request))
+
+const DIALOG = /Do you want to proceed/
+
+const isStop = ({ event }: Noted) => event.hook_event_name === 'Stop'
+
+/** By its own word. */
+async function isAtPrompt(kept: unknown): Promise<boolean> {
+  const { statusFile } = (kept as { program: { statusFile: string } }).program
+  return (await readFile(statusFile, 'utf8')).includes('"status":"idle"')
+}
 
 describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => {
   let stage: Stage
@@ -45,6 +59,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     stage = await openStage({ agent, program, play, role: ROLE, url: desk.url, bin: ORC })
     await start()
   })
+  beforeEach(() => stage.model.setPlay(play))
   afterAll(async () => {
     await stage.close()
     await desk.close()
@@ -66,31 +81,42 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     return kept
   }
   const idle = () => port.until(() => session.state === 'idle', 60_000)
-  const busy = () => port.until(() => session.state === 'busy')
   const nextId = () => `msg_${++messages}`
   const spoken = () => port.said.map(({ text }) => text)
   const read = (id: string) =>
     port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
   const met = new Set<Asked>()
 
+  const newQuestion = () => port.asked.find((one) => !one.isGone && !met.has(one))
+
   async function openQuestion(): Promise<Asked> {
-    const question = await port.until(() => port.asked.find((one) => !one.isGone && !met.has(one)))
+    const question = await port.until(newQuestion)
     met.add(question)
     return question
   }
 
-  /** A dialog takes no answer in its first moment, lest someone who types hits it unawares. */
+  /**
+   * A dialog takes no answer in its first moment, lest someone who types hits it unawares: as a person does, again, as
+   * long as it stands there.
+   */
   async function answerInPane(key: string) {
-    await stage.shows(port, /Do you want to proceed/)
-    await sleep(1500)
-    await stage.press(port, key)
+    await stage.shows(port, DIALOG)
+    let isAnswered = false
+    while (!isAnswered) {
+      await stage.press(port, key)
+      isAnswered = await stage.hides(port, DIALOG, 2_000).then(
+        () => true,
+        () => false,
+      )
+    }
   }
 
-  /** The hold at the end of a turn is over: only a paste gets in. */
+  /** It is at its prompt, and the hold at the end of a turn is over: only a paste gets in. */
   async function quiet() {
-    await idle()
-    await sleep(700)
-    await idle()
+    const isHeld = () => desk.hooks.some((one) => isStop(one) && one.answer === undefined)
+    await expect
+      .poll(async () => session.state === 'idle' && !isHeld() && (await isAtPrompt(port.kept)))
+      .toBe(true)
   }
 
   async function send(content: string) {
@@ -184,9 +210,11 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('does not take what a command printed, or thinking, for the word of the agent (C4)', async () => {
     const before = port.said.length
     await send('print it')
-    const question = await Promise.race([openQuestion(), sleep(5_000, undefined)])
-    question?.answer({ allow: true })
-    await port.until(() => port.said.length >= before + 2)
+    const isDone = () => port.said.length >= before + 2
+    // Not every version asks first.
+    await port.until(() => isDone() || newQuestion())
+    if (!isDone()) (await openQuestion()).answer({ allow: true })
+    await port.until(isDone)
     await idle()
     expect(port.said.slice(before).some(({ text }) => text.includes(COMMAND))).toBe(false)
   })
@@ -265,8 +293,10 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('reaches an agent past a draft at the end of its turn, once, and leaves the draft alone (ask 4)', async () => {
     await quiet()
     const { id: first } = await send('work a while')
-    await busy()
+    await callWith(`${first}]`)
     await stage.type(port, 'another thought')
+    await stage.shows(port, /❯.another thought/)
+    letGo({ text: 'Worked.' })
     await read(first)
     const { id, arrival } = await send('hello there')
     expect(arrival).toMatchObject({ state: 'submitted' })
@@ -290,13 +320,12 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
 
   it('never types into a menu that a person opened', async () => {
     await quiet()
-    await stage.type(port, '/model')
-    await sleep(500)
-    await stage.press(port, 'Enter')
-    await sleep(1000)
+    await stage.enter(port, '/model')
+    await stage.shows(port, /Select model/)
     const turn = { text: envelope('msg_z', 'hello there'), ids: ['msg_z'] }
     expect(await session.deliver(turn)).toMatchObject({ state: 'queued' })
     await stage.press(port, 'Escape')
+    await stage.hides(port, /Select model/)
     await quiet()
     expect(await session.locate(['msg_z'])).toMatchObject([{ at: 'absent' }])
   })
@@ -323,8 +352,7 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('gives a message again that an interrupt took back before the model saw it (ask 11)', async () => {
     await quiet()
     const { id } = await send('think for long, but not twice')
-    await busy()
-    await sleep(500)
+    await callWith(`${id}]`)
     stage.model.setPlay(playerOf([]))
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     const urgent = await send('stop everything')
@@ -333,30 +361,27 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     await read(urgent.id)
     const call = await callWith(`${urgent.id}]`)
     expect(call.request!.userText).toContain(envelope(id, 'think for long, but not twice'))
-    stage.model.setPlay(play)
     await quiet()
   })
 
   it('gives a message again by itself that a person took back and threw away', async () => {
     await quiet()
     const { id } = await send('think for long')
-    await busy()
-    await sleep(500)
+    await callWith(`${id}]`)
     stage.model.setPlay(playerOf([]))
     await stage.press(port, 'Escape')
+    await stage.shows(port, new RegExp(`─\\s*\\n❯.\\[ORCHUB MESSAGE ${id}\\]`))
     await idle()
     for (let n = 0; n < 20; n++) await stage.press(port, 'C-u')
     await read(id)
-    stage.model.setPlay(play)
     await quiet()
   })
 
   it('goes on in another conversation when a person clears this one', async () => {
     await quiet()
-    await stage.type(port, '/clear')
-    await sleep(500)
-    await stage.press(port, 'Enter')
-    await sleep(1500)
+    await stage.enter(port, '/clear')
+    const isCleared = ({ event, answer }: Noted) => event.source === 'clear' && answer !== undefined
+    await expect.poll(() => desk.hooks.some(isCleared)).toBe(true)
     await quiet()
     const { id } = await send('a new beginning')
     await read(id)
@@ -368,10 +393,8 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('keeps the role when the context is compacted (ask 15)', async () => {
     for (const content of ['one thing', 'another thing']) await read((await send(content)).id)
     await quiet()
-    await stage.type(port, '/compact')
-    await sleep(500)
     const before = port.states.length
-    await stage.press(port, 'Enter')
+    await stage.enter(port, '/compact')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await quiet()
     const { id } = await send('still there?')
@@ -384,12 +407,12 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
   it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
     await quiet()
     const { id } = await send('work a while')
-    await busy()
+    await callWith(`${id}]`)
     const kept = await restartService()
-    await stage.model.waitFor(
-      (one) => one.state === 'answered' && (one.request?.userText.includes(`${id}]`) ?? false),
-    )
-    await sleep(1000)
+    const stops = desk.hooks.filter(isStop).length
+    letGo({ text: 'Worked.' })
+    await expect.poll(() => desk.hooks.filter(isStop).length).toBe(stops + 1)
+    await expect.poll(() => isAtPrompt(kept)).toBe(true)
     await start(kept)
     await port.until(() => spoken().includes('Worked.'))
     await read(id)

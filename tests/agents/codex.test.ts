@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createCodex } from '../../src/programs/codex/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
-import { type Player, playerOf } from '../fakes/model-server/play.ts'
+import { type ModelReply, type Player, playerOf } from '../fakes/model-server/play.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
 import { openStage, type Stage } from './harness/stage.ts'
 
@@ -29,11 +29,15 @@ const PATCH = `apply_patch <<'EOF'
 *** End Patch
 EOF`
 
+/** Lets the model speak that is silent in `work a while`. */
+let letGo: (reply: ModelReply) => void = () => {}
+const held = () => new Promise<ModelReply>((resolve) => (letGo = resolve))
+
 const rules = playerOf([
   { when: /say a command/, reply: { thinking: `Shall I? ${COMMAND}`, text: `I report.\n${COMMAND}` } },
-  { when: /think for long/, reply: { text: 'Thought.', delayMs: 20_000 } },
-  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
-  { when: /talk slowly/, reply: { text: 'word '.repeat(200), chunkSize: 5, chunkMs: 50 } },
+  { when: /think for long/, reply: { text: 'Thought.', delayMs: 120_000 } },
+  { when: /work a while/, reply: held },
+  { when: /talk slowly/, reply: { text: 'word '.repeat(1000), chunkSize: 5, chunkMs: 50 } },
   { when: /sleep for long/, reply: { text: 'I sleep.', toolCalls: [{ shell: 'sleep 331' }] } },
   { when: /print it/, reply: { text: 'I print.', toolCalls: [{ shell: `echo '${COMMAND}'` }] } },
   {
@@ -64,6 +68,11 @@ const rules = playerOf([
 /** What was interrupted stays in the conversation, prompts and results of commands alike: what counts is the last. */
 const play: Player = (request) =>
   rules(request.userText === '' ? request : { ...request, userText: request.prompt, toolResults: [] })
+
+/** What a port keeps. */
+interface WithThreads {
+  readonly program: { threads: { id: string; rollout?: string }[] }
+}
 
 describe('codex', () => {
   let stage: Stage
@@ -103,6 +112,9 @@ describe('codex', () => {
     const arrival = await session.deliver({ text: envelope(id, content), ids: [id] })
     return { id, arrival }
   }
+
+  const callWith = (text: string) =>
+    stage.model.waitFor(({ request }) => request?.userText.includes(text) ?? false)
 
   it('says that the agent got nothing before its first turn (C25)', async () => {
     expect(await session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
@@ -172,7 +184,7 @@ describe('codex', () => {
     const { id, arrival } = await send(content)
     expect(arrival.state).toBe('submitted')
     await read(id)
-    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    const call = await callWith(`${id}]`)
     expect(call.request!.userText).toContain(envelope(id, content))
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
@@ -184,7 +196,7 @@ describe('codex', () => {
     const { id, arrival } = await send(content)
     expect(arrival.state).toBe('submitted')
     await read(id)
-    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    const call = await callWith(`${id}]`)
     expect(call.request!.userText).toContain(envelope(id, carried))
   })
 
@@ -200,13 +212,13 @@ describe('codex', () => {
     const { id } = await send('hello there')
     await read(id)
     await idle()
-    const call = await stage.model.waitFor((one) => one.request?.userText.includes(`${id}]`) ?? false)
+    const call = await callWith(`${id}]`)
     expect(call.request!.userText).not.toContain('half-typed')
     await stage.shows(port, /› a half-typed thought/)
     // A person sends it after all: the agent is busy with it, and that is seen too.
     const before = port.states.length
     await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a half-typed thought') ?? false)
+    await callWith('a half-typed thought')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
   })
@@ -220,13 +232,14 @@ describe('codex', () => {
   })
 
   it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
-    await send('work a while')
-    await busy()
+    const { id: working } = await send('work a while')
+    await callWith(`${working}]`)
     expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
       state: 'queued',
     })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
-    await stage.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
+    letGo({ text: 'Worked.' })
+    await callWith('ORCHUB NOTICE')
     expect(port.states.at(-1)!.state).toBe('busy')
     await idle()
   })
@@ -262,9 +275,12 @@ describe('codex', () => {
   })
 
   it('goes on after a turn that failed, which the agent has not read', async () => {
+    const before = port.states.length
     const { id, arrival } = await send('fail now')
     expect(arrival.state).toBe('submitted')
-    await sleep(1000)
+    await port.until(() =>
+      port.states.slice(before).some(({ evidence }) => evidence.includes('It is broken')),
+    )
     await idle()
     expect(port.arrived.filter(({ ids, state }) => ids.includes(id) && state === 'read')).toEqual([])
     const { id: next } = await send('and again')
@@ -291,7 +307,7 @@ describe('codex', () => {
     await send('run the tests')
     const question = await openQuestion()
     question.answer({ allow: false, comment: 'not on a Friday' })
-    await stage.model.waitFor((one) => one.request?.userText.includes('not on a Friday') ?? false)
+    await callWith('not on a Friday')
     await idle()
   })
 
@@ -326,33 +342,29 @@ describe('codex', () => {
     expect(port.said.slice(before).some(({ text }) => text.startsWith('The helper says'))).toBe(false)
     const { id } = await send('are you still you?')
     await read(id)
-    expect(stage.model.calls('dev').at(-1)!.body).toContain('half-typed')
+    expect((await callWith(`${id}]`)).body).toContain('half-typed')
     await idle()
   })
 
   it('leaves no dialog behind when a turn that asks is interrupted', async () => {
     await send('run the tests')
     const question = await openQuestion()
+    await stage.shows(port, /Would you like to run/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await port.until(() => question.isGone)
-    await sleep(300)
-    expect(await stage.screen(port)).not.toContain('Would you like to run')
+    await stage.hides(port, /Would you like to run/)
     await idle()
   })
 
   it('goes on where a person opens another conversation in the pane', async () => {
-    await stage.type(port, '/new')
-    await sleep(500)
-    await stage.press(port, 'Enter')
-    await sleep(1_500)
-    await stage.type(port, 'a new beginning')
-    await sleep(500)
-    await stage.press(port, 'Enter')
-    await stage.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
+    await stage.enter(port, '/new')
+    await stage.hides(port, /ORCHUB MESSAGE/)
+    await stage.enter(port, 'a new beginning')
+    await callWith('a new beginning')
     await idle()
     const { id } = await send('and here too')
     await read(id)
-    const call = stage.model.calls('dev').at(-1)!
+    const call = await callWith(`${id}]`)
     expect(call.body).toContain('a new beginning')
     expect(call.body).not.toContain('half-typed')
     expect(call.request!.system).toContain(ROLE)
@@ -362,14 +374,13 @@ describe('codex', () => {
 
   it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
     const { id } = await send('work a while')
-    await busy()
+    await callWith(`${id}]`)
     const before = port
     await session.leave()
     await stage.restartService()
-    await stage.model.waitFor(
-      (one) => one.state === 'answered' && (one.request?.userText.includes(`${id}]`) ?? false),
-    )
-    await sleep(500)
+    letGo({ text: 'Worked.' })
+    const { rollout } = (before.kept as WithThreads).program.threads.at(-1)!
+    await until(async () => /"task_complete"[^\n]*"Worked\."/.test(await readFile(rollout!, 'utf8')))
     expect(before.said.at(-1)!.text).not.toBe('Worked.')
     ;({ session, port } = await stage.start(before.kept))
     await port.until(() => spoken().includes('Worked.'))
@@ -398,9 +409,9 @@ describe('codex', () => {
       expect(at).not.toBe('unknown')
       if (at === 'absent') await session.deliver(turn)
       await idle()
-      await send('and on')
+      const { id: last } = await send('and on')
       await idle()
-      const told = stage.model.calls('dev').at(-1)!.body.split(`[ORCHUB MESSAGE ${id}]`).length - 1
+      const told = (await callWith(`${last}]`)).body.split(`[ORCHUB MESSAGE ${id}]`).length - 1
       expect(told).toBe(1)
     },
   )
@@ -445,7 +456,7 @@ describe('codex', () => {
     expect(port.said).toEqual([])
     const { id: next } = await send('which word was it?')
     await read(next)
-    const call = stage.model.calls('dev').at(-1)!
+    const call = await callWith(`${next}]`)
     expect(call.body).toContain('xylophone')
     expect(call.request!.system).toContain(ROLE)
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
@@ -453,15 +464,13 @@ describe('codex', () => {
   })
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
-    await stage.type(port, '/compact')
-    await sleep(500)
     const before = port.states.length
-    await stage.press(port, 'Enter')
+    await stage.enter(port, '/compact')
     await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     const { id } = await send('still there?')
     await read(id)
-    const call = stage.model.calls('dev').at(-1)!
+    const call = await callWith(`${id}]`)
     expect(call.request!.system).toContain(ROLE)
     expect(call.body).not.toContain('half-typed')
     await idle()
@@ -471,10 +480,11 @@ describe('codex', () => {
     await send('sleep for long')
     await until(async () => (await commandsLike('sleep 331')).length > 0)
     const { kept } = port
+    // One stops the turn, one quits at the prompt.
+    await stage.shows(port, /esc to interrupt/)
     await stage.press(port, 'C-c')
-    await sleep(200)
+    await stage.hides(port, /esc to interrupt/)
     await stage.press(port, 'C-c')
-    await stage.press(port, 'C-d')
     await port.until(() => session.state === 'exited')
     await until(async () => (await stage.left()).length === 0)
     ;({ session, port } = await stage.start(kept))
@@ -499,7 +509,7 @@ describe('codex', () => {
 
   it('says clearly that a conversation to resume is not there', async () => {
     const wrong = '01a1ddf2-fe46-7dd3-b140-31f5ccc49999'
-    const kept = structuredClone(port.kept) as { program: { threads: { id: string; rollout?: string }[] } }
+    const kept = structuredClone(port.kept) as WithThreads
     const [thread] = kept.program.threads
     kept.program.threads = [{ ...thread!, id: wrong }]
     const refusal = { code: 'NOT_FOUND', message: expect.stringContaining(wrong) }
@@ -513,7 +523,7 @@ describe('codex', () => {
   })
 
   async function until(isSo: () => Promise<boolean>): Promise<void> {
-    for (let n = 0; n < 100; n++) {
+    for (let n = 0; n < 600; n++) {
       if (await isSo()) return
       await sleep(100)
     }
@@ -563,8 +573,8 @@ describe('codex at its start', () => {
       expect(port.asked).toEqual([])
       expect(team.tokens).toEqual(new Set(['Bearer orc_token_of_dev']))
       expect(stage.model.calls('dev')[0]!.request!.model).toBe('other')
-      const { rollout } = (port.kept as { program: { threads: { rollout: string }[] } }).program.threads[0]!
-      const records = await readFile(rollout, 'utf8')
+      const { rollout } = (port.kept as WithThreads).program.threads[0]!
+      const records = await readFile(rollout!, 'utf8')
       expect(records).toContain('"approval_policy":"never"')
       expect(records).toContain('"sandbox_policy":{"type":"read-only"')
       expect(await readFile(config, 'utf8')).not.toContain('[projects')

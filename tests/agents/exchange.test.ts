@@ -5,6 +5,8 @@ import { openTeam, type RealTeam } from './harness/team.ts'
 
 const PROGRAMS: AgentName[] = ['claude-code', 'claude-code-2.1.197', 'codex', 'gemini', 'opencode']
 const ROUNDS = 10
+/** Twenty turns of two programs on a busy machine. */
+const PATIENCE_MS = 240_000
 
 let team: RealTeam | undefined
 afterEach(async () => {
@@ -55,11 +57,12 @@ describe.each(PROGRAMS)('two agents of %s', (program) => {
       const areRead = (mails: readonly { delivery?: string }[]) =>
         mails.every((mail) => mail.delivery === 'read')
       // What Bob has read is known from its transcript, a moment after its tool has sent the answer.
-      const [pings, pongs] = await team.until('the last message is read', async () => {
+      const both = async () => {
         const [bobs, alices] = await Promise.all([team!.mailOf('Bob'), team!.mailOf('Alice')])
         const isOver = alices.at(-1)?.title === `pong ${ROUNDS}` && areRead([...bobs, ...alices])
         return isOver ? ([bobs, alices] as const) : undefined
-      })
+      }
+      const [pings, pongs] = await team.until('the last message is read', both, PATIENCE_MS)
       const numbers = Array.from({ length: ROUNDS }, (_, index) => index + 1)
       expect(pings.map((mail) => mail.title)).toEqual(numbers.map((number) => `ping ${number}`))
       expect(pongs.map((mail) => mail.title)).toEqual(['begin', ...numbers.map((number) => `pong ${number}`)])

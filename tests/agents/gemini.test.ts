@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createGemini } from '../../src/programs/gemini/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
-import type { Rule } from '../fakes/model-server/play.ts'
+import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
 import { type HookDesk, openHookDesk } from './harness/hook-desk.ts'
 import type { Asked, RecordingPort } from './harness/recording-port.ts'
 import { openStage, type Stage } from './harness/stage.ts'
@@ -15,15 +15,18 @@ const envelope = (id: string, content: string) =>
 const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
 const ORC = join(import.meta.dirname, '../../orc')
 
+/** Lets the model speak that is silent in `work a while`. */
+let letGo: (reply: ModelReply) => void = () => {}
+const held = () => new Promise<ModelReply>((resolve) => (letGo = resolve))
+
+/** Never twice the same, which would be a loop. */
+const MANY_WORDS = Array.from({ length: 600 }, (_, n) => `word ${n} `).join('')
+
 const play: Rule[] = [
   { when: /say a command/, reply: { text: `I report.\n${COMMAND}` } },
-  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 20_000 } },
-  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
-  {
-    when: /talk slowly/,
-    times: 1,
-    reply: { text: 'one more word '.repeat(60), chunkSize: 14, chunkMs: 100 },
-  },
+  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 120_000 } },
+  { when: /work a while/, reply: held },
+  { when: /talk slowly/, times: 1, reply: { text: MANY_WORDS, chunkSize: 14, chunkMs: 100 } },
   { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'touch tests-ran' }] } },
   { when: /look around/, reply: { text: 'I look.', toolCalls: [{ shell: 'sleep 1; echo seen' }] } },
   { when: /tell the lead/, reply: { toolCalls: [{ mcp: 'send_message', input: { to: 'lead' } }] } },
@@ -77,6 +80,7 @@ describe('gemini', () => {
     stage.model.waitFor(
       (one) => one.request?.userText.includes(`MESSAGE ${id}]`) === true && !one.request.side,
     )
+  const turnEnds = () => desk.hooks.filter(({ event }) => event.hook_event_name === 'AfterAgent').length
   const question = () => port.until(() => port.asked.find(({ isGone }) => !isGone))
 
   async function send(content: string) {
@@ -165,9 +169,7 @@ describe('gemini', () => {
   it('says that a message it never got is absent', async () => {
     await idle()
     // Its screen may still be drawn, and then nothing is said of what stands there.
-    await expect
-      .poll(() => session.locate(['msg_999999']), { timeout: 10_000 })
-      .toMatchObject([{ at: 'absent' }])
+    await expect.poll(() => session.locate(['msg_999999'])).toMatchObject([{ at: 'absent' }])
   })
 
   it('waits for a person’s draft to be gone (field notes 4)', async () => {
@@ -236,7 +238,7 @@ describe('gemini', () => {
     const before = port.said.length
     const slow = await send('talk slowly')
     await asks(slow.id)
-    await stage.shows(port, /one more word one more word/)
+    await stage.shows(port, /word 3 word 4/)
     expect(await session.interrupt()).toMatchObject({ stopped: true })
     await sleep(1_000)
     expect(port.said.slice(before)).toEqual([])
@@ -252,8 +254,9 @@ describe('gemini', () => {
   })
 
   it('is idle again after an error of the model', async () => {
+    const before = port.states.length
     await send('fail now')
-    await port.until(() => port.states.at(-1)!.state === 'busy')
+    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     await send('and on')
     await idle()
@@ -277,10 +280,9 @@ describe('gemini', () => {
     const { id } = await send('work a while')
     await asks(id)
     const kept = await restartService()
-    await stage.model.waitFor(
-      (one) => one.state === 'answered' && (one.request?.userText.includes(`MESSAGE ${id}]`) ?? false),
-    )
-    await sleep(1_000)
+    const ends = turnEnds()
+    letGo({ text: 'Worked.' })
+    await expect.poll(turnEnds).toBe(ends + 1)
     await start(kept)
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
@@ -292,11 +294,8 @@ describe('gemini', () => {
 
   it('keeps the role when the context is compressed (ask 15)', async () => {
     const before = stage.model.requests.length
-    await stage.type(port, '/compress')
-    await sleep(500)
-    await stage.press(port, 'Enter')
-    await stage.shows(port, /ompress(?:ed|ion)/)
-    await sleep(3_000)
+    await stage.enter(port, '/compress')
+    await stage.shows(port, /Chat history compressed/)
     const { id } = await send('still there?')
     await read(id)
     expect(stage.model.requests.length).toBeGreaterThan(before + 1)

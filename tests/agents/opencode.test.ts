@@ -7,20 +7,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createOpencode } from '../../src/programs/opencode/program.ts'
 import type { Session } from '../../src/runtimes/runtime.ts'
-import type { Rule } from '../fakes/model-server/play.ts'
+import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
 import type { RecordingPort } from './harness/recording-port.ts'
 import { openStage, type Stage } from './harness/stage.ts'
 
 const envelope = (id: string, content: string) =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\nTitle: A task\nPriority: normal\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`
 
+/** What stands in the pane: no conversation, or one, of which its sidebar tells. */
+const HOME = /Ask anything/
+const CONVERSATION = /^.*\d% used$/m
+
 const COMMAND = '<orc-command name="send_message" to="lead">All is well.</orc-command>'
+
+/** Until a test lets it go on, the model is at work. */
+let work = Promise.withResolvers<ModelReply>()
 
 const play: Rule[] = [
   { when: /say a command/, reply: { text: `I report.\n${COMMAND}` } },
   // Once: what was interrupted is still there in the next request.
-  { when: /think for long/, times: 1, reply: { text: 'Thought.', delayMs: 20_000 } },
-  { when: /work a while/, reply: { text: 'Worked.', delayMs: 3_000 } },
+  { when: /think for long/, times: 1, reply: () => new Promise<never>(() => {}) },
+  { when: /work a while/, reply: () => work.promise },
   { when: /talk slowly/, reply: { text: 'word '.repeat(200), chunkSize: 5, chunkMs: 50 } },
   { when: /run the tests/, reply: { text: 'I run them.', toolCalls: [{ shell: 'echo tests-pass' }] } },
   {
@@ -101,6 +108,14 @@ describe('opencode', () => {
   const spoken = () => port.said.map(({ text }) => text)
   const read = (id: string) =>
     port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)))
+
+  /** Its model works on it until the function that is returned is called. */
+  async function sendWork() {
+    work = Promise.withResolvers()
+    const { id } = await send('work a while')
+    await asks(id)
+    return { id, finish: () => work.resolve({ text: 'Worked.' }) }
+  }
 
   /** The model is asked about that message. */
   const asks = (id: string) =>
@@ -198,12 +213,13 @@ describe('opencode', () => {
   })
 
   it('does not take a message while it is busy, and hears a notice within its turn (C2)', async () => {
-    await send('work a while')
+    const { finish } = await sendWork()
     await busy()
     expect(await session.deliver({ text: envelope('msg_x', 'later'), ids: ['msg_x'] })).toMatchObject({
       state: 'queued',
     })
     await session.notice('[ORCHUB NOTICE] 1 message waits')
+    finish()
     await stage.model.waitFor((one) => one.request?.userText.includes('ORCHUB NOTICE') ?? false)
     expect(port.states.at(-1)!.state).toBe('busy')
     await idle()
@@ -283,11 +299,10 @@ describe('opencode', () => {
     const conversationsOf = (kept: unknown) => new Set(JSON.stringify(kept).match(/"ses_[^"]+"/g)).size
     const before = conversationsOf(port.kept)
     expect(before).toBe(1)
-    await stage.press(port, 'C-x')
-    await stage.press(port, 'n')
-    await sleep(1_000)
+    await stage.press(port, 'C-x', 'n')
+    await stage.shows(port, HOME)
     await stage.type(port, 'a new beginning')
-    await sleep(300)
+    await stage.shows(port, /a new beginning/)
     await stage.press(port, 'Enter')
     await stage.model.waitFor((one) => one.request?.userText.includes('a new beginning') ?? false)
     // The model may hear of it before we do; until then its messages go into the conversation before.
@@ -302,15 +317,13 @@ describe('opencode', () => {
   })
 
   it('misses nothing that is said while the service is away, and is found again (C25)', async () => {
-    const { id } = await send('work a while')
+    const { id, finish } = await sendWork()
     await busy()
     const before = port
     await session.leave()
     await stage.restartService()
-    await stage.model.waitFor(
-      (one) => one.state === 'answered' && (one.request?.userText.includes(`${id}]`) ?? false),
-    )
-    await sleep(500)
+    finish()
+    await stage.shows(before, /Worked\./)
     ;({ session, port } = await stage.start(before.kept))
     await port.until(() => spoken().includes('Worked.'))
     await read(id)
@@ -354,10 +367,14 @@ describe('opencode', () => {
   })
 
   it('keeps the role when the context is compacted (ask 15)', async () => {
+    // Its server answers before its terminal interface is there to take keys.
+    await stage.shows(port, /which word was it\?/)
     await stage.type(port, '/compact')
-    await sleep(500)
+    await stage.shows(port, /Compact session/)
+    const before = port.states.length
     await stage.press(port, 'Enter')
-    await busy()
+    // It may be over before we look.
+    await port.until(() => port.states.slice(before).some(({ state }) => state === 'busy'))
     await idle()
     const { id } = await send('still there?')
     await read(id)
@@ -377,6 +394,21 @@ describe('opencode', () => {
     kept.program.conversations = [{ ...kept.program.conversations[0]!, id: 'ses_0000000000000000000000000' }]
     await expect(stage.start(kept)).rejects.toThrow('ses_0000000000000000000000000')
     expect(await stage.left()).toEqual([])
+  })
+
+  it('leaves a person alone who opens another conversation as soon as one is shown', async () => {
+    ;({ session, port } = await stage.start())
+    await stage.shows(port, CONVERSATION)
+    await stage.press(port, 'C-x', 'n')
+    await stage.shows(port, HOME)
+    await stage.type(port, 'a draft of my own')
+    await stage.shows(port, /a draft of my own/)
+    await sleep(3_000)
+    expect(await stage.screen(port)).not.toMatch(CONVERSATION)
+    await stage.press(port, 'Enter')
+    await stage.model.waitFor((one) => one.request?.userText.includes('a draft of my own') ?? false)
+    await stage.shows(port, CONVERSATION)
+    await session.stop()
   })
 
   it('has met nothing that it does not know', () => {

@@ -100,7 +100,7 @@ async function ended(id: string): Promise<SeenRun> {
       const seen = (await runs.see(id))!
       return seen.run.head.outcome !== null && !seen.run.head.reportOwed ? seen : undefined
     },
-    120_000,
+    300_000,
   )
 }
 

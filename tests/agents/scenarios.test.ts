@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import type { AgentName } from '../../scripts/install-agents.ts'
 import { createConductor } from './harness/conductor.ts'
 import { HOSTILE_TEXTS } from './harness/hostile-texts.ts'
@@ -105,8 +105,11 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
   it('announces a message of high priority within the turn, and gives it after (C2)', async () => {
     const goOn = conductor.hold('look at the team')
     await alice().message(await team.send('Alice', 'look at the team'))
+    await team.becomes('Alice', 'busy')
+    const notice = vi.spyOn(team.orchub.switchboard.sessions.session('Alice')!, 'notice')
     const high = await team.send('Alice', 'this matters', { priority: 'high' })
-    await sleep(LONG_ENOUGH_MS / 3)
+    await team.until('it is announced', () => notice.mock.settledResults[0]?.type === 'fulfilled')
+    notice.mockRestore()
     expect(await team.deliveryOf(high)).toBe('queued')
     goOn({ text: 'I look.', toolCalls: [{ mcp: 'list_agents', input: {} }] })
     const noticed = await alice().text('[ORCHUB NOTICE] A message of high priority from operator')

@@ -57,9 +57,7 @@ describe.each(PROGRAMS)('%s with a scripted model (issue 3, §5)', (name, { once
     const terminal = await openTerminal({ argv: [home.settings.command], cwd, env: home.env })
     try {
       await terminal.shows(ready)
-      await terminal.type(QUESTION)
-      await terminal.shows(/word of the day\./)
-      await terminal.press('Enter')
+      await terminal.enter(QUESTION)
       await terminal.shows(/The word is rhubarb\./)
       expect(model.calls('alice-in-her-own-home').map((call) => call.request?.userText)).toEqual([QUESTION])
     } finally {

@@ -81,9 +81,8 @@ const NO = 'no'
 
 /**
  * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
- * others line by line, a byte at a time. It starts what the order says, and tells how that ended. The job reads on from there: the word to begin. Where it could not even begin, that
- * word is left, and skipped. Jobs have groups of their own only while they are started: otherwise one that is held still
- * would count as ended. Shells give such jobs nothing to read, unless it is named.
+ * others line by line, a byte at a time. It starts what the order says, and tells how that ended. A job that waits reads on
+ * from there: the word to begin. Where it could not even begin, that word is left, and skipped. Shells give such jobs nothing to read, unless it is named.
  */
 function bankOf(hasBash: boolean): string {
   const numbers = slotNumbers(hasBash)
@@ -97,10 +96,9 @@ work() {
   while IFS= read -r orc_size; do
     case $orc_size in ${GO}|${NO}) continue ;; esac
     ${hasBash ? READ_BYTES : READ_LINES}
-    ${hasBash ? 'set -m' : ''}
+    ${hasBash ? OWN_GROUP : ''}
     ( eval "$orc_order"; exit 1 ) <&${hasBash ? '0' : '$1'} &
-    ${hasBash ? 'set +m' : ''}
-    wait $!
+    ${hasBash ? WAIT : 'wait $!'}
     echo "e $1 $?" >&${NEWS}
   done
 }
@@ -108,6 +106,10 @@ ${works.join('\n')}
 exec ${closing(numbers)}
 wait`
 }
+
+/** Before its fifth version bash takes one that is held still for one that has ended, as long as jobs have groups. */
+const OWN_GROUP = 'set -m'
+const WAIT = 'if [ "$BASH_VERSINFO" -ge 5 ]; then wait -f $!; else set +m; wait $!; fi'
 
 const READ_BYTES = 'IFS= read -r -N "$orc_size" orc_order || exit 0'
 const READ_LINES = `
@@ -206,10 +208,9 @@ export function createLauncher(
     return openBank()?.slots[0]
   }
 
-  /** `word`: said together with the order, or later. */
   function give(
     wanted: LaunchOrder,
-    word: string,
+    waits: boolean,
   ): { slot: Slot; order: Order; launched: Launched } | undefined {
     const slot = freeSlot()
     if (slot === undefined) return undefined
@@ -217,16 +218,16 @@ export function createLauncher(
     const exited = Promise.withResolvers<Exit>()
     const order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
     slot.order = order
-    const text = `${textOf(wanted, slot.number, hasBash, environment.LC_ALL)}\n`.replaceAll('\0', '')
+    const text = `${textOf(wanted, waits, slot.number, hasBash, environment.LC_ALL)}\n`.replaceAll('\0', '')
     const size = hasBash ? Buffer.byteLength(text) : text.split('\n').length - 1
-    slot.orders.write(`${size}\n${text}${word}`)
+    slot.orders.write(`${size}\n${text}`)
     return { slot, order, launched: { pid: pid.promise, exited: exited.promise } }
   }
 
   return {
-    launch: (wanted) => give(wanted, `${GO}\n`)?.launched,
+    launch: (wanted) => give(wanted, false)?.launched,
     ready(wanted) {
-      const given = give(wanted, '')
+      const given = give(wanted, true)
       if (given === undefined) return undefined
       const { slot, order, launched } = given
       const isThere = () => slot.order === order
@@ -291,17 +292,18 @@ function lose(slot: Slot) {
   slot.order = undefined
 }
 
-/** The slot's child becomes the shell of the command, which first says its pid, and waits for the word. */
+/** The slot's child becomes the shell of the command, which first says its pid, and may wait for the word. */
 function textOf(
   { script, cwd, variables, logFile }: LaunchOrder,
+  waits: boolean,
   slot: number,
   hasBash: boolean,
   locale: string | undefined,
 ): string {
   const own = locale === undefined ? 'unset LC_ALL; ' : `LC_ALL=${quote(locale)}; `
   const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
-  const wait = `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit 0; unset orc_word`
-  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}; exec </dev/null\n${script}`
+  const wait = waits ? `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit 0; unset orc_word; ` : ''
+  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
   return `${own}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`

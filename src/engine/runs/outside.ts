@@ -8,6 +8,7 @@ import type { Fixing } from './fixing.ts'
 import type { RunMarks } from './mark.ts'
 import { createPreparing, type Expect } from './preparing.ts'
 import { createReporting } from './reporting.ts'
+import type { SealedInboxes } from './sealed-inboxes.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Validating } from './validating.ts'
 
@@ -20,6 +21,7 @@ export interface OutsideOptions {
   expect: Expect
   marks: Pick<RunMarks, 'of'>
   validated: ValidatedOutputs
+  sealed: SealedInboxes
   /** How many commands are at work. */
   working(): number
 }
@@ -32,21 +34,22 @@ const MOST_FOLLOWED = availableParallelism()
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
 export function createOutside(options: OutsideOptions) {
-  const { log, attempts, fixing, validate, now, expect, marks, validated } = options
+  const { log, attempts, fixing, validate, now, expect, marks, validated, sealed } = options
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
   const reporting = createReporting(validated)
-  const preparing = createPreparing({ expect, markOf: marks.of, validated })
+  const preparing = createPreparing({ expect, markOf: marks.of, validated, sealed })
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
   let validating = new AbortController()
+  let validatingSignal = AbortSignal.any([signal, validating.signal])
 
   /** `isNew`: ordered just now, and not by an earlier service. */
   function perform(driver: Driver, effect: Keyed<OutsideEffect>, isNew: boolean) {
     if (signal.aborted || underWay.has(effect.key)) return
-    const broken = effect.type === 'validate' ? AbortSignal.any([signal, validating.signal]) : signal
+    const broken = effect.type === 'validate' ? validatingSignal : signal
     const done = carryOut(driver, effect, isNew, broken)
       .catch((error: unknown) => {
         if (broken.aborted) return
@@ -161,6 +164,7 @@ export function createOutside(options: OutsideOptions) {
       const left = [...underWay].filter(([key]) => key.includes('/validate/')).map(([, done]) => done)
       await Promise.all(left)
       validating = new AbortController()
+      validatingSignal = AbortSignal.any([signal, validating.signal])
     },
     async close() {
       ending.abort()

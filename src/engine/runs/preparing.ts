@@ -28,6 +28,7 @@ import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
+import type { SealedInboxes } from './sealed-inboxes.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
@@ -53,6 +54,7 @@ export interface PreparingOptions {
   expect: Expect
   markOf: RunMarks['of']
   validated: ValidatedOutputs
+  sealed: SealedInboxes
 }
 
 /** Workspaces and inboxes of a run. */
@@ -162,7 +164,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
-  { markOf, validated }: PreparingOptions,
+  { markOf, validated, sealed }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -186,14 +188,16 @@ async function prepareNode(
     isNew: made.isNew,
     ...(areCorrected ? { corrections } : {}),
   }
+  sealed.open(driver, node)
   const prepared = await prepareInbox(wanted, isAhead ? ahead : undefined)
   if (!prepared.ok) return failed(prepared.problems, made.record)
-  const { manifest, leftOut } = prepared.value
+  const { manifest, stamps, leftOut } = prepared.value
   const other = areCorrected ? undefined : changedSince(driver, agent, sources, manifest)
   if (other !== undefined) {
     const event = { type: 'copy_failed' as const, node, preparation, why: other, recoverable: false }
     return { event, record: made.record }
   }
+  if (stamps !== undefined) sealed.seal(driver, node, stamps)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
   const inputsHash = hashInputs({ agent, files, missing })

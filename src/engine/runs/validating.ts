@@ -14,6 +14,7 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { checkInbox } from '../../workspaces/manifest.ts'
 import { collectOutbox, findShortcomings, type Outbox, type OutputContent } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
+import type { Stamps } from '../../workspaces/stamps.ts'
 import { readStatus } from '../../workspaces/status-file.ts'
 import { summarizeBranch } from '../../workspaces/worktree-outbox.ts'
 import { runProcess } from '../check-process.ts'
@@ -29,6 +30,7 @@ import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
 import { manifestIn, worktreeOf } from './preparing.ts'
 import type { Judged, Review, Reviewing } from './reviewing.ts'
+import type { SealedInboxes } from './sealed-inboxes.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
@@ -43,6 +45,7 @@ export interface ValidatingOptions {
   /** Of an agent of the team. */
   review: Reviewing
   validated: ValidatedOutputs
+  sealed: SealedInboxes
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -69,7 +72,8 @@ export function createValidating(options: ValidatingOptions) {
     }
 
     const record = driver.record(node)
-    const inboxFault = await whatChanged(workspace, manifestIn(record), signal)
+    const stamps = options.sealed.take(driver, node)
+    const inboxFault = await whatChanged(workspace, manifestIn(record), stamps, signal)
     const schemaFault = statusFault(workspace) ?? inboxFault
     if (!found('schema', schemaFault === undefined ? 'passed' : 'failed', schemaFault ?? '')) return refused()
 
@@ -228,10 +232,11 @@ function statusFault(workspace: string): string | undefined {
 async function whatChanged(
   workspace: string,
   manifest: ReturnType<typeof manifestIn>,
+  stamps: Stamps | undefined,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (manifest === undefined) return undefined
-  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, signal })
+  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, stamps, signal })
   if (!checked.ok) return textOf(checked.problems)
   if (checked.value.length === 0) return undefined
   const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)

@@ -7,6 +7,8 @@ export interface Activity {
   readonly state: SessionState
   /** The program's own word that it is at its prompt. Only then may anything be pasted. */
   readonly isAtPrompt: boolean
+  /** It says so, and it is being found out what became of its turn. */
+  readonly isReturning: boolean
   /** Of the program, once it told. */
   readonly version: string
   readonly hasStatus: boolean
@@ -38,8 +40,8 @@ export interface ActivityOptions {
   readStatus(): Promise<Status | undefined>
   /** Everything that was said in the turn was heard. */
   settled(): Promise<void>
-  /** It is back at its prompt without a word on how its turn ended. */
-  endedSilently(): Promise<void>
+  /** It is back at its prompt without a word on how its turn ended, for as long as it `isStill`. */
+  endedSilently(isStill: () => boolean): Promise<void>
   atPrompt(): void
 }
 
@@ -67,6 +69,8 @@ export function followActivity(options: ActivityOptions): Activity {
   let told = { at: 0, elapsed: 0 }
   /** Every piece of news counts one, so that what was learnt before an await may be found outdated after it. */
   let news = 0
+  /** What of it said that it is at its prompt. */
+  let returning: number | undefined
 
   function become(next: SessionState, evidence: string) {
     if (state === next || state === 'exited') return
@@ -107,10 +111,16 @@ export function followActivity(options: ActivityOptions): Activity {
       return
     }
     const known = news
+    const isStill = () => news === known && endedBy === undefined
+    returning = known
     dialogs.settleAll()
-    // What was said in the turn comes before the end of it.
-    await options.settled()
-    if (news === known && endedBy === undefined) await options.endedSilently()
+    try {
+      // What was said in the turn comes before the end of it.
+      await options.settled()
+      if (isStill()) await options.endedSilently(isStill)
+    } finally {
+      if (returning === known) returning = undefined
+    }
     if (news !== known) return
     clearTimeout(backAtPrompt)
     isAtPrompt = true
@@ -135,6 +145,9 @@ export function followActivity(options: ActivityOptions): Activity {
     },
     get isAtPrompt() {
       return isAtPrompt
+    },
+    get isReturning() {
+      return returning === news
     },
     get version() {
       return version

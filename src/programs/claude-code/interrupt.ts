@@ -39,7 +39,9 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
       for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
         await pane.press(['Escape'])
         const deadline = performance.now() + STOPPED_WITHIN_MS
-        while (!activity.isAtPrompt && performance.now() < deadline) await sleep(LOOK_EVERY_MS)
+        // Once it says that it is there, a further Escape would be for what stands in the box.
+        const isAwaited = () => activity.isReturning || performance.now() < deadline
+        while (!activity.isAtPrompt && isAwaited()) await sleep(LOOK_EVERY_MS)
       }
       if (!activity.isAtPrompt)
         return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }

@@ -63,8 +63,8 @@ export async function followSession(
     },
     readStatus: async () => await statusFile?.read(),
     settled: async () => await transcript?.settled(),
-    async endedSilently() {
-      if (transcript !== undefined) await withdrawals.look(transcript, pane)
+    async endedSilently(isStill) {
+      if (transcript !== undefined) await withdrawals.look(transcript, pane, isStill)
     },
     atPrompt: () =>
       withdrawals.schedule({
@@ -105,11 +105,18 @@ export async function followSession(
   }
 
   function heedRecord(record: TranscriptRecord) {
-    if (record.kind === 'prompt')
+    if (record.kind === 'prompt') {
+      withdrawals.recorded(record.text)
       prompted(record.text, `record ${record.uuid} of the transcript is the prompt`)
+    }
     if (record.kind === 'answer') for (const use of record.toolUses) dialogs.noteToolUse(use)
     if (record.kind === 'results') for (const id of record.toolUseIds) dialogs.settle(id)
-    if (record.kind === 'interrupted') activity.noteEnd('it was interrupted')
+    if (record.kind === 'interrupted') noteEnd('it was interrupted')
+  }
+
+  function noteEnd(how: string) {
+    withdrawals.turnEnded()
+    activity.noteEnd(how)
   }
 
   function prompted(prompt: string, evidence: string) {
@@ -138,6 +145,7 @@ export async function followSession(
         return {}
       case 'UserPromptSubmit':
         activity.turnBegan('a prompt was submitted')
+        withdrawals.submitted(event.prompt)
         prompted(event.prompt, 'its UserPromptSubmit hook showed the prompt')
         return {}
       case 'PermissionRequest':
@@ -150,7 +158,7 @@ export async function followSession(
         return await endTurn(event, gone)
       case 'StopFailure':
         transcript?.release()
-        activity.noteEnd(`the turn failed: ${event.last_assistant_message ?? event.error}`)
+        noteEnd(`the turn failed: ${event.last_assistant_message ?? event.error}`)
         return {}
       case 'SessionEnd':
         dialogs.settleAll()
@@ -185,7 +193,7 @@ export async function followSession(
     await transcript?.reaches(event.last_assistant_message, TRANSCRIPT_LAG_MS)
     // What they announced is put before the agent now, or waits for it at its prompt.
     notices.clear()
-    activity.noteEnd('its turn ended')
+    noteEnd('its turn ended')
     if (gone.aborted || closed || hookTurns >= MAX_HOOK_TURNS) return {}
     const hold = holdTurnEnd(HOLD_MS, gone)
     turnEnd = hold.end

@@ -19,7 +19,7 @@ export interface Transcript {
   /** The last prompt, as long as there is no answer to it. */
   readonly openPrompt: Prompt | undefined
   /** That prompt is no part of the conversation any more: no answer is an answer to it. */
-  takeBack(prompt: Prompt): void
+  takeBack(prompt: Pick<Prompt, 'text'>): void
   close(): Promise<void>
 }
 
@@ -90,7 +90,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     heldPosition ??= follower.position()
   }
 
-  function takeBack({ text }: Prompt) {
+  function takeBack({ text }: Pick<Prompt, 'text'>) {
     const ids = new Set(messageIdsIn(text))
     unread = unread.filter((id) => !ids.has(id))
     openPrompt = undefined

@@ -4,6 +4,8 @@ export const LONGEST_ANSWER = 9000
 /** A turn of the agent's has ended, and its Stop hook waits for our answer: text in it begins the next turn. */
 export interface TurnEnd {
   readonly isOpen: boolean
+  /** It stays open until it is taken or closed: whoever says so is about to do one of them. */
+  keep(): void
   /** Gives the text as the answer. False when it is too late, or too long. */
   take(text: string): boolean
   /** Answers nothing, so that the program ends the turn. */
@@ -38,6 +40,7 @@ export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
       get isOpen() {
         return isOpen
       },
+      keep: () => clearTimeout(timer),
       take(text) {
         if (!isOpen || Buffer.byteLength(text) > LONGEST_ANSWER) return false
         // Not `decision: block`: its reason is put before the model twice, as the user's words and as a hook's error.

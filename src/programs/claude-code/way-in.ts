@@ -62,12 +62,21 @@ export function openWayIn(
   async function answerTurnEnd(turn: Turn, gone: AbortSignal | undefined): Promise<Arrival | undefined> {
     const end = options.turnEnd()
     if (end === undefined || gone?.aborted) return undefined
-    const isInTheWay = readInputBox(await pane.screen()) === 'draft'
-    if (!isInTheWay) end.close()
     const part = leadingPart(turn, LONGEST_ANSWER)
-    if (!isInTheWay || gone?.aborted || part === undefined) return undefined
-    // What was taken back is given as a whole, or it would not be known which part of it is still to be given.
-    if (part !== turn && withdrawals.turns.length > 0) return undefined
+    // A look at the screen of a busy machine takes its time.
+    end.keep()
+    try {
+      const isInTheWay = readInputBox(await pane.screen()) === 'draft'
+      if (!isInTheWay || gone?.aborted || part === undefined) return undefined
+      // What was taken back is given as a whole, or it would not be known which part of it is still to be given.
+      if (part !== turn && withdrawals.turns.length > 0) return undefined
+      return await answerWith(end, turn, part)
+    } finally {
+      end.close()
+    }
+  }
+
+  async function answerWith(end: TurnEnd, turn: Turn, part: Turn): Promise<Arrival | undefined> {
     const { arrival, cancel } = expectations.expect(part)
     try {
       if (!end.take(part.text)) return undefined

@@ -12,10 +12,19 @@ import type { Prompt, Transcript } from './transcript.ts'
 export interface Withdrawals {
   readonly turns: readonly Withdrawn[]
   readonly ids: ReadonlySet<string>
-  /** The turn ended without an answer to its prompt: notes it if it stands in the input box again. */
-  look(transcript: Transcript, pane: Pane): Promise<void>
+  /** Its hook shows a prompt; its transcript does so later. */
+  submitted(prompt: string): void
+  /** Its transcript shows a prompt. */
+  recorded(prompt: string): void
+  /** It is known how the turn ended: its prompt was not taken back. */
+  turnEnded(): void
+  /**
+   * The turn ended, as far as is known without an answer to its prompt: notes it if it stands in the input box again.
+   * Looks until that is known either way, for as long as the program `isStill` where it was.
+   */
+  look(transcript: Transcript, pane: Pane, isStill: () => boolean): Promise<void>
   /** A prompt that is no part of the conversation any more. */
-  add(prompt: Prompt): void
+  add(prompt: Submitted): void
   /** It may be read again after a restart of the service, and is still no part of the conversation. */
   isRecordOf(uuid: string): boolean
   /** The program shows a prompt: what was taken back may have been sent again by a person. */
@@ -32,6 +41,8 @@ export interface Withdrawn extends Turn {
   readonly record?: string | undefined
 }
 
+type Submitted = Pick<Prompt, 'text'> & { readonly uuid?: string }
+
 export interface Again {
   isIdle(): boolean
   isHeld(): boolean
@@ -44,15 +55,24 @@ const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
 const FOLDED = /\[Pasted text #\d+/
 const GIVE_AGAIN_MS = 2000
 const SAID_WITHIN_MS = 250
-/** The screen is drawn a little after the program says that it is idle. */
-const LOOKS = 8
+/** The screen is drawn and the transcript written a little after the program says that it is idle, later under load. */
+const KNOWN_WITHIN_MS = 4000
 const LOOK_EVERY_MS = 50
 
 export function createWithdrawals(kept: readonly Withdrawn[], changed: () => void): Withdrawals {
   let turns: Withdrawn[] = [...kept]
   let timer: NodeJS.Timeout | undefined
+  /** Our prompt of this turn, until the transcript shows it. */
+  let unrecorded: string | undefined
 
-  function add({ text, uuid }: Prompt) {
+  /** Of which it is not known what became of it. */
+  function openPrompt(transcript: Transcript): Submitted | undefined {
+    if (unrecorded !== undefined) return { text: unrecorded }
+    const prompt = transcript.openPrompt
+    return prompt?.canBeTakenBack && OUR_TEXT.test(prompt.text) ? prompt : undefined
+  }
+
+  function add({ text, uuid }: Submitted) {
     // What a person typed and took back is theirs.
     if (!OUR_TEXT.test(text) || turns.some((turn) => holdsTurn(text, turn))) return
     turns = [...turns, { text, ids: messageIdsIn(text), record: uuid }]
@@ -66,16 +86,36 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
     get ids() {
       return new Set(turns.flatMap((turn) => turn.ids))
     },
-    async look(transcript, pane) {
-      const open = transcript.openPrompt
-      if (!open?.canBeTakenBack || !OUR_TEXT.test(open.text)) return
-      if (!(await isPutBack(pane))) return
-      // A prompt that was only interrupted is soon said to be, in the transcript.
-      await sleep(SAID_WITHIN_MS)
-      await transcript.settled()
-      if (transcript.openPrompt !== open) return
-      transcript.takeBack(open)
-      add(open)
+    submitted(prompt) {
+      unrecorded = OUR_TEXT.test(prompt) ? prompt : undefined
+    },
+    recorded(prompt) {
+      if (unrecorded === undefined) return
+      if (holdsTurn(prompt, { text: unrecorded, ids: messageIdsIn(unrecorded) })) unrecorded = undefined
+    },
+    turnEnded() {
+      unrecorded = undefined
+    },
+    async look(transcript, pane, isStill) {
+      const deadline = performance.now() + KNOWN_WITHIN_MS
+      for (let isLate = false; !isLate; await sleep(LOOK_EVERY_MS)) {
+        isLate = performance.now() >= deadline
+        const open = openPrompt(transcript)
+        if (open === undefined || !isStill()) return
+        // Where the transcript does not show it in time, it never will.
+        if ((open.uuid === undefined && !isLate) || !(await isPutBack(pane))) continue
+        // A prompt that was only interrupted is soon said to be, in the transcript.
+        await sleep(SAID_WITHIN_MS)
+        await transcript.settled()
+        if (openPrompt(transcript)?.uuid !== open.uuid) {
+          isLate = false
+          continue
+        }
+        unrecorded = undefined
+        transcript.takeBack(open)
+        return add(open)
+      }
+      unrecorded = undefined
     },
     add,
     isRecordOf: (uuid) => turns.some(({ record }) => record === uuid),
@@ -107,10 +147,6 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
 }
 
 async function isPutBack(pane: Pane): Promise<boolean> {
-  for (let look = 0; look < LOOKS; look++) {
-    const box = inputBoxText(await pane.screen())
-    if (box !== undefined && (OUR_TEXT.test(box) || FOLDED.test(box))) return true
-    await sleep(LOOK_EVERY_MS)
-  }
-  return false
+  const box = inputBoxText(await pane.screen())
+  return box !== undefined && (OUR_TEXT.test(box) || FOLDED.test(box))
 }

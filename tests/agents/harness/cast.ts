@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { AgentName } from '../../../scripts/install-agents.ts'
 import type { ConfigInput, ProgramName } from '../../../src/config.ts'
 import { prepareHome } from './home.ts'
-import { endProcessesOf, processesOf } from './leftovers.ts'
+import { endProcessesOf, killProcessesOf, processesOf, signalProcessesOf } from './leftovers.ts'
 
 export interface CastOptions {
   /** Agent → which installed program it is. */
@@ -44,6 +44,9 @@ export async function prepareCast({ cast, folder, modelUrl, runtime = 'tmux' }: 
     homeOf,
     /** What still runs of that agent, wherever it went. */
     processes: (name: string) => processesOf(homeOf(name)),
+    signal: (name: string, signal: NodeJS.Signals, spared?: number) =>
+      signalProcessesOf(homeOf(name), signal, spared),
+    kill: (name: string) => killProcessesOf(homeOf(name)),
     async end() {
       for (const name of Object.keys(cast)) await endProcessesOf(homeOf(name))
     },

@@ -14,6 +14,7 @@ import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
 import { type CastOptions, prepareCast } from './cast.ts'
 import { givenTo } from './given.ts'
+import { HAND_MS } from './hand.ts'
 
 const execute = promisify(execFile)
 const PATIENCE_MS = 120_000
@@ -104,15 +105,7 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
 
   async function signal(name: string, what: NodeJS.Signals) {
     // tmux lets the process that it started go on at once when that is stopped, and its group with it.
-    const spared = what === 'SIGSTOP' ? kept(name).process.pid : undefined
-    for (const pid of await crew.processes(name)) {
-      if (pid === spared) continue
-      try {
-        process.kill(pid, what)
-      } catch {
-        // Gone already.
-      }
-    }
+    await crew.signal(name, what, what === 'SIGSTOP' ? kept(name).process.pid : undefined)
   }
 
   return {
@@ -148,14 +141,14 @@ export async function openKillableTeam({ cast, play, others = {} }: KillableTeam
       const { pane } = kept(name)
       await tmux('send-keys', '-t', pane, '-l', '--', text)
       await until(`${name}'s screen shows it`, async () => (await screen(name)).includes(text))
-      await sleep(300)
+      await sleep(HAND_MS)
       await tmux('send-keys', '-t', pane, 'Enter')
     },
     /** The machine is switched off. */
     async killAll() {
       await daemon.kill()
       await tmux('kill-server').catch(() => {})
-      for (const name of Object.keys(cast)) await signal(name, 'SIGKILL')
+      for (const name of Object.keys(cast)) await crew.kill(name)
     },
     /** While the service is away. */
     change(name: string, edit: (program: Record<string, unknown>) => Record<string, unknown>) {

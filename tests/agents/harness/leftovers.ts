@@ -1,6 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** What was asked to end gets that long, what was killed gets longer: a busy machine takes its time even for that. */
+const ENDING_MS = 1_000
+const KILLING_MS = 30_000
+const LOOK_MS = 50
+
 /**
  * Processes that run with that HOME. Some programs leave helpers behind that outlive their terminal and belong to no
  * process group of theirs, but they keep the environment.
@@ -19,17 +24,45 @@ export async function processesOf(home: string | undefined): Promise<number[]> {
   return found
 }
 
-export async function endProcessesOf(home: string | undefined): Promise<void> {
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    for (const pid of await processesOf(home)) end(pid, signal)
-    for (let n = 0; n < 20 && (await processesOf(home)).length > 0; n++) await sleep(50)
+/** Some of them end by themselves when another one is gone. */
+export async function signalProcessesOf(
+  home: string | undefined,
+  signal: NodeJS.Signals,
+  spared?: number,
+): Promise<void> {
+  for (const pid of await processesOf(home)) {
+    if (pid === spared) continue
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
   }
 }
 
-function end(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal)
-  } catch {
-    // Gone already.
+/** Until nothing is left, not even what one of them was just starting. */
+export async function killProcessesOf(home: string | undefined): Promise<void> {
+  await signalProcessesOf(home, 'SIGKILL')
+  const left = await leftAfter(home, KILLING_MS, () => signalProcessesOf(home, 'SIGKILL'))
+  if (left.length > 0) throw new Error(`What runs with ${home} cannot be killed: ${left.join(', ')}`)
+}
+
+export async function endProcessesOf(home: string | undefined): Promise<void> {
+  await signalProcessesOf(home, 'SIGTERM')
+  await leftAfter(home, ENDING_MS)
+  await killProcessesOf(home)
+}
+
+async function leftAfter(
+  home: string | undefined,
+  ms: number,
+  meanwhile?: () => Promise<void>,
+): Promise<number[]> {
+  const until = Date.now() + ms
+  for (;;) {
+    const left = await processesOf(home)
+    if (left.length === 0 || Date.now() > until) return left
+    await sleep(LOOK_MS)
+    await meanwhile?.()
   }
 }

@@ -11,6 +11,7 @@ import type { Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
+import { HAND_MS } from './hand.ts'
 import { type Home, prepareHome } from './home.ts'
 import { endProcessesOf, processesOf } from './leftovers.ts'
 import { createRecordingPort, type RecordingPort } from './recording-port.ts'
@@ -64,6 +65,28 @@ export async function openStage(options: StageOptions) {
   let runtime = newRuntime()
   const tmux = async (...args: string[]) => (await execute('tmux', ['-L', socket, ...args])).stdout
   const paneOf = (kept: unknown) => (kept as { pane: string }).pane
+  const screen = (port: RecordingPort) => tmux('capture-pane', '-p', '-t', paneOf(port.kept))
+  const type = (port: RecordingPort, text: string) =>
+    tmux('send-keys', '-t', paneOf(port.kept), '-l', '--', text)
+  const press = (port: RecordingPort, ...keys: string[]) =>
+    tmux('send-keys', '-t', paneOf(port.kept), ...keys)
+
+  async function look(
+    port: RecordingPort,
+    isSo: (text: string) => boolean,
+    never: string,
+    timeoutMs: number,
+  ) {
+    const until = Date.now() + timeoutMs
+    for (;;) {
+      const text = await screen(port)
+      if (isSo(text)) return text
+      if (Date.now() > until) throw new Error(`The screen never ${never}:\n${text}`)
+      await sleep(50)
+    }
+  }
+  const shows = (port: RecordingPort, what: RegExp, timeoutMs = 60_000) =>
+    look(port, (text) => what.test(text), `shows ${what}`, timeoutMs)
 
   /** Starts the agent, or takes it up again with what an earlier port kept. */
   async function start(earlier?: unknown): Promise<{ session: Session; port: RecordingPort }> {
@@ -92,19 +115,20 @@ export async function openStage(options: StageOptions) {
       await runtime.close?.()
       runtime = newRuntime()
     },
-    screen: (port: RecordingPort) => tmux('capture-pane', '-p', '-t', paneOf(port.kept)),
+    screen,
     /** As a person types: no bracketed paste, no Enter. */
-    type: (port: RecordingPort, text: string) => tmux('send-keys', '-t', paneOf(port.kept), '-l', '--', text),
-    press: (port: RecordingPort, ...keys: string[]) => tmux('send-keys', '-t', paneOf(port.kept), ...keys),
-    async shows(port: RecordingPort, what: RegExp, timeoutMs = 60_000): Promise<string> {
-      const until = Date.now() + timeoutMs
-      for (;;) {
-        const text = await tmux('capture-pane', '-p', '-t', paneOf(port.kept))
-        if (what.test(text)) return text
-        if (Date.now() > until) throw new Error(`The screen never shows ${what}:\n${text}`)
-        await sleep(50)
-      }
+    type,
+    press,
+    /** As a person enters a line: it is seen to stand in the input box, and Enter follows at the pace of a hand. */
+    async enter(port: RecordingPort, line: string) {
+      await type(port, line)
+      await shows(port, new RegExp(`[›❯>]\\s${RegExp.escape(line)}\\s*$`, 'm'))
+      await sleep(HAND_MS)
+      await press(port, 'Enter')
     },
+    shows,
+    hides: (port: RecordingPort, what: RegExp, timeoutMs = 60_000) =>
+      look(port, (text) => !what.test(text), `hides ${what}`, timeoutMs),
     /** The machine is switched off: the terminals' server and everything in them. */
     async killAll() {
       await tmux('kill-server').catch(() => {})

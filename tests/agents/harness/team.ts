@@ -108,6 +108,8 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       return orchub
     },
     processes: crew.processes,
+    /** Everything that runs of that agent, at once. */
+    kill: crew.kill,
     given: (name: string) => givenTo(model, name),
     state: (name: string) => orchub.switchboard.sessions.session(name)?.state,
     idle: (name: string) =>

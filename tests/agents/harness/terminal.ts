@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { HAND_MS } from './hand.ts'
 import { endProcessesOf } from './leftovers.ts'
 
 const execute = promisify(execFile)
@@ -13,6 +14,8 @@ export interface Terminal {
   shows(what: RegExp, timeoutMs?: number): Promise<string>
   /** As a person types: no bracketed paste, no Enter. */
   type(text: string): Promise<void>
+  /** As a person enters a line: it is seen to stand there before Enter follows. */
+  enter(line: string): Promise<void>
   /** By tmux's names, such as `Enter`, `Escape`. */
   press(...keys: string[]): Promise<void>
   close(): Promise<void>
@@ -25,6 +28,9 @@ export interface TerminalOptions {
   readonly env: Readonly<Record<string, string>>
 }
 
+/** Programs take their time on a busy machine, and much more of it to start. */
+const PATIENCE_MS = 120_000
+
 let opened = 0
 
 export async function openTerminal({ argv, cwd, env }: TerminalOptions): Promise<Terminal> {
@@ -35,22 +41,29 @@ export async function openTerminal({ argv, cwd, env }: TerminalOptions): Promise
   await tmux('new-session', '-d', ...size, '-c', cwd, ...argv, ';', 'set-option', 'remain-on-exit', 'on')
   const screen = () => tmux('capture-pane', '-p')
 
+  async function shows(what: RegExp, timeoutMs = PATIENCE_MS): Promise<string> {
+    const until = Date.now() + timeoutMs
+    for (;;) {
+      const text = await screen()
+      if (what.test(text)) return text
+      if (Date.now() > until) throw new Error(`The screen never shows ${what}:\n${text}`)
+      await sleep(100)
+    }
+  }
+
+  const type = async (text: string) => void (await tmux('send-keys', '-l', '--', text))
+  const press = async (...keys: string[]) => void (await tmux('send-keys', ...keys))
+
   return {
     screen,
-    async shows(what, timeoutMs = 60_000) {
-      const until = Date.now() + timeoutMs
-      for (;;) {
-        const text = await screen()
-        if (what.test(text)) return text
-        if (Date.now() > until) throw new Error(`The screen never shows ${what}:\n${text}`)
-        await sleep(100)
-      }
-    },
-    async type(text) {
-      await tmux('send-keys', '-l', '--', text)
-    },
-    async press(...keys) {
-      await tmux('send-keys', ...keys)
+    shows,
+    type,
+    press,
+    async enter(line) {
+      await type(line)
+      await shows(new RegExp(RegExp.escape(line)))
+      await sleep(HAND_MS)
+      await press('Enter')
     },
     async close() {
       await tmux('kill-server').catch(() => {})

@@ -5,8 +5,9 @@ import type { AgentName } from '../../../scripts/install-agents.ts'
 import { createConductor } from '../harness/conductor.ts'
 import { type KillableTeam, type Noted, openKillableTeam } from '../harness/killable-team.ts'
 
+const telling = (title: string) => `I tell Bob of what is ${title}.`
 const toBob = (title: string) =>
-  `I tell Bob.\n<orc-command name="send_message" to="Bob" title="${title}">It is done.</orc-command>`
+  `${telling(title)}\n<orc-command name="send_message" to="Bob" title="${title}">It is done.</orc-command>`
 
 /** A file for each program, so that they run beside each other. */
 export function describeSurvival(program: AgentName) {
@@ -31,6 +32,10 @@ export function describeSurvival(program: AgentName) {
       for (const id of ids) expect(alice().times(id), `${id}: ${alice().history(id)}`).toBe(1)
     }
 
+    /** Whoever looks at Alice's pane sees that, though the service be away. */
+    const expectSeen = (words: string) =>
+      team.until(`Alice's screen shows "${words}"`, async () => (await team.screen('Alice')).includes(words))
+
     /** What an agent said reached Bob, once. */
     async function expectHeard(title: string) {
       const mail = await team.until(`Bob has ${title}`, async () =>
@@ -44,12 +49,11 @@ export function describeSurvival(program: AgentName) {
     it('a kill of the service while a message waits for a busy agent; what is said meanwhile is heard', async () => {
       const goOn = conductor.hold('be busy')
       const first = await team.send('Alice', 'be busy')
-      const call = await alice().message(first)
+      await alice().message(first)
       const second = await team.send('Alice', 'when you are done')
       await team.daemon.kill()
       goOn({ text: toBob('said while away') })
-      await team.until('the model has answered', () => call.state === 'answered')
-      await sleep(300)
+      await expectSeen(telling('said while away'))
       await team.daemon.start()
       await expectRead(first, second)
       await expectHeard('said while away')
@@ -111,7 +115,7 @@ export function describeSurvival(program: AgentName) {
       conductor.answer('a word from the person', { text: toBob('said to a person') })
       await team.type('Alice', 'a word from the person')
       await alice().text('a word from the person')
-      await sleep(500)
+      await expectSeen(telling('said to a person'))
       await team.daemon.start()
       await expectHeard('said to a person')
       await expectRead(await team.send('Alice', 'still with us?'))

@@ -16,6 +16,9 @@ import { agentOf, readBody } from './request-body.ts'
 import { answerSideCall } from './side-call.ts'
 import { type Json, requestOf, type WireFormat } from './wire-format.ts'
 
+/** Programs take their time on a busy machine. */
+const PATIENCE_MS = 90_000
+
 const FORMATS: readonly WireFormat[] = [anthropicMessages, openaiResponses, openaiChat, gemini]
 
 /** One call that came in, as a test looks at it. It is there before it is answered. */
@@ -126,7 +129,7 @@ export async function startModelServer(options: { play: Play; port?: number }): 
     requests,
     calls: (agent) =>
       requests.filter((one) => one.request && !one.request.side && (!agent || one.agent === agent)),
-    waitFor(fits, timeoutMs = 20_000) {
+    waitFor(fits, timeoutMs = PATIENCE_MS) {
       return new Promise((resolve, reject) => {
         const look = () => {
           const found = requests.find(fits)

@@ -6,6 +6,8 @@ import { boxWith, openRig, type Rig } from './rig.ts'
 
 const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
 const turn = (id: string) => ({ text: message(id), ids: [id] })
+const PUT_BACK = boxWith(message('msg_1').replaceAll('\n', '\n  '))
+const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
 describe('following Claude Code', () => {
   let rig: Rig
@@ -172,6 +174,19 @@ describe('following Claude Code', () => {
     rig.answer('again')
     await vi.waitFor(() => expect(rig.arrived).toEqual(['msg_2 submitted', 'msg_2 read']))
     expect(rig.pasted).toEqual([])
+  })
+
+  it("gives a turn past a person's draft however long the look at the input box takes (ask 4)", async () => {
+    await ready()
+    rig.show(boxWith('half a dra'))
+    await rig.hook('UserPromptSubmit', { prompt: 'hi' })
+    const stopped = rig.hook('Stop', { stop_hook_active: false })
+    await rig.state('idle')
+    rig.lookTakes(after(600))
+    const delivery = rig.session.deliver(turn('msg_2'))
+    expect(await stopped).toMatchObject({ hookSpecificOutput: { additionalContext: message('msg_2') } })
+    rig.feedback(message('msg_2'))
+    expect(await delivery).toMatchObject({ state: 'submitted' })
   })
 
   it("lets a turn wait for a person's draft that is too long for the answer of a hook", async () => {
@@ -388,6 +403,44 @@ describe('following Claude Code', () => {
     await vi.waitFor(() => expect(rig.said).toHaveLength(1))
     expect(rig.arrived).not.toContain('msg_1 read')
     await before.close()
+  })
+
+  it.each([
+    ['the transcript shows it', () => rig.prompt(message('msg_1')), () => rig.show(PUT_BACK)],
+    ['the screen shows it', () => rig.show(PUT_BACK), () => rig.prompt(message('msg_1'))],
+    ['the screen shows it, and the transcript never', () => rig.show(PUT_BACK), () => {}],
+  ])(
+    'gives a message again that was taken back long before %s, as on a busy machine (C25)',
+    async (_, first, last) => {
+      await ready()
+      await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+      rig.status('idle')
+      await after(700)
+      last()
+      await after(700)
+      expect(rig.session.state).toBe('busy')
+      first()
+      await rig.state('idle')
+      expect(await rig.session.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])
+      expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    },
+  )
+
+  it('presses Escape once, however long it takes to find out what that took back (ask 11)', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    const interrupted = rig.session.interrupt()
+    await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+    rig.status('idle')
+    await after(2500)
+    expect(rig.keys).toEqual(['Escape'])
+    rig.prompt(message('msg_1'))
+    rig.show(PUT_BACK)
+    await vi.waitFor(() => expect(rig.keys).toContain('C-u'), 5000)
+    rig.show(boxWith(''))
+    expect(await interrupted).toMatchObject({ stopped: true })
+    expect(rig.keys.filter((key) => key === 'Escape')).toHaveLength(1)
+    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
   })
 
   it('keeps what an interrupt took back before it empties the input box, and leaves it there if it cannot', async () => {
