@@ -25,15 +25,21 @@ const UNUSUAL = Symbol('unusual')
 /** What else than text a word without quotes can be begins with one of these. */
 const MAY_MEAN_MORE = /^(?:[-+.~\d]|[TtFfNn]|$)/
 
-/** Tabs, byte order marks, marks between documents, and an indentation that is given as a number: readers do not agree about them. */
-const UNUSUAL_LINES = /[\t\ufeff]|^ *(?:---|\.\.\.|%)|[|>][-+]?\d/m
+/**
+ * Readers do not agree about tabs, byte order marks, carriage returns alone, characters beyond all, folded lines after a backslash, marks between
+ * documents, and an indentation that is given as a number.
+ */
+const UNUSUAL_TEXT = /[\t\ufeff]|\r(?!\n)|\\U|\\\r?\n *\r?\n|^ *(?:---|\.\.\.|%)|[|>][-+]?\d/m
+
+/** Beyond that a key must be announced, which not all readers insist on. */
+const LONGEST_KEY = 1000
 
 /**
  * The value of YAML as nearly everybody writes it: maps, lists and scalars, nothing twice. Undefined is no verdict: there are anchors or
  * tags, there is a mistake, or it is only odd, and the reader that knows places and words for all that has to look (decision 0023).
  */
 export function readPlainYaml(text: string, maxNodes: number): { readonly value: unknown } | undefined {
-  if (UNUSUAL_LINES.test(text)) return undefined
+  if (UNUSUAL_TEXT.test(text)) return undefined
   try {
     const events = parseEvents(text, { maxDepth: DEEPEST })
     return events.length > 0 && events.length <= maxNodes ? { value: build(events, text) } : undefined
@@ -69,6 +75,7 @@ function build(events: readonly Event[], text: string): unknown {
       if (event.type !== EVENT_SCALAR) throw UNUSUAL
       // After `- []` this parser takes what follows in the same line for a key of the map around.
       if (isBlock && !isFirst && !beginsLine(event, text)) throw UNUSUAL
+      if (!text.slice(event.valueEnd, event.valueStart + LONGEST_KEY).includes(':')) throw UNUSUAL
       const key = wordOf(event, text)
       if (key === '' || key === '__proto__' || Object.hasOwn(result, key)) throw UNUSUAL
       result[key] = value(next())
@@ -78,11 +85,12 @@ function build(events: readonly Event[], text: string): unknown {
 
   const document = next()
   if (document.type !== EVENT_DOCUMENT || document.directives.length > 0) throw UNUSUAL
-  const first = next()
-  const whole = first.type === EVENT_POP ? null : value(first)
-  if (first.type !== EVENT_POP) next()
+  const whole = next()
+  if (whole.type === EVENT_SCALAR) throw UNUSUAL
+  const result = value(whole)
+  next()
   if (at !== events.length) throw UNUSUAL
-  return whole
+  return result
 }
 
 function beginsLine({ valueStart, style }: ScalarEvent, text: string): boolean {

@@ -72,9 +72,9 @@ describe('gemini', () => {
   const idle = () => port.until(() => session.state === 'idle', 60_000)
   const nextId = () => `msg_${++messages}`
   const spoken = () => port.said.map(({ text }) => text)
-  /** It takes half a minute to think about 100 KB before it asks the model. */
+  /** It takes half a minute to think about 100 KB before it asks the model, and minutes on a busy machine. */
   const read = (id: string) =>
-    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)), 120_000)
+    port.until(() => port.arrived.find(({ ids, state }) => state === 'read' && ids.includes(id)), 300_000)
   /** The model is asked about that message. */
   const asks = (id: string) =>
     stage.model.waitFor(

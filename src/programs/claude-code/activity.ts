@@ -205,10 +205,12 @@ export function followActivity(options: ActivityOptions): Activity {
       return state === 'idle' && isAtPrompt
     },
     exited() {
+      news += 1
       isAtPrompt = false
       state = 'exited'
     },
     close() {
+      news += 1
       clearTimeout(warmUp)
       clearTimeout(backAtPrompt)
     },

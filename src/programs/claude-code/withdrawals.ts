@@ -107,6 +107,7 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
         // A prompt that was only interrupted is soon said to be, in the transcript.
         await sleep(SAID_WITHIN_MS)
         await transcript.settled()
+        if (!isStill()) return
         if (openPrompt(transcript)?.uuid !== open.uuid) {
           isLate = false
           continue
@@ -147,6 +148,7 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
 }
 
 async function isPutBack(pane: Pane): Promise<boolean> {
-  const box = inputBoxText(await pane.screen())
+  const screen = await pane.screen().catch(() => undefined)
+  const box = screen && inputBoxText(screen)
   return box !== undefined && (OUR_TEXT.test(box) || FOLDED.test(box))
 }

@@ -426,6 +426,21 @@ describe('following Claude Code', () => {
     },
   )
 
+  it('gives a message again that was taken back while its terminal could not be looked at (C25)', async () => {
+    await ready()
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+    rig.prompt(message('msg_1'))
+    const lost = Promise.reject(new Error('tmux is gone for a moment'))
+    lost.catch(() => {})
+    rig.lookTakes(lost)
+    rig.status('idle')
+    await after(300)
+    rig.show(PUT_BACK)
+    rig.lookTakes(Promise.resolve())
+    await rig.state('idle')
+    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+  })
+
   it('presses Escape once, however long it takes to find out what that took back (ask 11)', async () => {
     await ready()
     await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
