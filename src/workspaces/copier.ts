@@ -18,7 +18,7 @@ import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
-import { type Stamps, takeStamps } from './stamps.ts'
+import { type Stamping, type Stamps, startStamping } from './stamps.ts'
 import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
 
 const DRAFT = '.inbox.'
@@ -60,6 +60,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
   const root = openDirectory(workspace, { shown: '' })
   const draftName = temporaryName('inbox')
   const draft = await beginDraft(root, draftName, isNew, pace)
+  const stamping = startStamping(draft)
   const inputs: Input[] = []
   const taken = new Set([REFERENCES])
   const preferred = new Map<string, Input>()
@@ -122,6 +123,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
       try {
         const content = await readContent(file, shown, pace, out)
         fchmodSync(out, mode)
+        stamping?.file(to.join('/'), out)
         return content
       } finally {
         closeSync(out)
@@ -149,7 +151,8 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
 
   async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
     const data = Buffer.from(text)
-    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
+    const written = (fd: number) => stamping?.file(path, fd)
+    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444, written))
     return keep({ path, size: data.length, sha256: hash('sha256', data) })
   }
 
@@ -176,7 +179,8 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
       const path = claim(to)
       countCopied(bytes.length, `inbox/${path}`)
       const mode = executable === 0 ? 0o444 : 0o555
-      await inFolder(to, (folder, last) => writeNew(folder, last, bytes, mode))
+      const written = (fd: number) => stamping?.file(path, fd)
+      await inFolder(to, (folder, last) => writeNew(folder, last, bytes, mode, written))
       return keep({ path, size: bytes.length, sha256 })
     },
     prefer() {
@@ -185,13 +189,11 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
     async seal() {
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
-      const folders = foldersOf(inputs)
-      makeReadOnly(draft, held, folders)
+      makeReadOnly(draft, held, inputs, stamping)
       await putInPlace()
-      const copies = inputs.filter(({ reference }) => reference === undefined)
-      const stamps = takeStamps(draft, [...folders, ...copies.map(({ path }) => path)])
+      stamping?.folder('', draft)
       close()
-      return { manifest: manifestOf(inputs), stamps }
+      return { manifest: manifestOf(inputs), stamps: stamping?.stamps() }
     },
     async discard() {
       if (!open) return
@@ -258,32 +260,30 @@ function formatReferences(references: readonly Input[]): string {
   return `${JSON.stringify({ references: list }, null, 2)}\n`
 }
 
-/** All folders along the paths of what was copied. */
+function makeReadOnly(
+  draft: Directory,
+  held: ReadonlyMap<string, Directory>,
+  inputs: readonly Input[],
+  stamping: Stamping | undefined,
+): void {
+  for (const path of foldersOf(inputs)) {
+    const known = held.get(path)
+    const opened =
+      known === undefined ? openFolders(draft, path.split('/')) : { ok: true as const, value: known }
+    if (!opened.ok) throw new ProblemError(opened.problem)
+    fchmodSync(opened.value.fd, 0o555)
+    stamping?.folder(path, opened.value)
+    if (known === undefined) opened.value.close()
+  }
+  fchmodSync(draft.fd, 0o555)
+}
+
+/** All folders along the paths of what was copied; that of a reference is not there. */
 function foldersOf(inputs: readonly Input[]): Set<string> {
   const folders = new Set<string>()
   for (const { path, reference } of inputs) {
-    // That of a reference is not there.
     if (reference !== undefined) continue
     for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) folders.add(path.slice(0, at))
   }
   return folders
-}
-
-function makeReadOnly(
-  draft: Directory,
-  held: ReadonlyMap<string, Directory>,
-  folders: ReadonlySet<string>,
-): void {
-  for (const folder of folders) {
-    const known = held.get(folder)
-    if (known !== undefined) {
-      fchmodSync(known.fd, 0o555)
-      continue
-    }
-    const opened = openFolders(draft, folder.split('/'))
-    if (!opened.ok) throw new ProblemError(opened.problem)
-    fchmodSync(opened.value.fd, 0o555)
-    opened.value.close()
-  }
-  fchmodSync(draft.fd, 0o555)
 }

@@ -1,79 +1,93 @@
-import { fchmodSync, fstatSync, lstatSync } from 'node:fs'
+import { fchmodSync, fstatSync, lstatSync, statfsSync } from 'node:fs'
 import type { Directory } from './directory.ts'
+import { listNames } from './listing.ts'
 
 interface Stamp {
   readonly dev: bigint
   readonly ino: bigint
+  /** Of the last change, whatever it was. Nobody can set it. */
   readonly ctimeNs: bigint
 }
 
-/** Of a folder and all in it. The same again later: nobody has touched any of it. */
-export interface Stamps {
-  readonly folder: Stamp
-  /** By paths below it. */
-  readonly inside: ReadonlyMap<string, Stamp>
+/** Of a folder, under an empty path, and of all in it. The same again later: nobody has touched any of it. */
+export type Stamps = ReadonlyMap<string, Stamp>
+
+/** Takes the stamps of what is being made, so that nothing can be done to it between its making and its stamp. */
+export interface Stamping {
+  /** A file that is whole, and still open. */
+  file(path: string, fd: number): void
+  /** A folder, once nothing more will be put into it, or done to it. */
+  folder(path: string, directory: Directory): void
+  /** Undefined: somebody else has put something there, or it is too much to be kept. */
+  stamps(): Stamps | undefined
 }
 
-/** More are not worth keeping. */
-const MOST = 1000
+const MOST = 200
 const TRIES = 8
+/** ext4, XFS, btrfs. On others (tmpfs is one) what is written through a mapping may leave no stamp. */
+const STAMPED_SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e])
 
 /** By device: whether each change gets a stamp of its own. */
 const tried = new Map<bigint, boolean>()
 
 /**
- * The time of the last change cannot be set by anybody, but many systems take it from a clock that ticks every few
- * milliseconds, and what is changed right after a look then seems untouched. There, undefined: it must be read again.
- * To be taken once nothing will be done to the folder any more.
+ * Many systems take the time of a change from a clock that ticks every few milliseconds, and what is changed right after
+ * a look then seems untouched. There, undefined: it must be read again.
  */
-export function takeStamps(folder: Directory, paths: Iterable<string>): Stamps | undefined {
-  if (!folder.throughDescriptor || !tellsEveryChange(folder)) return undefined
-  const inside = new Map<string, Stamp>()
-  for (const path of paths) {
-    const stamp = inside.size < MOST ? stampOf(`${folder.self}/${path}`) : undefined
-    if (stamp === undefined) return undefined
-    inside.set(path, stamp)
+export function startStamping(root: Directory): Stamping | undefined {
+  if (!root.throughDescriptor || !tellsEveryChange(root)) return undefined
+  const stamps = new Map<string, Stamp>()
+  const found: string[] = []
+  let isTooMuch = false
+
+  function note(path: string, fd: number) {
+    if (stamps.size >= MOST) isTooMuch = true
+    else stamps.set(path, brief(fstatSync(fd, { bigint: true })))
   }
-  return { folder: brief(fstatSync(folder.fd, { bigint: true })), inside }
+
+  return {
+    file: note,
+    folder(path, directory) {
+      note(path, directory.fd)
+      // What comes later changes its stamp.
+      for (const name of listNames(directory, MOST + 1)) found.push(path === '' ? `${name}` : `${path}/${name}`)
+    },
+    stamps: () => (isTooMuch || found.some((path) => !stamps.has(path)) ? undefined : stamps),
+  }
 }
 
 export function areUntouched(folder: string, stamps: Stamps): boolean {
-  if (!isSame(stampOf(folder), stamps.folder)) return false
-  for (const [path, stamp] of stamps.inside) {
-    if (!isSame(stampOf(`${folder}/${path}`), stamp)) return false
+  for (const [path, stamp] of stamps) {
+    const now = lookAt(path === '' ? folder : `${folder}/${path}`)
+    if (now?.ctimeNs !== stamp.ctimeNs || now.ino !== stamp.ino || now.dev !== stamp.dev) return false
   }
   return true
 }
 
 /** Changes in quick succession, of which a clock that ticks would give several one time. */
-function tellsEveryChange({ fd }: Directory): boolean {
-  let before = fstatSync(fd, { bigint: true })
-  const known = tried.get(before.dev)
+function tellsEveryChange({ fd, self, dev }: Directory): boolean {
+  if (!STAMPED_SYSTEMS.has(statfsSync(self).type)) return false
+  const known = tried.get(dev)
   if (known !== undefined) return known
-  const mode = Number(before.mode & 0o777n)
+  let before = fstatSync(fd, { bigint: true })
   let tells = true
   for (let count = 0; count < TRIES && tells; count++) {
-    fchmodSync(fd, mode)
+    fchmodSync(fd, Number(before.mode & 0o777n))
     const after = fstatSync(fd, { bigint: true })
     tells = after.ctimeNs !== before.ctimeNs
     before = after
   }
-  tried.set(before.dev, tells)
+  tried.set(dev, tells)
   return tells
 }
 
 /** Of a link it is that of the link itself. */
-function stampOf(path: string): Stamp | undefined {
+function lookAt(path: string): Stamp | undefined {
   try {
-    const stat = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-    return stat === undefined ? undefined : brief(stat)
+    return lstatSync(path, { bigint: true, throwIfNoEntry: false })
   } catch {
     return undefined
   }
-}
-
-function isSame(one: Stamp | undefined, other: Stamp): boolean {
-  return one?.ctimeNs === other.ctimeNs && one.ino === other.ino && one.dev === other.dev
 }
 
 function brief({ dev, ino, ctimeNs }: Stamp): Stamp {

@@ -37,11 +37,18 @@ function isAt(directory: Directory, name: string, fd: number): boolean {
   return seen?.dev === made.dev && seen.ino === made.ino
 }
 
-export function writeNew(directory: Directory, name: string, data: string | Buffer, mode: number): void {
+export function writeNew(
+  directory: Directory,
+  name: string,
+  data: string | Buffer,
+  mode: number,
+  written?: (fd: number) => void,
+): void {
   const fd = createFile(directory, name, mode)
   try {
     writeAll(fd, typeof data === 'string' ? Buffer.from(data) : data)
     fchmodSync(fd, mode) // whatever the umask is
+    written?.(fd)
   } finally {
     closeSync(fd)
   }

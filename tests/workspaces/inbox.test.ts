@@ -3,11 +3,9 @@ import {
   linkSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
-  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +13,6 @@ import { describe, expect, it } from 'vitest'
 import { prepareInbox } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { checkInbox } from '../../src/workspaces/manifest.ts'
-import type { Stamps } from '../../src/workspaces/stamps.ts'
 import {
   codesOf,
   expectOk,
@@ -168,94 +165,20 @@ describe('the hash of the inputs', () => {
   })
 })
 
-/** Nobody but its owner could. */
-function overwrite(file: string) {
-  chmodSync(file, 0o644)
-  writeFileSync(file, readFileSync(file, 'utf8').replaceAll(/./g, 'X'))
-}
-
-function keepingTimes(file: string, change: (file: string) => void) {
-  const { atime, mtime } = statSync(file)
-  change(file)
-  utimesSync(file, atime, mtime)
-}
-
 describe('the check of the inbox after the run (C21)', () => {
   const prepare = async () => {
     const place = makePlace()
     const [from, to] = [await makeWorkspace('maker', place), await makeWorkspace('user', place)]
     write(join(from, 'outbox'), { a: '1', 'b/c': '2', large: '12345678' })
-    const { manifest, stamps } = expectOk(await handOver(from, to, ['outbox/**'], { inlineBytes: 4 }))
-    return { from, to, manifest, stamps, inbox: join(to, 'inbox/from') }
+    const { manifest } = expectOk(await handOver(from, to, ['outbox/**'], { inlineBytes: 4 }))
+    return { from, to, manifest, inbox: join(to, 'inbox/from') }
   }
-  const check = async (to: string, manifest: Parameters<typeof checkInbox>[1], stamps?: Stamps) =>
-    expectOk(await checkInbox(to, manifest, { limits, stamps }))
+  const check = async (to: string, manifest: Parameters<typeof checkInbox>[1]) =>
+    expectOk(await checkInbox(to, manifest, { limits }))
 
   it('finds nothing where nothing was changed', async () => {
-    const { to, manifest, stamps } = await prepare()
+    const { to, manifest } = await prepare()
     expect(await check(to, manifest)).toEqual([])
-    expect(await check(to, manifest, stamps)).toEqual([])
-  })
-
-  it.each([
-    ['a file is written over', (inbox: string) => overwrite(join(inbox, 'a'))],
-    ['and is given its old times', (inbox: string) => keepingTimes(join(inbox, 'a'), overwrite)],
-    [
-      'a file is exchanged, of the same size and times',
-      (inbox: string) =>
-        keepingTimes(join(inbox, 'a'), (file) => {
-          chmodSync(inbox, 0o755)
-          rmSync(file)
-          writeFileSync(file, 'X')
-        }),
-    ],
-    [
-      'a link to a moved folder is in its place',
-      (inbox: string) => {
-        chmodSync(join(inbox, '..'), 0o755)
-        renameSync(inbox, `${inbox}-moved`)
-        symlinkSync(`${inbox}-moved`, inbox)
-      },
-    ],
-    [
-      'a file is added deep inside',
-      (inbox: string) => {
-        chmodSync(join(inbox, 'b'), 0o755)
-        writeFileSync(join(inbox, 'b/new'), '')
-        chmodSync(join(inbox, 'b'), 0o555)
-      },
-    ],
-    [
-      'a file is removed',
-      (inbox: string) => {
-        chmodSync(inbox, 0o755)
-        rmSync(join(inbox, 'a'))
-      },
-    ],
-    ['a reference is written over', (inbox: string) => overwrite(join(inbox, '../../../maker/outbox/large'))],
-  ])('finds out however soon, and however well hidden: %s', async (_, change) => {
-    // Right after it was filled, where a clock that ticks would still show the same time.
-    for (let times = 0; times < 5; times++) {
-      const { to, manifest, stamps, inbox } = await prepare()
-      change(inbox)
-      expect(await check(to, manifest, stamps)).not.toEqual([])
-    }
-  })
-
-  it('does not mind what leaves the content as it was', async () => {
-    const { to, manifest, stamps, inbox } = await prepare()
-    chmodSync(join(inbox, 'a'), 0o644)
-    utimesSync(join(inbox, 'b/c'), 1, 1)
-    expect(await check(to, manifest, stamps)).toEqual([])
-  })
-
-  it('reads nothing in it where the file system tells every change', async () => {
-    const { to, manifest, stamps } = await prepare()
-    if (stamps === undefined) return
-    const other = { ...manifest, inputs: manifest.inputs.map((input) => ({ ...input, sha256: '' })) }
-    const copies = { ...other, inputs: other.inputs.filter(({ reference }) => reference === undefined) }
-    expect(await check(to, copies, stamps)).toEqual([])
-    expect(await check(to, copies)).toHaveLength(copies.inputs.length)
   })
 
   it('finds what was added, removed, changed and exchanged for a link', async () => {

@@ -62,8 +62,12 @@ interface Bank {
   idle: NodeJS.Timeout | undefined
 }
 
-/** Bash can give a process a group of its own by itself; other shells take setsid, which is one more program to start. */
-const BASH = ['/bin/bash', '/usr/bin/bash'].find((path) => existsSync(path))
+/**
+ * Bash can give a process a group of its own by itself; other shells take setsid, which is one more program to start. That of
+ * macOS is of 2007, and cannot read what it is told by the byte.
+ */
+const BASH =
+  process.platform === 'darwin' ? undefined : ['/bin/bash', '/usr/bin/bash'].find((path) => existsSync(path))
 const SETSID = ['/usr/bin/setsid', '/bin/setsid'].find((path) => existsSync(path))
 const SIGNALS = new Map(Object.entries(constants.signals).map(([name, number]) => [128 + number, name]))
 
@@ -82,7 +86,8 @@ const NO = 'no'
 /**
  * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
  * others line by line, a byte at a time. It starts what the order says, and tells how that ended. A job that waits reads on
- * from there: the word to begin. Where it could not even begin, that word is left, and skipped. Shells give such jobs nothing to read, unless it is named.
+ * from there: the word to begin. Where it could not even begin, that word is left, and skipped. Shells give such jobs
+ * nothing to read, unless it is named.
  */
 function bankOf(hasBash: boolean): string {
   const numbers = slotNumbers(hasBash)
@@ -96,9 +101,9 @@ work() {
   while IFS= read -r orc_size; do
     case $orc_size in ${GO}|${NO}) continue ;; esac
     ${hasBash ? READ_BYTES : READ_LINES}
-    ${hasBash ? OWN_GROUP : ''}
+    ${hasBash ? 'set -m' : ''}
     ( eval "$orc_order"; exit 1 ) <&${hasBash ? '0' : '$1'} &
-    ${hasBash ? WAIT : 'wait $!'}
+    ${hasBash ? OWN_WAIT : 'wait $!'}
     echo "e $1 $?" >&${NEWS}
   done
 }
@@ -108,8 +113,7 @@ wait`
 }
 
 /** Before its fifth version bash takes one that is held still for one that has ended, as long as jobs have groups. */
-const OWN_GROUP = 'set -m'
-const WAIT = 'if [ "$BASH_VERSINFO" -ge 5 ]; then wait -f $!; else set +m; wait $!; fi'
+const OWN_WAIT = 'if [ "$BASH_VERSINFO" -ge 5 ]; then wait -f $!; else set +m; wait $!; fi'
 
 const READ_BYTES = 'IFS= read -r -N "$orc_size" orc_order || exit 0'
 const READ_LINES = `

@@ -188,7 +188,6 @@ async function prepareNode(
     isNew: made.isNew,
     ...(areCorrected ? { corrections } : {}),
   }
-  sealed.open(driver, node)
   const prepared = await prepareInbox(wanted, isAhead ? ahead : undefined)
   if (!prepared.ok) return failed(prepared.problems, made.record)
   const { manifest, stamps, leftOut } = prepared.value
@@ -197,14 +196,15 @@ async function prepareNode(
     const event = { type: 'copy_failed' as const, node, preparation, why: other, recoverable: false }
     return { event, record: made.record }
   }
-  if (stamps !== undefined) sealed.seal(driver, node, stamps)
+  const inbox = JSON.stringify(manifest)
+  if (stamps !== undefined) sealed.seal(driver, node, inbox, stamps)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
   const outputsHash = checkKept ? await keptHash(workspace, signal) : null
   return {
     event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
-    record: { inbox: JSON.stringify(manifest), ...made.record },
+    record: { inbox, ...made.record },
   }
 }
 

@@ -72,7 +72,7 @@ export function createValidating(options: ValidatingOptions) {
     }
 
     const record = driver.record(node)
-    const stamps = options.sealed.take(driver, node)
+    const stamps = options.sealed.take(driver, node, record.inbox)
     const inboxFault = await whatChanged(workspace, manifestIn(record), stamps, signal)
     const schemaFault = statusFault(workspace) ?? inboxFault
     if (!found('schema', schemaFault === undefined ? 'passed' : 'failed', schemaFault ?? '')) return refused()
