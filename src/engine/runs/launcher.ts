@@ -86,8 +86,9 @@ const NO = 'no'
 /**
  * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
  * others line by line, a byte at a time. It starts what the order says, and tells how that ended. A job that waits reads on
- * from there: the word to begin. Where it could not even begin, that word is left, and skipped. Shells give such jobs
- * nothing to read, unless it is named.
+ * from there: the word to begin. Where it could not even begin, that word is left, and skipped. Jobs have groups of their own
+ * only while they are started: otherwise one that is held still would count as ended, and with `wait -f` bash 5.2 may wait
+ * without rest for one that it has no record of. Shells give such jobs nothing to read, unless it is named.
  */
 function bankOf(hasBash: boolean): string {
   const numbers = slotNumbers(hasBash)
@@ -103,7 +104,8 @@ work() {
     ${hasBash ? READ_BYTES : READ_LINES}
     ${hasBash ? 'set -m' : ''}
     ( eval "$orc_order"; exit 1 ) <&${hasBash ? '0' : '$1'} &
-    ${hasBash ? OWN_WAIT : 'wait $!'}
+    ${hasBash ? 'set +m' : ''}
+    wait $!
     echo "e $1 $?" >&${NEWS}
   done
 }
@@ -111,9 +113,6 @@ ${works.join('\n')}
 exec ${closing(numbers)}
 wait`
 }
-
-/** Before its fifth version bash takes one that is held still for one that has ended, as long as jobs have groups. */
-const OWN_WAIT = 'if [ "$BASH_VERSINFO" -ge 5 ]; then wait -f $!; else set +m; wait $!; fi'
 
 const READ_BYTES = 'IFS= read -r -N "$orc_size" orc_order || exit 0'
 const READ_LINES = `
