@@ -54,11 +54,16 @@ export interface CopierOptions {
   readonly pace: Pace
   /** No earlier draft can have been left. */
   readonly isNew: boolean
+  /** Nobody looks at the inbox before it is whole: it is made where it belongs. */
+  readonly inPlace: boolean
 }
 
-export async function openCopier(workspace: string, { limits, pace, isNew }: CopierOptions): Promise<Copier> {
+export async function openCopier(
+  workspace: string,
+  { limits, pace, isNew, inPlace }: CopierOptions,
+): Promise<Copier> {
   const root = openDirectory(workspace, { shown: '' })
-  const draftName = temporaryName('inbox')
+  const draftName = inPlace ? 'inbox' : temporaryName('inbox')
   const draft = await beginDraft(root, draftName, isNew, pace)
   const stamping = startStamping(draft)
   const inputs: Input[] = []
@@ -204,7 +209,7 @@ export async function openCopier(workspace: string, { limits, pace, isNew }: Cop
 
   async function putInPlace(): Promise<void> {
     // The empty one of a new workspace is replaced by the rename itself.
-    if (tryRename(root, draftName, 'inbox')) return
+    if (inPlace || tryRename(root, draftName, 'inbox')) return
     const before = temporaryName('inbox')
     const hadInbox = openFolder(root, 'inbox')
     if (hadInbox.ok) hadInbox.value.close()

@@ -120,9 +120,10 @@ export interface BegunInbox {
 }
 
 /** The part of an inbox that can be known before what others make. Whoever does not use it has to discard it. */
-export async function beginInbox(wanted: InboxWanted): Promise<Outcome<BegunInbox>> {
+export async function beginInbox(wanted: InboxWanted, inPlace = false): Promise<Outcome<BegunInbox>> {
   const { workspace, limits, signal, isNew = false } = wanted
-  const drafted = await draftInbox(workspace, { limits, isNew, ...(signal === undefined ? {} : { signal }) })
+  const options = { limits, isNew, inPlace, ...(signal === undefined ? {} : { signal }) }
+  const drafted = await draftInbox(workspace, options)
   if (!drafted.ok) return drafted
   const draft = drafted.value
   let isWhole = false
@@ -149,7 +150,8 @@ function textsOf(wanted: InboxWanted): Map<string, string> {
 
 /** Begun ahead, where it has turned out as it was thought it would. */
 async function takeUp(wanted: InboxWanted, ahead: BegunInbox | undefined): Promise<Outcome<BegunInbox>> {
-  if (ahead === undefined) return await beginInbox(wanted)
+  // In a new workspace there is nobody yet who could look at it.
+  if (ahead === undefined) return await beginInbox(wanted, wanted.isNew)
   const texts = textsOf(wanted)
   const isSame =
     texts.size === ahead.texts.size && [...texts].every(([name, text]) => ahead.texts.get(name) === text)

@@ -54,15 +54,17 @@ export interface InboxOptions {
   readonly limits: Limits
   /** No earlier draft can have been left in the workspace. */
   readonly isNew?: boolean
+  /** Nobody looks at it before it is whole: it need not be put in place at once. */
+  readonly inPlace?: boolean
   readonly signal?: AbortSignal
 }
 
 export async function draftInbox(
   workspace: string,
-  { limits, isNew = false, signal }: InboxOptions,
+  { limits, isNew = false, inPlace = false, signal }: InboxOptions,
 ): Promise<Outcome<InboxDraft>> {
   const pace = startPace(signal)
-  const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace, isNew }))
+  const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace, isNew, inPlace }))
   return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace) } : opened
 }
 

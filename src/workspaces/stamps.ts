@@ -27,7 +27,7 @@ const TRIES = 8
 /** ext4, XFS, btrfs. On others (tmpfs is one) what is written through a mapping may leave no stamp. */
 const STAMPED_SYSTEMS: ReadonlySet<number> = new Set([0xef53, 0x58465342, 0x9123683e])
 
-/** By device: whether each change gets a stamp of its own. */
+/** By device: whether each change leaves a stamp of its own. */
 const tried = new Map<bigint, boolean>()
 
 /**
@@ -50,7 +50,8 @@ export function startStamping(root: Directory): Stamping | undefined {
     folder(path, directory) {
       note(path, directory.fd)
       // What comes later changes its stamp.
-      for (const name of listNames(directory, MOST + 1)) found.push(path === '' ? `${name}` : `${path}/${name}`)
+      for (const name of listNames(directory, MOST + 1))
+        found.push(path === '' ? `${name}` : `${path}/${name}`)
     },
     stamps: () => (isTooMuch || found.some((path) => !stamps.has(path)) ? undefined : stamps),
   }
@@ -66,11 +67,10 @@ export function areUntouched(folder: string, stamps: Stamps): boolean {
 
 /** Changes in quick succession, of which a clock that ticks would give several one time. */
 function tellsEveryChange({ fd, self, dev }: Directory): boolean {
-  if (!STAMPED_SYSTEMS.has(statfsSync(self).type)) return false
   const known = tried.get(dev)
   if (known !== undefined) return known
   let before = fstatSync(fd, { bigint: true })
-  let tells = true
+  let tells = STAMPED_SYSTEMS.has(statfsSync(self).type)
   for (let count = 0; count < TRIES && tells; count++) {
     fchmodSync(fd, Number(before.mode & 0o777n))
     const after = fstatSync(fd, { bigint: true })
