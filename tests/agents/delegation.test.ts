@@ -360,9 +360,9 @@ describe('a model that', () => {
       when(name, 'attempt 2 of 4', says(report(byTool, 'I have stopped.')))
       return await reaches(await give(name, 'For ever and ever.', { timeout_seconds: 10 }), 'completed')
     })
-    for (const task of await Promise.all(given)) {
-      expect(task).toMatchObject({ attempt: 2, result: 'I have stopped.' })
-      expect(task.failures).toMatchObject([{ attempt: 1, why: 'it was not done in time' }])
+    for (const [index, task] of (await Promise.all(given)).entries()) {
+      expect(task, PROGRAMS[index]).toMatchObject({ attempt: 2, result: 'I have stopped.' })
+      expect(task.failures, PROGRAMS[index]).toMatchObject([{ attempt: 1, why: 'it was not done in time' }])
     }
   })
 })
@@ -389,7 +389,8 @@ describe('people and programs', () => {
     expect(interrupts.toSorted((a, b) => a.agent.localeCompare(b.agent))).toMatchObject(
       PROGRAMS.toSorted().map((agent) => ({ agent, stopped: true })),
     )
-    await expect.poll(() => calls.map(({ state }) => state)).toEqual(PROGRAMS.map(() => 'aborted'))
+    const states = () => calls.map(({ state }) => state)
+    await expect.poll(states, { timeout: 10_000 }).toEqual(PROGRAMS.map(() => 'aborted'))
     for (const name of PROGRAMS) await team.idle(name)
     expect((await Promise.all(ids.map(taskOf))).map(({ state }) => state)).toEqual(ids.map(() => 'executing'))
 

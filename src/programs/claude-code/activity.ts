@@ -95,6 +95,8 @@ export function followActivity(options: ActivityOptions): Activity {
     hasStatus = true
     version = read.version
     if (statusUpdatedAt < toldAt()) return
+    // Read once more, it is no news.
+    if (status === 'idle' && returning === news) return
     news += 1
     if (status === 'idle') return await returnToPrompt()
     isAtPrompt = false

@@ -25,18 +25,21 @@ export interface Interrupt {
    * place where it is.
    */
   emptyBox(): Promise<void>
+  close(): void
 }
 
 export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions): Interrupt {
   /** The box as the Escape has left it, with our own text. Once it is another, a person has it. */
   let left: string | undefined
+  let isClosed = false
 
   return {
     async end() {
       left = undefined
+      while (activity.isReturning) await sleep(LOOK_EVERY_MS)
       if (activity.state === 'idle') return { stopped: true, evidence: 'its turn had ended' }
       const held = withdrawals.turns.length
-      for (let press = 0; press < ESCAPES && isWorking(activity); press++) {
+      for (let press = 0; press < ESCAPES && isWorking(activity) && !isClosed; press++) {
         await pane.press(['Escape'])
         const deadline = performance.now() + STOPPED_WITHIN_MS
         // Once it says that it is there, a further Escape would be for what stands in the box.
@@ -51,6 +54,9 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
         else left = inputBoxText(await pane.screen())
       }
       return { stopped: true, evidence: 'it is back at its prompt after Escape' }
+    },
+    close() {
+      isClosed = true
     },
     async emptyBox() {
       const ours = left

@@ -64,6 +64,7 @@ export async function followSession(
     readStatus: async () => await statusFile?.read(),
     settled: async () => await transcript?.settled(),
     async endedSilently(isStill) {
+      transcript?.release()
       if (transcript !== undefined) await withdrawals.look(transcript, pane, isStill)
     },
     atPrompt: () =>
@@ -254,6 +255,7 @@ export async function followSession(
       void transcript?.settled().then(() => transcript?.release())
     },
     async close() {
+      interrupt.close()
       activity.close()
       withdrawals.close()
       turnEnd?.close()

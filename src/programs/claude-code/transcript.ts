@@ -37,7 +37,7 @@ export interface TranscriptOptions {
   model(): string | undefined
   onRecord(record: TranscriptRecord): void
   /** By its uuid: a prompt that is no part of the conversation any more, though it stands in the file. */
-  isTakenBack(uuid: string): boolean
+  isTakenBack(prompt: Prompt): boolean
   /** Another prompt took its place in the conversation. */
   onTakenBack(prompt: Prompt): void
   /** A good moment to keep the position. */
@@ -71,7 +71,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   }
 
   function hear(record: TranscriptRecord) {
-    if (record.kind === 'prompt' && options.isTakenBack(record.uuid)) return
+    if (record.kind === 'prompt' && options.isTakenBack(record)) return
     if (record.kind === 'prompt') hearPrompt(record)
     if (record.kind === 'answer') hearAnswer(record)
     if (record.kind === 'failure' || record.kind === 'interrupted') openPrompt = undefined

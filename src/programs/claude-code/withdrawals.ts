@@ -26,7 +26,7 @@ export interface Withdrawals {
   /** A prompt that is no part of the conversation any more. */
   add(prompt: Submitted): void
   /** It may be read again after a restart of the service, and is still no part of the conversation. */
-  isRecordOf(uuid: string): boolean
+  isRecordOf(prompt: Prompt): boolean
   /** The program shows a prompt: what was taken back may have been sent again by a person. */
   prompted(prompt: string): void
   /** What is to be given: the turn, with what was taken back after it. */
@@ -102,8 +102,8 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
         isLate = performance.now() >= deadline
         const open = openPrompt(transcript)
         if (open === undefined || !isStill()) return
-        // Where the transcript does not show it in time, it never will.
-        if ((open.uuid === undefined && !isLate) || !(await isPutBack(pane))) continue
+        // A fold may be a person's: it counts once the transcript shows the prompt, or would have.
+        if (!(await isPutBack(pane, open.uuid !== undefined || isLate))) continue
         // A prompt that was only interrupted is soon said to be, in the transcript.
         await sleep(SAID_WITHIN_MS)
         await transcript.settled()
@@ -116,10 +116,18 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
         transcript.takeBack(open)
         return add(open)
       }
-      unrecorded = undefined
+      if (isStill()) unrecorded = undefined
     },
     add,
-    isRecordOf: (uuid) => turns.some(({ record }) => record === uuid),
+    isRecordOf({ uuid, text, canBeTakenBack }) {
+      if (turns.some(({ record }) => record === uuid)) return true
+      // Its record comes later than we waited for it; what is sent again is shown by the hook first.
+      const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
+      if (late === undefined || !canBeTakenBack) return false
+      turns = turns.map((turn) => (turn === late ? { ...turn, record: uuid } : turn))
+      changed()
+      return true
+    },
     prompted(prompt) {
       const left = turns.filter((turn) => !holdsTurn(prompt, turn))
       if (left.length === turns.length) return
@@ -147,8 +155,8 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
   }
 }
 
-async function isPutBack(pane: Pane): Promise<boolean> {
+async function isPutBack(pane: Pane, isFoldOurs: boolean): Promise<boolean> {
   const screen = await pane.screen().catch(() => undefined)
   const box = screen && inputBoxText(screen)
-  return box !== undefined && (OUR_TEXT.test(box) || FOLDED.test(box))
+  return box !== undefined && (OUR_TEXT.test(box) || (isFoldOurs && FOLDED.test(box)))
 }

@@ -13,14 +13,17 @@ const MOST_SHOWS = 20
 const INVITATION = 'Ask anything'
 /** The lower edge of its input box, which is drawn after what stands in it. */
 const LOWER_EDGE = '╹'
+/** What people say in a conversation stands in boxes as well, further up. */
+const BOX_LINES = 6
 
 /** What people see in the pane. `nothing`: its terminal interface has not drawn anything yet. */
 export type View = 'nothing' | 'conversation' | 'other'
 
 export function viewOf({ lines }: Pick<Screen, 'lines'>): View {
   if (lines.every((line) => line.trim() === '')) return 'nothing'
-  const shows = (words: string) => lines.some((line) => line.includes(words))
-  return shows(LOWER_EDGE) && !shows(INVITATION) ? 'conversation' : 'other'
+  const edge = lines.findLastIndex((line) => line.includes(LOWER_EDGE))
+  const box = lines.slice(Math.max(0, edge - BOX_LINES), Math.max(0, edge))
+  return edge >= 0 && !box.some((line) => line.includes(INVITATION)) ? 'conversation' : 'other'
 }
 
 export interface ShowOptions {
@@ -35,8 +38,8 @@ export interface ShowOptions {
  * Once it has shown the conversation a person may open another one: from then on theirs is the say.
  */
 export async function showInPane({ show, view, isWanted }: ShowOptions): Promise<void> {
-  const until = Date.now() + PATIENCE_MS
-  const goesOn = () => isWanted() && Date.now() < until
+  const until = performance.now() + PATIENCE_MS
+  const goesOn = () => isWanted() && performance.now() < until
   async function look(): Promise<View> {
     await sleep(LOOK_MS, undefined, { ref: false })
     return await view().catch(() => 'nothing')

@@ -406,7 +406,6 @@ describe('following Claude Code', () => {
   })
 
   it.each([
-    ['the transcript shows it', () => rig.prompt(message('msg_1')), () => rig.show(PUT_BACK)],
     ['the screen shows it', () => rig.show(PUT_BACK), () => rig.prompt(message('msg_1'))],
     ['the screen shows it, and the transcript never', () => rig.show(PUT_BACK), () => {}],
   ])(

@@ -27,6 +27,11 @@ describe('what people see of opencode', () => {
     ['other', 'before a conversation is open', HOME],
     ['other', 'while that is being drawn', HOME.slice(0, 3)],
     ['conversation', 'in one without a word', CONVERSATION],
+    [
+      'conversation',
+      'in one where somebody invites questions',
+      ['  ┃  Ask anything', '', '  Fine.', '', ...CONVERSATION],
+    ],
   ])('is %s %s', (view, _, lines) => {
     expect(viewOf({ lines })).toBe(view)
   })

@@ -1,0 +1,117 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { boxWith, openRig, type Rig } from './rig.ts'
+
+const message = (id: string) => `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\nhello\n\n[END ORCHUB MESSAGE ${id}]`
+const turn = (id: string) => ({ text: message(id), ids: [id] })
+const putBack = (id: string) => boxWith(message(id).replaceAll('\n', '\n  '))
+const after = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
+
+describe('finding out what an Escape took back', () => {
+  let rig: Rig
+  let readings: NodeJS.Timeout | undefined
+  afterEach(async () => {
+    clearInterval(readings)
+    await rig.close()
+  })
+
+  /** With a message of ours submitted, of which only its hook has told. */
+  async function submitted() {
+    rig = await openRig({}, true)
+    rig.status('idle')
+    await rig.state('idle')
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_1') })
+  }
+
+  /** As where the system has no watches left: it is told every second that the status may have changed. */
+  function tellEverySecond() {
+    const file = join(rig.root, 'sessions', '4242.json')
+    readings = setInterval(() => writeFileSync(file, readFileSync(file)), 1000)
+  }
+
+  it.each([
+    ['is not in the transcript', false],
+    ['is in the transcript', true],
+  ])('ends though the same status is read again and again, where the prompt %s', async (_, isRecorded) => {
+    await submitted()
+    if (isRecorded) rig.prompt(message('msg_1'))
+    rig.status('idle')
+    tellEverySecond()
+    await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 9000)
+  })
+
+  it('ends for an interrupt, too', async () => {
+    await submitted()
+    const interrupted = rig.session.interrupt()
+    await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+    rig.status('idle')
+    tellEverySecond()
+    expect(await interrupted).toMatchObject({ stopped: true })
+  })
+
+  it('does not wait for the transcript once our own words stand in the box, and knows the late record (C25)', async () => {
+    await submitted()
+    rig.show(putBack('msg_1'))
+    rig.status('idle')
+    await rig.state('idle')
+    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+    rig.prompt(message('msg_1'), { uuid: 'late' })
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([{ record: 'late' }]))
+    // A person throws it away and says something else.
+    rig.show(boxWith(''))
+    await rig.hook('UserPromptSubmit', { prompt: 'hello' })
+    rig.prompt('hello')
+    rig.answer('hi')
+    await vi.waitFor(() => expect(rig.said).toHaveLength(1))
+    expect(rig.arrived).not.toContain('msg_1 read')
+    expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')])
+  })
+
+  it('presses no Escape at a program that says it is at its prompt', async () => {
+    await submitted()
+    // A person pressed Escape.
+    rig.status('idle')
+    await after(300)
+    const interrupted = rig.session.interrupt()
+    await after(700)
+    expect(rig.keys).toEqual([])
+    rig.show(putBack('msg_1'))
+    expect(await interrupted).toMatchObject({ stopped: true })
+    expect(rig.keys).toEqual([])
+  })
+
+  it('presses no Escape once it is closed', async () => {
+    await submitted()
+    const interrupted = rig.session.interrupt()
+    await vi.waitFor(() => expect(rig.keys).toEqual(['Escape']))
+    rig.status('idle')
+    await after(2500)
+    await rig.session.close('leave')
+    await interrupted
+    expect(rig.keys).toEqual(['Escape'])
+  })
+
+  it('does not forget what was submitted while it looked', async () => {
+    await submitted()
+    rig.status('idle')
+    await after(3500)
+    const look = Promise.withResolvers<void>()
+    rig.lookTakes(look.promise)
+    await after(900)
+    await rig.hook('UserPromptSubmit', { prompt: message('msg_2') })
+    look.resolve()
+    await after(300)
+    rig.show(putBack('msg_2'))
+    rig.status('idle')
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_2')]), 5000)
+  })
+
+  it('is over at once where the transcript holds back that a first turn was interrupted (2.1.197)', async () => {
+    await submitted()
+    rig.answer('some wo', { uuid: 'a1', parentUuid: 'listing' })
+    rig.prompt('[Request interrupted by user]', { parentUuid: 'a1' })
+    rig.status('idle')
+    await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 3000)
+  })
+})
