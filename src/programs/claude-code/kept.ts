@@ -28,5 +28,7 @@ export const Kept = z.object({
   withdrawn: z
     .array(z.object({ text: z.string(), ids: z.array(z.string()), record: z.string().optional() }))
     .default([]),
+  /** A turn that its hook has shown, and its transcript not yet: it may still be taken back. */
+  unrecorded: z.string().optional(),
 })
 export type Kept = z.output<typeof Kept>

@@ -44,17 +44,21 @@ export async function followSession(
   let transcript: Transcript | undefined
   let statusFile: StatusFile | undefined
   let closed = false
+  /** Its input box, once we have given it anything. */
+  let mayHoldOurs = order.found
 
   const keeping = createKeeping(port, log, () => {
     const position = transcript?.position() ?? kept.position
     const withdrawn = withdrawals.turns.map((turn) => ({ ...turn, ids: [...turn.ids] }))
-    kept = { ...kept, ...(position && { position }), withdrawn }
+    kept = { ...kept, ...(position && { position }), withdrawn, unrecorded: withdrawals.unrecorded }
     return kept
   })
   const notices = createNotices()
   const dialogs = createDialogs(port)
   const expectations = createExpectations()
-  const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon)
+  // The input box of a program that was started anew is empty.
+  const unrecorded = order.found ? kept.unrecorded : undefined
+  const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon, unrecorded)
   const activity = followActivity({
     found: order.found,
     dialogs,
@@ -65,7 +69,7 @@ export async function followSession(
     settled: async () => await transcript?.settled(),
     async endedSilently(isStill) {
       transcript?.release()
-      if (transcript !== undefined) await withdrawals.look(transcript, pane, isStill)
+      if (transcript !== undefined && mayHoldOurs) await withdrawals.look(transcript, pane, isStill)
     },
     atPrompt: () =>
       withdrawals.schedule({
@@ -146,6 +150,7 @@ export async function followSession(
         return {}
       case 'UserPromptSubmit':
         activity.turnBegan('a prompt was submitted')
+        mayHoldOurs = true
         withdrawals.submitted(event.prompt)
         prompted(event.prompt, 'its UserPromptSubmit hook showed the prompt')
         return {}

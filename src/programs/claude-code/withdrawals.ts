@@ -12,6 +12,8 @@ import type { Prompt, Transcript } from './transcript.ts'
 export interface Withdrawals {
   readonly turns: readonly Withdrawn[]
   readonly ids: ReadonlySet<string>
+  /** Our prompt of this turn, until the transcript shows it. */
+  readonly unrecorded: string | undefined
   /** Its hook shows a prompt; its transcript does so later. */
   submitted(prompt: string): void
   /** Its transcript shows a prompt. */
@@ -59,11 +61,20 @@ const SAID_WITHIN_MS = 250
 const KNOWN_WITHIN_MS = 4000
 const LOOK_EVERY_MS = 50
 
-export function createWithdrawals(kept: readonly Withdrawn[], changed: () => void): Withdrawals {
+export function createWithdrawals(
+  kept: readonly Withdrawn[],
+  changed: () => void,
+  keptUnrecorded?: string,
+): Withdrawals {
   let turns: Withdrawn[] = [...kept]
   let timer: NodeJS.Timeout | undefined
-  /** Our prompt of this turn, until the transcript shows it. */
-  let unrecorded: string | undefined
+  let unrecorded = keptUnrecorded
+
+  function expectRecordOf(prompt: string | undefined) {
+    if (prompt === unrecorded) return
+    unrecorded = prompt
+    changed()
+  }
 
   /** Of which it is not known what became of it. */
   function openPrompt(transcript: Transcript): Submitted | undefined {
@@ -86,16 +97,15 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
     get ids() {
       return new Set(turns.flatMap((turn) => turn.ids))
     },
-    submitted(prompt) {
-      unrecorded = OUR_TEXT.test(prompt) ? prompt : undefined
+    get unrecorded() {
+      return unrecorded
     },
+    submitted: (prompt) => expectRecordOf(OUR_TEXT.test(prompt) ? prompt : undefined),
     recorded(prompt) {
       if (unrecorded === undefined) return
-      if (holdsTurn(prompt, { text: unrecorded, ids: messageIdsIn(unrecorded) })) unrecorded = undefined
+      if (holdsTurn(prompt, { text: unrecorded, ids: messageIdsIn(unrecorded) })) expectRecordOf(undefined)
     },
-    turnEnded() {
-      unrecorded = undefined
-    },
+    turnEnded: () => expectRecordOf(undefined),
     async look(transcript, pane, isStill) {
       const deadline = performance.now() + KNOWN_WITHIN_MS
       for (let isLate = false; !isLate; await sleep(LOOK_EVERY_MS)) {
@@ -112,11 +122,11 @@ export function createWithdrawals(kept: readonly Withdrawn[], changed: () => voi
           isLate = false
           continue
         }
-        unrecorded = undefined
         transcript.takeBack(open)
-        return add(open)
+        add(open)
+        return expectRecordOf(undefined)
       }
-      if (isStill()) unrecorded = undefined
+      if (isStill()) expectRecordOf(undefined)
     },
     add,
     isRecordOf({ uuid, text, canBeTakenBack }) {

@@ -107,6 +107,33 @@ describe('finding out what an Escape took back', () => {
     await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_2')]), 5000)
   })
 
+  it('goes on in the next service, where the transcript has not shown the prompt yet (C25)', async () => {
+    await submitted()
+    await vi.waitFor(() => expect(rig.kept.unrecorded).toBe(message('msg_1')))
+    const before = rig
+    await before.session.close('leave')
+    rig = await openRig(before.kept, true)
+    rig.show(putBack('msg_1'))
+    before.status('idle')
+    await vi.waitFor(() => expect(rig.kept.withdrawn).toMatchObject([turn('msg_1')]), 5000)
+    expect(rig.kept.unrecorded).toBeUndefined()
+    await before.close()
+  })
+
+  it('is left out where the program is started anew, as its box is empty', async () => {
+    await submitted()
+    rig.prompt(message('msg_1'))
+    await vi.waitFor(() => expect(rig.arrived).toContain('msg_1 submitted'))
+    const before = rig
+    await before.session.close('leave')
+    rig = await openRig({ ...before.kept, statusFile: undefined, configFolder: before.root }, false)
+    await rig.hook('SessionStart', { source: 'resume', transcript_path: before.transcript })
+    rig.session.toolsGiven!()
+    before.status('idle')
+    await vi.waitFor(() => expect(rig.session.state).toBe('idle'), 3500)
+    await before.close()
+  })
+
   it('is over at once where the transcript holds back that a first turn was interrupted (2.1.197)', async () => {
     await submitted()
     rig.answer('some wo', { uuid: 'a1', parentUuid: 'listing' })
