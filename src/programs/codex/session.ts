@@ -180,7 +180,7 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
       return { stopped: false, evidence: `turn ${turnId} had not ended after ${INTERRUPT_MS / 1000} s` }
     // Codex leaves a command running in the background when its turn is stopped.
     const killed = await Promise.allSettled(
-      terminals.map((processId) =>
+      [...terminals].map((processId) =>
         server!.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
       ),
     )

@@ -13,8 +13,8 @@ export interface Turns {
   itemEnded(item: Item): void
   /** An item that has begun and not ended. */
   item(id: string): Item | undefined
-  /** The terminals of commands that this turn began and that still run. */
-  terminalsOf(turnId: string): string[]
+  /** The terminals of commands of this turn that run, and of those that it begins from now on: news of one may be under way. */
+  terminalsOf(turnId: string): ReadonlySet<string>
 }
 
 export function createTurns(): Turns {
@@ -22,6 +22,8 @@ export function createTurns(): Turns {
   let lastEnded: string | undefined
   const waiting = new Map<string, ((turn: TurnRecord) => void)[]>()
   const open = new Map<string, { turnId: string; item: Item }>()
+  /** By turn, as they were asked for. */
+  const terminals = new Map<string, Set<string>>()
 
   return {
     get active() {
@@ -34,23 +36,38 @@ export function createTurns(): Turns {
     forget() {
       active = undefined
       open.clear()
+      terminals.clear()
     },
     ended(turn) {
       lastEnded = turn.id
       if (active === turn.id) active = undefined
       for (const resolve of waiting.get(turn.id) ?? []) resolve(turn)
       waiting.delete(turn.id)
+      terminals.delete(turn.id)
     },
     untilEnded(turnId) {
       return new Promise((resolve) => waiting.set(turnId, [...(waiting.get(turnId) ?? []), resolve]))
     },
-    itemBegan: (turnId, item) => void open.set(item.id, { turnId, item }),
+    itemBegan(turnId, item) {
+      open.set(item.id, { turnId, item })
+      const terminal = terminalOf(item)
+      if (terminal !== undefined) terminals.get(turnId)?.add(terminal)
+    },
     itemEnded: (item) => void open.delete(item.id),
     item: (id) => open.get(id)?.item,
     terminalsOf(turnId) {
-      return [...open.values()]
-        .filter((one) => one.turnId === turnId && one.item.type === 'commandExecution')
-        .flatMap(({ item }) => CommandExecution.safeParse(item).data?.processId ?? [])
+      const known = terminals.get(turnId) ?? new Set<string>()
+      terminals.set(turnId, known)
+      for (const { turnId: of, item } of open.values()) {
+        const terminal = of === turnId ? terminalOf(item) : undefined
+        if (terminal !== undefined) known.add(terminal)
+      }
+      return known
     },
   }
+}
+
+function terminalOf(item: Item): string | undefined {
+  if (item.type !== 'commandExecution') return undefined
+  return CommandExecution.safeParse(item).data?.processId ?? undefined
 }
