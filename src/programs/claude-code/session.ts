@@ -101,7 +101,7 @@ export async function followSession(
       model: () => kept.model,
       onProgress: keeping.soon,
       onRecord: heedRecord,
-      isTakenBack: withdrawals.isRecordOf,
+      isTakenBack: withdrawals.claims,
       onTakenBack: withdrawals.add,
     })
     keeping.soon()

@@ -36,7 +36,7 @@ export interface TranscriptOptions {
   /** As the program named it at its start, with its window. */
   model(): string | undefined
   onRecord(record: TranscriptRecord): void
-  /** By its uuid: a prompt that is no part of the conversation any more, though it stands in the file. */
+  /** A prompt that is no part of the conversation any more, though it stands in the file. */
   isTakenBack(prompt: Prompt): boolean
   /** Another prompt took its place in the conversation. */
   onTakenBack(prompt: Prompt): void

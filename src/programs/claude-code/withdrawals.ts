@@ -27,8 +27,11 @@ export interface Withdrawals {
   look(transcript: Transcript, pane: Pane, isStill: () => boolean): Promise<void>
   /** A prompt that is no part of the conversation any more. */
   add(prompt: Submitted): void
-  /** It may be read again after a restart of the service, and is still no part of the conversation. */
-  isRecordOf(prompt: Prompt): boolean
+  /**
+   * Whether this record is of what was taken back, and so no part of the conversation: one that is read again after a restart
+   * of the service, or one that comes late, which is then known as its record.
+   */
+  claims(prompt: Prompt): boolean
   /** The program shows a prompt: what was taken back may have been sent again by a person. */
   prompted(prompt: string): void
   /** What is to be given: the turn, with what was taken back after it. */
@@ -129,7 +132,7 @@ export function createWithdrawals(
       if (isStill()) expectRecordOf(undefined)
     },
     add,
-    isRecordOf({ uuid, text, canBeTakenBack }) {
+    claims({ uuid, text, canBeTakenBack }) {
       if (turns.some(({ record }) => record === uuid)) return true
       // Its record comes later than we waited for it; what is sent again is shown by the hook first.
       const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
