@@ -143,6 +143,8 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
         env: { HOME: home, PATH: process.env.PATH!, LANG: 'C.UTF-8', TERM: 'xterm-256color' },
       })
       terminals.push(terminal)
+      // What is typed before tmux took that terminal is echoed on it, and is not with the agent yet.
+      await terminal.shows(new RegExp(`${name} · `))
       return terminal
     },
     /** The service ends as by `orc serve`; the agents go on; it starts again. */
