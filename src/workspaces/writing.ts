@@ -47,7 +47,8 @@ export function writeNew(
   const fd = createFile(directory, name, mode)
   try {
     writeAll(fd, typeof data === 'string' ? Buffer.from(data) : data)
-    fchmodSync(fd, mode) // whatever the umask is
+    // Whatever the umask is. To set what is there already would be written to the disk as well.
+    if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
     written?.(fd)
   } finally {
     closeSync(fd)

@@ -113,15 +113,18 @@ agents:
     expect(team.entries.some(({ text }) => text.includes('is a symbolic link'))).toBe(true)
   })
 
-  it('ends what an agent left running in its group', async () => {
+  it.each([
+    ['', 'sleep 300'],
+    [', though nothing in its environment tells whose it is', 'env -i sleep 300'],
+  ])('ends what an agent left running in its group%s', async (_, left) => {
     team = await openRunTeam()
     const id = await team.start(
-      `agents: { parent: { command: "sleep 300 & echo $! > outbox/pid; ${MADE} > /dev/null" } }`,
+      `agents: { parent: { command: "${left} & echo $! > outbox/pid; ${MADE} > /dev/null" } }`,
     )
     await team.ended(id)
     const pid = Number(team.file(id, 'parent', 'outbox', 'pid'))
-    const left = (await readProcesses()).filter((one) => one.pid === pid && !one.isZombie)
-    expect(left).toEqual([])
+    const found = (await readProcesses()).filter((one) => one.pid === pid && !one.isZombie)
+    expect(found).toEqual([])
   })
 
   it('keeps two runs of one plan apart', async () => {

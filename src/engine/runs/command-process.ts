@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { appendFileSync, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as breath, setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
@@ -41,6 +41,9 @@ export interface CommandProcess {
   freeze(frozen: boolean): void
 }
 
+/** When one began that had ended before it was asked. Its number is not given again while its group is there. */
+const GONE = 'gone'
+
 const TAIL_BYTES = 2000
 const SHOWN = 300
 /** For one that this service did not start: its end is told to its own parent only. */
@@ -79,11 +82,18 @@ function follow(
   { logFile, exitsFile, mark }: CommandOrder,
   { pid, exited }: Pick<Launched, 'pid'> & { exited: Promise<Exit & { why?: string }> },
 ): CommandProcess {
-  const leader = pid.then(async (known): Promise<Leader | undefined> => {
-    const startedAt = known === undefined ? undefined : await startOf(known)
-    return startedAt === undefined ? undefined : { pid: known!, startedAt, leavesGroup: true }
-  })
   let isOver = false
+  let hasExited = false
+  void exited.then(() => {
+    hasExited = true
+  })
+  const leader = pid.then(async (known): Promise<Leader | undefined> => {
+    if (known === undefined) return undefined
+    // Of the quick ones both are heard in the same breath, and nobody asks any more when they began.
+    await breath()
+    const startedAt = hasExited ? GONE : ((await startOf(known)) ?? GONE)
+    return { pid: known, startedAt, leavesGroup: true }
+  })
   return {
     started: pid.then(() => {}),
     ended: exited.then(async ({ code, signal, isKnown, why }: Exit & { why?: string }): Promise<Ended> => {

@@ -98,6 +98,7 @@ function bankOf(hasBash: boolean): string {
     return `work ${slot} <&${slot} ${closing(closed)} &`
   })
   return `
+${hasBash ? 'export -n LC_ALL' : ''}
 work() {
   while IFS= read -r orc_size; do
     case $orc_size in ${GO}|${NO}) continue ;; esac
@@ -268,7 +269,7 @@ function spawnBank(
     return spawn(shell!, [...options, bankOf(hasBash)], {
       detached: true,
       stdio: ['ignore', 'ignore', 'ignore', 'pipe', ...slotNumbers(hasBash).map(() => 'pipe' as const)],
-      // So that it counts bytes.
+      // So that it counts bytes. Its own alone: the commands have what is passed on.
       env: { ...environment, LC_ALL: 'C' },
     })
   } catch {
@@ -303,13 +304,19 @@ function textOf(
   hasBash: boolean,
   locale: string | undefined,
 ): string {
-  const own = locale === undefined ? 'unset LC_ALL; ' : `LC_ALL=${quote(locale)}; `
+  const own = localeOf(locale, hasBash)
   const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
   const wait = waits ? `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit 0; unset orc_word; ` : ''
-  const inside = `echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
+  const inside = `${own.inside}echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
-  return `${own}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
+  return `${own.before}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
+}
+
+/** Bash would load all of a locale that it is told of, which takes it longer than the start of a command. */
+function localeOf(locale: string | undefined, hasBash: boolean): { before: string; inside: string } {
+  if (locale !== undefined) return { before: '', inside: `export LC_ALL=${quote(locale)}\n` }
+  return { before: hasBash ? '' : 'unset LC_ALL; ', inside: '' }
 }
 
 function quote(text: string): string {
