@@ -33,6 +33,9 @@ describe('/metrics', () => {
     expect(seen.get('orchub_command_duration_seconds_count{type="send_message"}')).toBe(4)
     expect(seen.get('orchub_command_duration_seconds_sum{type="send_message"}')).toBeGreaterThan(0)
     expect(seen.get('process_cpu_seconds_total')).toBeGreaterThan(0)
+    expect(seen.get('nodejs_eventloop_utilization')).toBeGreaterThan(0)
+    expect(seen.get('nodejs_eventloop_lag_seconds')).toBeGreaterThanOrEqual(0)
+    expect([...seen].filter(([, figure]) => Number.isNaN(figure))).toEqual([])
   })
 
   it('does not grow with what callers invent', async () => {

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Switchboard } from '../../engine/open.ts'
 import type { ErrorCode } from '../../model/errors.ts'
@@ -19,6 +20,27 @@ const SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1
 interface Tally {
   outcomes: Record<Receipt['status'], number>
   latency: { observe(seconds: number): void }
+}
+
+/** The longest that a timer takes. */
+const NEVER_MS = 2 ** 31 - 1
+const SAMPLED = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99']
+
+/** Of the process itself. Its delays are told as of the moment of asking: to sample them would wake it a hundred times a second. */
+function observeProcess(registry: Registry) {
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS })
+  for (const figure of SAMPLED) registry.removeSingleMetric(`nodejs_eventloop_lag_${figure}_seconds`)
+  let before = performance.eventLoopUtilization()
+  new Gauge({
+    name: 'nodejs_eventloop_utilization',
+    help: 'Share of the time since the last scrape in which the event loop was busy',
+    registers: [registry],
+    collect() {
+      const now = performance.eventLoopUtilization()
+      this.set(performance.eventLoopUtilization(now, before).utilization)
+      before = now
+    },
+  })
 }
 
 export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): Metrics {
@@ -112,7 +134,7 @@ export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): M
     },
   })
   if (switchboard.github !== undefined) observeGithub(switchboard, registers)
-  collectDefaultMetrics({ register: registry })
+  observeProcess(registry)
 
   for (const type of [...switchboard.registry.all().map((definition) => definition.type), UNKNOWN]) {
     const outcomes = { delivered: 0, ok: 0, blocked: 0, held: 0, error: 0 }
