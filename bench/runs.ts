@@ -20,7 +20,7 @@ const WIDTH = 20
 const CONCURRENCY = 32
 const ROUNDS = 5
 /**
- * Where all of it happens. An ext4 without a journal does not give recently deleted inodes again, and looks at each of them in
+ * Where runs and make put their files. An ext4 without a journal does not give recently deleted inodes again, and looks at each of them in
  * turn, which takes longer than anything that is measured here. So nothing is taken away before the end, and every folder
  * in it is put into another part of the disk, where nobody has deleted anything (+T; other file systems do not know it).
  */

@@ -13,8 +13,8 @@ export interface AgentProcesses {
 
 export interface Leader {
   readonly pid: number
-  /** As `startOf` said: after a while, or a reboot, the pid may be anyone's. */
-  readonly startedAt: string
+  /** As `startOf` said: after a while, or a reboot, the pid may be anyone's. Undefined: it has ended. */
+  readonly startedAt: string | undefined
   /** The group outlives its leader and is still its own: so for one that ended just now, not for one that was kept. */
   readonly leavesGroup?: boolean
 }
@@ -84,7 +84,7 @@ function groupOf(
   return isOwn ? leader.pid : undefined
 }
 
-const keyOf = ({ pid, startedAt }: Pick<ProcessFacts, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
+const keyOf = ({ pid, startedAt }: Pick<Leader, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
 
 function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
   for (const one of processes.filter(isAlive)) {

@@ -19,7 +19,7 @@ import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
 import { type Stamping, type Stamps, startStamping } from './stamps.ts'
-import { createFile, makeFolder, makeFolders, temporaryName, writeNew } from './writing.ts'
+import { createFile, makeFolder, makeFolders, setMode, temporaryName, writeNew } from './writing.ts'
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000
@@ -127,7 +127,7 @@ export async function openCopier(
       const out = createFile(folder, last, mode)
       try {
         const content = await readContent(file, shown, pace, out)
-        fchmodSync(out, mode)
+        setMode(out, mode)
         stamping?.file(to.join('/'), out)
         return content
       } finally {

@@ -72,7 +72,7 @@ function tellsEveryChange({ fd, self, dev }: Directory): boolean {
   let before = fstatSync(fd, { bigint: true })
   let tells = STAMPED_SYSTEMS.has(statfsSync(self).type)
   for (let count = 0; count < TRIES && tells; count++) {
-    fchmodSync(fd, Number(before.mode & 0o777n))
+    fchmodSync(fd, Number(before.mode & 0o7777n))
     const after = fstatSync(fd, { bigint: true })
     tells = after.ctimeNs !== before.ctimeNs
     before = after

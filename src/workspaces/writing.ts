@@ -47,12 +47,16 @@ export function writeNew(
   const fd = createFile(directory, name, mode)
   try {
     writeAll(fd, typeof data === 'string' ? Buffer.from(data) : data)
-    // Whatever the umask is. To set what is there already would be written to the disk as well.
-    if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
+    setMode(fd, mode)
     written?.(fd)
   } finally {
     closeSync(fd)
   }
+}
+
+/** Whatever the umask is. What is set already is not set again, which would be written to the disk as well. */
+export function setMode(fd: number, mode: number): void {
+  if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
 }
 
 /** All at once: a reader sees the old file or the new one. A link in its place is replaced, not followed. */

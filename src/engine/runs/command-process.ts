@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { appendFileSync, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
-import { setImmediate as breath, setTimeout as wait } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
@@ -41,9 +41,6 @@ export interface CommandProcess {
   freeze(frozen: boolean): void
 }
 
-/** When one began that had ended before it was asked. Its number is not given again while its group is there. */
-const GONE = 'gone'
-
 const TAIL_BYTES = 2000
 const SHOWN = 300
 /** For one that this service did not start: its end is told to its own parent only. */
@@ -83,17 +80,6 @@ function follow(
   { pid, exited }: Pick<Launched, 'pid'> & { exited: Promise<Exit & { why?: string }> },
 ): CommandProcess {
   let isOver = false
-  let hasExited = false
-  void exited.then(() => {
-    hasExited = true
-  })
-  const leader = pid.then(async (known): Promise<Leader | undefined> => {
-    if (known === undefined) return undefined
-    // Of the quick ones both are heard in the same breath, and nobody asks any more when they began.
-    await breath()
-    const startedAt = hasExited ? GONE : ((await startOf(known)) ?? GONE)
-    return { pid: known, startedAt, leavesGroup: true }
-  })
   return {
     started: pid.then(() => {}),
     ended: exited.then(async ({ code, signal, isKnown, why }: Exit & { why?: string }): Promise<Ended> => {
@@ -103,7 +89,7 @@ function follow(
       isOver = true
       // Whatever it left behind in its group ends with it.
       if (group !== undefined && hasGroup(group)) {
-        await endProcesses({ mark, leader: await leader }).catch(() => {})
+        await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
       }
       if (why !== undefined) return { code: null, signal: null, lost: false, why }
       const found = isKnown ? code : (readExitCode(exitsFile, mark) ?? null)
@@ -115,12 +101,22 @@ function follow(
         why: found === 0 ? '' : explain(howItEnded(found, signal), logFile),
       }
     }),
-    end: async () => await endProcesses({ mark, leader: await leader }),
+    async end() {
+      const group = await pid
+      // Asked for only now: most are never ended, and gone before anybody could ask.
+      const leader = group === undefined ? undefined : leaderOf(group, await startOf(group))
+      await endProcesses({ mark, leader })
+    },
     freeze: (frozen) =>
       void pid.then((group) => {
         if (group !== undefined && !isOver) signalGroup(group, frozen ? 'SIGSTOP' : 'SIGCONT')
       }),
   }
+}
+
+/** Its number is not given again while anything of its group is there. */
+function leaderOf(pid: number, startedAt: string | undefined): Leader {
+  return { pid, startedAt, leavesGroup: true }
 }
 
 /** Where there is no launcher, or it cannot. */

@@ -177,9 +177,12 @@ export function createLauncher(
     return bank
   }
 
+  /** Its last words may be on their way. */
   function giveUp(bank: Bank, slot: Slot) {
-    bank.slots = bank.slots.filter((one) => one !== slot)
-    setImmediate(() => lose(slot))
+    setImmediate(() => {
+      bank.slots = bank.slots.filter((one) => one !== slot)
+      lose(slot)
+    })
   }
 
   function hear(bank: Bank, line: string) {
@@ -204,7 +207,7 @@ export function createLauncher(
 
   function freeSlot(): Slot | undefined {
     for (const bank of banks) {
-      const free = bank.slots.find(({ order }) => order === undefined)
+      const free = bank.slots.find(({ order, orders }) => order === undefined && !orders.destroyed)
       if (free === undefined) continue
       clearTimeout(bank.idle)
       return free

@@ -144,7 +144,7 @@ export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: Te
       })
       terminals.push(terminal)
       // What is typed before tmux took that terminal is echoed on it, and is not with the agent yet.
-      await terminal.shows(new RegExp(`${name} · `))
+      await terminal.shows(new RegExp(`${RegExp.escape(name)} · `))
       return terminal
     },
     /** The service ends as by `orc serve`; the agents go on; it starts again. */
