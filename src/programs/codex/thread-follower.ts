@@ -25,6 +25,8 @@ const LOADING_LOOKS = 40
 /** A thread is on disk, and can be listened to, a moment after its first turn began. */
 const ATTACH_AGAIN_MS = 20
 const HANDLED = 2000
+/** That a turn failed and why are told apart, in any order. */
+const REASON_MS = 500
 
 export interface ThreadFollower {
   /** The thread in the pane. */
@@ -57,7 +59,9 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   let isAttaching = false
   let isAttachWanted = false
   let model: string | undefined
+  /** Why the last turn failed, and who waits to know it. */
   let lastError = ''
+  let isBlamed = () => {}
   /** How often the server told of the thread's status. */
   let changes = 0
   /** What comes in while the history is being read waits behind it. */
@@ -161,6 +165,18 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     options.become(state, evidence + why)
   }
 
+  function blame(reason: string) {
+    lastError = reason
+    isBlamed()
+  }
+
+  async function reasonKnown(): Promise<void> {
+    if (lastError !== '') return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    isBlamed = resolve
+    await Promise.race([promise, sleep(REASON_MS)])
+  }
+
   /** A person began or opened another conversation in the pane. */
   async function switchTo(on: AppServer, threadId: string) {
     let thread = await readThread(on, threadId)
@@ -177,7 +193,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   const HANDLERS: { [M in keyof Notices]: (notice: Notices[M]) => void } = {
     error: ({ threadId, error, willRetry }) => {
-      if (threadId === current?.id && !willRetry) lastError = error.message
+      if (threadId === current?.id && !willRetry) blame(error.message)
     },
     'thread/started': ({ thread }) => {
       if (current !== undefined && isOfThePane(thread)) switchLater(thread.id)
@@ -196,7 +212,8 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
       }
       // What was said in the turn comes before the end of it.
       const change = changes
-      enqueue(() => {
+      enqueue(async () => {
+        if (status.type === 'systemError') await reasonKnown()
         if (changes === change && current?.id === threadId) show(status)
       })
     },
@@ -207,10 +224,14 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
       if (notice.threadId === current?.id) options.used(usageOf(notice, model))
     },
     'turn/started': ({ threadId, turn }) => {
-      if (threadId === current?.id) turns.began(turn.id)
+      if (threadId !== current?.id) return
+      // What went wrong before is not why this one may fail.
+      lastError = ''
+      turns.began(turn.id)
     },
     'turn/completed': ({ threadId, turn }) => {
       if (threadId !== current?.id) return
+      if (turn.error) blame(turn.error.message)
       turns.ended(turn)
       enqueue(() => arrivals.ended(turn))
     },

@@ -171,6 +171,39 @@ describe('a session of codex', () => {
     expect(server.called('turn/start')).toEqual([])
   })
 
+  it.each([
+    ['before', ['error', 'status']],
+    ['after', ['status', 'error']],
+    ['with the end of the turn, after', ['status', 'end']],
+  ])('tells why a turn failed, where that is said %s', async (_, order) => {
+    const { session, port } = await open()
+    const fail = (what: string) => {
+      const error = { message: 'It is broken.' }
+      if (what === 'status') status('systemError')
+      else if (what === 'error')
+        server.notify('error', { threadId: THREAD, turnId: TURN, error, willRetry: false })
+      else server.notify('turn/completed', { threadId: THREAD, turn: { ...turn('failed'), error } })
+    }
+    status('active', [])
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    await port.until(() => session.state === 'busy')
+    for (const what of order) fail(what)
+    await port.until(() => session.state === 'idle')
+    expect(port.states.at(-1)!.evidence).toBe('Codex: the last turn failed: It is broken.')
+  })
+
+  it('does not tell of a turn why the one before failed', async () => {
+    const { session, port } = await open()
+    const error = { message: 'It is broken.' }
+    server.notify('error', { threadId: THREAD, turnId: 'before', error, willRetry: false })
+    status('active', [])
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    await port.until(() => session.state === 'busy')
+    status('systemError')
+    await port.until(() => session.state === 'idle')
+    expect(port.states.at(-1)!.evidence).toBe('Codex: the last turn failed')
+  })
+
   it('passes over what it does not understand, and goes on', async () => {
     const { port, warnings } = await open()
     server.send('no JSON')
