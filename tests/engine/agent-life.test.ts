@@ -40,6 +40,24 @@ describe('an agent', () => {
     expect(worker().ended).toBeUndefined()
   })
 
+  it('that ends while it is being started leaves its own reason on record', async () => {
+    await open()
+    await stage.board.sessions.stop('Worker')
+    const { start } = stage.puppets
+    stage.puppets.start = async (...order) => {
+      const session = await start(...order)
+      worker().become('exited', 'it exited with 3')
+      await settle()
+      return session
+    }
+    await stage.board.sessions.start('Worker')
+    await settle()
+    const told = stage.board.entries.filter(
+      ({ type, actor }) => type === 'session.changed' && actor === 'Worker',
+    )
+    expect(told.at(-1)!.text).toContain('it exited with 3')
+  })
+
   it('that is being stopped when the service ends is stopped before its runtime is closed', async () => {
     await open()
     const { promise: stopped, resolve } = Promise.withResolvers<void>()

@@ -192,8 +192,10 @@ export function createStarting(options: StartingOptions) {
 
   /** It was stopped while it started, or the service ends. */
   async function endUnwanted(name: string, session: Session) {
+    // By itself: that is on record already, with the reason.
+    const hasExited = session.state === 'exited'
     await (options.leaving() === 'leave' ? session.leave() : session.stop())
-    await recordUnwanted(name)
+    if (!hasExited) await recordUnwanted(name)
   }
 
   /** What it kept before it started anything finds all that it has started. */

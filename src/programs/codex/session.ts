@@ -12,6 +12,7 @@ import { createArrivals } from './arrivals.ts'
 import type { Kept } from './kept.ts'
 import { NOTICES, type Notices, TurnStarted } from './records.ts'
 import { createSpeech } from './speech.ts'
+import { endStrays, openWindow } from './strays.ts'
 import { followThreads } from './thread-follower.ts'
 import { findMessages } from './thread-history.ts'
 import { createTurns } from './turns.ts'
@@ -27,6 +28,8 @@ const SETTLE_MS = 1500
 export interface SessionOptions {
   readonly kept: Kept
   readonly port: SessionPort
+  /** Of the program in its pane. */
+  readonly pid?: number
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
@@ -38,7 +41,7 @@ export interface OpenSession {
 }
 
 /** Follows the conversation through the app-server, which tells of every turn, whoever began it. */
-export function openSession({ kept: found, port, now, warn }: SessionOptions): OpenSession {
+export function openSession({ kept: found, port, pid, now, warn }: SessionOptions): OpenSession {
   let kept = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
@@ -173,6 +176,7 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
       return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
+    const closeWindow = openWindow()
     // Never answered when the turn ends by itself at this moment; what counts is that it ends.
     server.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
     const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
@@ -184,6 +188,7 @@ export function openSession({ kept: found, port, now, warn }: SessionOptions): O
         server!.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
       ),
     )
+    if (pid !== undefined) await endStrays(pid, closeWindow())
     const left = killed.filter(({ status }) => status === 'rejected').length
     const rest = left === 0 ? '' : `; ${left} of its commands may still run`
     return { stopped: true, evidence: `turn ${turnId} ended as ${turn.status}${rest}` }

@@ -1,0 +1,29 @@
+import { expect, it } from 'vitest'
+import { findStrays } from '../../../src/programs/codex/strays.ts'
+
+const PANE = 10
+const WINDOW = { from: 98, to: 100.05 }
+const of = (pid: number, parent: number, more: object = {}) => ({
+  ...{ pid, parent, group: pid, isZombie: false, startedAt: '9900', mark: 'agent' },
+  ...more,
+})
+const pane = of(PANE, 1, { startedAt: '100' })
+const server = of(11, PANE, { group: PANE, startedAt: '110' })
+
+it.each([
+  ['a command that nobody knows any more', of(20, 1), true],
+  ['one that its server knows', of(20, 11), false],
+  ['one that was there before', of(20, 1, { startedAt: '9700' }), false],
+  ['one of the next turn', of(20, 1, { startedAt: '10010' }), false],
+  ['one of somebody else', of(20, 1, { mark: 'other' }), false],
+  ['one without a mark', of(20, 1, { mark: undefined }), false],
+  ['a part of another group', of(20, 1, { group: 19 }), false],
+  ['what has ended already', of(20, 1, { isZombie: true }), false],
+])('knows %s', (_, one, isStray) => {
+  const found = findStrays([pane, server, one, of(21, 20, { group: 20 })], PANE, WINDOW)
+  expect(found.map(({ pid }) => pid)).toEqual(isStray ? [20] : [])
+})
+
+it('finds nobody where the pane itself is gone', () => {
+  expect(findStrays([of(20, 1)], PANE, WINDOW)).toEqual([])
+})
