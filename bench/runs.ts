@@ -191,13 +191,15 @@ export async function runRunsBench(): Promise<Figure[]> {
     const gaps = await timeChain(place, daemon, CHAIN, 0)
     const workingGaps = await timeChain(place, daemon, WORKING_CHAIN, WORK_SECONDS)
     const [roundTrip, event] = [await roundTripTime(place), await eventTime(place)]
-    const compared = (name: string, ms: number): Figure => ({
-      name,
-      baseline: 'one round trip by file events between two processes',
-      ratio: ms / roundTrip,
-      target: { atMost: 20 },
-      note: `${ms.toFixed(2)} ms, ${roundTrip.toFixed(3)} ms; ${(ms / event).toFixed(0)} × one event within one process, ${event.toFixed(3)} ms`,
-    })
+    /** "An inotify round trip" can be read either way; both are shown, and the stricter one first. */
+    const compared = (name: string, ms: number): Figure[] =>
+      [
+        { baseline: 'one file event within one process', took: event },
+        { baseline: 'one round trip by file events between two processes', took: roundTrip },
+      ].map(({ baseline, took }) => ({
+        ...{ name, baseline, ratio: ms / took, target: { atMost: 20 } },
+        note: `${ms.toFixed(2)} ms, ${took.toFixed(3)} ms`,
+      }))
     timePlanning(1000)
     const [small, large] = [median([1, 2, 3].map(() => timePlanning(1000))), timePlanning(10_000)]
     return [
@@ -208,8 +210,8 @@ export async function runRunsBench(): Promise<Figure[]> {
         target: { atMost: 2 },
         note: `${(ms / 1000).toFixed(2)} s, ${(make / 1000).toFixed(2)} s; median of ${ROUNDS} in turns; a new file took ${(newFile * 1000).toFixed(0)} µs`,
       },
-      compared(`a chain of ${CHAIN}: from status.json completed to the next start, p50`, median(gaps)),
-      compared(
+      ...compared(`a chain of ${CHAIN}: from status.json completed to the next start, p50`, median(gaps)),
+      ...compared(
         `a chain of ${WORKING_CHAIN} that work ${WORK_SECONDS} s each: the same, p50`,
         median(workingGaps),
       ),

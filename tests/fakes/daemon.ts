@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -37,7 +38,8 @@ export async function createDaemon(config: string, options: { env?: NodeJS.Proce
     let ended = false
     started.once('exit', () => (ended = true))
     const deadline = Date.now() + 30_000
-    while (!(await isUp(url))) {
+    // Its port was free a moment ago: who answers there may be somebody else.
+    while (announcedPid() !== started.pid || !(await isUp(url))) {
       if (ended || Date.now() > deadline) {
         // Whoever asked for it has nothing to close.
         await stop('SIGKILL')
@@ -54,6 +56,14 @@ export async function createDaemon(config: string, options: { env?: NodeJS.Proce
     const gone = new Promise((resolve) => stopping.once('exit', resolve))
     stopping.kill(signal)
     await gone
+  }
+
+  function announcedPid(): number | undefined {
+    try {
+      return (JSON.parse(readFileSync(join(folder, '.orc', 'service.json'), 'utf8')) as { pid: number }).pid
+    } catch {
+      return undefined
+    }
   }
 
   const operatorToken = () => readFileSync(join(folder, '.orc', 'operator.token'), 'utf8').trim()
@@ -113,10 +123,18 @@ async function isUp(url: string): Promise<boolean> {
   }
 }
 
+/** Below those that the system gives to whoever asks for any: nobody is given it before it is used. */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
+  for (;;) {
+    const port = randomInt(20_000, 32_000)
+    if (await isFree(port)) return port
+  }
+}
+
+function isFree(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>()
+  const server = createServer()
+    .once('error', () => resolve(false))
+    .listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
+  return promise
 }
