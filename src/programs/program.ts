@@ -85,6 +85,8 @@ export interface Pane {
   enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
   /** Those messages are in the conversation: what stands in its input box is not ours. */
   taken(ids: readonly string[]): void
+  /** A turn is about to be stopped. What it resolves to, called when it has ended, ends a command the program forgot. */
+  watchStrays?(): Promise<() => Promise<void>>
   /** Presses keys by their tmux names, such as `Escape`; passes the guard's checks for copy mode and a dead pane only. */
   press(keys: readonly string[]): Promise<void>
 }

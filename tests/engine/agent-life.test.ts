@@ -58,6 +58,25 @@ describe('an agent', () => {
     expect(told.at(-1)!.text).toContain('it exited with 3')
   })
 
+  it('that ends while it is being started, after it was stopped, is told to be stopped', async () => {
+    await open()
+    await stage.board.sessions.stop('Worker')
+    const { start } = stage.puppets
+    stage.puppets.start = async (...order) => {
+      const session = await start(...order)
+      void stage.board.sessions.stop('Worker')
+      await settle()
+      worker().become('exited', 'it exited with 3')
+      return session
+    }
+    await stage.board.sessions.start('Worker')
+    await settle()
+    const told = stage.board.entries.filter(
+      ({ type, actor }) => type === 'session.changed' && actor === 'Worker',
+    )
+    expect(told.at(-1)!.text).toContain('Worker is exited')
+  })
+
   it('that is being stopped when the service ends is stopped before its runtime is closed', async () => {
     await open()
     const { promise: stopped, resolve } = Promise.withResolvers<void>()

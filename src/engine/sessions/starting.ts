@@ -75,7 +75,7 @@ export function createStarting(options: StartingOptions) {
       }
       resolve(session)
       if (running.get(name) === entry && !options.leaving()) await attendant.attend(session)
-      else await endUnwanted(name, session)
+      else await endUnwanted(name, session, ended.get(name) === attendant)
       // It may have begun a turn while the halt came.
       if (options.isHalted()) void attendant.halt(ORCHESTRATOR)
     } catch (error) {
@@ -190,12 +190,10 @@ export function createStarting(options: StartingOptions) {
     return found
   }
 
-  /** It was stopped while it started, or the service ends. */
-  async function endUnwanted(name: string, session: Session) {
-    // By itself: that is on record already, with the reason.
-    const hasExited = session.state === 'exited'
+  /** It was stopped while it started, or the service ends; or it ended by itself, which is on record with the reason. */
+  async function endUnwanted(name: string, session: Session, isEndOnRecord: boolean) {
     await (options.leaving() === 'leave' ? session.leave() : session.stop())
-    if (!hasExited) await recordUnwanted(name)
+    if (!isEndOnRecord) await recordUnwanted(name)
   }
 
   /** What it kept before it started anything finds all that it has started. */

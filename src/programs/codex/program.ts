@@ -29,7 +29,7 @@ export function createCodex({ log, now = Date.now, environment = process.env }: 
       const kept = Kept.parse(order.kept)
       const warn = (fields: Record<string, unknown>, text: string) =>
         log.warn({ agent: order.name, ...fields }, text)
-      const { session, ready } = openSession({ kept, port, pid: pane.pid, now, warn })
+      const { session, ready } = openSession({ kept, port, pane, now, warn })
       // One that was found may be stopped or hang: nobody waits for it.
       if (order.found) return session
       const began = await Promise.race([

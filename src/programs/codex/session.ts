@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
 import { type Arrival, noLongerWanted, type SessionPort, type Whereabouts } from '../../runtimes/runtime.ts'
-import type { ProgramSession } from '../program.ts'
+import type { Pane, ProgramSession } from '../program.ts'
 import { whereaboutsOf } from '../whereabouts.ts'
 import { type AppServer, openAppServer, Refused } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
@@ -12,7 +12,6 @@ import { createArrivals } from './arrivals.ts'
 import type { Kept } from './kept.ts'
 import { NOTICES, type Notices, TurnStarted } from './records.ts'
 import { createSpeech } from './speech.ts'
-import { endStrays, openWindow } from './strays.ts'
 import { followThreads } from './thread-follower.ts'
 import { findMessages } from './thread-history.ts'
 import { createTurns } from './turns.ts'
@@ -28,8 +27,7 @@ const SETTLE_MS = 1500
 export interface SessionOptions {
   readonly kept: Kept
   readonly port: SessionPort
-  /** Of the program in its pane. */
-  readonly pid?: number
+  readonly pane?: Pick<Pane, 'watchStrays'>
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
@@ -41,7 +39,7 @@ export interface OpenSession {
 }
 
 /** Follows the conversation through the app-server, which tells of every turn, whoever began it. */
-export function openSession({ kept: found, port, pid, now, warn }: SessionOptions): OpenSession {
+export function openSession({ kept: found, port, pane, now, warn }: SessionOptions): OpenSession {
   let kept = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
@@ -176,19 +174,19 @@ export function openSession({ kept: found, port, pid, now, warn }: SessionOption
       return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
-    const closeWindow = openWindow()
+    const endStrays = await pane?.watchStrays?.()
     // Never answered when the turn ends by itself at this moment; what counts is that it ends.
     server.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
     const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
     if (turn === undefined)
       return { stopped: false, evidence: `turn ${turnId} had not ended after ${INTERRUPT_MS / 1000} s` }
+    await endStrays?.()
     // Codex leaves a command running in the background when its turn is stopped.
     const killed = await Promise.allSettled(
       [...terminals].map((processId) =>
         server!.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
       ),
     )
-    if (pid !== undefined) await endStrays(pid, closeWindow())
     const left = killed.filter(({ status }) => status === 'rejected').length
     const rest = left === 0 ? '' : `; ${left} of its commands may still run`
     return { stopped: true, evidence: `turn ${turnId} ended as ${turn.status}${rest}` }

@@ -89,6 +89,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     const since = isOfThisLaunch(thread, options.kept) ? thread.createdAt * 1000 : options.now()
     current = known ?? { id: thread.id, since }
     isListening = false
+    lastError = ''
     isFound()
     void attach()
   }
@@ -144,7 +145,8 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     const last = page.data[0]
     if (last?.status === 'inProgress') turns.began(last.id)
     else if (last !== undefined) arrivals.ended(last)
-    lastError = last?.error?.message ?? lastError
+    // The news of a turn that has begun meanwhile are newer.
+    if (turns.active === undefined) lastError = last?.error?.message ?? lastError
   }
 
   function handle(threadId: string, entry: ItemEntry) {
@@ -174,7 +176,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     if (lastError !== '') return
     const { promise, resolve } = Promise.withResolvers<void>()
     isBlamed = resolve
-    await Promise.race([promise, sleep(REASON_MS)])
+    await Promise.race([promise, sleep(REASON_MS, undefined, { ref: false })])
   }
 
   /** A person began or opened another conversation in the pane. */

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import type { Keyboard, Picture } from '../picture.ts'
+import { watchStrays } from '../strays.ts'
 import { hasReadInput } from './input-queue.ts'
 import { openKeyboard } from './keyboard.ts'
 import type { Log } from './log.ts'
@@ -110,6 +111,10 @@ export function createPane(options: PaneOptions): TmuxPane {
   return {
     id,
     pid,
+    watchStrays: () =>
+      watchStrays(pid, (error) =>
+        log.warn({ pane: id, err: error }, 'what a stopped turn left running could not be ended'),
+      ),
     // Once it was entered, the conversation tells of it.
     unsent: () => (site.unsent?.presses === undefined ? site.unsent?.lastLine : undefined),
     waitsFor: () => waitsFor,
