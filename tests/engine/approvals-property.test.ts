@@ -38,6 +38,7 @@ function createOracle() {
   let isOpen = true
   let content = 'asked'
   let isChanged = false
+  let changedBy = ''
   let isDamaged = false
   let hours = 0
   /** By what was approved. */
@@ -68,9 +69,12 @@ function createOracle() {
       } else if ('who' in one && APPROVERS.includes(one.who)) {
         if (one.what === 'reject') end()
         else if (isDamaged) return
+        // What another has changed must have been seen, and these changes say nothing of that.
+        else if (one.what === 'modify' && isChanged && changedBy !== one.who) return
         else if (one.what === 'modify' && one.to !== content) {
           content = one.to
           isChanged = true
+          changedBy = one.who
           approvals = new Map()
           approve(one.who)
         } else if (one.what === 'approve' || (one.what === 'blind' && !isChanged)) approve(one.who)
