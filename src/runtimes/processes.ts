@@ -84,7 +84,8 @@ function groupOf(
   return isOwn ? leader.pid : undefined
 }
 
-const keyOf = ({ pid, startedAt }: Pick<Leader, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
+/** Pids come again; this does not. */
+export const keyOf = ({ pid, startedAt }: Pick<Leader, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
 
 function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
   for (const one of processes.filter(isAlive)) {

@@ -1,7 +1,7 @@
 import { uptime } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HAS_MARKS, type ProcessFacts, readProcesses } from './process-table.ts'
-import { endProcesses } from './processes.ts'
+import { endProcesses, keyOf } from './processes.ts'
 
 /** As processes are told the time of their start. */
 const TICKS_PER_SECOND = 100
@@ -13,7 +13,7 @@ const LOOK_AGAIN_MS = [100, 400]
 const NO_MARK = 'nobody'
 
 /** How it was right before a turn was stopped. */
-export interface Before {
+export interface BeforeStop {
   /** Those of the agent that were nobody's children already: started on purpose, to stay. */
   readonly spared: ReadonlySet<string>
   /** In seconds since the machine started. */
@@ -42,7 +42,7 @@ export async function watchStrays(
 
 async function endStrays(
   pane: number,
-  before: Before,
+  before: BeforeStop,
   to: number,
   warn: (error: unknown) => void,
 ): Promise<void> {
@@ -69,7 +69,7 @@ async function endStrays(
 export function findStrays(
   all: readonly ProcessFacts[],
   pane: number,
-  { spared, from }: Before,
+  { spared, from }: BeforeStop,
   to: number,
 ): ProcessFacts[] {
   return outsiders(all, pane).filter((one) => {
@@ -94,5 +94,3 @@ function outsiders(all: readonly ProcessFacts[], pane: number): ProcessFacts[] {
   }
   return all.filter((one) => one.mark === mark && !one.isZombie && !isInside(one))
 }
-
-const keyOf = ({ pid, startedAt }: ProcessFacts) => `${pid} ${startedAt}`

@@ -7,6 +7,10 @@ import { createWorkerStage } from './worker-stage.ts'
 const stage = createWorkerStage()
 const { open, settle, worker, send } = stage
 
+/** What the record says last of the worker's session. */
+const lastTold = () =>
+  stage.board.entries.findLast(({ type, actor }) => type === 'session.changed' && actor === 'Worker')!.text
+
 describe('an agent', () => {
   it('that cannot be started says why, and harms nobody else', async () => {
     const puppets = createPuppets()
@@ -40,41 +44,24 @@ describe('an agent', () => {
     expect(worker().ended).toBeUndefined()
   })
 
-  it('that ends while it is being started leaves its own reason on record', async () => {
+  it.each([
+    ['leaves its own reason on record', false, 'Worker is exited: it exited with 3'],
+    ['and had been stopped is told to be stopped', true, 'Worker is exited'],
+  ])('that ends while it is being started %s', async (_, isStopped, told) => {
     await open()
     await stage.board.sessions.stop('Worker')
     const { start } = stage.puppets
     stage.puppets.start = async (...order) => {
       const session = await start(...order)
+      if (isStopped) void stage.board.sessions.stop('Worker')
+      await settle()
       worker().become('exited', 'it exited with 3')
       await settle()
       return session
     }
     await stage.board.sessions.start('Worker')
     await settle()
-    const told = stage.board.entries.filter(
-      ({ type, actor }) => type === 'session.changed' && actor === 'Worker',
-    )
-    expect(told.at(-1)!.text).toContain('it exited with 3')
-  })
-
-  it('that ends while it is being started, after it was stopped, is told to be stopped', async () => {
-    await open()
-    await stage.board.sessions.stop('Worker')
-    const { start } = stage.puppets
-    stage.puppets.start = async (...order) => {
-      const session = await start(...order)
-      void stage.board.sessions.stop('Worker')
-      await settle()
-      worker().become('exited', 'it exited with 3')
-      return session
-    }
-    await stage.board.sessions.start('Worker')
-    await settle()
-    const told = stage.board.entries.filter(
-      ({ type, actor }) => type === 'session.changed' && actor === 'Worker',
-    )
-    expect(told.at(-1)!.text).toContain('Worker is exited')
+    expect(lastTold()).toContain(told)
   })
 
   it('that is being stopped when the service ends is stopped before its runtime is closed', async () => {

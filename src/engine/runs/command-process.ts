@@ -104,7 +104,7 @@ function follow(
     async end() {
       const group = await pid
       // Asked for only now: most are never ended, and gone before anybody could ask.
-      const leader = group === undefined ? undefined : leaderOf(group, await startOf(group))
+      const leader = group === undefined || isOver ? undefined : leaderOf(group, await startOf(group))
       await endProcesses({ mark, leader })
     },
     freeze: (frozen) =>

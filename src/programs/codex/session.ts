@@ -166,17 +166,17 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
   }
 
   async function interrupt(): Promise<{ stopped: boolean; evidence: string }> {
+    const on = server
     const threadId = threads.current
     const turnId = turns.active
-    if (server === undefined || threadId === undefined)
-      return { stopped: false, evidence: `Codex is ${state}` }
+    if (on === undefined || threadId === undefined) return { stopped: false, evidence: `Codex is ${state}` }
     if (turnId === undefined)
       return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
     const endStrays = await pane?.watchStrays?.()
     // Never answered when the turn ends by itself at this moment; what counts is that it ends.
-    server.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
+    on.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
     const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
     if (turn === undefined)
       return { stopped: false, evidence: `turn ${turnId} had not ended after ${INTERRUPT_MS / 1000} s` }
@@ -184,7 +184,7 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
     // Codex leaves a command running in the background when its turn is stopped.
     const killed = await Promise.allSettled(
       [...terminals].map((processId) =>
-        server!.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
+        on.request('thread/backgroundTerminals/terminate', { threadId, processId }, z.unknown()),
       ),
     )
     const left = killed.filter(({ status }) => status === 'rejected').length

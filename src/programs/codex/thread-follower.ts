@@ -61,7 +61,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   let model: string | undefined
   /** Why the last turn failed, and who waits to know it. */
   let lastError = ''
-  let isBlamed = () => {}
+  let reasonCame = () => {}
   /** How often the server told of the thread's status. */
   let changes = 0
   /** What comes in while the history is being read waits behind it. */
@@ -169,13 +169,13 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
 
   function blame(reason: string) {
     lastError = reason
-    isBlamed()
+    reasonCame()
   }
 
   async function reasonKnown(): Promise<void> {
     if (lastError !== '') return
     const { promise, resolve } = Promise.withResolvers<void>()
-    isBlamed = resolve
+    reasonCame = resolve
     await Promise.race([promise, sleep(REASON_MS, undefined, { ref: false })])
   }
 
