@@ -10,6 +10,7 @@ const LAUNCHED = 1794725051_000
 
 interface Scene {
   kept?: Partial<Kept>
+  watchStrays?: () => Promise<() => Promise<void>>
   answers?: Record<string, (call: Call) => Answer>
 }
 
@@ -31,7 +32,7 @@ describe('a session of codex', () => {
     'turn/start': () => ({ result: { turn: turn('inProgress') } }),
   }
 
-  async function open({ kept, answers }: Scene = {}) {
+  async function open({ kept, answers, watchStrays }: Scene = {}) {
     const all = { ...ANSWERS, ...answers }
     server = await startFakeAppServer((call) => {
       const given = all[call.method!]
@@ -44,6 +45,7 @@ describe('a session of codex', () => {
       port: port.port,
       now: () => LAUNCHED + 60_000,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
+      ...(watchStrays === undefined ? {} : { pane: { watchStrays } }),
     })
     ended.push(() => opened.session.close('leave'), server.close.bind(server))
     await opened.ready
@@ -266,6 +268,23 @@ describe('a session of codex', () => {
       stopped: true,
       evidence: `turn ${TURN} ended as interrupted`,
     })
+  })
+
+  it('survives a connection that breaks while it looks at what runs before it stops a turn', async () => {
+    const { session, port } = await open({
+      async watchStrays() {
+        server.drop()
+        await port.until(() => session.state === 'unknown')
+        return async () => {}
+      },
+    })
+    server.notify('turn/started', { threadId: THREAD, turn: turn('inProgress') })
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    const stopping = session.interrupt()
+    await until(() => server.called('thread/resume').length > 1)
+    server.notify('turn/completed', { threadId: THREAD, turn: turn('completed') })
+    expect(await stopping).toEqual({ stopped: true, evidence: `turn ${TURN} ended as completed` })
+    expect(server.called('turn/interrupt')).toEqual([])
   })
 
   it('finds a message in an earlier conversation of the agent, and knows when it stands in none (C25)', async () => {
