@@ -151,13 +151,18 @@ describe('gemini', () => {
     ['a leading /', '/quit'],
     ['a trailing backslash', 'ends with \\'],
     ['emoji', '👩‍👩‍👧‍👦 é ｗｉｄｅ'],
-    ['a file mention at the end', 'look at @x'],
   ])('carries %s without a change', async (_name, content) => {
     const { id } = await send(content)
     await read(id)
     const call = await asks(id)
     expect(call.request!.userText).toContain(envelope(id, content))
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
+  })
+
+  it('carries the name of a file as a name, and not as that file', async () => {
+    const { id } = await send('look at @x')
+    await read(id)
+    expect((await asks(id)).request!.userText).toContain(envelope(id, 'look at \\@x'))
   })
 
   it('takes the end of a bracketed paste out of a text, so that nothing of it is typed', async () => {

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
@@ -18,20 +18,38 @@ interface Trait {
   readonly dialog: RegExp
   /** Where a file is that it asks one question about. */
   readonly asksAbout: '.' | '..'
+  /** How it gets `@name` and `user@name`, so that it does not read a file of that name. */
+  readonly mention: { readonly alone: string; readonly within: string }
 }
 
+const PLAIN = { alone: '@', within: '@' }
+const CLAUDE = { alone: '\\@', within: '@' }
+const GEMINI = { alone: '\\@', within: '\\@' }
+
 const TRAITS: Trait[] = [
-  { program: 'claude-code', wayIn: 'hook', dialog: /Do you want to proceed/, asksAbout: '..' },
-  { program: 'claude-code-2.1.197', wayIn: 'hook', dialog: /Do you want to proceed/, asksAbout: '..' },
-  { program: 'codex', wayIn: 'api', dialog: /Would you like to run/, asksAbout: '..' },
-  { program: 'gemini', wayIn: 'paste', dialog: /Allow once/, asksAbout: '..' },
-  { program: 'opencode', wayIn: 'api', dialog: /Permission required/, asksAbout: '.' },
+  {
+    program: 'claude-code',
+    wayIn: 'hook',
+    dialog: /Do you want to proceed/,
+    asksAbout: '..',
+    mention: CLAUDE,
+  },
+  {
+    program: 'claude-code-2.1.197',
+    wayIn: 'hook',
+    dialog: /Do you want to proceed/,
+    asksAbout: '..',
+    mention: CLAUDE,
+  },
+  { program: 'codex', wayIn: 'api', dialog: /Would you like to run/, asksAbout: '..', mention: PLAIN },
+  { program: 'gemini', wayIn: 'paste', dialog: /Allow once/, asksAbout: '..', mention: GEMINI },
+  { program: 'opencode', wayIn: 'api', dialog: /Permission required/, asksAbout: '.', mention: PLAIN },
 ]
 
 /** Long enough for what must not happen to happen. */
 const LONG_ENOUGH_MS = 1500
 
-describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout }) => {
+describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout, mention }) => {
   const conductor = createConductor()
   let team: RealTeam
   let ran = 0
@@ -225,9 +243,77 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
     const frame = (text: string) =>
       `[ORCHUB MESSAGE ${id}]\nFrom: operator\nTitle: hostile\nPriority: normal\n\n${text}\n\n[END ORCHUB MESSAGE ${id}]`
     const expected = [carried ?? content, ...(typed === undefined || wayIn === 'api' ? [] : [typed])]
-    expect(expected.map(frame)).toContain(userText)
+    const named = expected.map((text) => frame(text.replace(' @', ` ${mention.alone}`)))
+    expect(named).toContain(userText)
     await team.idle('Alice')
     expectOnce(id)
+  })
+
+  describe('a message that names a file', () => {
+    const files = [
+      'plain.txt',
+      'quoted.txt',
+      'bracketed.txt',
+      'after-a-stop.txt',
+      'two words.txt',
+      'in a/folder.txt',
+    ]
+    const secret = (name: string) => `secret of ${name}`
+    let folder: string
+
+    beforeAll(() => {
+      folder = join(team.folder, 'work', 'Alice')
+      mkdirSync(join(folder, 'in a'), { recursive: true })
+      for (const name of [...files, 'titled.txt', 'address.txt', 'behind.txt', '../outside.txt'])
+        writeFileSync(join(folder, name), secret(name))
+    })
+
+    /** A chip of its own, which one program takes out before it looks for names. */
+    const chip = '@[x](https://docs.google.com/document/d/aaaaaaaaaaaaaaaaaaaa)'
+    const named = [
+      ['alone', '@plain.txt'],
+      ['in quotes', '"@quoted.txt"'],
+      ['in brackets', '(@bracketed.txt)'],
+      ['after a stop', '。@after-a-stop.txt'],
+      ['with a space in it', '@"two words.txt"'],
+      ['as a folder', '@"in a/"'],
+      ['behind something else', `${chip}@behind.txt`],
+      ['by its whole path', '@$folder/../outside.txt'],
+      ['by a way out', '@../outside.txt'],
+      ['in an address', 'somebody@address.txt'],
+    ] as const
+
+    it.each(named)('does not make the program read it, %s', async (_, written) => {
+      await team.idle('Alice')
+      const from = team.model.calls('Alice').length
+      const content = `look at ${written.replace('$folder', folder)} please`
+      const id = await team.send('Alice', content, { title: 'see @titled.txt' })
+      await team.arrives(id)
+      const { userText } = (await alice().message(id)).request!
+      await team.idle('Alice')
+      for (const { body } of team.model.calls('Alice').slice(from)) expect(body).not.toContain('secret of')
+      expect(userText).toContain(`Title: see ${mention.alone}titled.txt`)
+      if (written.startsWith('@') && !written.startsWith('@['))
+        expect(userText).toContain(content.replace('@', mention.alone))
+      if (written.startsWith('s')) expect(userText).toContain(content.replace('@', mention.within))
+    })
+
+    it.runIf(wayIn === 'hook')('does not make it read that at the end of a turn either', async () => {
+      const goOn = conductor.hold('wait for a name')
+      await alice().message(await team.send('Alice', 'wait for a name'))
+      const person = await team.sitDown('Alice')
+      await person.type('half-typed')
+      await person.shows(/half-typed/)
+      const from = team.model.calls('Alice').length
+      const id = await team.send('Alice', 'look at @plain.txt please')
+      goOn({ text: 'I waited.' })
+      await team.arrives(id)
+      await alice().message(id)
+      await team.idle('Alice')
+      for (const { body } of team.model.calls('Alice').slice(from)) expect(body).not.toContain('secret of')
+      await person.press('C-u')
+      await person.close()
+    })
   })
 
   it('acts once on a command that is said by MCP and in the text (C25)', async () => {

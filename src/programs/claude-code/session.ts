@@ -13,6 +13,7 @@ import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { createInterrupt } from './interrupt.ts'
 import { Kept } from './kept.ts'
+import { withoutMentions } from './mentions.ts'
 import type { TranscriptRecord } from './record.ts'
 import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
 import { followTranscript, searchTranscript, type Transcript } from './transcript.ts'
@@ -244,7 +245,7 @@ export async function followSession(
       return activity.state
     },
     heardLate: true,
-    deliver: give,
+    deliver: (turn, gone) => give({ ...turn, text: withoutMentions(turn.text) }, gone),
     locate,
     async notice(text) {
       if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)

@@ -11,6 +11,7 @@ import { createDialogs } from './dialogs.ts'
 import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { Kept } from './kept.ts'
+import { withoutMentions } from './mentions.ts'
 import type { TranscriptRecord } from './record.ts'
 import { createState } from './state.ts'
 
@@ -190,7 +191,7 @@ export function openSession(
       return state.now
     },
     heardLate: true,
-    deliver,
+    deliver: (turn, gone) => deliver({ ...turn, text: withoutMentions(turn.text) }, gone),
     locate,
     interrupt,
     hook,
