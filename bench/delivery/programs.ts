@@ -9,16 +9,19 @@ import { openRealScene, type RealProgram, type RealScene, RUN, WORK } from './re
 import { idle } from './scene.ts'
 import type { Tally } from './tally.ts'
 
+/** What docs/agents.md says of `@name`, written down once more. */
+const named = (text: string) => text.replaceAll(' @', ' \\@')
+const NAMED = { note: '`@name` is given as `\\@name`', apply: named }
 const UNTABBED = {
-  note: 'its input box turns tabs into four spaces',
-  apply: (text: string) => text.replaceAll('\t', '    '),
+  note: `its input box turns tabs into four spaces; ${NAMED.note}`,
+  apply: (text: string) => named(text).replaceAll('\t', '    '),
 }
 
 export const PROGRAMS: readonly RealProgram[] = [
   { agent: 'claude-code', program: 'claude-code', habit: UNTABBED },
   { agent: 'claude-code-2.1.197', program: 'claude-code', habit: UNTABBED },
   { agent: 'codex', program: 'codex' },
-  { agent: 'gemini', program: 'gemini' },
+  { agent: 'gemini', program: 'gemini', habit: NAMED },
   { agent: 'opencode', program: 'opencode' },
 ]
 

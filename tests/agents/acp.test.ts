@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -86,16 +86,18 @@ interface Trait {
   /** Shows its role by a system prompt, or in its first turn. */
   readonly role: 'system' | 'prompt'
   readonly steers?: true
+  /** How it is given `@x`, so that it reads no file of that name. */
+  readonly mention?: string
 }
 
 const PROGRAMS: Trait[] = [
   { agent: 'gemini', program: 'gemini', role: 'prompt' },
   { agent: 'opencode', program: 'opencode', role: 'prompt' },
   { agent: 'codex-acp', program: 'codex', role: 'system', steers: true },
-  { agent: 'claude-agent-acp', program: 'claude-code', role: 'system' },
+  { agent: 'claude-agent-acp', program: 'claude-code', role: 'system', mention: '\\@x' },
 ]
 
-describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, steers }) => {
+describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, steers, mention = '@x' }) => {
   let root: string
   let model: ModelServer
   let mcp: Awaited<ReturnType<typeof startMcpServer>>
@@ -164,7 +166,20 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     const text = `!ls\n/quit\n\tcolumn @x 👩‍🚀 \u001B[201~ $HOME \`date\`\n${'Zeile mit Umlaut ü. '.repeat(5000)}\\`
     await session.deliver(message('msg_1', text))
     await idle(session, port)
-    expect(model.calls()[0]?.request?.userText).toContain(text)
+    expect(model.calls()[0]?.request?.userText).toContain(text.replace('@x', mention))
+  })
+
+  it('reads no file because a message names it', async () => {
+    const outside = join(root, 'outside.txt')
+    await writeFile(join(root, 'work', 'inside.txt'), 'the secret inside')
+    await writeFile(outside, 'the secret outside')
+    const { session, port } = await start()
+    await session.deliver(
+      message('msg_1', `look at @inside.txt, 。@inside.txt, @"inside.txt" and @${outside} now`),
+    )
+    await idle(session, port)
+    expect(model.calls().length).toBeGreaterThan(0)
+    for (const { body } of model.calls()) expect(body).not.toContain('the secret')
   })
 
   it('calls the tools it was given over MCP', async () => {

@@ -179,14 +179,14 @@ describe.each(['claude-code', 'claude-code-2.1.197'] as const)('%s', (agent) => 
     ['a leading /', '/quit'],
     ['a trailing backslash', 'ends with \\'],
     ['emoji and wide characters', '👩‍👩‍👧‍👦 é\u0301 ｗｉｄｅ'],
-    ['a file mention at the end', 'look at @x'],
-  ])('carries %s without a change into an idle pane', async (_name, content) => {
+    ['a file mention at the end', 'look at @x', 'look at \\@x'],
+  ])('carries %s without a change into an idle pane', async (_name, content, given = content) => {
     await quiet()
     const { id, arrival } = await send(content)
     expect(arrival).toMatchObject({ state: 'submitted' })
     await read(id)
     const call = await callWith(`${id}]`)
-    expect(call.request!.userText).toContain(envelope(id, content))
+    expect(call.request!.userText).toContain(envelope(id, given))
     expect(await session.locate([id])).toMatchObject([{ at: 'submitted' }])
   })
 

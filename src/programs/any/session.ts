@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { SessionState } from '../../model/agent.ts'
 import { reasonOf } from '../../model/errors.ts'
 import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
 import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
 import { type EvidenceWatch, watchEvidence } from './evidence.ts'
@@ -66,6 +67,7 @@ export async function followAny(
   const { folder, found: isFound } = order
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
+  const named = (turn: Turn) => ({ ...turn, text: withoutMentions(turn.text, settings.mentions) })
   const place = readPlace(folder)
   const from = place.saying.at(-1) ?? place.offset
   const path = await pane.log()
@@ -92,10 +94,10 @@ export async function followAny(
   })
   const session: Followed['session'] = {
     state: 'initializing',
-    deliver: (turn, gone) => give(agent, turn, gone),
+    deliver: (turn, gone) => give(agent, named(turn), gone),
     expect(turn) {
       pane.lookAhead?.({ isPlain: true })
-      pane.prepare?.(turn)
+      pane.prepare?.(named(turn))
     },
     locate: (ids) => locate(agent, ids),
     // There is no way to tell it something in passing: it hears of it with its next turn.

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { MENTIONS } from '../../wire/mentions.ts'
 
 const Pattern = z.string().min(1).max(1000).refine(isPattern, 'is not a regular expression')
 
@@ -33,6 +34,10 @@ export const AnySettings = z.strictObject({
     .boolean()
     .default(true)
     .describe('Paste only once it asked for bracketed paste; false for one that reads plain lines.'),
+  mentions: z
+    .enum(MENTIONS)
+    .optional()
+    .describe('Where it takes @name in a message for a file to read: `alone`, or `anywhere`.'),
   interrupt: z
     .array(z.string().regex(/^[A-Za-z0-9-]{1,20}$/))
     .min(1)

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import type { SessionPort, Whereabouts } from '../../runtimes/runtime.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
 import { createExpectations } from '../expectation.ts'
 import { createKeeping } from '../keeping.ts'
 import type { FollowerLog } from '../line-follower.ts'
@@ -13,7 +14,6 @@ import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { createInterrupt } from './interrupt.ts'
 import { Kept } from './kept.ts'
-import { withoutMentions } from './mentions.ts'
 import type { TranscriptRecord } from './record.ts'
 import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
 import { followTranscript, searchTranscript, type Transcript } from './transcript.ts'
@@ -245,7 +245,7 @@ export async function followSession(
       return activity.state
     },
     heardLate: true,
-    deliver: (turn, gone) => give({ ...turn, text: withoutMentions(turn.text) }, gone),
+    deliver: (turn, gone) => give({ ...turn, text: withoutMentions(turn.text, 'alone') }, gone),
     locate,
     async notice(text) {
       if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)

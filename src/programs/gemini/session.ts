@@ -1,4 +1,5 @@
 import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
 import { createExpectations } from '../expectation.ts'
 import type { FollowerLog } from '../line-follower.ts'
 import { messageIdsIn } from '../message-ids.ts'
@@ -11,7 +12,6 @@ import { createDialogs } from './dialogs.ts'
 import { type EventOf, HookEvent } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { Kept } from './kept.ts'
-import { withoutMentions } from './mentions.ts'
 import type { TranscriptRecord } from './record.ts'
 import { createState } from './state.ts'
 
@@ -191,7 +191,7 @@ export function openSession(
       return state.now
     },
     heardLate: true,
-    deliver: (turn, gone) => deliver({ ...turn, text: withoutMentions(turn.text) }, gone),
+    deliver: (turn, gone) => deliver({ ...turn, text: withoutMentions(turn.text, 'anywhere') }, gone),
     locate,
     interrupt,
     hook,

@@ -1,3 +1,5 @@
+import type { Mentions } from '../../wire/mentions.ts'
+
 /** The agent programs whose way into ACP is known. */
 export interface BuiltIn {
   readonly command: string
@@ -23,6 +25,7 @@ export interface BuiltIn {
    * taken up again in the minute it began is overwritten (Gemini 0.61).
    */
   readonly losesItsFirstMinute?: true
+  readonly mentions?: Mentions
 }
 
 export const PROGRAMS = {
@@ -54,6 +57,7 @@ export const PROGRAMS = {
     install: 'npm install -g @agentclientprotocol/claude-agent-acp',
     login: 'Run `claude` once in a terminal and log in there.',
     takesClaudeOptions: true,
+    mentions: 'alone',
   },
 } as const satisfies Record<string, BuiltIn>
 

@@ -1,6 +1,7 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
 import { escapeMarkers } from '../../wire/response.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from '../log.ts'
@@ -57,7 +58,8 @@ export interface KeptConversation {
 
 /** One agent that speaks ACP on its standard input and output. It cannot outlive them: it ends with the service. */
 export function startSession(order: SessionOrder): Session {
-  const { agent, port, process, clock, limits, log } = order
+  const { agent, port, process, clock, limits, log, settings, builtIn } = order
+  const mentions = settings.mentions ?? builtIn?.mentions
   const screen = createTail(SCREEN_KEPT)
   const history = createHistory(order.kept === undefined ? 'nothing' : 'something')
   const replay = createReplay(order.kept !== undefined, history, clock, limits.quietMs)
@@ -276,7 +278,7 @@ export function startSession(order: SessionOrder): Session {
       const isReady = state === 'idle' && turn === undefined && ending === undefined && !isOver
       if (!isReady) return { state: 'queued', evidence: `the agent is ${ending ?? state}` }
       const running = openTurn(next, port.arrived)
-      const { text, given } = foreword.before(next.text)
+      const { text, given } = foreword.before(withoutMentions(next.text, mentions))
       turn = running
       history.wrote(next.ids)
       become('busy', 'session/prompt is on its way')

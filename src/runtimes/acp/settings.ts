@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { MENTIONS } from '../../wire/mentions.ts'
 import type { AgentSettings } from '../runtime.ts'
 import { isBuiltIn, PROGRAMS } from './programs.ts'
 
@@ -20,6 +21,10 @@ export const AcpSettings = z.strictObject({
     .min(1)
     .optional()
     .describe('The session mode, such as plan or yolo, by the id under which the agent offers it.'),
+  mentions: z
+    .enum(MENTIONS)
+    .optional()
+    .describe('Where it takes @name in a message for a file to read: `alone`, or `anywhere`.'),
 })
 export type AcpSettings = z.output<typeof AcpSettings>
 
@@ -36,7 +41,8 @@ export function checkSettings({ program, settings }: AgentSettings): SettingsPro
   }
   const parsed = AcpSettings.safeParse(settings ?? {})
   if (!parsed.success) {
-    const hint = 'An agent of the runtime acp takes { command, args, env, model, mode }, all optional.'
+    const hint =
+      'An agent of the runtime acp takes { command, args, env, model, mode, mentions }, all optional.'
     return problemsIn(parsed.error, hint)
   }
   if (name === 'any' && parsed.data.command === undefined) {

@@ -82,6 +82,15 @@ describe('a turn of an ACP agent', () => {
     expect(place.record('prompt')).toEqual([text])
   })
 
+  it('names files with a backslash to an agent that is said to read them', async () => {
+    const { session, place } = await startIdle({
+      flags: ['--system-prompt'],
+      settings: { mentions: 'alone' },
+    })
+    await session.deliver({ text: 'see @x, me@example.com', ids: [] })
+    expect(place.record('prompt')).toEqual(['see \\@x, me@example.com'])
+  })
+
   it('stays queued when the agent refuses it, and nothing more is tried for a while', async () => {
     const { session, reaches, states } = await startIdle({ limits: { failureMs: 200 } })
     const arrival = await session.deliver(turn('FAIL -32000', 'msg_1'))

@@ -55,6 +55,15 @@ describe('a message in a pane', () => {
     expect(place.received()).toHaveLength(HOSTILE.length)
   })
 
+  it('names files with a backslash to a program that is said to read them', async () => {
+    const session = await start({ mentions: 'anywhere' })
+    const turn = turnOf('msg_1', 'look at @src/main.ts, me@example.com')
+    // Laid out before it is given.
+    session.expect?.(turn)
+    await session.deliver(turn)
+    expect(place.received()[0]!.text).toBe(turn.text.replaceAll('@', '\\@'))
+  })
+
   it('cannot end its own paste, nor press keys', async () => {
     const session = await start()
     const turn = turnOf('msg_1', 'before\u001b[201~\rexit 9\r\n\u0003\u0015\u009b201~\u0000after\r\nlast')

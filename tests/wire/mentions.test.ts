@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { withoutMentions as forClaude } from '../../src/programs/claude-code/mentions.ts'
-import { withoutMentions as forGemini } from '../../src/programs/gemini/mentions.ts'
+import { withoutMentions } from '../../src/wire/mentions.ts'
 
 describe('the name of a file in a message', () => {
   it.each([
@@ -16,14 +15,14 @@ describe('the name of a file in a message', () => {
     ['\\@a', '\\@a', '\\@a'],
     ['at 5 @ 10', 'at 5 @ 10', 'at 5 @ 10'],
     ['ends with @', 'ends with @', 'ends with @'],
-  ])('%j is no name to them', (text, claude, gemini) => {
-    expect([forClaude(text), forGemini(text)]).toEqual([claude, gemini])
+  ])('%j is no file to a program', (text, alone, anywhere) => {
+    expect([withoutMentions(text, 'alone'), withoutMentions(text, 'anywhere')]).toEqual([alone, anywhere])
   })
 
   it('is the same when it is given a second time', () => {
-    for (const clean of [forClaude, forGemini]) {
-      const once = clean('@a 。@b c@[d] "@e" f@g \\@h @@i')
-      expect(clean(once)).toBe(once)
+    for (const where of ['alone', 'anywhere'] as const) {
+      const once = withoutMentions('@a 。@b c@[d] "@e" f@g \\@h @@i', where)
+      expect(withoutMentions(once, where)).toBe(once)
     }
   })
 })

@@ -1,0 +1,14 @@
+/**
+ * Where a program takes `@name`, in what is typed, pasted or sent to it, for a file: it reads that, asks nobody, and puts it
+ * before the model. A message must not do that for its sender. `alone`: not in the middle of a word, as in an address.
+ */
+export const MENTIONS = ['alone', 'anywhere'] as const
+export type Mentions = (typeof MENTIONS)[number]
+
+/** Undefined: it takes it for a name anyway. With a backslash the name is a name, for the programs as for their models. Given a second time it stays the same. */
+export function withoutMentions(text: string, where: Mentions | undefined): string {
+  if (where === undefined) return text
+  if (where === 'anywhere') return text.replace(/(?<!\\)@(?=\S)/g, '\\@')
+  // Claude Code takes `@[…](…)` out before it looks, which would uncover what stands behind it.
+  return text.replace(/@(?=\[)/g, '@\\').replace(/(?<![\w.+\\-])@(?=\S)/g, '\\@')
+}
