@@ -112,3 +112,6 @@ function textOf(status: RawStatus): string {
 const FRESH = textOf(pendingStatus)
 const FRESH_BYTES = Buffer.from(FRESH)
 const FRESH_READING: StatusReading = readText(FRESH)
+
+/** Of the text that a new attempt begins with. */
+export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.sha256 : ''

@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { watchFolder } from './folder-watch.ts'
 import { type Problem, problem } from './problem.ts'
 import { type Status, statesBetween, type WorkspaceState } from './status.ts'
-import { readStatusIn, STATUS_FILE } from './status-file.ts'
+import { FRESH_SHA256, readStatusIn, STATUS_FILE } from './status-file.ts'
 
 export type StatusNews =
   /** The agent is at work: `passed` holds the states it went through since the last news, in order. */
@@ -51,7 +51,8 @@ export function watchStatus({
   again = AGAIN,
 }: StatusWatchOptions): StatusWatch {
   let state = from
-  let lastSeen = ''
+  /** What it was laid out with is no news. */
+  let lastSeen = isNew ? FRESH_SHA256 : ''
   let lookSoon: NodeJS.Immediate | undefined
   let lookAfterRest: NodeJS.Timeout | undefined
   let notBefore = 0

@@ -92,8 +92,36 @@ describe.each([{ plain: false }, { plain: true }])('with shells that are plain: 
   it('tells of one that cannot begin', async () => {
     const { launch } = open(shell)
     const { pid, exited } = launch('exit 0', { cwd: '/nowhere' })
-    expect(await exited).toEqual(ended(1))
+    expect(await exited).toEqual(ended(125))
     expect(await pid).toBeUndefined()
+  })
+
+  it.each([
+    ['its own shell', 'exit 3'],
+    ['a program in its place', 'exec sh -c "exit 3"'],
+    ['a last deed of its own', 'trap "true" EXIT; exit 3'],
+  ])(
+    'does what is to be done at the end of one that ends with %s, whoever is there to be told',
+    async (_, script) => {
+      const { folder, launch, launcher } = open(shell)
+      const noted = () => (existsSync(join(folder, 'end')) ? readFileSync(join(folder, 'end'), 'utf8') : '')
+      const atEnd = `echo "it's $1" >> '${join(folder, 'end')}'`
+      expect(await launch(script, { atEnd }).exited).toEqual(ended(3))
+      expect(noted()).toBe("it's 3\n")
+      const { pid } = launch(`sleep 0.3; ${script}`, { atEnd })
+      await pid
+      launcher.close()
+      await expect.poll(noted).toBe("it's 3\nit's 3\n")
+    },
+  )
+
+  it('does nothing at the end of one that never began', async () => {
+    const { folder, launch, ready } = open(shell)
+    const atEnd = `echo ended >> '${join(folder, 'end')}'`
+    ready('exit 0', { atEnd }).cancel()
+    await launch('exit 0', { atEnd, cwd: '/nowhere' }).exited
+    expect(await launch('sleep 0.1').exited).toEqual(ended(0))
+    expect(existsSync(join(folder, 'end'))).toBe(false)
   })
 
   it('waits for the word to begin, and has begun nothing without it', async () => {

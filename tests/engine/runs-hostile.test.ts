@@ -128,6 +128,33 @@ agents:
   })
 })
 
+describe('the log of another agent', () => {
+  const logged = (plant: string) => `
+agents:
+  planter: { command: "${plant}; ${MADE} x > outbox/x" }
+  other: { command: "echo what it printed; exit 4", depends_on: [planter], retries: 0 }
+  last: { command: "${MADE} x > outbox/x", depends_on: [{ agent: other, on_failure: proceed }] }
+`
+
+  it('that an agent has made a pipe holds nobody up', async () => {
+    team = await openRunTeam()
+    const seen = await team.ended(await team.start(logged('mkfifo ../_logs/other.1.log')))
+    expect(statesOf(seen)).toEqual({ planter: 'completed', other: 'failed', last: 'completed' })
+    expect(seen.run.nodes.get('other')!.reason).toContain('what it printed')
+  })
+
+  it.each([
+    ['the log', 'ln -s ../../../victim.txt ../_logs/other.1.log'],
+    ['the exit codes', 'rm ../_logs/exits; ln -s ../../../victim.txt ../_logs/exits'],
+  ])('is written into nothing elsewhere, where %s is made a link', async (_, plant) => {
+    team = await openRunTeam()
+    team.write('victim.txt', 'as it was')
+    const seen = await team.ended(await team.start(logged(plant)))
+    expect(statesOf(seen)).toEqual({ planter: 'completed', other: 'failed', last: 'completed' })
+    expect(readFileSync(join(team.plans, 'victim.txt'), 'utf8')).toBe('as it was')
+  })
+})
+
 it('takes nothing of what another service has left under the same name for its own', async () => {
   team = await openRunTeam()
   const left = join(team.plans, 'runs', 'run_1', 'maker')

@@ -51,3 +51,65 @@ it('goes on after kill -9 at any point, and runs nothing twice that had ended', 
   expect(ended.length).toBe(ROWS * WIDTH)
   expect(linesOf(join(folder, 'began.log')).length).toBe(ROWS * WIDTH)
 })
+
+/** A run whose service is killed while its first agents work, and comes back a while after they have ended. */
+async function endUnseen(plan: (folder: string) => string, awayMs: number) {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-runs-crash-'))
+  const daemon = await createDaemon('agents: { Master: {} }')
+  onTestFinished(async () => {
+    await daemon.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await daemon.start()
+  const client = () => createClient({ url: daemon.url, token: daemon.operatorToken() })
+  const { run_id } = await client().startRun({ plan: plan(folder), folder })
+  await expect.poll(() => linesOf(join(folder, 'began.log')).length, { timeout: 10_000 }).toBeGreaterThan(0)
+  await daemon.kill()
+  await new Promise((resolve) => setTimeout(resolve, awayMs))
+  await daemon.start()
+  let outcome = ''
+  for await (const event of client().runEvents(run_id)) if (event.type === 'end') outcome = event.outcome
+  return { folder, outcome, place: join(folder, 'runs', run_id) }
+}
+
+const DONE = 'echo It is done. > outbox/summary.md; echo x > outbox/x.txt'
+
+it.each([
+  ['before the service came back', 2500],
+  ['after the service came back', 0],
+])(
+  'is not held up by what an agent that ended %s has left running',
+  async (_, awayMs) => {
+    const { outcome } = await endUnseen(
+      (folder) => `agents:
+  a: { command: "echo a >> ${folder}/began.log; sleep 2; ${DONE}; sleep 300 & exit 0" }
+  b: { command: "${DONE}", depends_on: [a] }`,
+      awayMs,
+    )
+    expect(outcome).toBe('completed')
+  },
+  90_000,
+)
+
+it('does not run a command again that ended while nobody looked, by whatever way', async () => {
+  const { folder, outcome } = await endUnseen(
+    (at) => `agents:
+  plain: { command: "echo plain >> ${at}/began.log; sleep 1; ${DONE}" }
+  other: { command: "exec sh -c 'echo other >> ${at}/began.log; sleep 1; ${DONE}'" }
+  deed: { command: "trap 'rm -f workspace/x' EXIT; echo deed >> ${at}/began.log; sleep 1; ${DONE}" }`,
+    3000,
+  )
+  expect(outcome).toBe('completed')
+  expect(linesOf(join(folder, 'began.log')).sort()).toEqual(['deed', 'other', 'plain'])
+}, 90_000)
+
+it('comes back though an agent has put a pipe in the place of the exit codes', async () => {
+  const { outcome, place } = await endUnseen(
+    (at) => `agents:
+  a: { command: "rm -f ../_logs/exits; mkfifo ../_logs/exits; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
+  b: { command: "echo b >> ${at}/began.log; sleep 1; ${DONE}", depends_on: [a] }`,
+    2000,
+  )
+  expect(outcome).toBe('completed')
+  expect(existsSync(join(place, 'report.md'))).toBe(true)
+}, 90_000)

@@ -145,6 +145,15 @@ describe('a timer', () => {
     bench.pass(60_000)
     expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
   })
+
+  it('leaves an attempt whose time is not up as much of it as it had', () => {
+    const bench = openBench({ a: { timeout: '30s' } })
+    bench.start('a')
+    bench.pass(29_000)
+    bench.tell({ type: 'restarted' })
+    bench.pass(1000)
+    expect(bench.tell({ type: 'timed_out', node: 'a' }).ok).toBe(true)
+  })
 })
 
 describe('an attempt lost with the machine', () => {

@@ -56,6 +56,18 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'running >running', 'running', 'completed >completed'])
   })
 
+  it('does not take what a new attempt was laid out with for a word of the agent', async () => {
+    const workspace = await makeWorkspace()
+    const news: StatusNews[] = []
+    const watch = watchStatus({ workspace, isNew: true, news: (item) => news.push(item) })
+    onTestFinished(() => watch.close())
+    watch.look()
+    expect(news).toEqual([])
+    writeFileSync(join(workspace, 'status.json'), '{"state": "running"}')
+    watch.look()
+    expect(news.map(textOf)).toEqual(['running >running'])
+  })
+
   it('knows the states between what was seen, however fast an agent is', async () => {
     const { workspace, until, texts } = await watching()
     expectOk(updateStatus(workspace, { state: 'running' }))

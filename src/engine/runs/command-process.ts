@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process'
-import { appendFileSync, closeSync, fstatSync, openSync, readFileSync, readSync } from 'node:fs'
+import { closeSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
 import { endProcesses, type Leader } from '../../runtimes/processes.ts'
 import type { Exit, Launched, Launcher, LaunchOrder } from './launcher.ts'
+import { appendLine, openLog, readFile, readTail } from './log-files.ts'
 
 export interface CommandOrder {
   /** For the shell. */
@@ -72,7 +73,8 @@ export function readyCommand(order: CommandOrder, launcher: Launcher): ReadyComm
 
 function launchOrderOf(order: CommandOrder): LaunchOrder {
   const { cwd, mark, logFile } = order
-  return { script: withExit(order), cwd, variables: { TERM: 'dumb', [SESSION_MARK]: mark }, logFile }
+  const variables = { TERM: 'dumb', [SESSION_MARK]: mark }
+  return { script: withExit(order), cwd, variables, logFile, atEnd: noteUnlessSignalled(order) }
 }
 
 function follow(
@@ -125,7 +127,7 @@ function spawnDirectly(
   environment: CommandOrder['environment'],
 ): { pid: Promise<number | undefined>; exited: Promise<Exit & { why?: string }> } {
   // Not a pipe: with the service its other end would go, and with it the agent.
-  const log = openSync(logFile, 'a')
+  const log = openLog(logFile)
   const env = { ...passedOn(environment), ...variables }
   const child = spawn('/bin/sh', ['-c', script], { cwd, detached: true, stdio: ['ignore', log, log], env })
   closeSync(log)
@@ -137,17 +139,32 @@ function spawnDirectly(
   return { pid: Promise.resolve(child.pid), exited }
 }
 
-/** What an earlier service started, by its mark. Its processes may all have ended. */
+/**
+ * What an earlier service started, by its mark. Its processes may all have ended. It has ended with its first one, as it would
+ * have under that service: whatever that left behind in its group ends with it.
+ */
 export function adoptCommand(
   { mark, exitsFile, logFile }: Pick<CommandOrder, 'mark' | 'exitsFile' | 'logFile'>,
   processes: readonly ProcessFacts[],
 ): CommandProcess {
   const { promise, resolve } = Promise.withResolvers<Ended>()
   const leader = processes.find(({ pid, group }) => pid === group)
-  function look() {
-    if (processes.some(isAlive)) {
-      setTimeout(look, LOOK_EVERY_MS)
+  const leavesSome = () =>
+    leader === undefined
+      ? processes.some((one) => one.group !== one.pid && isAlive(one))
+      : hasGroup(leader.pid)
+  let isLastLook = false
+  async function look() {
+    const isNoted = readExitCode(exitsFile, mark) !== undefined
+    const isThere = leader !== undefined && isAlive(leader)
+    // Both at once: it is about to go, or what is there is something that it left. Neither: its code is about to be noted.
+    if (isThere === isNoted ? !isLastLook : isThere) {
+      isLastLook = isThere === isNoted
+      setTimeout(() => void look(), LOOK_EVERY_MS)
       return
+    }
+    if (leavesSome()) {
+      await endProcesses({ mark, leader: leader && { ...leader, leavesGroup: true } }).catch(() => {})
     }
     const code = readExitCode(exitsFile, mark)
     const lost = code === undefined
@@ -158,7 +175,7 @@ export function adoptCommand(
         : explain(howItEnded(code, null), logFile)
     resolve({ code: code ?? null, signal: null, lost, why })
   }
-  look()
+  void look()
   return {
     started: Promise.resolve(),
     ended: promise,
@@ -174,38 +191,48 @@ export function hasEnded({ exitsFile, mark }: Pick<CommandOrder, 'exitsFile' | '
 
 /** The service ends it: what its shell may still write down is not its own end. */
 export function forgetExit(exitsFile: string, mark: string): void {
-  appendFileSync(exitsFile, `${mark} ${FORGOTTEN}\n`)
+  appendLine(exitsFile, `${mark} ${FORGOTTEN}`)
 }
 
 const FORGOTTEN = '-'
 
 /** Whose exit codes were written down. */
 export function marksIn(exitsFile: string): ReadonlySet<string> {
-  try {
-    const lines = readFileSync(exitsFile, 'latin1').split('\n')
-    return new Set(lines.map((line) => line.slice(0, line.lastIndexOf(' '))))
-  } catch {
-    return new Set()
-  }
+  const lines = readFile(exitsFile)?.toString('latin1').split('\n') ?? []
+  return new Set(lines.map((line) => line.slice(0, line.lastIndexOf(' '))))
 }
 
-/** The code survives the service that waited for it. One that replaces its shell leaves none, and is run again after a crash. */
-function withExit({ command, exitsFile, mark }: CommandOrder): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
-  return `trap ${quoted(`echo "${mark} $?" >> ${quoted(exitsFile)}`)} EXIT\n${command}`
+/** The code survives the service that waited for it: written by its own shell as its last deed. */
+function withExit(order: CommandOrder): string {
+  const note = `orc_code=$?; ${noting(order, '$orc_code')}`
+  return `trap ${quoted(note)} EXIT\n${order.command}`
+}
+
+/**
+ * By the shell that waits for it, for one that replaced its own shell, or had a last deed of its own. One that was ended by a
+ * signal may have been ended by a service that goes: it is taken for lost.
+ */
+function noteUnlessSignalled(order: CommandOrder): string {
+  return `[ "$1" -gt 128 ] || { ${noting(order, '$1')}; }`
+}
+
+/** Not through a link, nor into a pipe, that another agent has put there. */
+function noting({ exitsFile, mark }: CommandOrder, code: string): string {
+  const file = quoted(exitsFile)
+  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${code}" >> ${file}`
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /** The last word on it counts. */
 function readExitCode(exitsFile: string, mark: string): number | undefined {
-  try {
-    const lines = `\n${readFileSync(exitsFile, 'latin1')}`
-    const at = lines.lastIndexOf(`\n${mark} `)
-    const code =
-      at < 0 ? undefined : /^\d{1,3}(?=\n)/.exec(lines.slice(at + mark.length + 2, at + mark.length + 7))
-    return code ? Number(code[0]) : undefined
-  } catch {
-    return undefined
-  }
+  const lines = `\n${readFile(exitsFile)?.toString('latin1') ?? ''}`
+  const at = lines.lastIndexOf(`\n${mark} `)
+  const code =
+    at < 0 ? undefined : /^\d{1,3}(?=\n)/.exec(lines.slice(at + mark.length + 2, at + mark.length + 7))
+  return code ? Number(code[0]) : undefined
 }
 
 /** It does not keep a service alive that is about to end. */
@@ -238,23 +265,11 @@ function explain(how: string, logFile: string): string {
 }
 
 function tailOf(logFile: string): string {
-  let file: number | undefined
-  try {
-    file = openSync(logFile, 'r')
-    const { size } = fstatSync(file)
-    const buffer = Buffer.alloc(Math.min(size, TAIL_BYTES))
-    const count = readSync(file, buffer, 0, buffer.length, size - buffer.length)
-    return stripVTControlCharacters(
-      buffer
-        .subarray(0, count)
-        .toString()
-        .replace(/^\ufffd+/, ''),
-    )
-      .replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
-      .trim()
-  } catch {
-    return ''
-  } finally {
-    if (file !== undefined) closeSync(file)
-  }
+  const tail =
+    readTail(logFile, TAIL_BYTES)
+      ?.toString()
+      .replace(/^\ufffd+/, '') ?? ''
+  return stripVTControlCharacters(tail)
+    .replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
+    .trim()
 }

@@ -1,5 +1,5 @@
-import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { passedOn } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
 import type { Clock, Log } from '../surroundings.ts'
@@ -15,6 +15,7 @@ import {
   startCommand,
 } from './command-process.ts'
 import { canLaunch, createLauncher, type Launcher } from './launcher.ts'
+import { isFolder, makeLogs, makeRoom, sizeOf } from './log-files.ts'
 import type { RunMarks } from './mark.ts'
 import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
 
@@ -29,6 +30,8 @@ export interface CommandWorkshopOptions {
 
 /** One that said that it is done has its last words to say, and no more. */
 const LAST_WORDS_MS = 5000
+
+const NOTED_WITHIN_MS = 1000
 
 /** More shells than that do not wait for their time: the one that has waited longest gives way. */
 const MOST_READY = 16
@@ -58,6 +61,8 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
   /** By their marks, the oldest first. */
   const expected = new Map<string, Expected>()
   const working = new Set<CommandProcess>()
+  /** Folders of logs. */
+  const laidOut = new Set<string>()
 
   // Started with what is passed on and nothing else, so that each command finds just that.
   function shells(): Launcher | undefined {
@@ -74,6 +79,14 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     if (order.command === command && order.cwd === cwd && order.logFile === logFile) return ready
     ready.cancel()
     return undefined
+  }
+
+  /** Its folder once, as all of a run have the same. */
+  function layOut({ logFile, exitsFile }: CommandOrder) {
+    const folder = dirname(logFile)
+    if (!laidOut.has(folder) || !isFolder(folder)) makeLogs(folder, exitsFile)
+    laidOut.add(folder)
+    makeRoom(logFile)
   }
 
   function dismiss(mark: string, { ready }: Expected) {
@@ -126,6 +139,8 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
         isClosed = true
         if (how === 'leave') return
         await end()
+        // By then, the shell that waited for it has noted its exit code.
+        await Promise.race([process.ended, wait(NOTED_WITHIN_MS, undefined, { ref: false })])
         // The next service takes it for lost, and lets it begin again.
         forgetExit(exitsFile, mark)
       },
@@ -136,7 +151,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     start(work, port) {
       const order = orderOf(work)
       const ready = expectedFor(order)?.start()
-      if (ready === undefined) mkdirSync(dirname(order.logFile), { recursive: true })
+      if (ready === undefined) layOut(order)
       const process = ready ?? startCommand(order, shells())
       const worker = workerOf(process, order, port)
       void process.started.then(() => port.started())
@@ -154,7 +169,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
       const order = orderOf(work)
       const known = shells()
       if (known === undefined || expected.has(order.mark)) return
-      mkdirSync(dirname(order.logFile), { recursive: true })
+      layOut(order)
       const ready = readyCommand(order, known)
       if (ready === undefined) return
       const [oldest] = expected.size < MOST_READY ? [] : expected
@@ -163,6 +178,8 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     },
     expectNone(run) {
       for (const [mark, one] of expected) if (one.run === run) dismiss(mark, one)
+      // It may be taken away before it is taken up again.
+      laidOut.clear()
     },
     forget(orders) {
       const commands = orders.filter(({ runner }) => runner.kind === 'command').map(orderOf)
@@ -174,11 +191,6 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     working: () => working.size,
     close: () => launcher?.close(),
   }
-}
-
-/** How much it has printed. */
-function sizeOf(logFile: string): number {
-  return statSync(logFile, { throwIfNoEntry: false })?.size ?? 0
 }
 
 /** Someone outside, known by status.json only: there is nothing to start and nothing to stop. */

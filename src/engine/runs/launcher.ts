@@ -12,6 +12,8 @@ export interface LaunchOrder {
   /** Set besides what the launcher was started with. */
   readonly variables: Readonly<Record<string, string>>
   readonly logFile: string
+  /** For the shell that waits for it, with its exit code as `$1`: by whatever way it ended, and whether anybody is there to be told. */
+  readonly atEnd?: string
 }
 
 export interface Launched {
@@ -82,6 +84,8 @@ const PLAIN_SLOTS = 6
 const IDLE_MS = 30_000
 const GO = 'go'
 const NO = 'no'
+/** The exit code of one whose command was never begun. */
+const UNBEGUN = 125
 
 /**
  * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
@@ -103,11 +107,14 @@ work() {
   while IFS= read -r orc_size; do
     case $orc_size in ${GO}|${NO}) continue ;; esac
     ${hasBash ? READ_BYTES : READ_LINES}
+    eval "$orc_order"
     ${hasBash ? 'set -m' : ''}
-    ( eval "$orc_order"; exit 1 ) <&${hasBash ? '0' : '$1'} &
+    ( orc_begin; exit ${UNBEGUN} ) <&${hasBash ? '0' : '$1'} &
     ${hasBash ? 'set +m' : ''}
     wait $!
-    echo "e $1 $?" >&${NEWS}
+    orc_code=$?
+    [ $orc_code -eq ${UNBEGUN} ] || orc_end $orc_code
+    echo "e $1 $orc_code" >&${NEWS}
   done
 }
 ${works.join('\n')}
@@ -301,7 +308,7 @@ function lose(slot: Slot) {
 
 /** The slot's child becomes the shell of the command, which first says its pid, and may wait for the word. */
 function textOf(
-  { script, cwd, variables, logFile }: LaunchOrder,
+  { script, cwd, variables, logFile, atEnd = ':' }: LaunchOrder,
   waits: boolean,
   slot: number,
   hasBash: boolean,
@@ -309,11 +316,14 @@ function textOf(
 ): string {
   const own = localeOf(locale, hasBash)
   const set = Object.entries(variables).map(([name, value]) => `${name}=${quote(value)}`)
-  const wait = waits ? `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit 0; unset orc_word; ` : ''
+  const wait = waits
+    ? `IFS= read -r orc_word && [ "$orc_word" = ${GO} ] || exit ${UNBEGUN}; unset orc_word; `
+    : ''
   const inside = `${own.inside}echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
-  return `${own.before}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
+  const begin = `${own.before}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
+  return `orc_begin() {\n${begin}\n}\norc_end() {\n${atEnd}\n}`
 }
 
 /** Bash would load all of a locale that it is told of, which takes it longer than the start of a command. */

@@ -41,7 +41,7 @@ export const wholeRun: Pick<
     for (const { name, stallMs } of draft.run.graph.plan.agents) {
       const node = draft.read(name)
       if (node.state !== 'running' || node.due === null) continue
-      const at = Math.max(node.due.at, draft.now + GRACE_MS)
+      const at = node.due.at > draft.now ? node.due.at : draft.now + GRACE_MS
       const awake: RunNode = { ...node, due: { ...node.due, at } }
       draft.write(stallMs === null ? awake : { ...awake, stallAt: draft.now + stallMs })
     }
