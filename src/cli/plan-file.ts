@@ -6,6 +6,7 @@ import type { Plan } from '../model/plan.ts'
 import { readPlan } from '../runs/plan.ts'
 import type { Team } from '../runs/validate.ts'
 import type { Place } from './place.ts'
+import { isTeamOfNobody } from './plan-place.ts'
 
 export interface PlanFile {
   /** As it was named. */
@@ -53,7 +54,10 @@ async function programsIn(plan: Buffer): Promise<Pick<Team, 'checkProgram'>> {
 }
 
 /** Who and which models there are, where orc.yaml can be read. Its own mistakes are for the service to tell. */
-async function teamAt({ configFile }: Place): Promise<Team | undefined> {
+async function teamAt(place: Place): Promise<Team | undefined> {
+  const { configFile } = place
+  // Known before its file is made, so that a mistake is told here and by the name of the plan's file.
+  if (isTeamOfNobody(place)) return { agents: [], models: [] }
   if (configFile === undefined || !existsSync(configFile)) return undefined
   const { readConfig } = await import('../config.ts')
   const loaded = readConfig(configFile)

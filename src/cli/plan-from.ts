@@ -5,6 +5,7 @@ import { readPlan } from '../runs/plan.ts'
 import { planText } from '../runs/plan-text.ts'
 import type { AgentInput } from '../runs/schema.ts'
 import { openPart } from '../workspaces/directory.ts'
+import { isExpectedAnyway } from '../workspaces/instructions.ts'
 import { parseInstructions, type ReadInstructions } from '../workspaces/instructions-reader.ts'
 import { attempt, ProblemError } from '../workspaces/problem.ts'
 import { readSmall } from '../workspaces/small-file.ts'
@@ -56,10 +57,16 @@ function readWorkspace(name: string, workspace: string) {
   })
 }
 
-/** Without what is written anew from the inputs and the outputs of the plan. */
+/** Without what is written anew: the inputs by the plan, and what is expected of everyone. */
 function asWritten({ task, instructions }: ReadInstructions): AgentInput['instructions'] {
   const { objective, context, requirements, successCriteria, constraints } = instructions
-  const lists = { requirements, success_criteria: successCriteria, constraints }
+  const expected = instructions.outputExpectations.filter((line) => !isExpectedAnyway(line))
+  const lists = {
+    requirements,
+    success_criteria: successCriteria,
+    constraints,
+    output_expectations: expected,
+  }
   const given = Object.entries(lists).filter(([, items]) => items.length > 0)
   if (objective === '' && context === '' && given.length === 0) return undefined
   return {

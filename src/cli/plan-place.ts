@@ -1,10 +1,10 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { findPlace, searchUpwards } from './line.ts'
 import type { Place } from './place.ts'
 
 /** A team of nobody: commands, and people who are asked. A free port, as any number of folders may have one. */
-const NOBODY = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
+export const NOBODY = `# Made by orc run, for plans that need no team. Put an orc.yaml beside the plan to have one.
 agents: { nobody: {} }
 service: { port: 0 }
 `
@@ -15,11 +15,23 @@ export function placeForPlan(place: Place, folder: string): Place {
   return findPlace(searchUpwards(folder) ?? join(folder, '.orc', 'orc.yaml'))
 }
 
+/** Whether a plan has nobody to name there: the one agent of that team only stands for there being none. */
+export function isTeamOfNobody(place: Place): boolean {
+  if (!isMadeForPlans(place)) return false
+  return !existsSync(place.configFile) || readFileSync(place.configFile, 'utf8') === NOBODY
+}
+
+function isMadeForPlans(place: Place): place is Required<Place> {
+  const { configFile, stateFolder } = place
+  return configFile !== undefined && stateFolder !== undefined && configFile === join(stateFolder, 'orc.yaml')
+}
+
 /** Only when something is about to run: to look at a plan leaves nothing behind. */
-export function makeTeamOfNobody({ configFile, stateFolder }: Place): void {
-  if (configFile === undefined || stateFolder === undefined || existsSync(configFile)) return
-  if (configFile !== join(stateFolder, 'orc.yaml')) return
-  mkdirSync(stateFolder, { recursive: true, mode: 0o700 })
+export async function makeTeamOfNobody(place: Place): Promise<void> {
+  if (!isMadeForPlans(place) || existsSync(place.configFile)) return
+  const { configFile, stateFolder } = place
+  const { makeStateFolder } = await import('../config.ts')
+  makeStateFolder(stateFolder)
   writeFileSync(configFile, NOBODY)
 }
 

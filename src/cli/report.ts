@@ -63,7 +63,11 @@ const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: s
   EEXIST: ['CONFLICT', 'this is there already', 'Remove it, or choose another name.'],
   EACCES: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
   EPERM: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
-  EROFS: ['FORBIDDEN', 'this cannot be written', 'The file system is read-only.'],
+  EROFS: [
+    'CONFLICT',
+    'this cannot be written: the file system is read-only',
+    'Use a place that can be written.',
+  ],
   ENOSPC: ['STORE_FULL', 'the disk is full', 'Make room and try again.'],
 }
 

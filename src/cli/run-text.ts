@@ -55,7 +55,16 @@ export function runSummary(run: RunShown): string {
     clip(node.state === 'completed' ? '' : detailOf(node), LONGEST),
   ])
   const agents = table(rows, '  ', (cell, column) => (column === 4 ? paint('dim', cell) : cell))
-  return `${runTitle(run)}\n${agents}`
+  return [runTitle(run), ...troubleLines(run), agents].join('\n')
+}
+
+/** What a look at a run must not overlook. */
+export function troubleLines({ trouble, report_fault }: RunShown): string[] {
+  const lines = [
+    ...(trouble === undefined ? [] : [trouble]),
+    ...(report_fault === undefined ? [] : [`it has no report: ${report_fault}`]),
+  ]
+  return lines.map((line) => `  ${paint('red', clip(plainLine(line), LONGEST))}`)
 }
 
 export function runTitle({ id, name, state, nodes, elapsed_ms }: RunShown): string {
@@ -100,6 +109,7 @@ export function runsText(runs: readonly RunLine[]): string {
       durationText(run.elapsed_ms),
       run.created_at.slice(0, 19).replace('T', ' '),
       clip(plainLine(run.name), 60),
+      ...(run.trouble === undefined ? [] : [clip(plainLine(run.trouble), 60)]),
     ]),
     '',
     (cell, column) => (column === 1 ? paint(OUTCOME_STYLE[cell as RunLine['state']], cell) : cell),

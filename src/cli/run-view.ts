@@ -24,13 +24,14 @@ const BAR_WIDTH = 10
 /** A run as it is now, one line for each agent; what does not fit is counted. No line is wider than the screen. */
 export function runView(run: RunShown, screen: Screen): string {
   const head = headLine(run, screen)
-  const room = Math.max(1, screen.height - 2)
+  const room = Math.max(1, screen.height - (run.trouble === undefined ? 2 : 3))
   const nodes =
     run.nodes.length <= room ? run.nodes : run.nodes.toSorted(byRank).slice(0, Math.max(1, room - 1))
   // On a narrow screen what an agent does is worth more than the end of its name.
   const most = Math.min(LONGEST_NAME, Math.max(SHORTEST_NAME, Math.floor(screen.width / 4)))
   const nameWidth = Math.min(most, Math.max(...nodes.map(({ name }) => name.length)))
-  const lines = [head, ...nodes.map((node) => nodeLine(node, nameWidth, screen))]
+  const trouble = run.trouble === undefined ? [] : [paint('red', clip(plainLine(run.trouble), screen.width))]
+  const lines = [head, ...trouble, ...nodes.map((node) => nodeLine(node, nameWidth, screen))]
   if (nodes.length < run.nodes.length) lines.push(restLine(run, nodes, screen))
   return lines.join('\n')
 }

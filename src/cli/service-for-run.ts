@@ -19,7 +19,7 @@ export interface ServiceForRun {
  * in this process.
  */
 export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
-  makeTeamOfNobody(invocation.place)
+  await makeTeamOfNobody(invocation.place)
   const running = await openAnswering(invocation)
   if (running !== undefined) return { client: running }
   const working = showWorking('starting a service for this run')

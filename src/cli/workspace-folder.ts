@@ -1,10 +1,12 @@
 import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { workspaceOf } from '../engine/run-place.ts'
 import { AppError } from '../model/errors.ts'
 import type { DissolvedAgent } from '../workspaces/dissolve.ts'
 import { findWorktree } from '../workspaces/find-worktree.ts'
 import type { Outcome, Problem } from '../workspaces/problem.ts'
 import { readStatus } from '../workspaces/status-file.ts'
+import type { OwningRun } from './workspace-state.ts'
 
 export interface FoundFolder {
   /** Absolute, without links. */
@@ -32,18 +34,27 @@ function isWorkspace(path: string): boolean {
   return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
 }
 
-/** With what files alone tell: who calls itself running, and who has a worktree. */
-export async function inspect({ agents }: FoundFolder): Promise<Outcome<DissolvedAgent[]>> {
+/** How far each is, by its run or else by its files, and who has a worktree. */
+export async function inspect(
+  { agents }: FoundFolder,
+  run: OwningRun | undefined,
+): Promise<Outcome<DissolvedAgent[]>> {
+  const states = new Map(
+    run?.shown?.nodes.map(({ name, state }) => [workspaceOf(run.folder, name), state] as const),
+  )
   const inspected: DissolvedAgent[] = []
   const problems: Problem[] = []
   for (const { name, workspace } of agents) {
+    const state = states.get(workspace)
     const status = readStatus(workspace)
     const worktree = await findWorktree(workspace)
     if (!worktree.ok) problems.push(...worktree.problems)
     inspected.push({
       name,
       workspace,
-      isRunning: status.ok && status.status.state === 'running',
+      ...(state === undefined ? {} : { state }),
+      // An agent that was killed, or came to its time limit, had no time to say so.
+      isRunning: state === undefined && status.ok && status.status.state === 'running',
       ...(worktree.ok && worktree.value !== undefined ? { worktree: worktree.value } : {}),
     })
   }

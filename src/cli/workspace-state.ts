@@ -1,40 +1,66 @@
-import { basename } from 'node:path'
+import { existsSync, realpathSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
+import { findRunProcesses } from '../engine/run-processes.ts'
 import { AppError } from '../model/errors.ts'
-import type { AgentRecord } from '../workspaces/dissolve-report.ts'
+import { findPlace, searchUpwards } from './line.ts'
+import type { Place } from './place.ts'
 import { placeForPlan } from './plan-place.ts'
 import type { RunShown } from './run-state.ts'
 import { reachRuns } from './stored-runs.ts'
-import type { Invocation } from './verb.ts'
 
-/**
- * A command need not touch status.json (S4.2): where that says nothing, its run knows how far it is. What is no run, or
- * not of the team that is meant, stays as its files say.
- */
-export async function withStatesOfRun(
-  { place }: Invocation,
-  folder: string,
-  records: readonly AgentRecord[],
-): Promise<AgentRecord[]> {
-  const [id] = /^run_\d+/.exec(basename(folder)) ?? []
-  const isSilent = records.some(({ status }) => status?.state === 'pending')
-  if (id === undefined || !isSilent) return [...records]
-  const run = await findRun(placeForPlan(place, folder), id)
-  const states = new Map(run?.place === folder ? run.nodes.map(({ name, state }) => [name, state]) : [])
-  return records.map((record) => {
-    const state = states.get(record.name)
-    if (record.status?.state !== 'pending') return record
-    return state === 'running' || state === 'completed' || state === 'failed'
-      ? { ...record, status: { ...record.status, state } }
-      : record
-  })
+/** What is known of the run that a workspace belongs to, besides what is in its files. */
+export interface OwningRun {
+  id: string
+  /** Its folder, without links. */
+  folder: string
+  /** Undefined where neither its service nor its store would tell. */
+  shown?: RunShown
+  /** A service drives it, and can be asked to stop it. */
+  isDriven: boolean
+  /** What of it lives, by agent, even where its service was killed. */
+  processes: ReadonlyMap<string, readonly number[]>
 }
 
-async function findRun(place: Invocation['place'], id: string): Promise<RunShown | undefined> {
+/** Undefined: it is no run's. What the run knows counts more than a status.json, which a command need not touch (S4.2). */
+export async function findOwningRun(place: Place, path: string): Promise<OwningRun | undefined> {
+  const folder = folderOfRun(path)
+  const [id] = /^run_\d+/.exec(basename(folder ?? '')) ?? []
+  if (folder === undefined || id === undefined) return undefined
+  let owning: OwningRun | undefined
+  for (const team of teamsFor(place, folder)) {
+    const found = await askForRun(team, id)
+    // One of the same name in another folder: the state of this one is gone, or it is another team's.
+    if (found !== undefined && !isSameFolder(found.shown.place, folder)) continue
+    const { stateFolder } = team
+    const processes = stateFolder === undefined ? new Map() : await findRunProcesses(stateFolder, id)
+    if (found !== undefined) return { id, folder, ...found, processes }
+    if (processes.size > 0) owning = { id, folder, isDriven: false, processes }
+  }
+  return owning
+}
+
+function folderOfRun(path: string): string | undefined {
+  if (/^run_\d+(\.\d+)?$/.test(basename(path))) return path
+  return path === dirname(path) ? undefined : folderOfRun(dirname(path))
+}
+
+/** The team that is meant here, and the one around the folder, whose run it is if it is not the first one's. */
+function teamsFor(place: Place, folder: string): Place[] {
+  const meant = placeForPlan(place, folder)
+  const around = searchUpwards(folder)
+  return around === undefined || around === meant.configFile ? [meant] : [meant, findPlace(around)]
+}
+
+function isSameFolder(one: string, other: string): boolean {
+  return one === other || (existsSync(one) && realpathSync(one) === other)
+}
+
+async function askForRun(place: Place, id: string) {
   try {
     return await reachRuns(
       place,
-      (client) => client.run(id),
-      (stored) => stored.show(id),
+      async (client) => ({ shown: await client.run(id), isDriven: true }),
+      async (stored) => ({ shown: await stored.show(id), isDriven: false }),
     )
   } catch (error) {
     // Files can be looked at by those whom no service and no store would answer.

@@ -10,13 +10,13 @@ import { table } from './table.ts'
 
 /** Every workspace in one line. */
 export function workspacesText(agents: readonly AgentRecord[]): string {
-  return table(agents.map((agent) => [agent.name, stateText(agent), madeText(agent), progressText(agent)]))
+  return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
 }
 
 /** One workspace with all that is in it. */
 export function workspaceText(agent: AgentRecord): string {
   const { name, status, outbox, attempts } = agent
-  const lines = [`${paint('bold', name)}  ${stateText(agent)}  ${progressText(agent)}`.trimEnd()]
+  const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
   if (status?.error !== undefined) {
     const { type, message } = status.error
     lines.push(`  failed: ${plainLine([type, message].filter(Boolean).join(': '))}`)
@@ -42,10 +42,6 @@ export function workspaceText(agent: AgentRecord): string {
 
 const MOST_LISTED = 100
 
-function stateText({ status }: AgentRecord): string {
-  return status?.state ?? 'unknown'
-}
-
 function madeText({ outbox }: AgentRecord): string {
   const outputs = outbox?.outputs ?? []
   if (outputs.length === 0) return 'no outputs'
@@ -53,8 +49,8 @@ function madeText({ outbox }: AgentRecord): string {
   return `${counted(outputs.length, 'output')}, ${formatBytes(size)}`
 }
 
-function progressText({ status }: AgentRecord): string {
-  if (status?.state !== 'running' || status.progress === undefined) return ''
+function progressText({ state, status }: AgentRecord): string {
+  if (state !== 'running' || status?.progress === undefined) return ''
   const { current_step = '', steps_completed = 0, total_steps = 0 } = status.progress
   return [total_steps > 0 ? bar(steps_completed, total_steps) : '', plainLine(current_step)]
     .filter((part) => part !== '')
@@ -68,18 +64,18 @@ export function noteLines(agent: AgentRecord): string[] {
   )
 }
 
-export function problemsOf({ status, outbox, problems }: AgentRecord): readonly Problem[] {
-  const missing = status?.state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
+export function problemsOf({ state, outbox, problems }: AgentRecord): readonly Problem[] {
+  const missing = state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
   return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
 }
 
 /** For programs. */
 export function workspaceFacts(agent: AgentRecord, workspace: string) {
-  const { name, status, outbox, attempts, unmerged } = agent
+  const { name, state, status, outbox, attempts, unmerged } = agent
   return {
     name,
     workspace,
-    state: status?.state ?? 'unknown',
+    state,
     ...(status?.progress === undefined ? {} : { progress: status.progress }),
     ...(status?.error === undefined ? {} : { error: status.error }),
     outputs: outbox?.outputs ?? [],

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 
 export type Env = Readonly<Record<string, string | undefined>>
@@ -27,16 +27,23 @@ export function makeStateFolder(folder: string): void {
   }
 }
 
-/** By itself first: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+/** One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. */
 function make(folder: string): boolean {
+  if (isFolder(folder)) return false
+  const above = dirname(folder)
+  if (above !== folder) make(above)
   try {
     mkdirSync(folder, { mode: 0o700 })
     return true
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ENOENT' && code !== 'EEXIST') throw error
-    return mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined
+    // Another program was faster.
+    if (isFolder(folder)) return false
+    throw error
   }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
 /** The folder that relative paths in the file start from. */

@@ -1,7 +1,9 @@
 /** Where things are in the folder of a run. No agent's name begins with `_` or holds a dot, so that nothing of ours meets theirs. */
-import { mkdirSync } from 'node:fs'
+import { lstatSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MESSAGES } from '../model/plan.ts'
+import { type Directory, openDirectory } from '../workspaces/directory.ts'
+import { makeFolder } from '../workspaces/writing.ts'
 
 /** Tried before it is taken for a fault. */
 const MOST_PLACES = 10_000
@@ -11,7 +13,7 @@ const MOST_PLACES = 10_000
  * gone, has left a run of that name. What lies there is not ours, and no agent may take it for its own.
  */
 export function claimPlace(folder: string, id: string): string {
-  mkdirSync(join(folder, 'runs'), { recursive: true })
+  makeRuns(join(folder, 'runs'))
   for (let number = 1; number <= MOST_PLACES; number++) {
     const place = join(folder, 'runs', number === 1 ? id : `${id}.${number}`)
     try {
@@ -24,6 +26,18 @@ export function claimPlace(folder: string, id: string): string {
   throw new Error(`${join(folder, 'runs')} has no place left for ${id}`)
 }
 
+/** By itself first: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+function makeRuns(runs: string): void {
+  try {
+    mkdirSync(runs)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    if (code !== 'ENOENT') throw error
+    mkdirSync(runs, { recursive: true })
+  }
+}
+
 export function workspaceOf(place: string, agent: string): string {
   return join(place, agent)
 }
@@ -33,19 +47,41 @@ export function logOf(place: string, agent: string, attempt: number): string {
   return join(place, '_logs', `${agent}.${attempt}.log`)
 }
 
-/** With what exit code each command ended, a line from its own shell: for a service that was away meanwhile. */
+/** How each command ended: see exit-notes.ts. */
 export function exitsOf(place: string): string {
   return join(place, '_logs', 'exits')
 }
 
-/** Inputs that were put right, by their places in the inbox. */
-export function correctionsOf(place: string, agent: string): string {
-  return join(place, '_fixed', agent)
+/** Where inputs that were put right are, by their places in the inbox. */
+export const FIXED = '_fixed'
+
+/** Those of an agent, undefined where there are none: one may also be put right where the plan has it from. */
+export function correctionsOf(place: string, agent: string): { path: string; within: string } | undefined {
+  const path = join(place, FIXED, agent)
+  // A link that leads nowhere is there, too, and is refused.
+  return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : { path, within: place }
 }
+
+const FIXES = '_fixes'
 
 /** Where a fixer works. */
 export function fixOf(place: string, agent: string, fix: number): string {
-  return join(place, '_fixes', `${agent}.${fix}`)
+  return join(place, FIXES, `${agent}.${fix}`)
+}
+
+/** Opens a folder of ours beside the workspaces, made where it is missing. Throws where an agent has put a link in its place. */
+export function openOwn(place: string, name: string): Directory {
+  const root = openDirectory(place, { shown: '' })
+  try {
+    return makeFolder(root, name)
+  } finally {
+    root.close()
+  }
+}
+
+/** Before a fixer works: what is made in it is made there. */
+export function makeFixes(place: string): void {
+  openOwn(place, FIXES).close()
 }
 
 /** The queue that the agents of a run share (S4.16). A plan that has one has no agent of that name. */

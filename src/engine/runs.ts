@@ -14,7 +14,7 @@ import { createAttempts, orderOf } from './runs/attempts.ts'
 import { createComingUp } from './runs/coming-up.ts'
 import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
 import { deliverReport } from './runs/delivered.ts'
-import { createDriver, type Driver, type DriverOptions } from './runs/driver.ts'
+import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
 import { endUnwanted, sweepRun } from './runs/leftovers.ts'
@@ -55,6 +55,10 @@ export interface Runs {
   requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
   /** A person says something to an agent of a run that has messages/ (S4.16). */
   send(id: string, letter: Letter, by: string): Promise<{ run_id: string; file: string }>
+  /** The runs that something keeps from going on which is no agent's doing, and what: a full disk. */
+  troubles(): readonly { run: string; text: string; isFull: boolean }[]
+  /** Tells when that changes; undefined: it goes on again. The returned function ends it. */
+  onTrouble(listener: (run: string, text: string | undefined) => void): () => void
   /** What keeps an agent at work from going on, where that can be seen: a program that does not come up, a question. */
   heldUp(run: SeenRun, node: string): string | undefined
   /** A person's word on a request of a run. Throws what cannot be done. */
@@ -96,6 +100,7 @@ export function createRuns(options: RunsOptions): Runs {
   const requests = createRunRequests(cut)
   const marks = createRunMarks(team().config.stateFolder)
   let leftovers: Promise<ReadonlyMap<string, readonly ProcessFacts[]>> = Promise.resolve(new Map())
+  const troubleListeners = new Set<(run: string, text: string | undefined) => void>()
   let begun = false
   let closed = false
 
@@ -129,7 +134,7 @@ export function createRuns(options: RunsOptions): Runs {
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, attempts, fixing, validate, now, marks, validated, sealed },
+    ...{ log, clock, attempts, fixing, validate, now, marks, validated, sealed },
     working: command.working,
     expect(driver, node) {
       const order = orderOf(driver, node, 1)
@@ -164,6 +169,9 @@ export function createRuns(options: RunsOptions): Runs {
       // Before that, `begin` sees to all of it; in a halt, the end of it does.
       if (begun && !closed && !isHalted()) outside.perform(driver, effect, true)
     },
+    troubled({ id, trouble }) {
+      for (const listener of troubleListeners) listener(id, trouble)
+    },
     ended(driver) {
       if (drivers.get(driver.id) !== driver) return
       drivers.delete(driver.id)
@@ -197,9 +205,10 @@ export function createRuns(options: RunsOptions): Runs {
 
   async function see(id: string): Promise<SeenRun | undefined> {
     const driver = drivers.get(id)
-    if (driver === undefined) return await seeStoredRun(store, id)
-    await driver.settled()
-    return driver
+    if (driver !== undefined && (await driver.settled()) === undefined) return driver
+    // What cannot be stored for now is told to nobody: it would be lost with the service.
+    const kept = await seeStoredRun(store, id)
+    return driver === undefined || kept === undefined ? kept : { ...kept, trouble: driver.trouble }
   }
 
   async function mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
@@ -239,13 +248,28 @@ export function createRuns(options: RunsOptions): Runs {
       return await orders.resume(id, order, by)
     },
     async cancel(id, by, reason) {
-      const { run } = await mustSee(id)
+      await mustSee(id)
       const driver = drivers.get(id)
-      if (driver === undefined || run.head.outcome !== null || run.head.cancelled !== null) {
-        return { run_id: id, cancelled: false }
+      if (driver === undefined) return { run_id: id, cancelled: false }
+      const { outcome, cancelled } = driver.run.head
+      if (outcome !== null) {
+        // All that is left of it is the report, which may wait for room.
+        const isCancelled = outside.cancelReport(driver, `cancelled by ${by}: ${reason}`)
+        return { run_id: id, cancelled: isCancelled }
       }
+      if (cancelled !== null) return { run_id: id, cancelled: false }
       driver.tell({ type: 'cancelled', by, reason })
-      await driver.settled()
+      const fault = await driver.settled()
+      if (fault !== undefined) {
+        throw new AppError(
+          fault.code,
+          `${id} is cancelled, but this cannot be stored yet: ${fault.message}`,
+          {
+            hint: 'It is tried again every second, and its agents end once it is stored.',
+            cause: fault,
+          },
+        )
+      }
       return { run_id: id, cancelled: true }
     },
 
@@ -266,6 +290,14 @@ export function createRuns(options: RunsOptions): Runs {
         throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
       }
       return { run_id: id, file: await mail.send(driver, letter, by) }
+    },
+    troubles: () =>
+      [...drivers.values()].flatMap(({ id, trouble }) =>
+        trouble === undefined ? [] : [{ run: id, text: trouble, isFull: trouble.startsWith(DISK_FULL) }],
+      ),
+    onTrouble(listener) {
+      troubleListeners.add(listener)
+      return () => troubleListeners.delete(listener)
     },
     heldUp(seen, node) {
       const { state, attempt } = seen.run.nodes.get(node)!

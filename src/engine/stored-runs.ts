@@ -8,6 +8,8 @@ import { type AskedByRun, findAsked } from './runs/requests.ts'
 /** One run as it is now, for those who look. */
 export interface SeenRun extends RunFacts {
   readonly run: Run
+  /** What keeps it from going on that is no agent's doing: a full disk. */
+  readonly trouble?: string | undefined
   record(node: string): NodeRecord
 }
 

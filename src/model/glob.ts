@@ -72,6 +72,16 @@ export function matchesGlob({ alternatives }: Glob, path: string): boolean {
   return alternatives.some((pattern) => matchLists(pattern, names, (part) => part === null, matchName))
 }
 
+/** Whether what matches may lie at that path, or in it as a folder. */
+export function leadsThrough({ alternatives }: Glob, path: string): boolean {
+  const names = path.split('/')
+  return alternatives.some((pattern) =>
+    pattern.some((_, end) =>
+      matchLists(pattern.slice(0, end + 1), names, (part) => part === null, matchName),
+    ),
+  )
+}
+
 /** Whether some path could match both. */
 export function globsMeet(a: Glob, b: Glob): boolean {
   return a.alternatives.some((one) => b.alternatives.some((other) => listsMeet(one, other)))

@@ -110,6 +110,8 @@ export interface RunNode {
   readonly tries: number
   /** Fixes in this round. */
   readonly fixed: number
+  /** A person or a fixer has put its inputs right: what is in `_fixed` counts from then on, in later rounds as well. */
+  readonly corrected: boolean
   /** Attempts that ended with the machine, not by the agent's fault. */
   readonly losses: number
   /** A process of the last attempt may live. */
@@ -159,6 +161,10 @@ export interface RunHead {
   } | null
   /** The report of this round is not written yet. */
   readonly reportOwed: boolean
+  /** Why there is none of this round, where that could not be helped. */
+  readonly reportFault?: string
+  /** Whose outputs are not in `_outputs` as they were validated, and why. */
+  readonly unconsolidated?: Readonly<Record<string, string>>
   /** Last place given in the line of those that are ready. */
   readonly lastQueued: number
   /** Nodes that are not settled, that hold a slot, that have a living process; and the settled by state. */

@@ -18,7 +18,7 @@ export function decide(run: Run, event: Happening, now: number): Decision | Refu
   const { head, nodes } = run
   if ('node' in event && !nodes.has(event.node))
     return refuse('UNKNOWN_NODE', `There is no agent ${event.node}`)
-  if (head.outcome !== null && event.type !== 'report_written') {
+  if (head.outcome !== null && event.type !== 'report_written' && event.type !== 'report_failed') {
     return refuse('RUN_ENDED', `${head.id} has ended: ${head.outcome}`)
   }
   if (head.begunAt === null && event.type !== 'begun') return refuse('STALE', `${head.id} has not begun`)

@@ -54,7 +54,7 @@ export type OutsideEffect =
   /** Give the error report and the inputs to the fixer. Answer: fixer_done. */
   | { type: 'fix'; node: string; fix: number; fixer: string; before: Before }
   | { type: 'stop_fix'; node: string; fix: number }
-  /** Consolidate outputs and write the report. Answer: report_written. */
+  /** Consolidate outputs and write the report. Answer: report_written, report_failed. */
   | { type: 'write_report'; round: number }
 
 /** The same key never stands for two effects. */

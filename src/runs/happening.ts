@@ -25,7 +25,10 @@ export type Happening =
   | { type: 'restarted' }
   | { type: 'run_timed_out' }
   | { type: 'cancelled'; by: string; reason: string }
-  | { type: 'report_written'; round: number }
+  /** `unconsolidated`: whose outputs are not beside it, and why. */
+  | { type: 'report_written'; round: number; unconsolidated?: Readonly<Record<string, string>> }
+  /** It will not be: the run has ended all the same. */
+  | { type: 'report_failed'; round: number; why: string }
   // The way to an attempt
   /** `outputsHash`: of what its outbox holds now, where an earlier result is kept. */
   | ({

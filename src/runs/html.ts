@@ -79,7 +79,7 @@ function bar(from: number | null, to: number | null, whole: number): string {
 }
 
 function article(agent: AgentReport): string {
-  const { name, state, reason, objective, summary, outputs, attempts } = agent
+  const { name, state, reason, objective, summary, outputs, attempts, unconsolidated } = agent
   const files = outputs
     .slice(0, OUTPUTS_SHOWN)
     .map(
@@ -98,6 +98,7 @@ function article(agent: AgentReport): string {
     files.length === 0
       ? ''
       : `<ul class="files">${files.join('')}${rest > 0 ? `<li>and ${rest} more</li>` : ''}</ul>`,
+    unconsolidated === '' ? '' : `<p>${escapeHtml(shortened(unconsolidated, 2000))}</p>`,
     failed.length === 0 ? '' : `<ul class="failed">${failed.join('')}</ul>`,
     '</article>',
   ].join('')

@@ -26,9 +26,14 @@ function mayMake(producer: PlanAgent, output: string, globs: (text: string) => G
   if (output === ALL_OUTPUTS) return true
   const wanted = globs(output)
   return (
-    producer.outputs.some((declared) => globsMeet(globs(declared), wanted)) ||
+    producer.outputs.some((declared) => globsMeet(withAllInIt(globs(declared)), withAllInIt(wanted))) ||
     [...UNDECLARED].some((file) => matchesGlob(wanted, file))
   )
+}
+
+/** To name a folder is to name all that is in it, and what is named may be one. */
+function withAllInIt(glob: Glob): Glob {
+  return glob.isLiteral ? { ...glob, alternatives: glob.alternatives.map((names) => [...names, null]) } : glob
 }
 
 /** Two files cannot have one place. Only what is sure to collide is refused here; the copying looks at the rest. */

@@ -1,8 +1,10 @@
+import { MAX_EDGES, mermaidOf } from './mermaid.ts'
 import type { AgentReport, RunReport } from './report.ts'
 import { bytesText, durationText, OUTCOME_TEXT, shortened, spentText, visible } from './wording.ts'
 
 const SUMMARY_CHARACTERS = 8000
 const OUTPUTS_SHOWN = 50
+const AGENTS_DRAWN = 100
 
 /** The consolidated report of a run as Markdown. What agents wrote stays inside its fence or its cell. */
 export function markdownReport(report: RunReport): string {
@@ -21,6 +23,7 @@ export function markdownReport(report: RunReport): string {
     ...(report.goal === '' ? [] : ['', ...fenced(report.goal)]),
     '',
     ...facts.filter(([, text]) => text !== '').map(([name, text]) => `- ${name}: ${text}`),
+    ...drawing(report),
     '',
     '| agent | state | after | took | attempts | spent |',
     '|---|---|---|---|---|---|',
@@ -28,6 +31,14 @@ export function markdownReport(report: RunReport): string {
     ...agents.flatMap(section),
     '',
   ].join('\n')
+}
+
+/** For those who render Mermaid. What they cannot draw, or nobody could read, is left to the page. */
+function drawing({ agents, graph }: RunReport): string[] {
+  const edges = agents.reduce((sum, { dependsOn }) => sum + dependsOn.length, 0)
+  if (agents.length > AGENTS_DRAWN || edges > MAX_EDGES) return []
+  const states = new Map(agents.map(({ name, state }) => [name, state]))
+  return ['', '```mermaid', mermaidOf(graph, (name) => states.get(name)!).trimEnd(), '```']
 }
 
 function row({ name, state, cached, dependsOn, workedMs, attempts, spent }: AgentReport): string {
@@ -44,7 +55,8 @@ function row({ name, state, cached, dependsOn, workedMs, attempts, spent }: Agen
   return `| ${cells.join(' | ')} |`
 }
 
-function section({ name, state, reason, objective, attempts, summary, outputs }: AgentReport): string[] {
+function section(agent: AgentReport): string[] {
+  const { name, state, reason, objective, attempts, summary, outputs, unconsolidated } = agent
   const failed = attempts.filter(({ outcome }) => outcome === 'failed' || outcome === 'lost')
   const files = outputs
     .slice(0, OUTPUTS_SHOWN)
@@ -59,6 +71,7 @@ function section({ name, state, reason, objective, attempts, summary, outputs }:
     ...(summary === '' ? [] : ['', 'Summary:', '', ...fenced(shortened(summary, SUMMARY_CHARACTERS))]),
     ...(files.length === 0 ? [] : ['', 'Outputs:', '', ...files]),
     ...(rest > 0 ? [`- and ${rest} more`] : []),
+    ...(unconsolidated === '' ? [] : ['', inline(capital(unconsolidated))]),
     ...(failed.length === 0 ? [] : ['', 'Attempts that failed:', '']),
     ...failed.map(({ number, why }) => `- ${number}: ${inline(why)}`),
   ]

@@ -3,7 +3,7 @@ import type { NodeState } from '../model/run.ts'
 import type { Graph } from './graph.ts'
 
 /** What Mermaid draws without being told otherwise. */
-const MAX_EDGES = 500
+export const MAX_EDGES = 500
 
 const ARROWS: Record<EdgePolicy, string> = { fail: '-->', skip: '-- skip -->', proceed: '-. proceed .->' }
 

@@ -22,6 +22,8 @@ export interface AgentReport {
   readonly spent: Spent
   readonly summary: string
   readonly outputs: readonly OutputFile[]
+  /** Why they are not in `_outputs` as they were validated; empty where they are. */
+  readonly unconsolidated: string
 }
 
 /** What a run came to, for the reports and for programs. */
@@ -38,7 +40,7 @@ export interface RunReport {
   readonly workedMs: number
   readonly spent: Spent
   readonly agents: readonly AgentReport[]
-  /** The chain that took longest. */
+  /** The chain that took longest, pauses between attempts included. */
   readonly criticalPath: readonly string[]
   readonly graph: Graph
 }
@@ -47,7 +49,8 @@ export function reportOf(run: Run, now: number): RunReport {
   const { head, graph } = run
   const begunAt = head.begunAt ?? head.createdAt
   const agents = graph.plan.agents.map(({ name }) => agentReport(run, name, begunAt, now))
-  const worked = new Map(agents.map(({ name, workedMs }) => [name, workedMs]))
+  // Pauses between attempts hold up those who wait as much as work does.
+  const took = new Map(agents.map(({ name, from, to }) => [name, (to ?? 0) - (from ?? 0)]))
   return {
     id: head.id,
     name: graph.plan.name,
@@ -60,12 +63,12 @@ export function reportOf(run: Run, now: number): RunReport {
     workedMs: agents.reduce((sum, { workedMs }) => sum + workedMs, 0),
     spent: sumOf(agents.map(({ spent }) => spent)),
     agents,
-    criticalPath: criticalPath(graph, (name) => worked.get(name)!),
+    criticalPath: criticalPath(graph, (name) => took.get(name)!),
     graph,
   }
 }
 
-function agentReport({ nodes, graph }: Run, name: string, begunAt: number, now: number): AgentReport {
+function agentReport({ head, nodes, graph }: Run, name: string, begunAt: number, now: number): AgentReport {
   const { state, cached, reason, attempts, result } = nodes.get(name)!
   const here = attempts.filter(({ orderedAt }) => orderedAt >= begunAt)
   const ends = here.map(({ endedAt }) => endedAt ?? now)
@@ -84,7 +87,13 @@ function agentReport({ nodes, graph }: Run, name: string, begunAt: number, now: 
     spent: sumOf(here.flatMap(({ spent }) => (spent === null ? [] : [spent]))),
     summary: result?.summary ?? '',
     outputs: result?.outputs ?? [],
+    unconsolidated: unconsolidatedIn(head, name),
   }
+}
+
+/** By own names only: an agent may be called like what every object has. */
+function unconsolidatedIn({ unconsolidated = {} }: Run['head'], name: string): string {
+  return Object.hasOwn(unconsolidated, name) ? unconsolidated[name]! : ''
 }
 
 /** A price that is not known for one is left out of the sum; with none known, neither is the sum. */

@@ -32,6 +32,6 @@ export function resumeRun(
 
 /** The counters go on, so that no key of an effect ever stands for two. */
 function carried(before: RunNode): Partial<RunNode> {
-  const { preparations, attempt, fixes, asks, attempts } = before
-  return { preparations, attempt, fixes, asks, attempts, kept: before.result ?? before.kept }
+  const { preparations, attempt, fixes, asks, corrected, attempts } = before
+  return { preparations, attempt, fixes, asks, corrected, attempts, kept: before.result ?? before.kept }
 }

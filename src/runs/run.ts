@@ -59,6 +59,7 @@ export function newNode(name: string, waitingFor: number): RunNode {
     asks: 0,
     tries: 0,
     fixed: 0,
+    corrected: false,
     losses: 0,
     alive: false,
     fixerAlive: false,

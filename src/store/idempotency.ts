@@ -27,3 +27,12 @@ export function keepReceipt(tx: Tx, principal: string, key: string, stored: Stor
     tx.now,
   ])
 }
+
+/** For what may come again under one key and be another one: what came last counts. */
+export function replaceReceipt(tx: Tx, principal: string, key: string, stored: StoredReceipt): void {
+  tx.run(
+    `INSERT INTO idempotency (principal, key, digest, receipt, at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT (principal, key) DO UPDATE SET digest = excluded.digest, receipt = excluded.receipt, at = excluded.at`,
+    [principal, key, stored.digest, stored.receipt, tx.now],
+  )
+}

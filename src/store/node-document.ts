@@ -12,6 +12,7 @@ const EMPTY = Object.freeze({
   asks: 0,
   tries: 0,
   fixed: 0,
+  corrected: false,
   losses: 0,
   alive: false,
   fixerAlive: false,

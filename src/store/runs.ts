@@ -167,9 +167,9 @@ export async function openRunIds(reader: Reader, daemon: string): Promise<string
   return rows.map(({ id }) => formatId('run', id))
 }
 
-/** The newest so many, oldest first. */
+/** The newest so many, oldest first. `open`: it has not ended, or its report is not written yet. */
 export async function runIds(reader: Reader, which: 'open' | 'all', limit: number): Promise<string[]> {
-  const where = which === 'open' ? `WHERE state = 'running'` : ''
+  const where = which === 'open' ? 'WHERE is_open = 1' : ''
   const rows = await reader.all<{ id: number }>(`SELECT id FROM runs ${where} ORDER BY id DESC LIMIT ?`, [
     limit,
   ])

@@ -8,7 +8,7 @@ import { Header, Pax } from 'tar'
 import { type Directory, openDirectory } from './directory.ts'
 import { formatBytes, type Limits } from './limits.ts'
 import { type Pace, startPace } from './pace.ts'
-import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
+import { attempt, type Outcome, type Problem, ProblemError, problemOf, refuse } from './problem.ts'
 import { type Found, openFound, selectFiles } from './selection.ts'
 import { temporaryName } from './writing.ts'
 
@@ -73,8 +73,17 @@ export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<Archived>> 
   })
 }
 
+/** What keeps us out of a folder is told of the folder, not of the archive. */
+function openRoot(folder: string, prefix: string): Directory {
+  try {
+    return openDirectory(folder, { shown: prefix })
+  } catch (error) {
+    throw new ProblemError(problemOf(error, folder))
+  }
+}
+
 async function listFolder({ folder, prefix, skips }: ArchivedFolder, limits: Limits, pace: Pace) {
-  const root = openDirectory(folder, { shown: prefix })
+  const root = openRoot(folder, prefix)
   try {
     const skip = skips === undefined ? {} : { skips }
     return await selectFiles(root, { limits, pace, hardLinks: 'inside', ...skip })
@@ -94,7 +103,7 @@ async function* archiveBlocks(
     yield padded(data)
   }
   for (const { folder, prefix, files } of listed) {
-    const root = openDirectory(folder, { shown: prefix })
+    const root = openRoot(folder, prefix)
     try {
       for (const found of files) yield* fileBlocks(root, found, `${prefix}/${found.path}`)
     } finally {

@@ -4,11 +4,14 @@ import { formatBytes } from './limits.ts'
 import type { Outbox } from './outbox.ts'
 import type { Problem } from './problem.ts'
 import type { Status } from './status.ts'
-import type { UnmergedWork } from './worktree.ts'
+import { nameCommits } from './worktree-commits.ts'
+import type { UnmergedWork } from './worktree-unmerged.ts'
 
 /** What is known of one agent's folder when it is dissolved. */
 export interface AgentRecord {
   readonly name: string
+  /** By its run, or else by its status.json; `unknown` where that cannot be read. */
+  readonly state: string
   readonly status: Status | undefined
   readonly outbox: Outbox | undefined
   readonly attempts: readonly Attempt[]
@@ -18,6 +21,7 @@ export interface AgentRecord {
 
 const LONGEST_SUMMARY = 4000
 const MOST_LISTED = 200
+const MOST_NAMED = 10
 
 /** The consolidated report, Markdown: what each agent did, and all outputs side by side. */
 export function formatReport(title: string, agents: readonly AgentRecord[]): string {
@@ -27,8 +31,8 @@ export function formatReport(title: string, agents: readonly AgentRecord[]): str
     '| agent | state | time | outputs | attempts |',
     '|---|---|---|---|---|',
     ...agents.map(
-      ({ name, status, outbox, attempts }) =>
-        `| ${name} | ${status?.state ?? 'unknown'} | ${timeOf(status)} | ${outbox?.outputs.length ?? 0} | ${attempts.length + 1} |`,
+      ({ name, state, status, outbox, attempts }) =>
+        `| ${name} | ${state} | ${timeOf(status)} | ${outbox?.outputs.length ?? 0} | ${attempts.length + 1} |`,
     ),
     '',
     '## Outputs',
@@ -70,17 +74,33 @@ function agentLines(agent: AgentRecord): string[] {
   return [...lines, '']
 }
 
-export function unmergedLines({ branch, commits, looseCommits, uncommitted }: UnmergedWork): string[] {
+export function unmergedLines({
+  branch,
+  commits,
+  looseCommits,
+  uncommitted,
+  ignored,
+}: Omit<UnmergedWork, 'unseen'>): string[] {
   const lines: string[] = []
-  if (commits > 0)
-    lines.push(`- branch ${branch}: ${commits} commits that are on no other branch; the branch stays`)
-  if (looseCommits > 0) lines.push(`- ${looseCommits} commits that are on no branch`)
+  if (branch !== undefined && commits > 0) {
+    const name = showName(branch)
+    lines.push(`- branch ${name}: ${commits} commits that are on no other branch; the branch stays`)
+  }
+  if (looseCommits.length > 0) {
+    lines.push(`- ${looseCommits.length} commits that are on no branch: ${nameCommits(looseCommits)}`)
+  }
   if (uncommitted.length > 0) {
-    lines.push(
-      `- ${uncommitted.length} files that are in no commit: ${uncommitted.slice(0, 10).map(showName).join(', ')}`,
-    )
+    lines.push(`- ${uncommitted.length} files that are in no commit: ${nameFiles(uncommitted)}`)
+  }
+  if (ignored.length > 0) {
+    lines.push(`- ${ignored.length} files or folders that git ignores, in no commit: ${nameFiles(ignored)}`)
   }
   return lines
+}
+
+function nameFiles(paths: readonly string[]): string {
+  const more = paths.length - MOST_NAMED
+  return paths.slice(0, MOST_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
 function timeOf(status: Status | undefined): string {

@@ -1,20 +1,20 @@
-import { mkdirSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { writeArchive } from './archive.ts'
 import { readAttempts } from './attempts.ts'
 import { type AgentRecord, formatReport, unmergedLines } from './dissolve-report.ts'
-import { removeFolder } from './folder.ts'
-import { copyOutbox } from './keep-outputs.ts'
+import { checkFolderRemovable, removeFolder } from './folder.ts'
+import { keepRecord } from './keep-record.ts'
 import type { Limits } from './limits.ts'
 import { collectOutbox } from './outbox.ts'
 import { failed, type Outcome, type Problem, problem } from './problem.ts'
 import { readStatus } from './status-file.ts'
-import { findUnmerged, removeWorktree, WORKTREE, type Worktree } from './worktree.ts'
+import { type FoundWorktree, removeWorktree } from './worktree.ts'
+import { findUnmerged } from './worktree-unmerged.ts'
 
 export interface DissolvedAgent {
   readonly name: string
   readonly workspace: string
-  readonly worktree?: Worktree
+  readonly worktree?: FoundWorktree
+  /** How far it is, where the caller knows more than its status.json says. */
+  readonly state?: string
   /** What the caller knows of its process; the status alone may be out of date. */
   readonly isRunning: boolean
 }
@@ -44,7 +44,7 @@ export interface Dissolved {
 /** What each agent did, without changing anything: for the report, and for what dissolving would lose. */
 export async function surveyAgents({ agents, limits, signal }: DissolveWanted): Promise<AgentRecord[]> {
   return Promise.all(
-    agents.map(async ({ name, workspace, worktree }) => {
+    agents.map(async ({ name, workspace, worktree, state }) => {
       const status = readStatus(workspace)
       const outbox = await collectOutbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
       const attempts = await readAttempts(workspace)
@@ -54,9 +54,11 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
         ...[outbox, attempts, ...(unmerged === undefined ? [] : [unmerged])].flatMap((outcome) =>
           outcome.ok ? [] : outcome.problems,
         ),
+        ...(unmerged?.ok && unmerged.value.unseen !== undefined ? [unmerged.value.unseen] : []),
       ]
       return {
         name,
+        state: state ?? (status.ok ? status.status.state : 'unknown'),
         status: status.ok ? status.status : undefined,
         outbox: outbox.ok ? outbox.value : undefined,
         attempts: attempts.ok ? attempts.value : [],
@@ -69,8 +71,6 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
 
 /** Reports, archives, keeps outputs if asked, and only then removes. Refuses while one runs, and before work is lost. */
 export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
-  const { agents, limits, archive, keepOutputsIn } = wanted
-  const cancel = wanted.signal === undefined ? {} : { signal: wanted.signal }
   const records = await surveyAgents(wanted)
   const against = wanted.agents.flatMap((agent, index) =>
     objections(agent, records[index]!, wanted.allowLoss ?? false),
@@ -78,44 +78,39 @@ export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolve
   if (against.length > 0) return failed(...against)
 
   const report = formatReport(wanted.title, records)
-  const leftOut: Problem[] = []
-  if (archive !== undefined) {
-    mkdirSync(dirname(archive), { recursive: true })
-    const skips = (entry: string) => entry === 'workspace' || entry === WORKTREE
-    const folders = agents.map(({ name, workspace }) => ({ folder: workspace, prefix: name, skips }))
-    const texts = [{ path: 'report.md', text: report }]
-    const archived = await writeArchive({ file: archive, folders, texts, limits, ...cancel })
-    if (!archived.ok) return archived
-    leftOut.push(...archived.value.leftOut)
-  }
-  if (keepOutputsIn !== undefined) {
-    for (const { name, workspace } of agents) {
-      const kept = await copyOutbox(workspace, join(keepOutputsIn, name), { limits, ...cancel })
-      if (!kept.ok) return kept
-      leftOut.push(...kept.value)
-    }
-  }
+  for (const { workspace } of wanted.agents) checkFolderRemovable(workspace)
+  const kept = await keepRecord({ ...wanted, report })
+  if (!kept.ok) return kept
 
   const branchesKept: string[] = []
-  for (const { workspace, worktree } of agents) {
-    if (worktree !== undefined && (await removeWorktree(worktree)).branchKept)
-      branchesKept.push(worktree.branch)
+  for (const { workspace, worktree } of wanted.agents) {
+    if (worktree !== undefined) {
+      const { branchKept } = await removeWorktree(worktree)
+      if (branchKept && worktree.branch !== undefined) branchesKept.push(worktree.branch)
+    }
     await removeFolder(workspace, wanted.signal)
   }
-  return { ok: true, value: { report, agents: records, leftOut, branchesKept } }
+  return { ok: true, value: { report, agents: records, leftOut: kept.value, branchesKept } }
 }
 
 function objections(agent: DissolvedAgent, record: AgentRecord, allowLoss: boolean): Problem[] {
   const { name, worktree } = agent
   if (agent.isRunning) return [problem('invalid', name, 'is still running: stop it first')]
   if (allowLoss || worktree === undefined) return []
-  if (record.unmerged === undefined) {
-    return [
-      problem('invalid', name, `has a worktree that cannot be looked at, so that work in it could be lost`),
-    ]
-  }
-  const { looseCommits, uncommitted } = record.unmerged
-  if (looseCommits === 0 && uncommitted.length === 0) return []
-  const lost = unmergedLines({ ...record.unmerged, commits: 0 }).map((line) => line.slice(2))
-  return [problem('invalid', name, `has work that would be lost: ${lost.join('; ')}`)]
+  const { unmerged } = record
+  const unseen = (why = '') =>
+    problem(
+      'invalid',
+      name,
+      `has a worktree that cannot be looked at, so that work in it could be lost${why}`,
+    )
+  if (unmerged === undefined) return [unseen()]
+  // What git ignores is most often large and can be made again: it is told of in the report, and does not stop anyone.
+  const lost = unmergedLines({ ...unmerged, commits: 0, ignored: [] }).map((line) => line.slice(2))
+  return [
+    ...(lost.length === 0
+      ? []
+      : [problem('invalid', name, `has work that would be lost: ${lost.join('; ')}`)]),
+    ...(unmerged.unseen === undefined ? [] : [unseen(`: ${unmerged.unseen.message}`)]),
+  ]
 }

@@ -10,7 +10,7 @@ import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import { startPace } from './pace.ts'
 import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
-import { removeTree } from './removal.ts'
+import { checkRemovable, removeTree } from './removal.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
@@ -78,15 +78,20 @@ function makeDraft(draft: string): void {
     mkdirSync(draft, 0o755)
   } catch (error) {
     if (errnoOf(error) !== 'ENOENT') throw error
-    makeParents(dirname(draft))
+    makeWithParents(dirname(draft))
     mkdirSync(draft, 0o755)
   }
 }
 
-/** One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. */
-function makeParents(folder: string): void {
-  if (!existsSync(dirname(folder))) makeParents(dirname(folder))
-  if (!existsSync(folder)) mkdirSync(folder)
+/**
+ * One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. Gives the first that
+ * was not there.
+ */
+export function makeWithParents(folder: string): string | undefined {
+  const above = existsSync(dirname(folder)) ? undefined : makeWithParents(dirname(folder))
+  if (existsSync(folder)) return above
+  mkdirSync(folder)
+  return above ?? folder
 }
 
 export interface InboxWanted {
@@ -100,7 +105,7 @@ export interface InboxWanted {
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
   /** A folder of inputs that were put right, by their places in the inbox: they stand instead of those that come. */
-  readonly corrections?: string
+  readonly corrections?: Pick<InputWanted, 'path' | 'within'>
   /** Deliverables that are asked for, for the instructions. */
   readonly outputs?: readonly string[]
   /** inbox/dependencies.json (S4.13), already written out. */
@@ -169,7 +174,7 @@ export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Pro
   const leftOut: Problem[] = []
   try {
     if (wanted.corrections !== undefined) {
-      const corrected = await draft.addInput({ path: wanted.corrections, to: 'inbox' })
+      const corrected = await draft.addInput({ ...wanted.corrections, to: 'inbox' })
       if (!corrected.ok) return corrected
       draft.prefer()
       leftOut.push(...corrected.value.leftOut)
@@ -188,6 +193,16 @@ export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Pro
     return sealed.ok ? { ok: true, value: { ...sealed.value, leftOut } } : sealed
   } finally {
     await draft.discard()
+  }
+}
+
+/** Throws why a folder could not be removed, as far as that can be told without trying. */
+export function checkFolderRemovable(path: string): void {
+  const parent = openDirectory(realpathSync(dirname(path)))
+  try {
+    checkRemovable(parent, basename(path))
+  } finally {
+    parent.close()
   }
 }
 

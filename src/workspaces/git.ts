@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { AppError } from '../model/errors.ts'
+import { formatBytes } from './limits.ts'
 
 export interface GitPlace {
   /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */
   readonly gitDir?: string
+  /** Git starts in it; so it can be the path of an open folder, which has no meaning to git itself. */
   readonly workTree?: string
   /** Set besides, and passed on to all that git starts. */
   readonly variables?: Readonly<Record<string, string>>
@@ -38,14 +41,14 @@ export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 /** Runs git with a limit on its output. What git itself refuses is a value. */
 export function runGit(place: GitPlace, args: readonly string[], maxBytes: number): Promise<GitRun> {
   const { gitDir, workTree, variables } = place
-  const where =
-    gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? [`--work-tree=${workTree}`] : [])]
+  const where = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? ['--work-tree=.'] : [])]
+  const cwd = workTree ?? gitDir
   return new Promise((resolve, reject) => {
     const child = execFile(
       'git',
       [...SAFE, ...where, ...args],
       {
-        cwd: workTree ?? gitDir,
+        cwd,
         encoding: 'utf8',
         maxBuffer: maxBytes,
         timeout: TIMEOUT_MS,
@@ -56,11 +59,13 @@ export function runGit(place: GitPlace, args: readonly string[], maxBytes: numbe
         if (error === null) return resolve({ ok: true, out })
         const code = (error as NodeJS.ErrnoException).code ?? error.signal ?? 'unknown'
         if (code === 'ENOENT') {
-          return reject(
-            new AppError('PROGRAM_MISSING', 'There is no git on PATH, or no such folder', { cause: error }),
-          )
+          if (cwd !== undefined && !existsSync(cwd)) {
+            return resolve({ ok: false, code, err: `there is no folder ${cwd}` })
+          }
+          return reject(new AppError('PROGRAM_MISSING', 'There is no git on PATH', { cause: error }))
         }
-        resolve({ ok: false, code, err: err.trim() })
+        const isLarge = code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
+        resolve({ ok: false, code, err: isLarge ? `it is over ${formatBytes(maxBytes)}` : err.trim() })
       },
     )
     child.stdin?.end()

@@ -1,7 +1,7 @@
 import { realpathSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
+import { basename, dirname, relative, sep } from 'node:path'
 import { type Copier, openCopier, type Sealed } from './copier.ts'
-import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
+import { type Directory, openDirectory, openFolder, openFolders, openPart } from './directory.ts'
 import { showName, splitPath } from './entry-name.ts'
 import type { Limits } from './limits.ts'
 import type { Input } from './manifest.ts'
@@ -35,6 +35,8 @@ export interface InputWanted {
   readonly path: string
   /** `inbox/data.csv`; with a slash at the end, a folder in which it keeps its name. */
   readonly to: string
+  /** A folder above it, from which on agents can write: no link below is followed, and it is a folder itself. */
+  readonly within?: string
 }
 
 /** An inbox in the making. It takes the place of the one before at once, or not at all. */
@@ -71,8 +73,10 @@ export async function draftInbox(
 function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
   return {
     write: (path, text) => attempt(`inbox/${path}`, () => copier.write(splitPlace(path), text)),
-    addInput: ({ path, to }) =>
+    addInput: ({ path, to, within }) =>
       attempt(showName(path), async () => {
+        if (within !== undefined)
+          return await takeFolder(openWithin(within, path), path, splitPlace(to), 'inside')
         // The user may well name a link; what it leads to is then the input.
         const real = realpathSync(path)
         const parent = openDirectory(dirname(real))
@@ -82,7 +86,7 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           const folder = openFolder(parent, name)
           if (!folder.ok && folder.problem.code !== 'not_a_folder') throw new ProblemError(folder.problem)
           if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, place)], leftOut: [] }
-          return await takeFolder(folder.value, real, splitPlace(to))
+          return await takeFolder(folder.value, real, splitPlace(to), 'any')
         } finally {
           parent.close()
         }
@@ -138,13 +142,29 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
     return inputs
   }
 
-  async function takeFolder(folder: Directory, real: string, place: string[]): Promise<Added> {
+  async function takeFolder(
+    folder: Directory,
+    real: string,
+    place: string[],
+    hardLinks: 'inside' | 'any',
+  ): Promise<Added> {
     try {
-      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'any' })
+      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks })
       return { inputs: await copier.takeFiles(folder, files, () => real, place), leftOut }
     } finally {
       folder.close()
     }
+  }
+}
+
+function openWithin(within: string, path: string): Directory {
+  const root = openDirectory(within, { shown: '' })
+  try {
+    const opened = openFolders(root, relative(within, path).split(sep))
+    if (!opened.ok) throw new ProblemError(opened.problem)
+    return opened.value
+  } finally {
+    root.close()
   }
 }
 

@@ -43,6 +43,12 @@ export interface Known {
   readonly outputs: readonly string[]
 }
 
+const ANY_DELIVERABLE = 'Place main deliverable in `outbox/`'
+const SUMMARY_TOO = 'Include summary in `outbox/summary.md`'
+
+/** What is expected of everyone, and is said again whenever it is not there. */
+export const isExpectedAnyway = (line: string) => line === ANY_DELIVERABLE || line === SUMMARY_TOO
+
 /** Says for the author what follows from the plan, where the author did not; the summary in any case (S4.7). */
 export function fillIn(
   instructions: PlanInstructions,
@@ -58,12 +64,12 @@ export function fillIn(
       ? outputExpectations
       : outputs.length > 0
         ? outputs.map((output) => `Place ${code(output)}`)
-        : ['Place main deliverable in `outbox/`']
+        : [ANY_DELIVERABLE]
   const hasSummary = expected.some((line) => line.includes('summary.md'))
   return {
     ...instructions,
     inputsProvided: inputsProvided.length > 0 ? inputsProvided : provided,
-    outputExpectations: hasSummary ? expected : [...expected, 'Include summary in `outbox/summary.md`'],
+    outputExpectations: hasSummary ? expected : [...expected, SUMMARY_TOO],
   }
 }
 

@@ -1,10 +1,11 @@
 import { closeSync, mkdirSync } from 'node:fs'
 import { readContent } from './content.ts'
-import { openDirectory, openPart } from './directory.ts'
+import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
 import { formatBytes, type Limits } from './limits.ts'
 import type { OutputContent } from './outbox.ts'
 import { startPace } from './pace.ts'
-import { attempt, type Outcome, type Problem, refuse } from './problem.ts'
+import { attempt, errnoOf, type Outcome, type Problem, ProblemError, refuse } from './problem.ts'
+import { removeTree } from './removal.ts'
 import { openFound, selectFiles } from './selection.ts'
 import { createFile, makeFolders, writeAll } from './writing.ts'
 
@@ -15,18 +16,50 @@ export interface KeepOptions {
   readonly stays?: (path: string) => void
   /** What was copied of each file. */
   readonly copied?: (path: string, sha256: string) => void
+  /** Where it is given, only these. */
+  readonly takes?: (path: string) => boolean
+}
+
+/** A folder to be made where agents can write, too. */
+export interface NewFolder {
+  readonly parent: Directory
+  readonly name: string
+}
+
+type OpenTarget = () => Directory | Promise<Directory>
+
+/** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
+export function copyOutbox(
+  workspace: string,
+  to: string,
+  options: KeepOptions,
+): Promise<Outcome<readonly Problem[]>> {
+  return attempt(to, () =>
+    copyFrom(workspace, options, () => {
+      mkdirSync(to, { recursive: true })
+      return openDirectory(to)
+    }),
+  )
+}
+
+/** The same into a folder that is made for it: whole, or not there. */
+export function keepOutbox(
+  workspace: string,
+  to: NewFolder,
+  options: KeepOptions,
+): Promise<Outcome<readonly Problem[]>> {
+  return wholeOrNothing(to, (openTarget) => copyFrom(workspace, options, openTarget))
 }
 
 /** The same of what was read before. */
 export function writeOutbox(
   outputs: readonly OutputContent[],
-  to: string,
+  to: NewFolder,
   signal?: AbortSignal,
 ): Promise<Outcome<void>> {
-  return attempt(to, async () => {
+  return wholeOrNothing(to, async (openTarget) => {
     const pace = startPace(signal)
-    mkdirSync(to, { recursive: true })
-    const target = openDirectory(to)
+    const target = await openTarget()
     try {
       for (const { path, bytes, executable } of outputs) {
         const rest = pace.rest()
@@ -51,58 +84,90 @@ export function writeOutbox(
   })
 }
 
-/** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
-export function copyOutbox(
-  workspace: string,
-  to: string,
-  { limits, signal, stays, copied }: KeepOptions,
-): Promise<Outcome<readonly Problem[]>> {
-  return attempt(to, async () => {
-    const pace = startPace(signal)
-    const outbox = openPart(workspace, 'outbox')
+/** What fails, or is called off, leaves nothing behind: a part of a file would be taken for the file. */
+function wholeOrNothing<T>(to: NewFolder, fill: (openTarget: OpenTarget) => Promise<T>): Promise<Outcome<T>> {
+  return attempt(to.name, async () => {
     try {
-      const { files, leftOut } = await selectFiles(outbox, { limits, pace, hardLinks: 'inside' })
-      const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
-      if (size > limits.referencedBytes) {
-        refuse(
-          'too_large',
-          'outbox',
-          `is larger than ${formatBytes(limits.referencedBytes)}, which is the limit`,
-        )
-      }
-      mkdirSync(to, { recursive: true })
-      const target = openDirectory(to)
-      try {
-        for (const found of files) {
-          const rest = pace.rest()
-          if (rest !== undefined) await rest
-          if (stays !== undefined && found.stat.size > limits.inlineBytes) {
-            stays(found.segments.join('/'))
-            continue
-          }
-          const above = found.segments.slice(0, -1)
-          const folder = above.length === 0 ? target : makeFolders(target, above)
-          const file = openFound(outbox, found)
-          try {
-            const mode = 0o644 | Number(found.stat.mode & 0o111n)
-            const out = createFile(folder, found.segments.at(-1)!, mode)
-            try {
-              const { sha256 } = await readContent(file, found.shown, pace, out)
-              copied?.(found.path, sha256)
-            } finally {
-              closeSync(out)
-            }
-          } finally {
-            closeSync(file.fd)
-            if (folder !== target) folder.close()
-          }
-        }
-      } finally {
-        target.close()
-      }
-      return leftOut
-    } finally {
-      outbox.close()
+      return await fill(() => makeAnew(to))
+    } catch (error) {
+      await removeTree(to.parent, to.name, startPace())
+      throw error
     }
   })
+}
+
+/** Whatever an agent has put there is none of the outputs. */
+async function makeAnew({ parent, name }: NewFolder): Promise<Directory> {
+  try {
+    mkdirSync(parent.at(name), 0o755)
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error
+    await removeTree(parent, name, startPace())
+    mkdirSync(parent.at(name), 0o755)
+  }
+  const opened = openFolder(parent, name)
+  if (!opened.ok) throw new ProblemError(opened.problem)
+  return opened.value
+}
+
+async function copyFrom(
+  workspace: string,
+  options: KeepOptions,
+  openTarget: OpenTarget,
+): Promise<readonly Problem[]> {
+  const outbox = openPart(workspace, 'outbox')
+  try {
+    return await copyFiles(outbox, openTarget, options)
+  } finally {
+    outbox.close()
+  }
+}
+
+/** Copies what is below an open folder. Says what was left out. */
+export async function copyFiles(
+  from: Directory,
+  openTarget: OpenTarget,
+  { limits, signal, stays, copied, takes }: KeepOptions,
+): Promise<readonly Problem[]> {
+  const pace = startPace(signal)
+  const { files, leftOut } = await selectFiles(from, { limits, pace, hardLinks: 'inside' })
+  const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
+  if (size > limits.referencedBytes) {
+    const most = formatBytes(limits.referencedBytes)
+    refuse('too_large', from.shown, `is larger than ${most}, which is the limit`)
+  }
+  const target = await openTarget()
+  try {
+    for (const found of files) {
+      const rest = pace.rest()
+      if (rest !== undefined) await rest
+      if (takes?.(found.path) === false) continue
+      if (stays !== undefined && found.stat.size > limits.inlineBytes) {
+        stays(found.segments.join('/'))
+        continue
+      }
+      const above = found.segments.slice(0, -1)
+      const folder = above.length === 0 ? target : makeFolders(target, above)
+      try {
+        const file = openFound(from, found)
+        try {
+          const mode = 0o644 | Number(found.stat.mode & 0o111n)
+          const out = createFile(folder, found.segments.at(-1)!, mode)
+          try {
+            const { sha256 } = await readContent(file, found.shown, pace, out)
+            copied?.(found.path, sha256)
+          } finally {
+            closeSync(out)
+          }
+        } finally {
+          closeSync(file.fd)
+        }
+      } finally {
+        if (folder !== target) folder.close()
+      }
+    }
+  } finally {
+    target.close()
+  }
+  return leftOut
 }

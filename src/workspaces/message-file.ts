@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { z } from 'zod'
 import { AGENT_NAME } from '../model/agent.ts'
 import { MESSAGE_TYPES } from '../model/plan.ts'
@@ -17,9 +18,13 @@ export interface ReceivedMessage extends QueueMessage {
   /** The name of its file: the same message has it always, so that it acts once (C25). */
   readonly file: string
   readonly number: number
+  /** Of its text: once it is read and removed, another message may have its name. */
+  readonly sha256: string
 }
 
 const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
+/** Of the nine digits that a name has room for. */
+export const HIGHEST_NUMBER = 999_999_999
 
 /** The number in the name of a message's file. */
 export function numberOf(file: string): number | undefined {
@@ -38,9 +43,11 @@ export function parseMessage(file: string, content: string): ParsedMessage {
     ok: false,
     problem: problem(code, `messages/${file}`, why),
   })
+  // A line end that comes a moment later makes no other message.
+  const text = content.replace(/^\ufeff/, '').trim()
   let raw: unknown
   try {
-    raw = JSON.parse(content.replace(/^\ufeff/, ''))
+    raw = JSON.parse(text)
   } catch {
     return refused('torn', 'is not whole JSON')
   }
@@ -55,5 +62,5 @@ export function parseMessage(file: string, content: string): ParsedMessage {
   if (number === undefined || file !== `${parsed.data.from}_to_${parsed.data.to}_${digits}.json`) {
     return refused('invalid', 'says another sender or recipient than its name does')
   }
-  return { ok: true, message: { ...parsed.data, file, number } }
+  return { ok: true, message: { ...parsed.data, file, number, sha256: hash('sha256', text) } }
 }

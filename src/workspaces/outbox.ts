@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { type Content, readBytes, readContent } from './content.ts'
-import { type Directory, openPart } from './directory.ts'
+import { type Directory, type Opened, openPart } from './directory.ts'
 import { type ErrorReport, parseErrorReport } from './error-report.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
@@ -34,6 +34,8 @@ export interface Outbox {
   /** Those that are the work itself: not the summary, the reports and the partial work. */
   readonly deliverables: readonly Output[]
   readonly summary: string | undefined
+  /** Why there is none, where its file is there: it is too large, or has another name. */
+  readonly summaryProblem?: Problem
   readonly errorReport: ErrorReport | undefined
   /** Below outbox/partial/ (S4.11). */
   readonly partial: readonly Output[]
@@ -101,21 +103,20 @@ function sortOutputs(outputs: readonly Output[]) {
 }
 
 function readReports(folder: Directory, outputs: readonly Output[], known: ReadonlyMap<string, Buffer>) {
-  const textOf = (name: string) => {
+  const read = (name: string): Opened<Buffer> | undefined => {
     if (!outputs.some(({ path }) => path === name)) return undefined
-    return (known.get(name) ?? textIn(folder, name))?.toString().replace(/^\ufeff/, '')
+    const bytes = known.get(name)
+    return bytes === undefined ? readSmall(folder, name, TEXT_BYTES) : { ok: true, value: bytes }
   }
-  const report = textOf(ERROR_REPORT)
+  const [summary, report] = [read(SUMMARY), read(ERROR_REPORT)]
   return {
-    summary: textOf(SUMMARY),
-    errorReport: report === undefined ? undefined : parseErrorReport(report),
+    summary: summary?.ok ? textOf(summary.value) : undefined,
+    ...(summary?.ok === false ? { summaryProblem: summary.problem } : {}),
+    errorReport: report?.ok ? parseErrorReport(textOf(report.value)) : undefined,
   }
 }
 
-function textIn(folder: Directory, name: string): Buffer | undefined {
-  const read = readSmall(folder, name, TEXT_BYTES)
-  return read.ok ? read.value : undefined
-}
+const textOf = (bytes: Buffer) => bytes.toString().replace(/^\ufeff/, '')
 
 async function readFound(
   root: Directory,
@@ -148,7 +149,8 @@ export function findShortcomings(
   const characters = [...(outbox.summary ?? '').trim()].length
   if (outbox.summary === undefined) {
     found.push(
-      problem('missing', `outbox/${SUMMARY}`, `is required and is not there${whyLeftOut(outbox, SUMMARY)}`),
+      outbox.summaryProblem ??
+        problem('missing', `outbox/${SUMMARY}`, `is required and is not there${whyLeftOut(outbox, SUMMARY)}`),
     )
   } else if (characters <= summaryOver) {
     const why =
@@ -165,9 +167,11 @@ export function findShortcomings(
   const patterns = parseOutputs(outputs)
   if (!patterns.ok) return [...found, ...patterns.problems]
   const paths = outbox.outputs.map(({ path }) => path.split('/'))
-  for (const { pattern, takes } of patterns.value) {
+  for (const { pattern, takes, leadsThrough } of patterns.value) {
     if (paths.some((path) => takes(path))) continue
-    found.push(problem('missing', 'outbox', `has nothing that matches ${pattern}`))
+    const trap = outbox.leftOut.find(({ path }) => leadsThrough(path.split('/').slice(1)))
+    const why = trap === undefined ? '' : `; ${trap.message}`
+    found.push(problem('missing', 'outbox', `has nothing that matches ${pattern}${why}`))
   }
   return found
 }

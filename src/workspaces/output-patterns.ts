@@ -1,4 +1,4 @@
-import { type Glob, matchesGlob, parseGlob } from '../model/glob.ts'
+import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../model/glob.ts'
 import { showName } from './entry-name.ts'
 import { failed, type Outcome, type Problem, problem } from './problem.ts'
 
@@ -7,6 +7,8 @@ export interface OutputPattern {
   readonly pattern: string
   /** By the names on the way from outbox/ on. */
   takes(segments: readonly string[]): boolean
+  /** Whether what it means may be there, or in a folder of that place. */
+  leadsThrough(segments: readonly string[]): boolean
 }
 
 /** All that an agent hands on; not what it left behind in failing (S4.11). */
@@ -19,7 +21,7 @@ export function parseOutputs(outputs: readonly string[]): Outcome<OutputPattern[
   const problems: Problem[] = []
   for (const pattern of outputs) {
     const parsed = pattern === '' ? parseGlob('') : parseGlob(fromOutbox(pattern))
-    if (parsed.ok) patterns.push({ pattern, takes: takesBy(parsed.glob, fromOutbox(pattern)) })
+    if (parsed.ok) patterns.push(patternOf(pattern, parsed.glob))
     else problems.push(problem('bad_path', `The pattern ${showName(pattern)}`, parsed.why))
   }
   return problems.length > 0 ? failed(...problems) : { ok: true, value: patterns }
@@ -28,6 +30,15 @@ export function parseOutputs(outputs: readonly string[]): Outcome<OutputPattern[
 function fromOutbox(pattern: string): string {
   const path = pattern.replace(/^\.\//, '')
   return path.startsWith('outbox/') ? path : `outbox/${path}`
+}
+
+function patternOf(pattern: string, glob: Glob): OutputPattern {
+  const takes = takesBy(glob, fromOutbox(pattern))
+  return {
+    pattern,
+    takes,
+    leadsThrough: (segments) => takes(segments) || leadsThrough(glob, `outbox/${segments.join('/')}`),
+  }
 }
 
 function takesBy(glob: Glob, pattern: string): OutputPattern['takes'] {

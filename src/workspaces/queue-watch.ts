@@ -1,13 +1,12 @@
+import { type Directory, lookAt } from './directory.ts'
 import { watchFolder } from './folder-watch.ts'
-import type { ReceivedMessage } from './message-file.ts'
-import { numberOf } from './message-file.ts'
+import { numberOf, type ReceivedMessage } from './message-file.ts'
 import { type Problem, problem, problemOf } from './problem.ts'
 import { inOrder, MOST_MESSAGES, messageFiles, readMessage } from './queue.ts'
 
 export interface QueueWatchOptions {
   readonly folder: string
-  /** Files that were received before: each is told of once. */
-  isKnown(file: string): boolean
+  /** Each once, as far as this watch has seen; who knows of others before it tells them by name and `sha256`. */
   received(message: ReceivedMessage): void
   /** A file that is no message even after it was read again; or, without a file, the queue itself. */
   refused(problem: Problem): void
@@ -20,17 +19,18 @@ export interface QueueWatch {
   close(): void
 }
 
+interface Seen {
+  readonly version: string | undefined
+  /** The hash of the message, or why it is none. */
+  readonly what: string
+}
+
 const AGAIN = [20, 50, 100, 200, 400, 800]
 
 /** Follows the folder of a queue by file events. Messages come in the order of their numbers, as far as they are there. */
-export function watchQueue({
-  folder,
-  isKnown,
-  received,
-  refused,
-  again = AGAIN,
-}: QueueWatchOptions): QueueWatch {
-  const done = new Set<string>()
+export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
+  /** What was found under each name. Once a message is read, another may take its name. */
+  const done = new Map<string, Seen>()
   const tries = new Map<string, number>()
   const timers = new Set<NodeJS.Timeout>()
   let closed = false
@@ -65,7 +65,8 @@ export function watchQueue({
     named = new Set()
     try {
       const files = news === 'all' ? messageFiles(directory) : inOrder([...news])
-      for (const file of files) if (!done.has(file) && !tries.has(file)) take(file)
+      if (news === 'all') forgetAllBut(new Set(files))
+      for (const file of files) if (!tries.has(file) && isNew(file)) take(file)
       isOverLimit = false
     } catch (error) {
       if (!isOverLimit) refused(problemOf(error, folder))
@@ -73,22 +74,37 @@ export function watchQueue({
     }
   }
 
+  function forgetAllBut(files: ReadonlySet<string>) {
+    for (const file of done.keys()) if (!files.has(file)) done.delete(file)
+  }
+
+  function isNew(file: string): boolean {
+    const version = versionOf(directory, file)
+    if (version === undefined) done.delete(file)
+    return version !== undefined && done.get(file)?.version !== version
+  }
+
   function take(file: string) {
-    if (isKnown(file)) return done.add(file)
+    // Looked at before it is read: what is written meanwhile is another version, and is read again.
+    const version = versionOf(directory, file)
     const read = readMessage(directory, file)
     if (read.ok) {
       tries.delete(file)
-      done.add(file)
-      return received(read.message)
+      if (isOther(file, version, read.message.sha256)) received(read.message)
+      return
     }
     // Taken away again, by whoever put it there.
-    if (read.problem.code === 'missing') return tries.delete(file)
+    if (read.problem.code === 'missing') {
+      tries.delete(file)
+      done.delete(file)
+      return
+    }
     const count = tries.get(file) ?? 0
     const wait = again[count]
     if (wait === undefined) {
       tries.delete(file)
-      done.add(file)
-      return refused(read.problem)
+      if (isOther(file, version, read.problem.message)) refused(read.problem)
+      return
     }
     tries.set(file, count + 1)
     const timer = setTimeout(() => {
@@ -96,6 +112,13 @@ export function watchQueue({
       if (!closed) take(file)
     }, wait)
     timers.add(timer)
+  }
+
+  /** A file that was only touched, or written again as it was, is nothing new. */
+  function isOther(file: string, version: string | undefined, what: string): boolean {
+    const before = done.get(file)?.what
+    done.set(file, { version, what })
+    return before !== what
   }
 
   return {
@@ -107,5 +130,16 @@ export function watchQueue({
       for (const timer of timers) clearTimeout(timer)
       watched.close()
     },
+  }
+}
+
+/** Undefined: it is not there. */
+function versionOf(directory: Directory, file: string): string | undefined {
+  try {
+    const found = lookAt(directory, file)
+    return found === undefined ? undefined : `${found.ino}:${found.ctimeNs}`
+  } catch {
+    // The folder is closed to us: to read the file says why.
+    return ''
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { type Directory, lookAt, openDirectory } from './directory.ts'
 import { listNames } from './listing.ts'
 import {
+  HIGHEST_NUMBER,
   nameOf,
   numberOf,
   type ParsedMessage,
@@ -24,24 +25,32 @@ const TRIES = 1000
 /** A claim is held for moments only, unless its holder died. */
 const PATIENCE_MS = 2000
 
+/** Gives the number of a new message, by the highest one in the folder. */
+export type NumberSource = (highest: number) => number | Promise<number>
+
 /**
  * Puts a message into the folder of a queue under the next free number (C23). Who may give it away has made a file that
  * only one can make, and looks for the highest one then; the message is written under another name and appears whole.
+ * Read messages may be removed: who must not give a number twice remembers it, and says which is next.
  */
-export async function postMessage(folder: string, message: QueueMessage): Promise<Outcome<ReceivedMessage>> {
+export async function postMessage(
+  folder: string,
+  message: QueueMessage,
+  nextNumber: NumberSource = (highest) => highest + 1,
+): Promise<Outcome<ReceivedMessage>> {
   const text = `${JSON.stringify(message, null, 2)}\n`
   if (Buffer.byteLength(text) > MESSAGE_BYTES) {
     return failed(problem('too_large', 'The message', `is over ${MESSAGE_BYTES} bytes, which is the limit`))
   }
-  const isGood = parseMessage(nameOf(message, 1), text)
-  if (!isGood.ok) return failed(isGood.problem)
+  const parsed = parseMessage(nameOf(message, 1), text)
+  if (!parsed.ok) return failed(parsed.problem)
   try {
     const directory = openDirectory(folder, { shown: 'messages' })
     const draft = temporaryName('message')
     try {
       writeNew(directory, draft, text, 0o644)
-      const file = await publish(directory, draft, message)
-      return { ok: true, value: { ...message, file, number: numberOf(file)! } }
+      const file = await publish(directory, draft, message, nextNumber)
+      return { ok: true, value: { ...parsed.message, file, number: numberOf(file)! } }
     } finally {
       removeQuietly(directory, draft)
       directory.close()
@@ -51,7 +60,12 @@ export async function postMessage(folder: string, message: QueueMessage): Promis
   }
 }
 
-async function publish(directory: Directory, draft: string, message: QueueMessage): Promise<string> {
+async function publish(
+  directory: Directory,
+  draft: string,
+  message: QueueMessage,
+  nextNumber: NumberSource,
+): Promise<string> {
   let holder = ''
   let since = 0
   for (let tries = 0; tries < TRIES; tries++) {
@@ -65,7 +79,9 @@ async function publish(directory: Directory, draft: string, message: QueueMessag
     }
     try {
       // Whoever held the claim before us has put its message there first, and only then let go.
-      const file = nameOf(message, highestNumber(directory) + 1)
+      const number = await nextNumber(highestNumber(directory))
+      if (number > HIGHEST_NUMBER) refuse('exists', 'messages', `has no number left after ${HIGHEST_NUMBER}`)
+      const file = nameOf(message, number)
       if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
     } finally {
       removeQuietly(directory, CLAIM)

@@ -16,7 +16,10 @@ export interface Found {
 
 export interface Selection {
   readonly files: readonly Found[]
-  /** What the patterns mean but is no file to be taken: each with why. The first hundred of them. */
+  /**
+   * What the patterns mean but is no file to be taken: each with why. The first hundred of them. Where a pattern means no
+   * file, what is on its way comes first.
+   */
   readonly leftOut: readonly Problem[]
   /** Patterns that mean no file. */
   readonly unmatched: readonly string[]
@@ -42,11 +45,17 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
   const files: Found[] = []
   const leftOut: Problem[] = []
   const otherTraps: Problem[] = []
+  const firstOnTheWay = new Map<OutputPattern, Problem>()
   const matched = new Set<OutputPattern>()
   const names = new Map<string, number>()
 
   const note = (list: Problem[], why: Problem) => {
     if (list.length < MOST_LEFT_OUT) list.push(why)
+  }
+  const noteOnTheWay = (segments: readonly string[], why: Problem) => {
+    for (const pattern of patterns ?? []) {
+      if (!firstOnTheWay.has(pattern) && pattern.leadsThrough(segments)) firstOnTheWay.set(pattern, why)
+    }
   }
   const means = (segments: readonly string[]) => patterns?.filter((pattern) => pattern.takes(segments))
 
@@ -64,18 +73,29 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
     trap(why, segments) {
       const isMeant = segments === undefined || means(segments)?.length !== 0
       note(isMeant ? leftOut : otherTraps, why)
+      if (segments !== undefined) noteOnTheWay(segments, why)
     },
   })
 
   const escapes = (stat: BigIntStats) => stat.nlink > BigInt(names.get(identity(stat)) ?? 1)
   const kept = options.hardLinks === 'any' ? files : files.filter(({ stat }) => !escapes(stat))
   if (kept.length < files.length) {
-    for (const { shown, stat } of files) if (escapes(stat)) note(leftOut, hardLink(shown))
+    for (const { shown, segments, stat } of files) {
+      if (!escapes(stat)) continue
+      const why = hardLink(shown)
+      note(leftOut, why)
+      noteOnTheWay(segments, why)
+    }
   }
   const remaining = kept.length === files.length ? matched : matchedBy(kept, patterns ?? [])
-  const unmatched = (patterns ?? []).filter((each) => !remaining.has(each)).map(({ pattern }) => pattern)
+  const unmatched = (patterns ?? []).filter((each) => !remaining.has(each))
   // Where a pattern finds nothing, a trap on its way may be why.
-  return { files: kept, leftOut: unmatched.length === 0 ? leftOut : [...leftOut, ...otherTraps], unmatched }
+  const onTheWay = unmatched.flatMap((pattern) => firstOnTheWay.get(pattern) ?? [])
+  return {
+    files: kept,
+    leftOut: unmatched.length === 0 ? leftOut : [...new Set([...onTheWay, ...leftOut, ...otherTraps])],
+    unmatched: unmatched.map(({ pattern }) => pattern),
+  }
 }
 
 /** Opens a file that was found before. It must be the same one, and have the same number of names. */

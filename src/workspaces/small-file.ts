@@ -17,8 +17,9 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
       }
     }
     if (stat.size > BigInt(limit)) {
-      const size = formatBytes(Number(stat.size))
-      const why = `is ${size} large, and ${formatBytes(limit)} is the limit`
+      const [size, most] = [formatBytes(Number(stat.size)), formatBytes(limit)]
+      // One byte too many is not told by a rounded number.
+      const why = `is ${size === most ? `${stat.size} bytes` : size} large, and ${most} is the limit`
       return { ok: false, problem: problem('too_large', shown, why) }
     }
     return { ok: true, value: readWhole(fd, Number(stat.size)) }

@@ -38,7 +38,7 @@ export function readStatusIn(root: Directory): StatusReading {
   if (!read.ok) return read
   if (read.value.equals(FRESH_BYTES)) return FRESH_READING
   // Most torn files can be told by their end, without reading megabytes of them as JSON.
-  if (!endsLikeAnObject(read.value)) {
+  if (isHalfAnObject(read.value)) {
     return { ok: false, problem: problem('torn', STATUS_FILE, 'is not whole JSON') }
   }
   return readText(read.value.toString())
@@ -51,8 +51,15 @@ function readText(text: string): StatusReading {
   return parsed.ok ? { ...parsed, sha256: hash('sha256', content) } : parsed
 }
 
-function endsLikeAnObject(content: Buffer): boolean {
-  return content.subarray(-1024).toString('latin1').trimEnd().endsWith('}')
+function isHalfAnObject(content: Buffer): boolean {
+  const begin = content
+    .subarray(0, 1024)
+    .toString()
+    .replace(/^\ufeff/, '')
+    .trimStart()
+  // What is no object at all may well be whole JSON, and is then told as that.
+  if (begin !== '' && !begin.startsWith('{')) return false
+  return !content.subarray(-1024).toString('latin1').trimEnd().endsWith('}')
 }
 
 /** Puts a fresh status.json in place, for a new attempt (S4.4). */

@@ -1,8 +1,11 @@
 import { openPart } from './directory.ts'
+import { showName } from './entry-name.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
-import { formatBytes } from './limits.ts'
-import { attempt, type Outcome } from './problem.ts'
-import { findUnmerged, type Worktree } from './worktree.ts'
+import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
+import type { Worktree } from './worktree.ts'
+import { type CommitsElsewhere, findElsewhere, nameCommits } from './worktree-commits.ts'
+import { inWorktree } from './worktree-folder.ts'
+import { listFiles } from './worktree-unmerged.ts'
 import { makeFolder, replaceFile } from './writing.ts'
 
 export interface Commit {
@@ -19,9 +22,11 @@ export interface BranchSummary {
   readonly head: string
   readonly commits: readonly Commit[]
   readonly files: readonly { readonly path: string; readonly added: number; readonly deleted: number }[]
+  /** What the agent committed while on no branch or on another: in none of the above, and in no diff. */
+  readonly elsewhere: readonly CommitsElsewhere[]
   /** Files that are in no commit. */
   readonly uncommitted: readonly string[]
-  /** Why a diff is not there. */
+  /** Why a diff is not there, and what else is not as it should be. */
   readonly notes: readonly string[]
 }
 
@@ -34,10 +39,10 @@ const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-rename
 export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSummary>> {
   return attempt('outbox/git', async () => {
     const place = { gitDir: worktree.gitDir }
-    const own = { gitDir: worktree.ownDir, workTree: worktree.path }
     const range = `${worktree.base}..refs/heads/${worktree.branch}`
     const notes: string[] = []
-    const head = await text(place, ['rev-parse', `refs/heads/${worktree.branch}`])
+    const head = await findHead(worktree)
+    if (head === '') notes.push(`The agent has deleted its branch ${worktree.branch}.`)
     const commits = parseCommits(
       await text(place, [
         'log',
@@ -49,11 +54,16 @@ export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSumma
     )
     const files = parseNumbers(await text(place, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range]))
     const changes = await diff(place, [range], 'changes.diff', notes)
-    const loose = await diff(own, ['HEAD'], 'uncommitted.diff', notes)
-    const unmerged = await findUnmerged(worktree)
-    const uncommitted = unmerged.ok ? unmerged.value.uncommitted : []
+    const elsewhere = await findElsewhere(worktree)
+    const hasCommits = commits.length > 0 || (elsewhere ?? []).length > 0
+    const { loose, uncommitted } = await lookInside(worktree, hasCommits, notes)
+    if (elsewhere === undefined) notes.push('Git cannot tell whether there are commits on other branches.')
+    notes.push(...(elsewhere ?? []).map((found) => elsewhereNote(worktree, found)))
     const { branch, base } = worktree
-    const summary = { branch, base, head: head.trim(), commits, files, uncommitted, notes }
+    const summary = {
+      ...{ branch, base, head, commits, files },
+      ...{ elsewhere: elsewhere ?? [], uncommitted, notes },
+    }
 
     const outbox = openPart(path(worktree), 'outbox')
     try {
@@ -72,6 +82,36 @@ export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSumma
   })
 }
 
+/** Empty: the agent has deleted it. Anything else that keeps it from being read is not to be taken for that. */
+async function findHead({ gitDir, branch }: Worktree): Promise<string> {
+  const found = await runGit({ gitDir }, ['rev-parse', '--verify', '--quiet', `refs/heads/${branch}`], LISTS)
+  if (found.ok) return found.out.trim()
+  return found.code === 1 && found.err === ''
+    ? ''
+    : refuse('unreadable', branch, `is a branch that git cannot read: ${found.err}`)
+}
+
+function elsewhereNote({ branch: own }: Worktree, { branch, commits }: CommitsElsewhere): string {
+  const where = branch === null ? 'a detached HEAD' : `the branch ${showName(branch)}`
+  return `Not on ${own}, and so not in changes.diff: ${commits.length} commits on ${where}: ${nameCommits(commits)}`
+}
+
+/** What is in no commit. A worktree that is gone leaves the commits of it as good as they are. */
+async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string[]) {
+  const looked = await inWorktree(worktree, async (own) => {
+    const loose = await diff(own, ['HEAD'], 'uncommitted.diff', notes)
+    const files = await attempt('worktree', () => listFiles(own))
+    if (!files.ok) notes.push(...files.problems.map(({ message }) => message))
+    return { loose, uncommitted: files.ok ? files.value.uncommitted : [] }
+  })
+  if (looked.ok) return looked.value
+  const found = looked.problems[0]!
+  if (found.code !== 'missing') throw new ProblemError(found)
+  if (!hasCommits) throw new ProblemError({ ...found, message: `${found.message}; it committed nothing` })
+  notes.push(`${found.message}; what it committed is still there`)
+  return { loose: undefined, uncommitted: [] }
+}
+
 const path = ({ path: worktree }: Worktree) => worktree.slice(0, worktree.lastIndexOf('/'))
 
 /** Empty where git refuses: a branch that the agent has deleted is a branch without commits. */
@@ -88,8 +128,7 @@ async function diff(
 ): Promise<string | undefined> {
   const ran = await runGit(place, ['diff', '--binary', ...PLAIN_DIFF, ...args], DIFF)
   if (ran.ok) return ran.out
-  const isLarge = ran.code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
-  notes.push(`${name} is left out: ${isLarge ? `it is over ${formatBytes(DIFF)}` : ran.err || 'git refused'}`)
+  notes.push(`${name} is left out: ${ran.err || 'git refused'}`)
   return undefined
 }
 

@@ -1,23 +1,15 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { removeFolder } from './folder.ts'
-import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { type GitPlace, runGit } from './git.ts'
 import { failed, type Outcome, problem } from './problem.ts'
+import type { FoundWorktree, Worktree } from './worktree-folder.ts'
 import { isWhole, recordOf } from './worktree-record.ts'
+import { countUnmerged } from './worktree-unmerged.ts'
+
+export type { FoundWorktree, Worktree }
 
 export const WORKTREE = 'worktree'
-
-/** An agent's worktree: kept by the orchestrator, as the worktree's own pointer could be changed. */
-export interface Worktree {
-  /** The repository's own folder, `.git`. */
-  readonly gitDir: string
-  /** Where git keeps this worktree, inside it. */
-  readonly ownDir: string
-  readonly path: string
-  readonly branch: string
-  /** The commit that it began from. */
-  readonly base: string
-}
 
 export interface WorktreeWanted {
   readonly workspace: string
@@ -31,6 +23,8 @@ export interface WorktreeWanted {
 }
 
 const SMALL = 1024 * 1024
+/** What the branches that are made for agents begin with. */
+const OWN_BRANCHES = 'orc/'
 
 /**
  * A worktree on a new branch in the agent's folder. The user's own branch and files are not touched. It can be asked for
@@ -101,65 +95,15 @@ async function commitAt(place: GitPlace, revision: string): Promise<string | und
   return found.ok ? found.out.trim() : undefined
 }
 
-/** Work that nothing but the worktree holds, or that is on no other branch yet. */
-export interface UnmergedWork {
-  readonly branch: string
-  /** On the branch and on no other; they stay on it when the worktree goes. */
-  readonly commits: number
-  /** On no branch at all: gone with the worktree. */
-  readonly looseCommits: number
-  /** Changed or new files that are in no commit: gone with the worktree. */
-  readonly uncommitted: readonly string[]
-}
-
-export async function findUnmerged(worktree: Worktree): Promise<Outcome<UnmergedWork>> {
-  const { branch, path } = worktree
-  const own = { gitDir: worktree.ownDir, workTree: path }
-  const commits = await countUnmerged(worktree)
-  const everywhere = ['--not', '--branches', '--tags', '--remotes']
-  const loose = await count({ gitDir: worktree.ownDir }, 'HEAD', everywhere)
-  if (commits === 'unreadable' || loose === 'unreadable') {
-    return failed(problem('unreadable', path, `cannot be asked what of ${branch} is on no other branch`))
-  }
-  const status = await runGit(
-    own,
-    ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', IGNORE_DIRTY],
-    16 * SMALL,
-  )
-  if (!status.ok)
-    return failed(problem('unreadable', path, `cannot be asked what is in no commit: ${status.err}`))
-  const uncommitted = status.out
-    .split('\0')
-    .filter((line) => line !== '')
-    .map((line) => line.slice(3))
-  return { ok: true, value: { branch, commits: commits ?? 0, looseCommits: loose ?? 0, uncommitted } }
-}
-
-/** Unreadable: git cannot tell, which is not to say that there is nothing. Undefined: the agent has deleted it. */
-type Count = number | undefined | 'unreadable'
-
-/** Commits of the branch that are on no other. */
-function countUnmerged({ gitDir, branch }: Pick<Worktree, 'gitDir' | 'branch'>): Promise<Count> {
-  const others = ['--not', `--exclude=${branch}`, '--branches', '--tags', '--remotes']
-  return count({ gitDir }, `refs/heads/${branch}`, others)
-}
-
-async function count(place: GitPlace, tip: string, others: readonly string[]): Promise<Count> {
-  const counted = await runGit(place, ['rev-list', '--count', tip, ...others], SMALL)
-  if (counted.ok) return Number(counted.out.trim())
-  const there = await runGit(place, ['rev-parse', '--verify', '--quiet', tip], SMALL)
-  // Git says nothing but 1 of what is not there, and more of what it cannot read.
-  return !there.ok && there.code === 1 && there.err === '' ? undefined : 'unreadable'
-}
-
 /** Takes the worktree away. Its branch stays unless all of it is on another one; so commits on it are never lost. */
-export async function removeWorktree(worktree: Worktree): Promise<{ branchKept: boolean }> {
-  const place = { gitDir: worktree.gitDir }
-  const { branch } = worktree
-  const unmerged = await countUnmerged(worktree)
+export async function removeWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
+  const { gitDir, branch } = worktree
+  const unmerged = branch === undefined ? undefined : await countUnmerged({ gitDir, branch })
   await removeFolder(worktree.path)
-  await forgetWorktree(worktree.gitDir, worktree.path)
-  if (unmerged !== 0) return { branchKept: unmerged !== undefined }
-  const deleted = await runGit(place, ['branch', '--quiet', '-D', '--', branch], SMALL)
+  await forgetWorktree(gitDir, worktree.path)
+  if (branch === undefined || unmerged !== 0) return { branchKept: unmerged !== undefined }
+  // An agent can have gone to any branch of the user's, where it has nothing to lose and we have nothing to delete.
+  if (!branch.startsWith(OWN_BRANCHES)) return { branchKept: false }
+  const deleted = await runGit({ gitDir }, ['branch', '--quiet', '-D', '--', branch], SMALL)
   return { branchKept: !deleted.ok }
 }

@@ -62,12 +62,22 @@ export function setMode(fd: number, mode: number): void {
 /** All at once: a reader sees the old file or the new one. A link in its place is replaced, not followed. */
 export function replaceFile(directory: Directory, name: string, data: string | Buffer, mode: number): void {
   const draft = temporaryName(name)
-  writeNew(directory, draft, data, mode)
   try {
+    writeNew(directory, draft, data, mode)
     renameSync(directory.at(draft), directory.at(name))
   } catch (error) {
-    unlinkSync(directory.at(draft))
+    // On a full disk a part of it may be there. What was there before is not ours.
+    if (errnoOf(error) !== 'EEXIST') removeQuietly(directory, draft)
     throw error
+  }
+}
+
+/** Why it is removed says more than why it could not be. */
+function removeQuietly(directory: Directory, name: string): void {
+  try {
+    unlinkSync(directory.at(name))
+  } catch {
+    // It was never made.
   }
 }
 

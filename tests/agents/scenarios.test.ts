@@ -280,6 +280,8 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
       ['behind something else', `${chip}@behind.txt`],
       ['by its whole path', '@$folder/../outside.txt'],
       ['by a way out', '@../outside.txt'],
+      ['behind a blank of another kind', '@\u00a0/../plain.txt'],
+      ['behind a wide blank', '@\u3000/../plain.txt'],
       ['in an address', 'somebody@address.txt'],
     ] as const
 
@@ -293,9 +295,29 @@ describe.each(TRAITS)('$program in a team', ({ program, wayIn, dialog, asksAbout
       await team.idle('Alice')
       for (const { body } of team.model.calls('Alice').slice(from)) expect(body).not.toContain('secret of')
       expect(userText).toContain(`Title: see ${mention.alone}titled.txt`)
-      if (written.startsWith('@') && !written.startsWith('@['))
+      if (written.startsWith('@') && !written.startsWith('@[') && !/[\u00a0\u3000]/.test(written))
         expect(userText).toContain(content.replace('@', mention.alone))
       if (written.startsWith('s')) expect(userText).toContain(content.replace('@', mention.within))
+    })
+
+    it.each([
+      ['a picture', '$folder/../outside.png /x'],
+      ['a picture in quotes', '"$folder/../outside.png" /x'],
+      ['a picture with a backslash', '$folder/../outside.p\\ng /x'],
+      ['pictures side by side', '$folder/../outside.png $folder/../outside.png'],
+    ])('does not make the program look at %s', async (_, written) => {
+      const dot =
+        'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+      writeFileSync(join(folder, '../outside.png'), Buffer.from(dot, 'base64'))
+      await team.idle('Alice')
+      const from = team.model.calls('Alice').length
+      const content = `look at ${written.replaceAll('$folder', folder)} please`
+      const id = await team.send('Alice', content)
+      await team.arrives(id)
+      const { userText } = (await alice().message(id)).request!
+      await team.idle('Alice')
+      for (const { body } of team.model.calls('Alice').slice(from)) expect(body).not.toContain('iVBORw0KGgo')
+      expect(userText.replace(/\t| {4}/g, ' ')).toContain(content)
     })
 
     it.runIf(wayIn === 'hook')('does not make it read that at the end of a turn either', async () => {

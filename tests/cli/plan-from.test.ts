@@ -24,7 +24,8 @@ function open() {
   write('work/analyst/inbox/dependencies.json', JSON.stringify(MANIFEST))
   write(
     'work/analyst/inbox/instructions.md',
-    '# Task: Look\n\n## Objective\nFind the trend.\n\n## Success Criteria\n- [ ] A number\n',
+    '# Task: Look\n\n## Objective\nFind the trend.\n\n## Success Criteria\n- [ ] A number\n\n' +
+      '## Output Expectations\n- A table with a header\n- No PDF\n- Include summary in `outbox/summary.md`\n',
   )
   return { ...team, write }
 }
@@ -43,7 +44,11 @@ it('reads a plan back from the dependencies.json of existing workspaces, without
     { agent: 'checker', outputs: [] },
   ])
   expect(shown.out).toContain('collector: {}')
-  expect(analyst.instructions).toMatchObject({ objective: 'Find the trend.', successCriteria: ['A number'] })
+  expect(analyst.instructions).toMatchObject({
+    objective: 'Find the trend.',
+    successCriteria: ['A number'],
+    outputExpectations: ['A table with a header', 'No PDF'],
+  })
 })
 
 it('tells what is wrong with them: no JSON, a link, a circle, no workspace', async () => {

@@ -1,7 +1,9 @@
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createTeamFolder, type TeamFolder } from './orc.ts'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { NOBODY } from '../../src/cli/plan-place.ts'
+import { createTeamFolder, startOrc, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder
 const PLAN = `name: Small
@@ -71,6 +73,39 @@ describe('a plan with mistakes', () => {
       expect(err).toContain('Nothing was started')
     }
     expect(existsSync(team.state)).toBe(false)
+  })
+})
+
+describe('a plan without a team', () => {
+  it.each([
+    ['not made yet', undefined],
+    ['made by a run before', NOBODY],
+  ])('is refused for what it names, by the name of its file: %s', async (_, made) => {
+    const folder = mkdtempSync(join(tmpdir(), 'orc-nobody-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    writeFileSync(
+      join(folder, 'jm.yaml'),
+      `agents:
+  a: { command: "true", judge: nomodel }
+  b: { agent: nobody }
+  c: { model: m }
+  d: { command: "true", on_error: fix, fixer: nobody }
+`,
+    )
+    if (made !== undefined) {
+      mkdirSync(join(folder, '.orc'), { mode: 0o700 })
+      writeFileSync(join(folder, '.orc', 'orc.yaml'), made)
+    }
+    for (const args of [
+      ['run', 'jm.yaml'],
+      ['run', 'jm.yaml', '--dry-run'],
+    ]) {
+      const { code, err } = await startOrc(folder, args).ended
+      expect(code).toBe(1)
+      expect(err.match(/jm\.yaml:\d/g)).toEqual(['jm.yaml:2', 'jm.yaml:3', 'jm.yaml:4', 'jm.yaml:5'])
+      expect(err).not.toContain('Did you mean')
+    }
+    expect(existsSync(join(folder, '.orc'))).toBe(made !== undefined)
   })
 })
 

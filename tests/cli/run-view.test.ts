@@ -74,6 +74,17 @@ describe('the view of a run', () => {
     expect(lines[7]).toMatch(/^✗ broken +failed +it exited with 1$/)
   })
 
+  it('says what keeps all of it from going on, and why there is no report', () => {
+    const trouble = 'the disk is full: it waits for room'
+    const stuck = run([node('a', working), node('b')], { trouble })
+    const lines = runView(stuck, { ...wide, height: 5 }).split('\n')
+    expect(lines).toHaveLength(4)
+    expect(lines[1]).toContain(trouble)
+    expect(runSummary(stuck).split('\n')[1]).toContain(trouble)
+    const without = runSummary(run([node('a')], { state: 'completed', report_fault: 'no room' }))
+    expect(without).toContain('it has no report: no room')
+  })
+
   it('lets the clocks of those at work go on between two looks, and no others', () => {
     const nodes = [node('a', working), node('b', { ...working, state: 'completed' })]
     const [head, a, b] = runView(run(nodes), { ...wide, sinceMs: 7100 }).split('\n')

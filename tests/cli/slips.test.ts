@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -81,7 +81,15 @@ describe('orc mailbox-check', () => {
 
 /** Runs a command that finds a folder read-only, where a user may have mounts of its own. */
 const MOUNT = ['-rm', 'sh', '-c', 'mount -t tmpfs -o ro none "$0" && exec "$@"']
+/** The same with what is in it, which it begins in. */
+const BIND = [
+  '-rm',
+  'sh',
+  '-c',
+  'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && cd "$0" && exec "$@"',
+]
 const canMount = spawnSync('unshare', [...MOUNT, tmpdir(), 'true']).status === 0
+const canBind = spawnSync('unshare', [...BIND, tmpdir(), 'true']).status === 0
 
 describe('a read-only file system', () => {
   it('is called that', () => {
@@ -98,6 +106,68 @@ describe('a read-only file system', () => {
       expect(status).toBe(1)
       expect(stderr).toContain('the file system is read-only')
       expect(stderr).not.toContain('another name')
+    }
+  })
+
+  it.runIf(canBind)('is named with the folder that orc workspace dissolve cannot remove', async () => {
+    await team.orc('workspace create me')
+    const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', 'me']
+    const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], { encoding: 'utf8' })
+    expect(stderr).toContain(`${join(team.folder, 'me')}: this cannot be written`)
+    expect(status).toBe(1)
+  })
+
+  it.runIf(canMount)('in a workspace is named where it is when it cannot be removed', async () => {
+    await team.orc('workspace create me')
+    const inside = join(team.folder, 'me/mounted')
+    mkdirSync(inside)
+    const orc = [process.execPath, ENTRY, 'workspace', 'dissolve', join(team.folder, 'me')]
+    const { stderr } = spawnSync('unshare', [...MOUNT, inside, ...orc], { encoding: 'utf8' })
+    expect(stderr).toContain(inside)
+    expect(stderr).not.toContain('/proc/')
+  })
+
+  it.runIf(canBind)('is named by whatever needs a state folder, however deep', () => {
+    const alone = mkdtempSync(join(tmpdir(), 'orchub-read-only-'))
+    try {
+      for (const folder of [alone, team.folder]) {
+        writeFileSync(join(folder, 'plan.yaml'), 'agents: { a: { command: "true" } }\n')
+      }
+      const deep = { ORC_HOME: join(team.folder, 'new/and/deep') }
+      for (const [cwd, line, env] of [
+        [alone, 'run plan.yaml', {}],
+        [team.folder, 'run plan.yaml', {}],
+        [team.folder, 'run plan.yaml', deep],
+        [team.folder, 'serve', deep],
+        [team.folder, 'up', deep],
+        [team.folder, 'up --detach', deep],
+      ] as const) {
+        const orc = [process.execPath, ENTRY, ...line.split(' ')]
+        const { status, stderr } = spawnSync('unshare', [...BIND, cwd, ...orc], {
+          encoding: 'utf8',
+          env: { PATH: process.env.PATH, HOME: alone, ...env },
+        })
+        expect(stderr, line).toContain('this cannot be written: the file system is read-only')
+        expect(status, line).toBe(1)
+      }
+    } finally {
+      rmSync(alone, { recursive: true })
+    }
+  })
+
+  it.runIf(canBind)('is named where a run would keep its workspaces', () => {
+    const state = mkdtempSync(join(tmpdir(), 'orchub-state-'))
+    try {
+      writeFileSync(join(team.folder, 'plan.yaml'), 'agents: { a: { command: "true" } }\n')
+      const orc = [process.execPath, ENTRY, 'run', 'plan.yaml', '--config', team.configFile]
+      const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], {
+        encoding: 'utf8',
+        env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
+      })
+      expect(stderr).toMatch(/no place for a run.*: EROFS: read-only file system/)
+      expect(status).toBe(1)
+    } finally {
+      rmSync(state, { recursive: true })
     }
   })
 })

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { addWorktree } from '../../src/workspaces/worktree.ts'
@@ -20,7 +31,7 @@ beforeEach(() => {
 
 const path = (...parts: string[]) => join(team.folder, base, ...parts)
 const orc = (args: string | readonly string[]) => team.orc(args, { cwd: path() })
-const put = (file: string, text: string) => writeFileSync(path(file), text)
+const put = (file: string, text: string, options = {}) => writeFileSync(path(file), text, options)
 
 /** A workspace whose agent is done. */
 async function makeDone(name: string) {
@@ -105,6 +116,46 @@ describe('orc workspace collect', () => {
     expect((await orc('workspace collect one --to results')).code).toBe(1)
   })
 
+  it('changes nothing in the workspaces: it copies into none of them, whatever leads there', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('one/workspace', path('link'))
+    for (const to of ['.', 'one', 'one/outbox/new', 'one/workspace', 'link']) {
+      const ran = await orc(`workspace collect one --to ${to}`)
+      expect(ran, to).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('in the workspace of one itself'),
+      })
+      expect(ran.err).toContain('Choose a folder outside of the workspaces')
+    }
+    expect((await orc('workspace collect . --to two/workspace')).code).toBe(2)
+    expect(readdirSync(path('one')).sort()).toEqual([
+      'SKILL.md',
+      'inbox',
+      'outbox',
+      'status.json',
+      'workspace',
+    ])
+    expect(readdirSync(path('one/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
+    expect((await orc('workspace collect one --to two/workspace')).code).toBe(0)
+  })
+
+  it('leaves nothing behind where an agent is still writing, and says to try again', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    truncateSync(path('two/outbox/result.txt'), 64 * 1024 * 1024)
+    const writing = setInterval(() => put('two/outbox/result.txt', '.', { flag: 'r+' }), 1)
+    const ran = await orc('workspace collect . --to results').finally(() => clearInterval(writing))
+    expect(ran.code).toBe(1)
+    expect(ran.err).toContain('outbox/result.txt was changed while it was being read')
+    expect(ran.err).toContain('try again when it is done')
+    expect(ran.err).not.toContain('--to')
+    expect(existsSync(path('results'))).toBe(false)
+    expect((await orc('workspace collect . --to results')).code).toBe(0)
+    expect((await orc('workspace collect . --to results')).err).toContain('Choose another folder with --to')
+    expect(existsSync(path('results/two/result.txt'))).toBe(true)
+  })
+
   it('ends with 1 where a required output is missing (S4.7)', async () => {
     await orc('workspace create one')
     expect(await orc('workspace collect one')).toMatchObject({
@@ -141,6 +192,22 @@ describe('orc workspace dissolve', () => {
     expect(existsSync(path('one'))).toBe(false)
   })
 
+  it('leaves nothing behind where it fails, so that it can be tried again', async () => {
+    mkdirSync(path('agents'))
+    await makeDone('agents/one')
+    await makeDone('agents/two')
+    renameSync(path('agents/two/outbox'), path('outbox'))
+    symlinkSync('../../outbox', path('agents/two/outbox'))
+    const dissolve = 'workspace dissolve agents --archive --keep-outputs'
+    const refused = await orc(dissolve)
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('outbox is a symbolic link') })
+    expect(refused.err).toContain('Nothing was removed')
+    expect(readdirSync(path()).sort()).toEqual(['agents', 'outbox'])
+    unlinkSync(path('agents/two/outbox'))
+    renameSync(path('outbox'), path('agents/two/outbox'))
+    expect((await orc(dissolve)).code).toBe(0)
+  })
+
   it('overwrites nothing that is there', async () => {
     await makeDone('one')
     put('one.report.md', 'mine')
@@ -167,5 +234,31 @@ describe('orc workspace dissolve', () => {
     })
     expect(git('branch', '--list', 'orc/coder').toString()).toContain('orc/coder')
     expect(existsSync(path('coder'))).toBe(false)
+  })
+
+  it('says which commits are on no branch and what git ignores, in words and in JSON', async () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
+    git('init', '-q')
+    git('commit', '-q', '--allow-empty', '-m', 'first')
+    for (const name of ['coder', 'other']) {
+      await makeDone(name)
+      await addWorktree({ workspace: path(name), repository: path(), branch: `orc/${name}` })
+      put(`${name}/worktree/.gitignore`, '*.csv\n')
+      put(`${name}/worktree/x.csv`, 'important')
+      git('-C', `${name}/worktree`, 'add', '.')
+      git('-C', `${name}/worktree`, 'commit', '-q', '-m', 'work')
+    }
+    git('-C', 'coder/worktree', 'checkout', '-q', '--detach')
+    git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'loose')
+    const refused = await orc('workspace dissolve coder')
+    expect(refused.code).toBe(1)
+    expect(refused.err).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    const forced = await orc('workspace dissolve coder --force')
+    expect(forced.code).toBe(0)
+    expect(forced.out).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    expect(existsSync(path('coder'))).toBe(false)
+    const { out } = await orc('workspace dissolve other --json')
+    expect(JSON.parse(out).unmerged).toMatchObject([{ agent: 'other', looseCommits: [], ignored: ['x.csv'] }])
   })
 })

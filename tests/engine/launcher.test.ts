@@ -1,5 +1,13 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -19,14 +27,19 @@ function open({ idleMs = 30_000, plain = false, environment = {} }: OpenOptions 
     launcher.close()
     rmSync(folder, { recursive: true, force: true })
   })
-  const logFile = join(folder, "it's a log")
+  const logs: string[] = []
+  function newLog(): string {
+    logs.push(join(folder, `it's a log ${logs.length}`))
+    return logs.at(-1)!
+  }
   const orderOf = (script: string, more: Partial<LaunchOrder> = {}): LaunchOrder => ({
-    ...{ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile },
+    ...{ script, cwd: folder, variables: { MARK: "a 'mark'" }, logFile: newLog() },
     ...more,
   })
+  const log = () => logs.map((file) => (existsSync(file) ? readFileSync(file, 'utf8') : '')).join('')
   const launch = (script: string, more?: Partial<LaunchOrder>) => launcher.launch(orderOf(script, more))!
   const ready = (script: string, more?: Partial<LaunchOrder>) => launcher.ready(orderOf(script, more))!
-  return { folder, launcher, launch, ready, log: () => readFileSync(logFile, 'utf8') }
+  return { folder, launcher, launch, ready, log }
 }
 
 const ended = (code: number) => ({ code, signal: null, isKnown: true })
@@ -92,7 +105,7 @@ describe.each([{ plain: false }, { plain: true }])('with shells that are plain: 
   it('tells of one that cannot begin', async () => {
     const { launch } = open(shell)
     const { pid, exited } = launch('exit 0', { cwd: '/nowhere' })
-    expect(await exited).toEqual(ended(125))
+    expect(await exited).toEqual(ended(1))
     expect(await pid).toBeUndefined()
   })
 
@@ -105,13 +118,27 @@ describe.each([{ plain: false }, { plain: true }])('with shells that are plain: 
     async (_, script) => {
       const { folder, launch, launcher } = open(shell)
       const noted = () => (existsSync(join(folder, 'end')) ? readFileSync(join(folder, 'end'), 'utf8') : '')
-      const atEnd = `echo "it's $1" >> '${join(folder, 'end')}'`
-      expect(await launch(script, { atEnd }).exited).toEqual(ended(3))
-      expect(noted()).toBe("it's 3\n")
-      const { pid } = launch(`sleep 0.3; ${script}`, { atEnd })
-      await pid
+      const atEnd = `echo "it's $1 $2" >> '${join(folder, 'end')}'`
+      const one = launch(script, { atEnd })
+      expect(await one.exited).toEqual(ended(3))
+      expect(noted()).toBe(`it's 3 ${await one.pid}\n`)
+      const other = launch(`sleep 0.3; ${script}`, { atEnd })
+      const all = `it's 3 ${await one.pid}\nit's 3 ${await other.pid}\n`
       launcher.close()
-      await expect.poll(noted).toBe("it's 3\nit's 3\n")
+      await expect.poll(noted).toBe(all)
+    },
+  )
+
+  it.each(['a file', 'a link'])(
+    'does not begin where %s is in the place of its log, and writes nothing there',
+    async (what) => {
+      const { folder, launch } = open(shell)
+      const victim = join(folder, 'victim')
+      writeFileSync(victim, 'as it was')
+      const logFile = what === 'a file' ? victim : join(folder, 'link')
+      if (what === 'a link') symlinkSync(victim, logFile)
+      expect(await launch('echo printed', { logFile }).exited).toEqual(ended(1))
+      expect(readFileSync(victim, 'utf8')).toBe('as it was')
     },
   )
 
@@ -120,6 +147,7 @@ describe.each([{ plain: false }, { plain: true }])('with shells that are plain: 
     const atEnd = `echo ended >> '${join(folder, 'end')}'`
     ready('exit 0', { atEnd }).cancel()
     await launch('exit 0', { atEnd, cwd: '/nowhere' }).exited
+    await launch('exit 0', { atEnd, logFile: '/nowhere/log' }).exited
     expect(await launch('sleep 0.1').exited).toEqual(ended(0))
     expect(existsSync(join(folder, 'end'))).toBe(false)
   })

@@ -81,7 +81,7 @@ it('notes where what is collected is not what was validated', async () => {
   })
   const outputs = [output('same.txt', 'same'), output('changed.txt', 'before'), output('gone.txt', '')]
   const nodes = new Map([['one', { state: 'completed', result: { outputs, outputsHash: 'validated' } }]])
-  await createReporting(createValidatedOutputs()).collect(
+  await createReporting(createValidatedOutputs(), clock).collect(
     driver({ nodes }),
     'one',
     new AbortController().signal,

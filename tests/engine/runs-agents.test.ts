@@ -293,6 +293,28 @@ agents:
   })
 })
 
+it('says what of an agent’s work is not on its branch, and refuses a link or nothing instead of a worktree', async () => {
+  team = await openRunTeam()
+  const { execFileSync } = await import('node:child_process')
+  const commit = 'git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m'
+  execFileSync('sh', ['-c', `git init -q -b main && ${commit} first`], { cwd: team.plans })
+  team.write('victim/private-name', 'SECRET')
+  const agent = (does: string) => `{ worktree: true, retries: 0, command: "${does}; ${MADE} x > outbox/x" }`
+  const id = await team.start(`
+agents:
+  astray: ${agent(`(cd worktree; git checkout -q --detach; ${commit} loose)`)}
+  link: ${agent(`mv worktree wt2; ln -s ${join(team.plans, 'victim')} worktree`)}
+  gone: ${agent('rm -r worktree')}
+`)
+  const seen = await team.ended(id)
+  expect(statesOf(seen)).toEqual({ astray: 'completed', link: 'failed', gone: 'failed' })
+  const notes = team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
+  expect(notes).toEqual([expect.stringMatching(/astray: .* 1 commits on a detached HEAD: \w{12} loose$/)])
+  expect(seen.run.nodes.get('link')!.reason).toContain('worktree is a symbolic link')
+  expect(existsSync(team.place(id, 'link', 'outbox', 'git'))).toBe(false)
+  expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted it')
+})
+
 it('goes on with a worktree that was made before its inputs were there', async () => {
   team = await openRunTeam()
   const { execFileSync } = await import('node:child_process')

@@ -1,5 +1,14 @@
 /** What agents may do to a run, through the whole engine. */
-import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { MADE, openRunTeam, type RunTeam, statesOf } from './run-harness.ts'
@@ -129,17 +138,24 @@ agents:
 })
 
 describe('the log of another agent', () => {
+  // Its shell is made ready when it waits for one only: after what was planted.
   const logged = (plant: string) => `
 agents:
   planter: { command: "${plant}; ${MADE} x > outbox/x" }
-  other: { command: "echo what it printed; exit 4", depends_on: [planter], retries: 0 }
+  gate: { command: "${MADE} x > outbox/x", depends_on: [planter] }
+  other: { command: "echo what it printed; exit 4", depends_on: [planter, gate], retries: 0 }
   last: { command: "${MADE} x > outbox/x", depends_on: [{ agent: other, on_failure: proceed }] }
 `
 
   it('that an agent has made a pipe holds nobody up', async () => {
     team = await openRunTeam()
     const seen = await team.ended(await team.start(logged('mkfifo ../_logs/other.1.log')))
-    expect(statesOf(seen)).toEqual({ planter: 'completed', other: 'failed', last: 'completed' })
+    expect(statesOf(seen)).toEqual({
+      planter: 'completed',
+      gate: 'completed',
+      other: 'failed',
+      last: 'completed',
+    })
     expect(seen.run.nodes.get('other')!.reason).toContain('what it printed')
   })
 
@@ -150,8 +166,146 @@ agents:
     team = await openRunTeam()
     team.write('victim.txt', 'as it was')
     const seen = await team.ended(await team.start(logged(plant)))
-    expect(statesOf(seen)).toEqual({ planter: 'completed', other: 'failed', last: 'completed' })
+    expect(statesOf(seen)).toEqual({
+      planter: 'completed',
+      gate: 'completed',
+      other: 'failed',
+      last: 'completed',
+    })
     expect(readFileSync(join(team.plans, 'victim.txt'), 'utf8')).toBe('as it was')
+  })
+})
+
+describe('beside the workspaces, an agent', () => {
+  it.each(['ln -s $PWD/../../../victim.txt', 'mkfifo'])(
+    'does not lead the report astray (%s)',
+    async (plant) => {
+      team = await openRunTeam()
+      const victim = team.write('victim.txt', 'the victim')
+      const plants = ['report.md.tmp', 'report.html.tmp', 'report.md', 'report.html']
+      const { id, seen } = await run(
+        [...plants.map((name) => `${plant} ../${name}`), `${SUMMARY}; echo x > outbox/x`].join('\n'),
+      )
+      expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+      expect(readFileSync(victim, 'utf8')).toBe('the victim')
+      expect(lstatSync(team.place(id, 'report.md')).isFile()).toBe(true)
+      expect(team.file(id, 'report.md')).toContain('**completed**')
+    },
+  )
+
+  it('puts nothing into the outputs of others, and does not lead them elsewhere', async () => {
+    team = await openRunTeam()
+    const victim = team.write('victim/kept.txt', 'the victim')
+    // Once the outputs of the first are there, if they are gathered ahead, and before those of the last are.
+    const plant = `for i in $(seq 50); do test -e ../_outputs/one/summary.md && break; sleep 0.02; done; mkdir -p ../_outputs/two
+      ln -s ${join(team.plans, 'victim')} ../_outputs/last
+      ln -s ${victim} ../_outputs/references.json; echo planted > ../_outputs/two/planted`
+    team.write('plant.sh', SCRIPT(`${plant}; ${SUMMARY}; echo x > outbox/x`), 0o755)
+    const id = await team.start(`
+agents:
+  one: { command: "${MADE} x > outbox/x" }
+  two: { command: ${join(team.plans, 'plant.sh')}, depends_on: [one], retries: 0 }
+  beside: { command: "${MADE} x > outbox/x", depends_on: [one] }
+  last: { command: "${MADE} x > outbox/x; truncate -s 11M outbox/big", depends_on: [two] }
+`)
+    expect((await team.ended(id)).run.head.outcome).toBe('completed')
+    expect(readdirSync(join(team.plans, 'victim'))).toEqual(['kept.txt'])
+    expect(readFileSync(victim, 'utf8')).toBe('the victim')
+    expect(readdirSync(team.place(id, '_outputs', 'two')).sort()).toEqual(['summary.md', 'x'])
+    expect(readdirSync(team.place(id, '_outputs', 'last')).sort()).toEqual(['summary.md', 'x'])
+    expect(lstatSync(team.place(id, '_outputs', 'references.json')).isFile()).toBe(true)
+  })
+
+  it.each([
+    ['a link', 'ln -s ../../../victim ../_fixed/next'],
+    ['a folder', 'mkdir ../_fixed/next; cp ../../../victim/f ../_fixed/next/f'],
+    [
+      'a link on the way',
+      'rmdir ../_fixed; mkdir ../../../away; ln -s ../victim ../../../away/next; ln -s ../../away ../_fixed',
+    ],
+  ])('does not put the inputs of another right: nobody said so (%s)', async (_, plant) => {
+    team = await openRunTeam()
+    team.write('victim/f', 'the victim')
+    const { id, seen } = await run(`mkdir -p ../_fixed; ${plant}; ${SUMMARY}; echo x > outbox/x`)
+    expect(statesOf(seen)).toEqual({ maker: 'completed', next: 'completed' })
+    expect(existsSync(team.place(id, 'next', 'inbox', 'f'))).toBe(false)
+  })
+})
+
+it('a fixer works in no folder that an agent has put a link to', async () => {
+  team = await openRunTeam()
+  team.write('victim/b.1/kept', 'the victim')
+  const id = await team.start(`
+agents:
+  b: { command: "ln -s ../../victim ../_fixes; exit 1", retries: 0, on_error: fix, fixer: mender }
+fixers:
+  mender: { command: "mkdir outbox/inputs; echo x > outbox/inputs/x" }
+`)
+  const { reason } = await team.becomes(id, 'b', 'asking')
+  expect(reason).toContain('_fixes is a symbolic link')
+  expect(readFileSync(join(team.plans, 'victim/b.1/kept'), 'utf8')).toBe('the victim')
+})
+
+describe('what a person put into _fixed', () => {
+  async function decide(id: string, ask: number, comment: string) {
+    const { id: key } = (await team.until(async () => await team.runs.requestOf(id, 'b', ask)))!
+    await team.verdicts.decide({ kind: 'operator' }, `req_${key}`, { decision: 'answer', comment })
+  }
+  const PLAN = `agents: { b: { command: "grep good inbox/f && test -e ../../../enough && ${MADE} x > outbox/x", retries: 0, on_error: escalate } }`
+
+  it('counts once they say so, and after a restart and in later rounds as well', async () => {
+    team = await openRunTeam()
+    const id = await team.start(PLAN)
+    await team.becomes(id, 'b', 'asking')
+    mkdirSync(team.place(id, '_fixed', 'b'), { recursive: true })
+    writeFileSync(team.place(id, '_fixed', 'b', 'f'), 'good')
+    await decide(id, 1, 'retry')
+    await team.until(async () => (await team.node(id, 'b')).asks === 2)
+    expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
+    await decide(id, 2, 'fixed')
+    await team.until(async () => (await team.node(id, 'b')).asks === 3)
+    expect(team.file(id, 'b', 'inbox', 'f')).toBe('good')
+    team = await team.reopened()
+    team.write('enough', '')
+    await decide(id, 3, 'retry')
+    expect(statesOf(await team.ended(id))).toEqual({ b: 'completed' })
+    await team.resume(id)
+    const again = await team.ended(id)
+    expect(again.run.nodes.get('b')).toMatchObject({ state: 'completed', cached: true })
+  })
+
+  it('is not taken where it is a link', async () => {
+    team = await openRunTeam()
+    team.write('elsewhere/f', 'good')
+    team.write('enough', '')
+    const id = await team.start(PLAN)
+    await team.becomes(id, 'b', 'asking')
+    mkdirSync(team.place(id, '_fixed'))
+    symlinkSync(join(team.plans, 'elsewhere'), team.place(id, '_fixed', 'b'))
+    await decide(id, 1, 'fixed')
+    await team.until(async () => (await team.node(id, 'b')).asks === 2)
+    expect((await team.node(id, 'b')).reason).toContain('_fixed/b is a symbolic link')
+    expect(existsSync(team.place(id, 'b', 'inbox', 'f'))).toBe(false)
+  })
+
+  it('is what fixers made, one after the other, and nothing that was planted', async () => {
+    team = await openRunTeam()
+    team.write('victim/f', 'the victim')
+    const id = await team.start(`
+agents:
+  b:
+    command: "test -e ../_fixed || { mkdir ../_fixed; ln -s ../../../victim ../_fixed/b; }; cat inbox/one inbox/two && ls inbox > outbox/seen && ${MADE} > /dev/null"
+    retries: 0
+    on_error: fix
+    fixer: mender
+    max_fixes: 2
+fixers:
+  mender: { command: "mkdir outbox/inputs; test -e inbox/corrected_before/one && echo 2 > outbox/inputs/two || echo 1 > outbox/inputs/one" }
+`)
+    expect(statesOf(await team.ended(id))).toEqual({ b: 'completed' })
+    expect(team.file(id, 'b', 'outbox', 'seen')).toBe('instructions.md\none\ntwo\n')
+    expect(readdirSync(team.place(id, '_fixed'))).toEqual(['b'])
+    expect(readdirSync(join(team.plans, 'victim'))).toEqual(['f'])
   })
 })
 

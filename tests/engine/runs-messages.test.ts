@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, it } from 'vitest'
 import { createPuppets } from '../fakes/puppet-runtime.ts'
@@ -131,4 +131,36 @@ it('refuses and records what is no message, is of a stranger or in a name that i
   expect(all).toContain('text_to_other_002.json says another sender or recipient')
   expect(all).not.toContain('I am the boss.')
   expect(await mail('Writer')).toEqual([])
+})
+
+it('gives no number again, and tells of another message under an old name, over a restart too (C23, C25)', async () => {
+  const { id } = await openWithMember()
+  const send = async () =>
+    (await team.runs.send(id, { to: 'text', type: 'update', content: 'x' }, 'operator')).file
+  const remove = (name: string) => rmSync(team.place(id, 'messages', name))
+  const say = (content: string) =>
+    put(id, 'other_to_text_009.json', { from: 'other', to: 'text', type: 'update', content })
+  const told = () => notes().filter((text) => text.includes('other: says to text'))
+  expect(await send()).toBe('operator_to_text_001.json')
+  expect(await send()).toBe('operator_to_text_002.json')
+  for (const number of [1, 2]) remove(`operator_to_text_00${number}.json`)
+  expect(await send()).toBe('operator_to_text_003.json')
+  say('one')
+  await team.until(async () => told().length === 1)
+  for (const content of ['two', 'one']) {
+    const before = told().length
+    remove('other_to_text_009.json')
+    say(content)
+    await team.until(async () => told().length > before)
+  }
+  team = await team.reopened()
+  for (const name of readdirSync(team.place(id, 'messages'))) if (!name.includes('009')) remove(name)
+  put(id, 'other_to_text_008.json', { from: 'other', to: 'text', type: 'update', content: 'between' })
+  await team.until(async () => told().some((text) => text.endsWith('between')))
+  remove('other_to_text_009.json')
+  expect(await send()).toBe('operator_to_text_010.json')
+  say('three')
+  await team.until(async () => told().some((text) => text.endsWith('three')))
+  const read = (await mail('Writer')).filter(({ title }) => title.startsWith('update from other'))
+  expect(read.map(({ content }) => content.split('\n')[0])).toEqual(['one', 'two', 'one', 'between', 'three'])
 })

@@ -113,3 +113,34 @@ it('comes back though an agent has put a pipe in the place of the exit codes', a
   expect(outcome).toBe('completed')
   expect(existsSync(join(place, 'report.md'))).toBe(true)
 }, 90_000)
+
+it('comes back though an agent has made the file of the exit codes larger than anything', async () => {
+  const { outcome } = await endUnseen(
+    (at) => `agents:
+  a: { command: "truncate -s 3G ../_logs/exits; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
+  b: { command: "echo b >> ${at}/began.log; ${DONE}", depends_on: [a] }`,
+    2000,
+  )
+  expect(outcome).toBe('completed')
+}, 90_000)
+
+it('leaves alone what an agent has started to live on, and is not held up by it', async () => {
+  const { folder, outcome } = await endUnseen(
+    (at) => `agents:
+  a: { command: "echo a >> ${at}/began.log; setsid sh -c 'while ! test -e ${at}/enough; do sleep 0.1; done; echo lived on > ${at}/lived' & sleep 1; ${DONE}; exit 0" }
+  b: { command: "touch ${at}/enough; while ! test -e ${at}/lived; do sleep 0.1; done; ${DONE}", depends_on: [a], timeout: 20s, retries: 0 }`,
+    2500,
+  )
+  expect(outcome).toBe('completed')
+  expect(linesOf(join(folder, 'lived'))).toEqual(['lived on'])
+}, 90_000)
+
+it('begins one again that was ended by a signal while nobody looked, whatever it left', async () => {
+  const { folder, outcome } = await endUnseen(
+    (at) => `agents:
+  a: { command: "echo a >> ${at}/began.log; test -e ${at}/second || { touch ${at}/second; setsid sleep 300 & sleep 1; kill -9 $$; }; ${DONE}" }`,
+    2500,
+  )
+  expect(outcome).toBe('completed')
+  expect(linesOf(join(folder, 'began.log'))).toEqual(['a', 'a'])
+}, 90_000)

@@ -228,6 +228,10 @@ describe('a mistake in a plan', () => {
     expect(plan('', 'outbox/anything')).toEqual([])
     expect(plan('outbox/x.csv', 'outbox/*.json')).toEqual([])
     expect(plan('outbox/x.csv', 'outbox/*.txt')).toEqual(['a does not make outbox/*.txt'])
+    // To name a folder is to name all in it.
+    expect(plan('outbox/data/d.csv', 'outbox/data')).toEqual([])
+    expect(plan('outbox/data', 'outbox/data/d.csv')).toEqual([])
+    expect(plan('outbox/data/d.csv', 'outbox/dat')).toEqual(['a does not make outbox/dat'])
   })
 
   it('is a name that orc.yaml does not have, where it is known', () => {

@@ -64,6 +64,27 @@ describe('the report of a run', () => {
     expect(report.agents[2]).toMatchObject({ name: 'extra', state: 'skipped', summary: '' })
   })
 
+  it('counts pauses between attempts to the longest chain', () => {
+    const bench = openBench({
+      again: { retries: 1 },
+      busy: {},
+      last: { depends_on: ['again', 'busy'] },
+    })
+    bench.finish('again', 1)
+    bench.start('busy')
+    bench.pass(3000)
+    bench.exit('busy', 0)
+    bench.validate('busy')
+    bench.pass(1000)
+    bench.tell({ type: 'retry_due', node: 'again' })
+    bench.finish('again')
+    bench.start('last')
+    bench.pass(500)
+    const report = reportOf(bench.run, bench.now)
+    expect(report.agents.map(({ workedMs }) => workedMs)).toEqual([0, 3000, 500])
+    expect(report.criticalPath).toEqual(['again', 'last'])
+  })
+
   it('can be had while the run goes on', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
     bench.start('a')
@@ -83,11 +104,22 @@ describe('the report of a run', () => {
     )
     expect(text).toContain('| collector | completed |  | 4.0 s | 2 | 0.0123 (1000 tokens) |')
     expect(text).toContain('- Longest chain: collector → writer')
+    expect(text).toContain('\n\n```mermaid\nflowchart TD\n  n0["collector: completed"]:::completed\n')
+    expect(text).toMatch(/\n {2}n0 --> n1\n[\s\S]*\n```\n\n\| agent /)
     expect(text).toContain('## collector\n\nCompleted.\n')
     expect(text).toContain('Summary:\n\n```text\ncollector is done\n```')
     expect(text).toContain('- outbox/data.json (12 B)')
     expect(text).toContain('Attempts that failed:\n\n- 1: it exited with 1')
     expect(text).toContain('Skipped: it exited with 3; its only attempt failed')
+  })
+
+  it('draws no graph in Markdown that nobody could read', () => {
+    const drawn = (count: number) => {
+      const agents = Object.fromEntries(Array.from({ length: count }, (_, index) => [`a${index}`, {}]))
+      const bench = openBench(agents)
+      return markdownReport(reportOf(bench.run, bench.now)).includes('mermaid')
+    }
+    expect([drawn(100), drawn(101)]).toEqual([true, false])
   })
 
   it('as a page needs nothing else, and tells the browser so', () => {
@@ -160,7 +192,7 @@ describe('hostile text', () => {
 
   it('stays inside its fence, its cell and its line in Markdown', () => {
     const text = markdownReport(hostileReport())
-    const outside = text.replace(/^(`{3,})text\n[\s\S]*?\n\1$/gm, '')
+    const outside = text.replace(/^(`{3,})(?:text|mermaid)\n[\s\S]*?\n\1$/gm, '')
     expect(outside.match(/^#+ .*$/gm)!.map((line) => line.slice(0, 6))).toEqual([
       '# \\</t',
       '## col',

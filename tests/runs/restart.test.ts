@@ -93,6 +93,7 @@ const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { typ
   run_timed_out: fc.record({}),
   cancelled: fc.record({ by: text, reason: text }),
   report_written: fc.record({ round: number }),
+  report_failed: fc.record({ round: number, why: text }),
   inputs_copied: fc.record({
     node,
     preparation: number,

@@ -1,7 +1,8 @@
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
+import { AppError } from '../../src/model/errors.ts'
 import type { RunEvent } from '../../src/service/contract.ts'
 import { modelsAt, openServer } from '../models/harness.ts'
 import { type Desk, openDesk } from './harness.ts'
@@ -125,6 +126,47 @@ describe('POST /api/v1/runs', () => {
     const page = await desk.get(`/api/v1/runs/${run_id}/report?format=html`)
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
     expect(page.text).toContain('<svg')
+  })
+})
+
+describe('while the disk is full', () => {
+  it('whoever follows a run, or asks how the service is, is told, and answered', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(
+      `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE}" } }`,
+    )
+    const followed = async (events: RunEvent[]) => {
+      for await (const event of client().runEvents(run_id)) events.push(event)
+    }
+    const events: RunEvent[] = []
+    const following = followed(events)
+    await vi.waitFor(() => expect(events.some(({ text }) => text.includes('a is running'))).toBe(true))
+    const { write } = desk.store
+    desk.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    writeFileSync(join(folder(), 'enough'), '')
+    const text = 'the disk is full: it waits for room'
+    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: 'note', text: `${run_id}: ${text}` }))
+    expect(await client().run(run_id)).toMatchObject({ state: 'running', trouble: text })
+    expect((await client().runs({ state: 'all' })).runs).toMatchObject([{ id: run_id, trouble: text }])
+    expect((await client().state()).troubles).toEqual([{ run_id, text }])
+    const worker = createClient({ url: desk.url, token: desk.tokens.worker })
+    expect(await worker.state()).not.toHaveProperty('troubles')
+    expect(await client().health()).toEqual({
+      status: 'ok',
+      trouble: 'the disk is full: a run waits for room',
+    })
+    // Who comes later is told as well.
+    const later: RunEvent[] = []
+    const followingLater = followed(later)
+    await vi.waitFor(() => expect(later.map((event) => event.text)).toContain(`${run_id}: ${text}`))
+    desk.store.write = write
+    await vi.waitFor(async () => {
+      await desk.clock.advance(1000)
+      expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
+    }, 10_000)
+    await Promise.all([following, followingLater])
+    expect(events.map((event) => event.text)).toContain(`${run_id}: it goes on`)
+    expect(await client().health()).toEqual({ status: 'ok' })
   })
 })
 

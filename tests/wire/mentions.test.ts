@@ -13,6 +13,11 @@ describe('the name of a file in a message', () => {
     ['@[x](y)@a', '\\@\\[x](y)\\@a', '\\@[x](y)\\@a'],
     ['x@[y]@a', 'x@\\[y]\\@a', 'x\\@[y]\\@a'],
     ['\\@a', '\\@a', '\\@a'],
+    [
+      '@\u00a0/../a @\u3000b @\u000bc',
+      '\\@\u00a0/../a \\@\u3000b \\@\u000bc',
+      '\\@\u00a0/../a \\@\u3000b \\@\u000bc',
+    ],
     ['at 5 @ 10', 'at 5 @ 10', 'at 5 @ 10'],
     ['ends with @', 'ends with @', 'ends with @'],
   ])('%j is no file to a program', (text, alone, anywhere) => {

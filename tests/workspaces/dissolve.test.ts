@@ -4,16 +4,18 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   symlinkSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
 import { extract } from 'tar'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { writeArchive } from '../../src/workspaces/archive.ts'
 import { keepAttempt } from '../../src/workspaces/attempts.ts'
 import { dissolve } from '../../src/workspaces/dissolve.ts'
+import { findWorktree } from '../../src/workspaces/find-worktree.ts'
 import { prepareInbox } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { addWorktree } from '../../src/workspaces/worktree.ts'
@@ -132,6 +134,20 @@ describe('dissolving', () => {
     expect(readdirSync(place).sort()).toEqual(['checker', 'finder', 'writer'])
   })
 
+  it('keeps no outputs when the archive cannot be made, and no archive when an output cannot be kept', async () => {
+    const { place, agents } = await makeTeam()
+    const kept = { archive: join(place, 'new/x.tar.gz'), keepOutputsIn: join(place, 'kept/outputs') }
+    const few = { ...limits, files: 3 }
+    expect(codesOf(await dissolve({ title: 'x', agents, limits: few, ...kept }))).toEqual(['too_many_files'])
+    expect(existsSync(join(place, 'kept'))).toBe(false)
+    write(place, { 'there/writer/result.txt': 'mine' })
+    const taken = { ...kept, keepOutputsIn: join(place, 'there') }
+    expect(codesOf(await dissolve({ title: 'x', agents, limits, ...taken }))).toEqual(['exists'])
+    expect(existsSync(kept.archive)).toBe(false)
+    expect(readdirSync(join(place, 'there'), { recursive: true })).toEqual(['writer', 'writer/result.txt'])
+    expect(readFileSync(join(place, 'there/writer/result.txt'), 'utf8')).toBe('mine')
+  })
+
   it('throws away no work without saying so, and no commits at all', async () => {
     const { place, agents } = await makeTeam()
     const repository = join(place, 'repo')
@@ -159,6 +175,87 @@ describe('dissolving', () => {
     expect(report).toContain('- branch work: 1 commits that are on no other branch; the branch stays')
     expect(git(repository, 'log', '--format=%s', 'work').trim()).toBe('second\nfirst')
     expect(existsSync(agents[0]!.workspace)).toBe(false)
+  })
+
+  describe('a workspace with a worktree, by someone who did not make it', () => {
+    async function makeCoder() {
+      const place = makePlace()
+      const git = (...args: string[]) =>
+        execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
+          cwd: place,
+          encoding: 'utf8',
+        }).trim()
+      git('init', '-q', '-b', 'main')
+      git('commit', '-q', '--allow-empty', '-m', 'first')
+      const workspace = await makeWorkspace('coder', place)
+      const { path } = expectOk(
+        await addWorktree({ workspace, repository: place, branch: 'orc/run-1/coder' }),
+      )
+      const inTree = (...args: string[]) => git('-C', path, ...args)
+      const dissolveIt = async (allowLoss = false) => {
+        const worktree = expectOk(await findWorktree(workspace))
+        const agent = { name: 'coder', workspace, isRunning: false }
+        const agents = [worktree === undefined ? agent : { ...agent, worktree }]
+        return await dissolve({ title: 'x', agents, limits, allowLoss })
+      }
+      const refusal = async () => problemsOf(await dissolveIt()).map(({ message }) => message)
+      return { place, workspace, path, git, inTree, dissolveIt, refusal }
+    }
+
+    it('says which commits are on no branch, and lets them go only when told to', async () => {
+      const { workspace, git, inTree, dissolveIt, refusal } = await makeCoder()
+      inTree('checkout', '-q', '--detach')
+      inTree('commit', '-q', '--allow-empty', '-m', 'loose')
+      const hash = inTree('rev-parse', '--short=12', 'HEAD')
+      const lost = `1 commits that are on no branch: ${hash} loose`
+      expect(await refusal()).toEqual([`coder has work that would be lost: ${lost}`])
+      expect(existsSync(workspace)).toBe(true)
+      const { report, branchesKept } = expectOk(await dissolveIt(true))
+      expect(report).toContain(`- ${lost}\n`)
+      expect(branchesKept).toEqual([])
+      expect(existsSync(workspace)).toBe(false)
+      expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+    })
+
+    it('says what git ignores, and goes on', async () => {
+      const { path, inTree, dissolveIt } = await makeCoder()
+      write(path, { '.gitignore': '*.csv\nbuild/\n', 'x.csv': 'important', 'build/a': '', 'build/b': '' })
+      inTree('add', '.gitignore')
+      inTree('commit', '-q', '-m', 'ignore')
+      const { report, agents } = expectOk(await dissolveIt())
+      expect(report).toContain('- 2 files or folders that git ignores, in no commit: build/, x.csv\n')
+      expect(agents[0]!.unmerged!.ignored).toEqual(['build/', 'x.csv'])
+    })
+
+    it.each(['a link', 'a link to nowhere', 'nothing'])(
+      'is refused where %s is in the place of the worktree, and done when told to',
+      async (what) => {
+        const { place, workspace, path, git, inTree, dissolveIt, refusal } = await makeCoder()
+        inTree('commit', '-q', '--allow-empty', '-m', 'work')
+        write(path, { 'open.txt': '' })
+        const victim = join(place, 'victim')
+        write(victim, { 'private-name': '' })
+        renameSync(path, join(workspace, 'moved'))
+        if (what !== 'nothing') symlinkSync(what === 'a link' ? victim : '/nowhere', path)
+        const why = what === 'nothing' ? 'worktree is gone' : 'worktree is a symbolic link'
+        expect(await refusal()).toEqual([expect.stringContaining(`so that work in it could be lost: ${why}`)])
+        const { report, branchesKept } = expectOk(await dissolveIt(true))
+        expect(report).toContain(`- note: ${why}`)
+        expect(report).not.toContain('private-name')
+        expect(branchesKept).toEqual(['orc/run-1/coder'])
+        expect(readdirSync(victim)).toEqual(['private-name'])
+        expect(existsSync(workspace)).toBe(false)
+        expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+      },
+    )
+
+    it('is done without git where there never was a worktree', async () => {
+      const { place } = await makeCoder()
+      const plain = await makeWorkspace('plain', place)
+      vi.stubEnv('PATH', join(place, 'nowhere'))
+      onTestFinished(() => void vi.unstubAllEnvs())
+      expect(expectOk(await findWorktree(plain))).toBe(undefined)
+    })
   })
 })
 

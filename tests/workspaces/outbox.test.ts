@@ -66,6 +66,30 @@ describe('collecting an outbox', () => {
     }
   })
 
+  it.each([true, false])(
+    'says that a summary is too large, with the limit (content: %s)',
+    async (content) => {
+      const large = await filled({ 'summary.md': 'x'.repeat(1024 * 1024 + 1), 'a.txt': '' })
+      const outbox = expectOk(await collectOutbox(large, { limits, content }))
+      expect(findShortcomings(outbox)).toMatchObject([
+        { code: 'too_large', message: 'outbox/summary.md is 1048577 bytes large, and 1 MiB is the limit' },
+      ])
+      expect(await missing({ 'summary.md': 'x'.repeat(1024 * 1024), 'a.txt': '' })).toEqual([])
+    },
+  )
+
+  it('names the link on the way of an output that is missing', async () => {
+    const workspace = await filled({ 'summary.md': 's', 'data/a.txt': '' })
+    symlinkSync('/etc', join(workspace, 'outbox/a'))
+    symlinkSync('/etc', join(workspace, 'outbox/data/v'))
+    const outputs = ['outbox/data/v/*', 'none.md']
+    const short = findShortcomings(await collect(workspace), { outputs })
+    expect(short.map(({ message }) => message)).toEqual([
+      'outbox has nothing that matches outbox/data/v/*; outbox/data/v is a symbolic link, and links are not followed',
+      'outbox has nothing that matches none.md',
+    ])
+  })
+
   it('finds nothing missing where summary.md and a deliverable are there (C22)', async () => {
     expect(await missing({ 'summary.md': 'ok', 'a.txt': '' })).toEqual([])
     expect(await missing({ 'summary.md': 'x'.repeat(21), 'a.txt': '' }, { summaryOver: 20 })).toEqual([])

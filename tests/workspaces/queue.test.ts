@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import {
   appendFileSync,
+  chmodSync,
   linkSync,
   readdirSync,
   renameSync,
@@ -34,7 +35,7 @@ describe('the message queue', () => {
     expectOk(await postMessage(folder, message))
     expectOk(await postMessage(folder, { ...message, from: 'agent-b', to: 'agent-a', type: 'answer' }))
     expect(readdirSync(folder).sort()).toEqual(['agent-a_to_agent-b_001.json', 'agent-b_to_agent-a_002.json'])
-    expect(expectOk(readMessages(folder))).toEqual([
+    expect(expectOk(readMessages(folder))).toMatchObject([
       { ok: true, message: { ...message, file: 'agent-a_to_agent-b_001.json', number: 1 } },
       {
         ok: true,
@@ -80,6 +81,14 @@ describe('the message queue', () => {
     expect(expectOk(await postMessage(folder, message)).file).toBe('agent-a_to_agent-b_1000.json')
   })
 
+  it('leaves it to who remembers which number is next, and refuses when none is left', async () => {
+    const folder = makePlace()
+    const posted = await postMessage(folder, message, async (highest) => highest + 5)
+    expect(expectOk(posted).file).toBe('agent-a_to_agent-b_005.json')
+    expect(codesOf(await postMessage(folder, message, () => 1_000_000_000))).toEqual(['exists'])
+    expect(readdirSync(folder)).toEqual(['agent-a_to_agent-b_005.json'])
+  })
+
   it('refuses what is too large or no message (C20)', async () => {
     const folder = makePlace()
     const refusal = async (change: object) => codesOf(await postMessage(folder, { ...message, ...change }))
@@ -119,13 +128,12 @@ describe('the message queue', () => {
 })
 
 describe('watching the queue', () => {
-  function watching(known: string[] = [], folder = makePlace()) {
+  function watching(folder = makePlace()) {
     const received: ReceivedMessage[] = []
     const refused: Problem[] = []
     let told: (() => void) | undefined
     const watch = watchQueue({
       folder,
-      isKnown: (file) => known.includes(file),
       received(item) {
         received.push(item)
         told?.()
@@ -151,12 +159,12 @@ describe('watching the queue', () => {
     const folder = makePlace()
     for (let index = 0; index < 3; index++)
       expectOk(await postMessage(folder, { ...message, content: index }))
-    const { received, refused, until } = watching(['agent-a_to_agent-b_001.json'], folder)
-    await until(() => received.length === 2)
+    const { received, refused, until } = watching(folder)
+    await until(() => received.length === 3)
     for (let index = 3; index < 6; index++)
       expectOk(await postMessage(folder, { ...message, content: index }))
-    await until(() => received.length === 5)
-    expect(received.map(({ content }) => content)).toEqual([1, 2, 3, 4, 5])
+    await until(() => received.length === 6)
+    expect(received.map(({ content }) => content)).toEqual([0, 1, 2, 3, 4, 5])
     expect(refused).toEqual([])
   })
 
@@ -195,5 +203,30 @@ describe('watching the queue', () => {
       'c_to_agent-b_003.json',
     ])
     expect(refused.map(({ path }) => path)).toEqual(['messages/agent-a_to_agent-b_002.json'])
+  })
+
+  it('tells of another message under a name that was used before, and of none that was only touched', async () => {
+    const { folder, received, refused, until, watch } = watching()
+    const file = join(folder, 'agent-a_to_agent-b_001.json')
+    const put = (content: string) => writeFileSync(file, JSON.stringify({ ...message, content }))
+    put('one')
+    await until(() => received.length === 1)
+    appendFileSync(file, '\n')
+    chmodSync(file, 0o600)
+    await setTimeout(50)
+    rmSync(file)
+    put('two')
+    await until(() => received.length === 2)
+    rmSync(file)
+    await setTimeout(50)
+    put('one')
+    await until(() => received.length === 3)
+    writeFileSync(file, 'nonsense')
+    await until(() => refused.length === 1)
+    put('three')
+    await until(() => received.length === 4)
+    watch.look()
+    expect(received.map(({ content }) => content)).toEqual(['one', 'two', 'one', 'three'])
+    expect(refused).toHaveLength(1)
   })
 })

@@ -154,6 +154,22 @@ describe('the file of a status', () => {
     expect(readFileSync(join(workspace, 'status.json'), 'utf8')).toBe('{"state": "run')
   })
 
+  it('is told as JSON that is no object, or as not whole', async () => {
+    const workspace = await makeWorkspace()
+    for (const text of ['null', '\ufeff [1]\n', '"running"', '17', '[{"state": "running"}]']) {
+      write(workspace, text)
+      expect(readStatus(workspace)).toMatchObject({
+        problem: { code: 'invalid', message: 'status.json is JSON, but not an object' },
+      })
+    }
+    for (const text of ['', ' \n', '[1', 'nul', '{"state": "running"', '\ufeff{"a": [1]']) {
+      write(workspace, text)
+      expect(readStatus(workspace)).toMatchObject({
+        problem: { code: 'torn', message: 'status.json is not whole JSON' },
+      })
+    }
+  })
+
   it('is not read where it is a link, a folder, another name of a file, too large or missing', async () => {
     const workspace = await makeWorkspace()
     const file = join(workspace, 'status.json')

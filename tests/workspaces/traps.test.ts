@@ -85,6 +85,22 @@ describe('copying from an outbox', () => {
     },
   )
 
+  it.each(['outbox/data/v/*', 'data/v/passwd', 'outbox/{data,other}/v/**/x', 'outbox/d*/?/passwd'])(
+    'names for %s the link on its way before all others, however many there are',
+    async (pattern) => {
+      const { from, to, outbox } = await makePair()
+      write(outbox, { 'good.txt': 'good', 'data/good.txt': 'good' })
+      for (let number = 0; number < 150; number++) symlinkSync('/etc', join(outbox, `a${number}`))
+      symlinkSync('/etc', join(outbox, 'data/v'))
+      for (const patterns of [[pattern], ['outbox/**', pattern]]) {
+        const [problem] = problemsOf(await handOver(from, to, patterns))
+        expect(problem!.message).toContain(
+          `has nothing that matches ${pattern}; maker/outbox/data/v is a symbolic link`,
+        )
+      }
+    },
+  )
+
   it('refuses an outbox that is itself a link', async () => {
     const { place, from, to, outbox } = await makePair()
     rmSync(outbox, { recursive: true })

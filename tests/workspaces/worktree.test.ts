@@ -1,10 +1,23 @@
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { addWorktree, findUnmerged, removeWorktree } from '../../src/workspaces/worktree.ts'
+import { addWorktree, removeWorktree } from '../../src/workspaces/worktree.ts'
+import { inWorktree } from '../../src/workspaces/worktree-folder.ts'
 import { summarizeBranch } from '../../src/workspaces/worktree-outbox.ts'
-import { codesOf, expectOk, makePlace, makeWorkspace, write } from './place.ts'
+import { findUnmerged, listFiles } from '../../src/workspaces/worktree-unmerged.ts'
+import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const git = (cwd: string, ...args: string[]) =>
   execFileSync('git', ['-c', 'user.name=A', '-c', 'user.email=a@example.org', ...args], {
@@ -74,7 +87,10 @@ describe('a worktree', () => {
   it('says what is on no other branch, in no branch, in no commit', async () => {
     const { repository, worktree, commit } = await makeTree()
     const unmerged = async () => expectOk(await findUnmerged(worktree))
-    const nothing = { branch: 'orc/run-1/coder', commits: 0, looseCommits: 0, uncommitted: [] }
+    const nothing = {
+      ...{ branch: 'orc/run-1/coder', commits: 0, looseCommits: [] },
+      ...{ uncommitted: [], ignored: [] },
+    }
     expect(await unmerged()).toEqual(nothing)
     commit('x', '1')
     commit('y', '1')
@@ -84,14 +100,29 @@ describe('a worktree', () => {
     git(worktree.path, 'checkout', '-q', '--detach')
     commit('z', '1')
     write(worktree.path, { 'odd\nname "x"': '' })
+    const loose = { hash: git(worktree.path, 'rev-parse', 'HEAD'), subject: 'change z' }
     expect(await unmerged()).toEqual({
       ...nothing,
       commits: 2,
-      looseCommits: 1,
+      looseCommits: [loose],
       uncommitted: ['odd\nname "x"'],
     })
+    git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
+    expect((await unmerged()).looseCommits).toEqual([loose])
+    git(worktree.path, 'branch', '-q', 'kept', loose.hash)
+    expect((await unmerged()).looseCommits).toEqual([])
     git(repository, 'merge', '-q', 'orc/run-1/coder')
     expect((await unmerged()).commits).toBe(0)
+  })
+
+  it('says what git ignores, each folder as one', async () => {
+    const { worktree, commit } = await makeTree()
+    commit('.gitignore', 'node_modules/\n*.csv\n')
+    write(worktree.path, { 'node_modules/a/1': '', 'node_modules/b': '', 'x.csv': '', 'folder/y.csv': '' })
+    expect(expectOk(await findUnmerged(worktree))).toMatchObject({
+      uncommitted: [],
+      ignored: ['folder/y.csv', 'node_modules/', 'x.csv'],
+    })
   })
 
   it('does not take what git cannot count for nothing to lose', async () => {
@@ -106,7 +137,7 @@ describe('a worktree', () => {
     const deleted = await makeTree()
     git(deleted.worktree.path, 'checkout', '-q', '--orphan', 'unborn')
     git(deleted.repository, 'branch', '-q', '-D', 'orc/run-1/coder')
-    expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: 0 })
+    expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: [] })
   })
 
   it('gives git nothing of what the service was started with for itself', async () => {
@@ -158,6 +189,14 @@ describe('a worktree', () => {
     expect(git(merged.repository, 'branch', '--format=%(refname:short)')).toBe('main')
   })
 
+  it('never takes a branch of the user’s with it, on which the agent went', async () => {
+    const { repository, worktree } = await makeTree()
+    git(repository, 'branch', '-q', 'theirs')
+    git(worktree.path, 'checkout', '-q', 'theirs')
+    expect(await removeWorktree({ ...worktree, branch: 'theirs' })).toEqual({ branchKept: false })
+    expect(git(repository, 'branch', '--list', 'theirs')).toBe('theirs')
+  })
+
   it('is asked about in its own place, wherever an agent points its .git, and starts nothing of the agent’s', async () => {
     const { place, worktree, commit } = await makeTree()
     commit('x', '1')
@@ -178,6 +217,153 @@ describe('a worktree', () => {
     expect(await removeWorktree(worktree)).toEqual({ branchKept: true })
     expect(existsSync(join(place, 'sprung'))).toBe(false)
     expect(existsSync(evil)).toBe(true)
+  })
+
+  describe('whose agent committed elsewhere', () => {
+    const own = 'Not on orc/run-1/coder, and so not in changes.diff: 1 commits on'
+    const shortOf = (path: string, revision: string) => git(path, 'rev-parse', '--short=12', revision)
+
+    it('says which commits are on a detached HEAD', async () => {
+      const { worktree, commit } = await makeTree()
+      git(worktree.path, 'checkout', '-q', '--detach')
+      commit('x', '1')
+      const hash = git(worktree.path, 'rev-parse', 'HEAD')
+      const { commits, elsewhere, notes } = expectOk(await summarizeBranch(worktree))
+      expect(commits).toEqual([])
+      expect(elsewhere).toEqual([{ branch: null, commits: [{ hash, subject: 'change x' }] }])
+      expect(notes).toEqual([`${own} a detached HEAD: ${hash.slice(0, 12)} change x`])
+    })
+
+    it('says which are on another branch, and still does when the agent is back', async () => {
+      const { worktree, commit } = await makeTree()
+      git(worktree.path, 'checkout', '-q', '-b', 'mine')
+      commit('x', '1')
+      const mine = `${own} the branch mine: ${shortOf(worktree.path, 'mine')} change x`
+      expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([mine])
+      git(worktree.path, 'checkout', '-q', '--detach', 'main')
+      commit('y', '1')
+      const lost = shortOf(worktree.path, 'HEAD')
+      git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
+      commit('z', '1')
+      const { commits, notes } = expectOk(await summarizeBranch(worktree))
+      expect(commits.map(({ subject }) => subject)).toEqual(['change z'])
+      expect(notes).toEqual([mine, `${own} a detached HEAD: ${lost} change y`])
+      git(worktree.path, 'merge', '-q', '-m', 'all', 'mine', lost)
+      expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([])
+    })
+
+    it('does not take the work of others for its own, on branches that it only looked at', async () => {
+      const { repository, worktree } = await makeTree()
+      git(repository, 'checkout', '-q', '-b', 'theirs')
+      git(repository, 'commit', '-q', '--allow-empty', '-m', 'by others')
+      git(repository, 'checkout', '-q', 'main')
+      for (const place of ['theirs', '--detach', 'orc/run-1/coder'])
+        git(worktree.path, 'checkout', '-q', place)
+      expect(expectOk(await summarizeBranch(worktree))).toMatchObject({ elsewhere: [], notes: [] })
+    })
+
+    it('says so when its own branch is deleted', async () => {
+      const { worktree, commit } = await makeTree()
+      git(worktree.path, 'checkout', '-q', '-b', 'mine')
+      commit('x', '1')
+      git(worktree.path, 'branch', '-q', '-D', 'orc/run-1/coder')
+      const { head, notes } = expectOk(await summarizeBranch(worktree))
+      expect(head).toBe('')
+      expect(notes[0]).toBe('The agent has deleted its branch orc/run-1/coder.')
+      expect(notes.at(-1)).toContain('1 commits on the branch mine')
+    })
+  })
+
+  describe('that the agent exchanged for a link', () => {
+    async function makeVictim() {
+      const tree = await makeTree()
+      const { place, workspace, worktree } = tree
+      const victim = join(place, 'victim')
+      write(victim, { secret: 'SECRET-1', 'a.txt': 'SECRET-2', 'private-name': '' })
+      const exchange = `mv ${worktree.path} ${join(workspace, 'wt2')}; ln -s ${victim} ${worktree.path}`
+      tree.commit('secret', 'x')
+      return { ...tree, victim, exchange }
+    }
+
+    it('is refused, and nothing is read of where it leads', async () => {
+      const { workspace, worktree, victim, exchange } = await makeVictim()
+      execFileSync('sh', ['-c', exchange])
+      const summed = await summarizeBranch(worktree)
+      expect(problemsOf(summed).map(({ message }) => message)).toEqual([
+        'worktree is a symbolic link, and links are not followed',
+      ])
+      expect(allText(join(workspace, 'outbox'))).toBe('')
+      expect(expectOk(await findUnmerged(worktree))).toMatchObject({
+        commits: 1,
+        uncommitted: [],
+        unseen: { code: 'symbolic_link' },
+      })
+      expect(await removeWorktree(worktree)).toEqual({ branchKept: true })
+      expect(readdirSync(victim).sort()).toEqual(['a.txt', 'private-name', 'secret'])
+    })
+
+    it('is looked at where it is, when it is exchanged only for as long as git looks', async () => {
+      const { workspace, worktree, exchange } = await makeVictim()
+      write(worktree.path, { 'open.txt': '' })
+      const looked = await inWorktree(worktree, async (own) => {
+        execFileSync('sh', ['-c', exchange])
+        const { uncommitted } = await listFiles(own)
+        rmSync(worktree.path)
+        renameSync(join(workspace, 'wt2'), worktree.path)
+        return uncommitted
+      })
+      expect(expectOk(looked)).toEqual(['open.txt'])
+    })
+
+    it('is refused as well when that is done while git looks at it', async () => {
+      const { repository, workspace, worktree, exchange } = await makeVictim()
+      // A filter runs in the midst of what git does.
+      git(repository, 'config', 'filter.swap.clean', `test -L ${worktree.path} || { ${exchange}; }; cat`)
+      write(worktree.path, { '.gitattributes': '* filter=swap\n', 'a.txt': 'other\n' })
+      expect(codesOf(await summarizeBranch(worktree))).toEqual(['changed'])
+      expect(readlinkSync(worktree.path)).toContain('victim')
+      expect(allText(join(workspace, 'outbox'))).toBe('')
+    })
+  })
+
+  it('belongs to the repository it was made in, whatever an agent has git’s own folder for it say', async () => {
+    const { place, workspace, worktree } = await makeTree()
+    const other = join(place, 'other')
+    git(place, 'init', '-q', other)
+    write(other, { 'secret.txt': 'SECRET' })
+    git(other, 'add', '.')
+    git(other, 'commit', '-q', '-m', 'SECRET subject')
+    writeFileSync(join(worktree.ownDir, 'commondir'), `${join(other, '.git')}\n`)
+    writeFileSync(join(worktree.ownDir, 'HEAD'), 'ref: refs/heads/master\n')
+    await summarizeBranch(worktree)
+    expect(allText(join(workspace, 'outbox'))).not.toContain('SECRET')
+  })
+
+  it('that is gone is told as that, and not held against what was committed', async () => {
+    const { workspace, worktree, commit } = await makeTree()
+    const gone =
+      'worktree is gone: the agent deleted it or moved it away, and with it all that was in no commit'
+    const moved = join(workspace, 'moved')
+    renameSync(worktree.path, moved)
+    expect(problemsOf(await summarizeBranch(worktree)).map(({ message }) => message)).toEqual([
+      `${gone}; it committed nothing`,
+    ])
+    renameSync(moved, worktree.path)
+    commit('x', '1')
+    rmSync(worktree.path, { recursive: true })
+    const { commits, notes } = expectOk(await summarizeBranch(worktree))
+    expect(commits.map(({ subject }) => subject)).toEqual(['change x'])
+    expect(notes).toEqual([`${gone}; what it committed is still there`])
+    expect(expectOk(await findUnmerged(worktree))).toMatchObject({ commits: 1, unseen: { code: 'missing' } })
+  })
+
+  it('that the agent had git remove is told as gone, with its commits', async () => {
+    const { repository, worktree, commit } = await makeTree()
+    commit('x', '1')
+    git(repository, 'worktree', 'remove', worktree.path)
+    const { commits, notes } = expectOk(await summarizeBranch(worktree))
+    expect(commits).toHaveLength(1)
+    expect(notes[0]).toContain('worktree is gone')
   })
 
   it('writes nothing through a link in the place of outbox/git', async () => {

@@ -12,7 +12,7 @@ import { type PlanFile, readPlanFile } from '../plan-file.ts'
 import { optionFor, placeForPlan } from '../plan-place.ts'
 import { showPlan } from '../plan-text.ts'
 import type { RunShown } from '../run-state.ts'
-import { placeLines, runSummary, runTitle } from '../run-text.ts'
+import { placeLines, runSummary, runTitle, troubleLines } from '../run-text.ts'
 import { endServiceOfRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
 import { isUnreachable, reachRuns } from '../stored-runs.ts'
 import type { Invocation, Verb } from '../verb.ts'
@@ -203,7 +203,8 @@ async function untilReported(place: Place, id: string): Promise<RunShown> {
   for (;;) {
     const { run, isServed } = await lookAt(place, id)
     // Without a service nobody goes on with it.
-    if (run.report !== undefined || !isServed || Date.now() > deadline) return run
+    const isReported = run.report !== undefined || run.report_fault !== undefined
+    if (isReported || !isServed || Date.now() > deadline) return run
     await wait(LOOK_AGAIN_MS)
   }
 }
@@ -211,9 +212,12 @@ async function untilReported(place: Place, id: string): Promise<RunShown> {
 function showEnd(run: RunShown): void {
   const there = (name: string) => (existsSync(join(run.place, name)) ? join(run.place, name) : undefined)
   const outputs = there('_outputs')
-  const reports = ['report.md', 'report.html'].flatMap((name) => there(name) ?? [])
+  // One of an earlier round may lie there.
+  const reports =
+    run.report === undefined ? [] : ['report.md', 'report.html'].flatMap((name) => there(name) ?? [])
   const places = placeLines(run, { ...(outputs === undefined ? {} : { outputs }), reports })
   // On a terminal each agent stands above already, unless there are too many.
   const isShown = canRedraw() && run.nodes.length < screenSize().height - 2
-  print(`\n${isShown ? runTitle(run) : runSummary(run)}\n${places}`)
+  const summary = isShown ? [runTitle(run), ...troubleLines(run)].join('\n') : runSummary(run)
+  print(`\n${summary}\n${places}`)
 }

@@ -52,6 +52,7 @@ export async function showStatus(client: Client, place: Place, json: boolean): P
   // Agents are not told where it is.
   if (state.store.place !== '') print(`store ${state.store.engine}: ${plain(state.store.place)}`)
   if (state.halt !== undefined) print(haltLine(state.halt))
+  for (const { run_id, text } of state.troubles ?? []) print(paint('red', `${run_id}: ${plainLine(text)}`))
   print(agentsText(state.agents, waitingFor(state.deliveries)))
   for (const line of await troubles(client, state.agents)) print(paint('red', line))
   if (state.github !== undefined) print(githubLine(state.github))

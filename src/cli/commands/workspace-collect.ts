@@ -1,12 +1,16 @@
-import { resolve } from 'node:path'
-import { copyOutbox } from '../../workspaces/keep-outputs.ts'
+import { existsSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { AppError } from '../../model/errors.ts'
 import { DEFAULT_LIMITS, formatBytes } from '../../workspaces/limits.ts'
-import { collectOutbox, findShortcomings } from '../../workspaces/outbox.ts'
+import { collectOutbox, findShortcomings, type Outbox } from '../../workspaces/outbox.ts'
+import type { Problem } from '../../workspaces/problem.ts'
+import { copySideBySide } from '../../workspaces/side-by-side.ts'
 import { exitCode } from '../exit-code.ts'
+import { usage } from '../faults.ts'
 import { complain, paint, plainLine, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
-import { findWorkspaces, refused } from '../workspace-folder.ts'
+import { type FoundFolder, findWorkspaces, refused } from '../workspace-folder.ts'
 
 const limits = DEFAULT_LIMITS
 
@@ -23,26 +27,62 @@ export const verb: Verb = {
   async run({ words, option, json }) {
     const found = findWorkspaces(words[0] ?? '.')
     const to = resolve(option('to') ?? `${found.path}.outputs`)
+    refuseInside(found, to)
+    const outboxes: Outbox[] = []
+    for (const { workspace } of found.agents) {
+      const outbox = await collectOutbox(workspace, { limits, content: json })
+      if (!outbox.ok) throw notCopied(outbox.problems, to)
+      outboxes.push(outbox.value)
+    }
+    const copied = await copySideBySide(found.agents, to, { limits })
+    if (!copied.ok) throw notCopied(copied.problems, to)
     let isWhole = true
     const rows: string[][] = []
-    for (const { name, workspace } of found.agents) {
-      const outbox = await collectOutbox(workspace, { limits, content: json })
-      if (!outbox.ok) throw refused(outbox.problems, 'Nothing of it was copied.')
-      const copied = await copyOutbox(workspace, resolve(to, name), { limits })
-      if (!copied.ok) throw refused(copied.problems, 'Choose another folder with --to.')
-      const missing = findShortcomings(outbox.value)
-      const { outputs } = outbox.value
+    for (const [index, { name }] of found.agents.entries()) {
+      const { outputs } = outboxes[index]!
+      const leftOut = copied.value.leftOut[index]!
+      const missing = findShortcomings(outboxes[index]!)
       isWhole &&= missing.length === 0
-      if (json) printJson({ name, to: resolve(to, name), outputs, left_out: copied.value, missing })
+      if (json) printJson({ name, to: resolve(to, name), outputs, left_out: leftOut, missing })
       else {
         rows.push(...outputs.map(({ path, size }) => [plainLine(`${name}/${path}`), formatBytes(size)]))
-        for (const { message } of copied.value) note('left out', `${name}/${message}`)
+        for (const { message } of leftOut) note('left out', `${name}/${message}`)
         for (const { message } of missing) note('missing', `${name}/${message}`)
       }
     }
     if (!json) print([table(rows), paint('dim', `in ${to}`)].filter(Boolean).join('\n'))
     return isWhole ? exitCode('ok') : exitCode('error')
   },
+}
+
+/** Nothing is changed in the workspaces, whatever links lead there. */
+function refuseInside({ agents }: FoundFolder, to: string): void {
+  for (const { name } of agents) {
+    const target = realPlace(resolve(to, name))
+    const into = agents.find(({ workspace }) => `${target}/`.startsWith(`${workspace}/`))
+    if (into === undefined) continue
+    throw usage(
+      `${resolve(to, name)}: this is in the workspace of ${into.name} itself`,
+      'Choose a folder outside of the workspaces with --to.',
+    )
+  }
+}
+
+/** Where something would be that need not be there yet. */
+function realPlace(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  return path === dirname(path) ? path : join(realPlace(dirname(path)), basename(path))
+}
+
+/** Nothing stays of it, so that it can be done again. */
+function notCopied(problems: readonly Problem[], to: string): AppError {
+  const isAtTarget = problems[0]!.path.startsWith(to)
+  return refused(
+    problems,
+    isAtTarget
+      ? 'Nothing was copied. Choose another folder with --to.'
+      : 'Nothing was copied. If its agent is still at work, try again when it is done.',
+  )
 }
 
 function note(what: string, text: string): void {

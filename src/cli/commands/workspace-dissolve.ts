@@ -4,20 +4,19 @@ import { AppError } from '../../model/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Problem } from '../../workspaces/problem.ts'
-import { openClientIfRunning } from '../connect.ts'
 import { counted } from '../counted.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../output.ts'
-import type { Place } from '../place.ts'
 import type { Verb } from '../verb.ts'
 import { type FoundFolder, findWorkspaces, inspect, refused } from '../workspace-folder.ts'
+import { findOwningRun, type OwningRun } from '../workspace-state.ts'
 
 export const verb: Verb = {
   name: 'workspace dissolve',
   group: 'Plans',
   summary: 'report what the agents did, then remove their folders; needs no service',
   details:
-    'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, and while a worktree holds\n' +
-    'work that is in no commit or on no branch. Branches with commits of their own stay.',
+    'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, while their run has not\n' +
+    'ended, and while a worktree holds work that is in no commit or on no branch. Branches with commits of their own stay.',
   arguments: [{ name: 'FOLDER' }],
   options: [
     {
@@ -25,7 +24,10 @@ export const verb: Verb = {
       summary: 'keep all of record in FOLDER.tar.gz: the report, inboxes, outboxes, attempts',
     },
     { name: 'keep-outputs', summary: 'keep the outputs side by side in FOLDER.outputs/' },
-    { name: 'force', summary: 'although a status.json says running, and although unmerged work is lost' },
+    {
+      name: 'force',
+      summary: 'although a status.json says running, a run has not ended, or unmerged work is lost',
+    },
   ],
   examples: [
     'orc workspace dissolve researcher --archive',
@@ -33,22 +35,25 @@ export const verb: Verb = {
   ],
   async run({ words, flag, json, place }) {
     const found = findWorkspaces(words[0]!)
-    await refuseWhileRunning(place, found)
-    const inspected = await inspect(found)
+    const run = await findOwningRun(place, found.path)
+    if (run !== undefined) refuseWhileRunning(run, flag('force'))
+    const inspected = await inspect(found, run)
     if (!inspected.ok) throw refused(inspected.problems, 'Remove the worktree with git first.')
     const wanted = whatIsWanted(found, inspected.value, flag)
     for (const file of [wanted.report, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
     const dissolved = await dissolve(wanted)
-    if (!dissolved.ok) {
-      throw refused(dissolved.problems, 'Stop it or bring the work in safety; --force goes on all the same.')
-    }
+    if (!dissolved.ok) throw notDissolved(dissolved.problems)
     const { report, leftOut, branchesKept } = dissolved.value
     writeFileSync(wanted.report, report)
     removeIfEmpty(found)
     const kept = { archive: wanted.archive, outputs: wanted.keepOutputsIn }
     if (json) {
       const agents = found.agents.map(({ name }) => name)
-      printJson({ report: wanted.report, ...kept, agents, left_out: leftOut, branches_kept: branchesKept })
+      const unmerged = dissolved.value.agents.flatMap((agent) =>
+        agent.unmerged === undefined ? [] : [{ agent: agent.name, ...agent.unmerged }],
+      )
+      const left = { left_out: leftOut, branches_kept: branchesKept, unmerged }
+      printJson({ report: wanted.report, ...kept, agents, ...left })
       return 0
     }
     print(plain(report.trimEnd()))
@@ -89,15 +94,40 @@ function whatIsWanted(
   }
 }
 
-/** What the service knows counts more than what the files say, and no --force goes over it. */
-async function refuseWhileRunning(place: Place, { path }: FoundFolder): Promise<void> {
-  const client = await openClientIfRunning(place).catch(() => undefined)
-  const { runs } = (await client?.runs({ state: 'open' }).catch(() => undefined)) ?? { runs: [] }
-  const run = runs.find((one) => path === one.place || path.startsWith(`${one.place}/`))
-  if (run === undefined) return
-  throw new AppError('CONFLICT', `${run.id} is still running`, {
-    hint: `Wait for its end, or cancel it: orc run cancel ${run.id}`,
-  })
+/**
+ * What the run knows counts more than what the files say, and no --force goes over what is seen to run. Of a run that no
+ * service drives any more nobody can say more than that it has not ended.
+ */
+function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
+  const isOpen = shown?.state === 'running'
+  if (isOpen && isDriven) {
+    throw new AppError('CONFLICT', `${id} is still running`, {
+      hint: `Wait for its end, or cancel it: orc run cancel ${id}`,
+    })
+  }
+  if (processes.size > 0) {
+    const alive = [...processes].map(([agent, pids]) => `${agent} (process ${pids.join(', ')})`)
+    throw new AppError('CONFLICT', `${id} is still running: ${alive.join('; ')}`, {
+      hint: isOpen
+        ? `Its service has ended. orc run --resume ${id} takes it up again, and orc run cancel ${id} then ends it.`
+        : 'Wait for their end, or end them.',
+    })
+  }
+  if (isOpen && !force) {
+    throw new AppError('CONFLICT', `${id} has not ended: it goes on when its service runs again`, {
+      hint: `orc run --resume ${id} takes it up again; --force removes its folders all the same.`,
+    })
+  }
+}
+
+/** Objections can be gone over; what could not be read or written must be put right. */
+function notDissolved(problems: readonly Problem[]): AppError {
+  return refused(
+    problems,
+    problems[0]!.code === 'invalid'
+      ? 'Stop it or bring the work in safety; --force goes on all the same.'
+      : 'Nothing was removed. Put it right, and try again.',
+  )
 }
 
 function refuseIfThere(file: string | undefined): void {

@@ -1,10 +1,9 @@
-import { dirname } from 'node:path'
 import { surveyAgents } from '../../workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
 import { findWorkspaces, inspect, refused } from '../workspace-folder.ts'
-import { withStatesOfRun } from '../workspace-state.ts'
+import { findOwningRun } from '../workspace-state.ts'
 import { noteLines, workspaceFacts, workspacesText, workspaceText } from '../workspace-text.ts'
 
 export const verb: Verb = {
@@ -13,14 +12,11 @@ export const verb: Verb = {
   summary: 'how far a workspace is and what it holds, or all those in a folder; needs no service',
   arguments: [{ name: 'FOLDER', optional: true }],
   examples: ['orc workspace show', 'orc workspace show researcher', 'orc workspace show runs/run_1 --json'],
-  async run(invocation) {
-    const { words, json } = invocation
+  async run({ words, json, place }) {
     const found = findWorkspaces(words[0] ?? '.')
-    const agents = await inspect(found)
+    const agents = await inspect(found, await findOwningRun(place, found.path))
     if (!agents.ok) throw refused(agents.problems, 'Its repository must be around the workspace.')
-    const surveyed = await surveyAgents({ title: '', agents: agents.value, limits: DEFAULT_LIMITS })
-    const run = found.isOne ? dirname(found.path) : found.path
-    const records = await withStatesOfRun(invocation, run, surveyed)
+    const records = await surveyAgents({ title: '', agents: agents.value, limits: DEFAULT_LIMITS })
     if (json) {
       for (const [index, record] of records.entries()) {
         printJson(workspaceFacts(record, found.agents[index]!.workspace))

@@ -128,7 +128,11 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
       status.flush()
       watch?.close()
       live.delete(key)
-      driver.tell({ type: 'exited', node, attempt, ...ended })
+      // Nobody writes it any more: what cannot be read now is told with its end.
+      const isOwed = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
+      const read = isOwed ? readStatus(order.workspace) : undefined
+      const why = read?.ok === false ? read.problem.message : ended.why
+      driver.tell({ type: 'exited', node, attempt, ...ended, why })
     }
 
     try {

@@ -2,11 +2,13 @@ import { spawn } from 'node:child_process'
 import { closeSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
+import { isRunning } from '../../model/process.ts'
 import { passedOn } from '../../runtimes/environment.ts'
 import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
 import { endProcesses, type Leader } from '../../runtimes/processes.ts'
+import { type ExitNote, exitNoteOf, noteAtEnd, notingOwnEnd } from './exit-notes.ts'
 import type { Exit, Launched, Launcher, LaunchOrder } from './launcher.ts'
-import { appendLine, openLog, readFile, readTail } from './log-files.ts'
+import { openLog, readTail, sizeOf } from './log-files.ts'
 
 export interface CommandOrder {
   /** For the shell. */
@@ -46,6 +48,8 @@ const TAIL_BYTES = 2000
 const SHOWN = 300
 /** For one that this service did not start: its end is told to its own parent only. */
 const LOOK_EVERY_MS = 100
+/** After the end of a process, the shell that waited for it notes how it ended. */
+export const NOTED_WITHIN_MS = 1000
 
 export function startCommand(order: CommandOrder, launcher: Launcher | undefined): CommandProcess {
   const wanted = launchOrderOf(order)
@@ -74,7 +78,8 @@ export function readyCommand(order: CommandOrder, launcher: Launcher): ReadyComm
 function launchOrderOf(order: CommandOrder): LaunchOrder {
   const { cwd, mark, logFile } = order
   const variables = { TERM: 'dumb', [SESSION_MARK]: mark }
-  return { script: withExit(order), cwd, variables, logFile, atEnd: noteUnlessSignalled(order) }
+  const script = `${notingOwnEnd(order)}\n${order.command}`
+  return { script, cwd, variables, logFile, atEnd: noteAtEnd(order) }
 }
 
 function follow(
@@ -87,14 +92,14 @@ function follow(
     ended: exited.then(async ({ code, signal, isKnown, why }: Exit & { why?: string }): Promise<Ended> => {
       const group = await pid
       // The launcher went first, by no fault of the command: it is waited for like one of an earlier service.
-      while (!isKnown && group !== undefined && hasGroup(group)) await sleep(LOOK_EVERY_MS)
+      while (!isKnown && group !== undefined && isRunning(group)) await sleep(LOOK_EVERY_MS)
       isOver = true
       // Whatever it left behind in its group ends with it.
       if (group !== undefined && hasGroup(group)) {
         await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
       }
       if (why !== undefined) return { code: null, signal: null, lost: false, why }
-      const found = isKnown ? code : (readExitCode(exitsFile, mark) ?? null)
+      const found = isKnown ? code : (exitNoteOf(exitsFile, mark)?.code ?? null)
       const lost = !isKnown && found === null
       return {
         code: found,
@@ -141,98 +146,73 @@ function spawnDirectly(
 
 /**
  * What an earlier service started, by its mark. Its processes may all have ended. It has ended with its first one, as it would
- * have under that service: whatever that left behind in its group ends with it.
+ * have under that service: whatever that left behind in its group ends with it, and what has gone its own way is left alone.
  */
 export function adoptCommand(
   { mark, exitsFile, logFile }: Pick<CommandOrder, 'mark' | 'exitsFile' | 'logFile'>,
   processes: readonly ProcessFacts[],
 ): CommandProcess {
   const { promise, resolve } = Promise.withResolvers<Ended>()
-  const leader = processes.find(({ pid, group }) => pid === group)
-  const leavesSome = () =>
-    leader === undefined
-      ? processes.some((one) => one.group !== one.pid && isAlive(one))
-      : hasGroup(leader.pid)
-  let isLastLook = false
+  const first = processes
+    .filter(({ pid, group }) => pid === group)
+    .sort((one, other) => Number(one.startedAt) - Number(other.startedAt))[0]
+  const note = watchNote(exitsFile, mark)
+  let patience = NOTED_WITHIN_MS
   async function look() {
-    const isNoted = readExitCode(exitsFile, mark) !== undefined
+    const noted = note()
+    const leader = noted?.pid === undefined ? first : processes.find(({ pid }) => pid === noted.pid)
     const isThere = leader !== undefined && isAlive(leader)
-    // Both at once: it is about to go, or what is there is something that it left. Neither: its code is about to be noted.
-    if (isThere === isNoted ? !isLastLook : isThere) {
-      isLastLook = isThere === isNoted
+    // Noted and there: it is about to go. Neither: the shell that waited for it is about to note how it ended.
+    if (isThere ? noted === undefined || patience > 0 : noted === undefined && patience > 0) {
+      if (!isThere || noted !== undefined) patience -= LOOK_EVERY_MS
       setTimeout(() => void look(), LOOK_EVERY_MS)
       return
     }
-    if (leavesSome()) {
-      await endProcesses({ mark, leader: leader && { ...leader, leavesGroup: true } }).catch(() => {})
+    const group = noted?.pid ?? first?.pid
+    if (group !== undefined && hasGroup(group)) {
+      await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
     }
-    const code = readExitCode(exitsFile, mark)
-    const lost = code === undefined
+    const code = noted?.code ?? null
+    const lost = code === null
     const why = lost
       ? 'it ended while the service was away'
       : code === 0
         ? ''
         : explain(howItEnded(code, null), logFile)
-    resolve({ code: code ?? null, signal: null, lost, why })
+    resolve({ code, signal: null, lost, why })
   }
   void look()
   return {
     started: Promise.resolve(),
     ended: promise,
-    end: () => endProcesses({ mark, leader }),
-    freeze: (frozen) =>
-      void (leader !== undefined && signalGroup(leader.pid, frozen ? 'SIGSTOP' : 'SIGCONT')),
+    end: () => endProcesses({ mark, leader: first }),
+    freeze: (frozen) => void (first !== undefined && signalGroup(first.pid, frozen ? 'SIGSTOP' : 'SIGCONT')),
   }
 }
 
-export function hasEnded({ exitsFile, mark }: Pick<CommandOrder, 'exitsFile' | 'mark'>): boolean {
-  return readExitCode(exitsFile, mark) !== undefined
+/** Reads them again only where there are more of them. */
+function watchNote(exitsFile: string, mark: string): () => ExitNote | undefined {
+  let size = -1
+  let note: ExitNote | undefined
+  return () => {
+    const now = sizeOf(exitsFile)
+    if (now !== size) note = exitNoteOf(exitsFile, mark)
+    size = now
+    return note
+  }
 }
 
-/** The service ends it: what its shell may still write down is not its own end. */
-export function forgetExit(exitsFile: string, mark: string): void {
-  appendLine(exitsFile, `${mark} ${FORGOTTEN}`)
-}
-
-const FORGOTTEN = '-'
-
-/** Whose exit codes were written down. */
-export function marksIn(exitsFile: string): ReadonlySet<string> {
-  const lines = readFile(exitsFile)?.toString('latin1').split('\n') ?? []
-  return new Set(lines.map((line) => line.slice(0, line.lastIndexOf(' '))))
-}
-
-/** The code survives the service that waited for it: written by its own shell as its last deed. */
-function withExit(order: CommandOrder): string {
-  const note = `orc_code=$?; ${noting(order, '$orc_code')}`
-  return `trap ${quoted(note)} EXIT\n${order.command}`
-}
-
-/**
- * By the shell that waits for it, for one that replaced its own shell, or had a last deed of its own. One that was ended by a
- * signal may have been ended by a service that goes: it is taken for lost.
- */
-function noteUnlessSignalled(order: CommandOrder): string {
-  return `[ "$1" -gt 128 ] || { ${noting(order, '$1')}; }`
-}
-
-/** Not through a link, nor into a pipe, that another agent has put there. */
-function noting({ exitsFile, mark }: CommandOrder, code: string): string {
-  const file = quoted(exitsFile)
-  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${code}" >> ${file}`
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`
-}
-
-/** The last word on it counts. */
-function readExitCode(exitsFile: string, mark: string): number | undefined {
-  const lines = `\n${readFile(exitsFile)?.toString('latin1') ?? ''}`
-  const at = lines.lastIndexOf(`\n${mark} `)
-  const code =
-    at < 0 ? undefined : /^\d{1,3}(?=\n)/.exec(lines.slice(at + mark.length + 2, at + mark.length + 7))
-  return code ? Number(code[0]) : undefined
+/** Whether it left its exit code, or is just about to. */
+export async function hasEnded({
+  exitsFile,
+  mark,
+}: Pick<CommandOrder, 'exitsFile' | 'mark'>): Promise<boolean> {
+  const note = watchNote(exitsFile, mark)
+  for (let patience = NOTED_WITHIN_MS; patience > 0; patience -= LOOK_EVERY_MS) {
+    if (note() !== undefined) return true
+    await wait(LOOK_EVERY_MS)
+  }
+  return note() !== undefined
 }
 
 /** It does not keep a service alive that is about to end. */

@@ -7,15 +7,15 @@ import {
   adoptCommand,
   type CommandOrder,
   type CommandProcess,
-  forgetExit,
   hasEnded,
-  marksIn,
+  NOTED_WITHIN_MS,
   type ReadyCommand,
   readyCommand,
   startCommand,
 } from './command-process.ts'
+import { forgetExit, marksIn } from './exit-notes.ts'
 import { canLaunch, createLauncher, type Launcher } from './launcher.ts'
-import { isFolder, makeLogs, makeRoom, sizeOf } from './log-files.ts'
+import { isFile, makeLogs, makeRoom, sizeOf } from './log-files.ts'
 import type { RunMarks } from './mark.ts'
 import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
 
@@ -30,8 +30,6 @@ export interface CommandWorkshopOptions {
 
 /** One that said that it is done has its last words to say, and no more. */
 const LAST_WORDS_MS = 5000
-
-const NOTED_WITHIN_MS = 1000
 
 /** More shells than that do not wait for their time: the one that has waited longest gives way. */
 const MOST_READY = 16
@@ -61,8 +59,6 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
   /** By their marks, the oldest first. */
   const expected = new Map<string, Expected>()
   const working = new Set<CommandProcess>()
-  /** Folders of logs. */
-  const laidOut = new Set<string>()
 
   // Started with what is passed on and nothing else, so that each command finds just that.
   function shells(): Launcher | undefined {
@@ -81,11 +77,8 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     return undefined
   }
 
-  /** Its folder once, as all of a run have the same. */
   function layOut({ logFile, exitsFile }: CommandOrder) {
-    const folder = dirname(logFile)
-    if (!laidOut.has(folder) || !isFolder(folder)) makeLogs(folder, exitsFile)
-    laidOut.add(folder)
+    if (!isFile(exitsFile)) makeLogs(dirname(logFile), exitsFile)
     makeRoom(logFile)
   }
 
@@ -160,7 +153,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     async find(work, port) {
       const order = orderOf(work)
       const processes = (await leftovers()).get(order.mark) ?? []
-      if (processes.length === 0 && !hasEnded(order)) return undefined
+      if (processes.length === 0 && !(await hasEnded(order))) return undefined
       const worker = workerOf(adoptCommand(order, processes), order, port)
       port.started()
       return worker
@@ -178,8 +171,6 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
     },
     expectNone(run) {
       for (const [mark, one] of expected) if (one.run === run) dismiss(mark, one)
-      // It may be taken away before it is taken up again.
-      laidOut.clear()
     },
     forget(orders) {
       const commands = orders.filter(({ runner }) => runner.kind === 'command').map(orderOf)

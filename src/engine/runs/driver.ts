@@ -1,4 +1,5 @@
 import type { AuditDraft } from '../../model/audit-entry.ts'
+import { AppError, reasonOf } from '../../model/errors.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { RunHead } from '../../model/run.ts'
 import { decide } from '../../runs/decide.ts'
@@ -32,8 +33,12 @@ export interface Driver extends RunFacts {
   postpone(ms: number): void
   /** Its row in the table of timers was due. */
   ring(): void
-  /** Resolves when all that was told is on disk. */
-  settled(): Promise<void>
+  /** What keeps it from going on that is no agent's doing, for people: a full disk. */
+  readonly trouble: string | undefined
+  /** What is done outside of the store cannot go on, and why; undefined: it can again. */
+  hold(why: string | undefined): void
+  /** Resolves when all that was told is on disk, or with why it cannot be written for now. */
+  settled(): Promise<AppError | undefined>
   /** Nothing is written any more. */
   close(): Promise<void>
 }
@@ -53,6 +58,8 @@ export interface DriverOptions {
   mayBeginEarly(driver: Driver, effect: Keyed<OutsideEffect>): boolean
   /** After the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
+  /** Its trouble is another, or over. */
+  troubled(driver: Driver): void
   /** All of it is on disk, and it has ended with its report written. */
   ended(driver: Driver): void
 }
@@ -77,6 +84,8 @@ const TOGETHER = 200
 const LAZY_MS = 25
 /** While the disk is full or the store away. */
 const AGAIN_MS = 1000
+/** How that trouble begins. */
+export const DISK_FULL = 'the disk is full'
 
 /**
  * Decides in memory and writes what came of it, many happenings to one transaction. What must not be done twice is done
@@ -108,6 +117,17 @@ export function createDriver(
   let stored = 0
   let waiting: (() => void)[] = []
   let later: NodeJS.Timeout | undefined
+  /** Why the last write failed, until one succeeds. */
+  let fault: AppError | undefined
+  let held: string | undefined
+
+  const trouble = () => (fault === undefined ? held : troubleIn(fault))
+
+  function setTrouble(set: () => void) {
+    const before = trouble()
+    set()
+    if (trouble() !== before) options.troubled(driver)
+  }
 
   function now(): number {
     lastNow = Math.max(lastNow, options.now())
@@ -249,8 +269,18 @@ export function createDriver(
       } catch (error) {
         if (isClosing) return false
         log.error({ err: error, run: facts.id }, 'a run could not be stored; trying again in a second')
+        setTrouble(() => {
+          fault = error instanceof AppError ? error : new AppError('STORE_UNAVAILABLE', reasonOf(error))
+        })
+        // Who waits is not let wait until there is room.
+        reach(stored)
         await new Promise<void>((resolve) => options.clock.after(AGAIN_MS, resolve))
       }
+    }
+    if (fault !== undefined) {
+      setTrouble(() => {
+        fault = undefined
+      })
     }
     if (wanted !== undefined) clock.arm(wanted)
     if (wanted !== undefined && !hasEnded) timers.setFor(wanted)
@@ -267,6 +297,14 @@ export function createDriver(
     run,
     isFresh,
     record: (node) => records.get(node) ?? {},
+    get trouble() {
+      return trouble()
+    },
+    hold(why) {
+      setTrouble(() => {
+        held = why
+      })
+    },
     tell: (event, record) => push({ event, ...(record === undefined ? {} : { record }) }),
     note: (node, text) => push({ entry: noted(facts.id, node, cut(text, 1000)) }),
     postpone: (laterMs) => push({ laterMs }),
@@ -286,11 +324,12 @@ export function createDriver(
     },
     async settled() {
       const all = tellings
-      while (stored < all && !closed) {
+      while (stored < all && !closed && fault === undefined) {
         const reached = new Promise<void>((resolve) => waiting.push(resolve))
         if (decided >= all) write()
         await reached
       }
+      return stored < all ? fault : undefined
     },
     async close() {
       isClosing = true
@@ -306,6 +345,11 @@ export function createDriver(
     },
   }
   return driver
+}
+
+function troubleIn(fault: AppError): string {
+  if (fault.code === 'STORE_FULL') return `${DISK_FULL}: it waits for room`
+  return `it cannot be stored, and is tried again: ${fault.message}`
 }
 
 /** What would be done again after a crash in any case. */

@@ -1,17 +1,17 @@
-import { cpSync, existsSync, mkdirSync, renameSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { DEFAULTS } from '../../runs/schema.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
-import { copyOutbox } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { watchStatus } from '../../workspaces/status-watch.ts'
-import { correctionsOf, exitsOf, fixOf, logOf, workspaceOf } from '../run-place.ts'
+import { correctionsOf, exitsOf, fixOf, logOf, makeFixes, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
+import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
@@ -27,12 +27,6 @@ export interface FixingOptions {
 
 type Done = { ok: true } | { ok: false; why: string }
 
-/** The files of the protocol itself are written anew each time; a fixer cannot put others in their place. */
-const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
-
-/** Whatever else is in its outbox is its own report. */
-const CORRECTED = 'inputs/'
-
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
 export function createFixing({ clock, workshops, deliver, validated }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
@@ -47,6 +41,7 @@ export function createFixing({ clock, workshops, deliver, validated }: FixingOpt
       fixed,
       why,
     })
+    makeFixes(driver.place)
     const fixer = fixerOf(driver, effect.fixer)
     const workspace = fixOf(driver.place, node, number)
     const order = orderOf(driver, fixer, node, number)
@@ -58,8 +53,11 @@ export function createFixing({ clock, workshops, deliver, validated }: FixingOpt
     const worked = await (found ??
       work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
     if (!worked.ok) return done(false, worked.why)
-    const taken = await takeCorrections(driver, node, workspace, signal)
-    return taken.ok ? done(true, '') : done(false, taken.why)
+    const isCorrected = driver.run.nodes.get(node)!.corrected
+    const taken = await takeCorrections({ place: driver.place, agent: node, workspace, isCorrected, signal })
+    if (!taken.ok) return done(false, textOf(taken.problems))
+    driver.note(node, `its inputs were put right: ${taken.value.slice(0, 10).join(', ')}`)
+    return done(true, '')
   }
 
   async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<Done> | undefined> {
@@ -244,7 +242,7 @@ async function prepare(
     const { state, result } = run.nodes.get(from)!
     return state === 'completed' && result !== null && outputs.length > 0
   })
-  const corrections = correctionsOf(place, node)
+  const earlier = run.nodes.get(node)!.corrected ? correctionsOf(place, node) : undefined
   const below = (to: string) => to.replace(/^inbox\/?/, 'inbox/inputs/')
   const { context, requirements, outputExpectations } = fixer.instructions
   return await prepareInbox({
@@ -268,7 +266,7 @@ async function prepare(
     limits: DEFAULT_LIMITS,
     // The corrections of earlier fixes stand in place of what they corrected.
     inputs: [
-      ...(existsSync(corrections) ? [{ path: corrections, to: 'inbox/corrected_before' }] : []),
+      ...(earlier === undefined ? [] : [{ ...earlier, to: 'inbox/corrected_before' }]),
       ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
     ],
     dependencies: [
@@ -286,46 +284,6 @@ async function prepare(
     ],
     signal,
   })
-}
-
-/** What the fixer made stands in place of what comes, from the next preparation on. */
-async function takeCorrections(
-  driver: Driver,
-  node: string,
-  workspace: string,
-  signal: AbortSignal,
-): Promise<Done> {
-  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, signal })
-  if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
-  const files = collected.value.deliverables
-    .filter(({ path }) => path.startsWith(CORRECTED))
-    .map(({ path }) => ({ path, to: path.slice(CORRECTED.length) }))
-    .filter(({ to }) => !OWN.has(to))
-  if (files.length === 0) return { ok: false, why: 'the fixer put nothing into outbox/inputs/' }
-  const corrections = correctionsOf(driver.place, node)
-  const draft = `${corrections}.draft`
-  const copied = `${corrections}.copy`
-  await removeFolder(draft, signal)
-  await removeFolder(copied, signal)
-  const taken = await copyOutbox(workspace, copied, { limits: DEFAULT_LIMITS, signal })
-  if (!taken.ok) return { ok: false, why: textOf(taken.problems) }
-  // These are copies of ours: nobody else changes them.
-  if (existsSync(corrections)) cpSync(corrections, draft, { recursive: true })
-  for (const { path, to } of files) {
-    mkdirSync(dirname(join(draft, to)), { recursive: true })
-    renameSync(join(copied, path), join(draft, to))
-  }
-  await removeFolder(copied, signal)
-  await removeFolder(corrections, signal)
-  renameSync(draft, corrections)
-  driver.note(
-    node,
-    `its inputs were put right: ${files
-      .map(({ to }) => to)
-      .slice(0, 10)
-      .join(', ')}`,
-  )
-  return { ok: true }
 }
 
 function textOf(problems: readonly Problem[]): string {

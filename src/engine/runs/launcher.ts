@@ -11,8 +11,9 @@ export interface LaunchOrder {
   readonly cwd: string
   /** Set besides what the launcher was started with. */
   readonly variables: Readonly<Record<string, string>>
+  /** A new file. */
   readonly logFile: string
-  /** For the shell that waits for it, with its exit code as `$1`: by whatever way it ended, and whether anybody is there to be told. */
+  /** For the shell that waits for it, with its exit code as `$1` and its pid as `$2`: by whatever way it ended, and whether anybody is there to be told. */
   readonly atEnd?: string
 }
 
@@ -46,6 +47,7 @@ export interface Launcher {
 }
 
 interface Order extends LaunchOrder {
+  hasBegun: boolean
   pid(value: number | undefined): void
   exit(value: Exit): void
 }
@@ -84,8 +86,8 @@ const PLAIN_SLOTS = 6
 const IDLE_MS = 30_000
 const GO = 'go'
 const NO = 'no'
-/** The exit code of one whose command was never begun. */
-const UNBEGUN = 125
+/** The exit code of one whose command was never begun: one that hardly any command has. */
+const UNBEGUN = 222
 
 /**
  * Each reads one order after the other, so that nothing of the next one is taken: bash as many bytes as it is told at once,
@@ -113,7 +115,7 @@ work() {
     ${hasBash ? 'set +m' : ''}
     wait $!
     orc_code=$?
-    [ $orc_code -eq ${UNBEGUN} ] || orc_end $orc_code
+    [ $orc_code -eq ${UNBEGUN} ] || orc_end $orc_code $!
     echo "e $1 $orc_code" >&${NEWS}
   done
 }
@@ -196,7 +198,10 @@ export function createLauncher(
     const [what, number, value] = line.split(' ')
     const slot = bank.slots.find((one) => one.number === Number(number))
     if (slot?.order === undefined) return
-    if (what === 'p') slot.order.pid(Number(value))
+    if (what === 'p') {
+      slot.order.hasBegun = true
+      slot.order.pid(Number(value))
+    }
     if (what !== 'e') return
     end(slot, Number(value))
     if (bank.slots.every(({ order }) => order === undefined)) startIdling(bank)
@@ -230,7 +235,7 @@ export function createLauncher(
     if (slot === undefined) return undefined
     const pid = Promise.withResolvers<number | undefined>()
     const exited = Promise.withResolvers<Exit>()
-    const order = { ...wanted, pid: pid.resolve, exit: exited.resolve }
+    const order = { ...wanted, hasBegun: false, pid: pid.resolve, exit: exited.resolve }
     slot.order = order
     const text = `${textOf(wanted, waits, slot.number, hasBash, environment.LC_ALL)}\n`.replaceAll('\0', '')
     const size = hasBash ? Buffer.byteLength(text) : text.split('\n').length - 1
@@ -292,7 +297,8 @@ function dismiss({ slots }: Bank) {
   for (const { orders } of slots) orders.end()
 }
 
-function end(slot: Slot, code: number) {
+function end(slot: Slot, told: number) {
+  const code = slot.order?.hasBegun === false && told === UNBEGUN ? 1 : told
   const signal = SIGNALS.get(code)
   // Where it could not even begin.
   slot.order?.pid(undefined)
@@ -322,7 +328,10 @@ function textOf(
   const inside = `${own.inside}echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
-  const begin = `${own.before}cd ${quote(cwd)} && ${set.join(' ')} exec ${shell} >>${quote(logFile)} 2>&1${closing}`
+  // The log is new, or it does not begin: what somebody else has put there is not written to. As `command`, since plain shells
+  // would end where that fails, and say it as if the command had. Opened once more to append.
+  const opened = `set -C && command exec >${quote(logFile)} && set +C`
+  const begin = `${own.before}cd ${quote(cwd)} && ${opened} && ${set.join(' ')} command exec ${shell} >>/dev/fd/1 2>&1${closing}`
   return `orc_begin() {\n${begin}\n}\norc_end() {\n${atEnd}\n}`
 }
 

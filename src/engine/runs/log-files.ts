@@ -7,6 +7,7 @@ import {
   mkdirSync,
   openSync,
   readSync,
+  renameSync,
   rmSync,
   writeSync,
 } from 'node:fs'
@@ -22,7 +23,7 @@ export function makeLogs(folder: string, exitsFile: string): void {
     rmSync(folder, { force: true })
     mkdirSync(folder, { recursive: true })
   }
-  makeRoom(exitsFile)
+  if (!isFile(exitsFile)) rmSync(exitsFile, { recursive: true, force: true })
   try {
     closeSync(openSync(exitsFile, O_WRONLY | O_CREAT | O_EXCL | SAFELY, 0o644))
   } catch (error) {
@@ -30,21 +31,23 @@ export function makeLogs(folder: string, exitsFile: string): void {
   }
 }
 
-export function isFolder(path: string): boolean {
+function isFolder(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
 }
 
-/** A shell opens it in a moment, and would follow a link there, or wait at a pipe. */
+/** For a new file. What the same attempt printed before a power cut took it back is put aside. */
 export function makeRoom(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false })
-  if (found !== undefined && !(found.isFile() && found.nlink === 1)) rmSync(file, { recursive: true })
+  if (found === undefined) return
+  if (found.isFile() && found.size > 0) renameSync(file, `${file}.before`)
+  else rmSync(file, { recursive: true })
+}
+
+export function isFile(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isFile() ?? false
 }
 
 /** Undefined where there is no such file. */
-export function readFile(file: string): Buffer | undefined {
-  return withFile(file, O_RDONLY, (fd, size) => readAt(fd, 0, size))
-}
-
 export function readTail(file: string, most: number): Buffer | undefined {
   return withFile(file, O_RDONLY, (fd, size) => {
     const count = Math.min(size, most)
@@ -61,10 +64,9 @@ export function appendLine(file: string, line: string): void {
   withFile(file, O_WRONLY | O_APPEND, (fd) => void writeSync(fd, `${line}\n`))
 }
 
-/** To be closed by whoever asked for it. */
+/** A new one, to be closed by whoever asked for it. */
 export function openLog(file: string): number {
-  makeRoom(file)
-  return openSync(file, O_WRONLY | O_APPEND | O_CREAT | SAFELY, 0o644)
+  return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | SAFELY, 0o644)
 }
 
 function withFile<T>(file: string, flags: number, use: (fd: number, size: number) => T): T | undefined {
@@ -77,6 +79,8 @@ function withFile<T>(file: string, flags: number, use: (fd: number, size: number
   try {
     const found = fstatSync(fd)
     return found.isFile() ? use(fd, found.size) : undefined
+  } catch {
+    return undefined
   } finally {
     closeSync(fd)
   }

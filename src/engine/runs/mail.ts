@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import type { MESSAGE_TYPES } from '../../model/plan.ts'
-import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
+import { findReceipt, replaceReceipt } from '../../store/idempotency.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import type { ReceivedMessage } from '../../workspaces/message-file.ts'
 import { postMessage } from '../../workspaces/queue.ts'
@@ -35,8 +35,8 @@ export interface Letter {
 const AGAIN_MS = 1000
 
 /**
- * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name, and given to those who have
- * a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
+ * The queue of a run, messages/ (S4.16). What agents put there is recorded once, by its file's name and content, and given to those
+ * who have a mailbox; who only knows files finds it there. What people say to an agent of the run becomes such a file.
  */
 export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunMailOptions) {
   const queues = new Map<string, QueueWatch>()
@@ -73,12 +73,14 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
   }
 
   async function receive(tx: Tx, driver: Driver, message: ReceivedMessage): Promise<void> {
-    const { from, to, type, file } = message
+    const { from, to, type, file, number, sha256 } = message
     // Ours are told of when they are sent; whoever else writes in our name is not believed.
     if (from === OPERATOR) return
+    // Whoever read a message may remove it, and then another one may come under its name.
     const key = `${driver.id}/messages/${file}`
-    if ((await findReceipt(tx, ORCHESTRATOR, key)) !== undefined) return
-    await keepReceipt(tx, ORCHESTRATOR, key, { digest: 'run', receipt: file })
+    if ((await findReceipt(tx, ORCHESTRATOR, key))?.digest === sha256) return
+    replaceReceipt(tx, ORCHESTRATOR, key, { digest: sha256, receipt: file })
+    await raiseNumber(tx, driver, number)
     const { agents } = driver.run.graph
     const stranger = [from, to].find((name) => name !== OPERATOR && !agents.has(name))
     if (stranger !== undefined) {
@@ -87,6 +89,22 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
     }
     tx.audit(noted(driver.id, from, `says to ${to} (${type}): ${cut(textOf(message.content), 500)}`))
     await give(tx, driver, message)
+  }
+
+  /** The highest number that was ever given or seen: messages may be removed, and theirs are not given again (C23). */
+  async function raiseNumber(tx: Tx, driver: Driver, number: number): Promise<number> {
+    const key = `${driver.id}/messages`
+    const highest = Number((await findReceipt(tx, ORCHESTRATOR, key))?.receipt ?? 0)
+    if (number <= highest) return highest
+    replaceReceipt(tx, ORCHESTRATOR, key, { digest: 'number', receipt: String(number) })
+    return number
+  }
+
+  /** Kept before a file has it: not even a crash in between gives it twice. */
+  function nextNumber(driver: Driver, highestThere: number): Promise<number> {
+    return store.write(async (tx) =>
+      raiseNumber(tx, driver, (await raiseNumber(tx, driver, highestThere)) + 1),
+    )
   }
 
   /** To the mailbox of the one that has it, with how to answer. */
@@ -112,8 +130,6 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
         mkdirSync(folder, { recursive: true })
         const queue = watchQueue({
           folder,
-          // The store knows; a look at it is not for now.
-          isKnown: () => false,
           received: (message) => take(driver, message),
           refused: ({ message }) => driver.note(null, message),
         })
@@ -137,10 +153,18 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
         })
       }
       const timestamp = new Date(clock.now()).toISOString()
-      const posted = await postMessage(messagesOf(driver.place), { from: OPERATOR, timestamp, ...letter })
+      const posted = await postMessage(
+        messagesOf(driver.place),
+        { from: OPERATOR, timestamp, ...letter },
+        (highest) => nextNumber(driver, highest),
+      )
       if (!posted.ok) {
-        throw new AppError('INVALID_REQUEST', posted.problems[0]!.message, {
-          hint: 'The file could not be put into messages/.',
+        const { code, message } = posted.problems[0]!
+        const isTooLarge = code === 'too_large'
+        throw new AppError(isTooLarge ? 'TOO_LARGE' : 'INVALID_REQUEST', message, {
+          hint: isTooLarge
+            ? 'Put large content into a file, and say where it is.'
+            : 'The file could not be put into messages/.',
         })
       }
       const { file } = posted.value

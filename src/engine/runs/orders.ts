@@ -136,7 +136,7 @@ function placeFor(folder: string, id: string): string {
   try {
     return claimPlace(folder, id)
   } catch (error) {
-    throw new AppError('INVALID_REQUEST', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
+    throw new AppError('CONFLICT', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
       hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
       cause: error,
     })

@@ -1,7 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { setImmediate } from 'node:timers/promises'
+import { reasonOf } from '../../model/errors.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
-import type { Log } from '../surroundings.ts'
+import type { Happening } from '../../runs/happening.ts'
+import type { Clock, Log } from '../surroundings.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
@@ -14,6 +16,7 @@ import type { Validating } from './validating.ts'
 
 export interface OutsideOptions {
   log: Log
+  clock: Clock
   attempts: Attempts
   fixing: Fixing
   validate: Validating
@@ -38,8 +41,10 @@ export function createOutside(options: OutsideOptions) {
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const reporting = createReporting(validated)
+  const reporting = createReporting(validated, options.clock)
   const preparing = createPreparing({ expect, markOf: marks.of, validated, sealed })
+  /** Reports in the making, to be called off. */
+  const reports = new Map<Driver, AbortController>()
   /** Who was validated, well or not, and whose outputs may be collected. */
   const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
@@ -97,9 +102,20 @@ export function createOutside(options: OutsideOptions) {
         return driver.tell({ type: 'fixer_done', node, fix, fixed: false, why: 'it was stopped' })
       }
       case 'write_report':
-        await preparing.end(driver)
-        await reporting.write(driver, now(), broken)
-        return tell({ type: 'report_written', round: effect.round })
+        return tell(await writeReport(driver, effect.round, broken))
+    }
+  }
+
+  async function writeReport(driver: Driver, round: number, broken: AbortSignal): Promise<Happening> {
+    const calledOff = new AbortController()
+    reports.set(driver, calledOff)
+    try {
+      await preparing.end(driver)
+      const unconsolidated = await reporting.write(driver, now(), AbortSignal.any([broken, calledOff.signal]))
+      const isWhole = Object.keys(unconsolidated).length === 0
+      return { type: 'report_written', round, ...(isWhole ? {} : { unconsolidated }) }
+    } finally {
+      reports.delete(driver)
     }
   }
 
@@ -123,7 +139,7 @@ export function createOutside(options: OutsideOptions) {
 
   /** A fault of ours must not let the run wait for ever. */
   function giveUp(driver: Driver, effect: Keyed<OutsideEffect>, error: unknown) {
-    const why = `Orchub failed at it: ${error instanceof Error ? error.message : String(error)}`
+    const why = `Orchub failed at it: ${reasonOf(error)}`
     switch (effect.type) {
       case 'prepare': {
         const { node, preparation } = effect
@@ -148,13 +164,19 @@ export function createOutside(options: OutsideOptions) {
       case 'stop_fix':
         return driver.tell({ type: 'fixer_done', node: effect.node, fix: effect.fix, fixed: false, why })
       case 'write_report':
-        driver.note(null, `the report could not be written: ${why}`)
-        return driver.tell({ type: 'report_written', round: effect.round })
+        return driver.tell({ type: 'report_failed', round: effect.round, why: reasonOf(error) })
     }
   }
 
   return {
     perform,
+    /** A report that waits for room is given up. False: none waits. */
+    cancelReport(driver: Driver, why: string): boolean {
+      if (driver.trouble === undefined) return false
+      const report = reports.get(driver)
+      report?.abort(new Error(why))
+      return report !== undefined
+    },
     /** Everything is halted: what runs of checks and judges is broken off. */
     halt() {
       validating.abort()

@@ -180,8 +180,10 @@ async function prepareNode(
   const isAhead = ahead !== undefined && existsSync(workspace)
   const made = await makeWorkspace(driver, agent, workspace, isAhead, markOf)
   if (!made.ok) return failed(made.problems)
-  const corrections = correctionsOf(driver.place, node)
-  const areCorrected = existsSync(corrections)
+  // Others can put something there, too: it counts only once somebody has said that it is put right.
+  const { corrected } = driver.run.nodes.get(node)!
+  const corrections = corrected ? correctionsOf(driver.place, node) : undefined
+  const areCorrected = corrections !== undefined
   const dependencies = sources.map((source) => validated.from(driver, source))
   const wanted = {
     ...inboxOf(driver, agent, workspace, dependencies, signal),

@@ -48,6 +48,10 @@ export function entriesOf(
   if (event.type === 'report_written') {
     entries.push(entry(id, 'reported', `${id}: the report of round ${round} is written`, { round }))
   }
+  if (event.type === 'report_failed') {
+    const text = `${id}: the report of round ${round} could not be written: ${cut(event.why, REASON)}`
+    entries.push(entry(id, 'reported', text, { round, written: false }))
+  }
   return entries
 }
 

@@ -1,27 +1,44 @@
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Result } from '../../model/run.ts'
 import { htmlReport } from '../../runs/html.ts'
 import { markdownReport } from '../../runs/markdown.ts'
 import { reportOf as reportOfRun } from '../../runs/report.ts'
+import { type Directory, openDirectory } from '../../workspaces/directory.ts'
 import { removeFolder } from '../../workspaces/folder.ts'
-import { copyOutbox, writeOutbox } from '../../workspaces/keep-outputs.ts'
+import { keepOutbox, type NewFolder, writeOutbox } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
-import type { Outcome } from '../../workspaces/problem.ts'
-import { outputsOf, reportOf, workspaceOf } from '../run-place.ts'
-import type { Driver } from './driver.ts'
+import { attempt, errnoOf, type Outcome } from '../../workspaces/problem.ts'
+import { replaceFile } from '../../workspaces/writing.ts'
+import { outputsOf, workspaceOf } from '../run-place.ts'
+import type { Clock } from '../surroundings.ts'
+import { DISK_FULL, type Driver } from './driver.ts'
+import { pause } from './pause.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 
 /** What of this round is in `_outputs`, or on its way there. */
 interface Collected {
   /** The outputs of the round before are gone. */
   readonly ready: Promise<void>
-  readonly copies: Map<string, Promise<void>>
-  readonly references: object[]
+  readonly copies: Map<string, Promise<Fault | undefined>>
+  readonly references: Map<string, readonly object[]>
 }
 
+interface Fault {
+  /** Another try may find room. */
+  readonly isFull: boolean
+  readonly text: string
+}
+
+/** Whose outputs are not in `_outputs` as they were validated, and why. */
+export type Unconsolidated = Readonly<Record<string, string>>
+
+/** While the disk is full. */
+const AGAIN_MS = 1000
+const FULL = `${DISK_FULL}: its outputs and its report wait for room`
+
 /** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
-export function createReporting(validated: ValidatedOutputs) {
+export function createReporting(validated: ValidatedOutputs, clock: Clock) {
   const known = new WeakMap<Driver, Collected>()
 
   function collectedOf(driver: Driver, signal: AbortSignal): Collected {
@@ -29,49 +46,65 @@ export function createReporting(validated: ValidatedOutputs) {
     if (before !== undefined) return before
     const ready = removeFolder(outputsOf(driver.place), signal)
     ready.catch(() => known.delete(driver))
-    const collected = { ready, copies: new Map(), references: [] }
+    const collected = { ready, copies: new Map(), references: new Map() }
     known.set(driver, collected)
     return collected
   }
 
-  function collect(driver: Driver, name: string, signal: AbortSignal): Promise<void> {
+  /** Undefined: they are there, or there are none. */
+  async function collect(driver: Driver, name: string, signal: AbortSignal): Promise<Fault | undefined> {
     const collected = collectedOf(driver, signal)
     const { state, result } = driver.run.nodes.get(name)!
-    if (state !== 'completed' || result === null) return collected.ready
+    if (state !== 'completed' || result === null) {
+      await collected.ready
+      return undefined
+    }
     const underWay = collected.copies.get(name) ?? copy(driver, name, result, collected, signal)
     collected.copies.set(name, underWay)
-    return underWay
+    return await underWay
   }
 
   async function copy(
     driver: Driver,
     name: string,
     result: Result,
-    { ready, references }: Collected,
+    { ready, copies, references }: Collected,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<Fault | undefined> {
     await ready
     const outputs = validated.of(driver, name, result.outputsHash)
-    const to = join(outputsOf(driver.place), name)
-    const copied =
+    const other: string[] = []
+    const copied = await inOutputs<unknown>(driver.place, name, (to) =>
       outputs === undefined
-        ? await copyFromOutbox(driver, name, to, result, references, signal)
-        : await writeOutbox(outputs, to, signal)
-    if (!copied.ok) driver.note(name, `its outputs are not in _outputs: ${copied.problems[0]!.message}`)
+        ? copyFromOutbox(driver, name, to, result, references, other, signal)
+        : writeOutbox(outputs, to, signal),
+    )
+    if (copied.ok && other.length === 0) return undefined
+    if (copied.ok) {
+      const shown = other.sort().slice(0, 10).join(', ')
+      return told(driver, name, `what is in _outputs/${name} is not what was validated: ${shown}`)
+    }
+    const { code, message } = copied.problems[0]!
+    if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)
+    // It is tried again when the report is written.
+    copies.delete(name)
+    return { isFull: true, text: message }
   }
 
+  /** `other`: gets what is not as it was validated. */
   async function copyFromOutbox(
     driver: Driver,
     name: string,
-    to: string,
+    to: NewFolder,
     result: Result,
-    references: object[],
+    references: Map<string, readonly object[]>,
+    other: string[],
     signal: AbortSignal,
   ): Promise<Outcome<unknown>> {
     const workspace = workspaceOf(driver.place, name)
     const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
-    const other: string[] = []
-    const copied = await copyOutbox(workspace, to, {
+    const large: object[] = []
+    const copied = await keepOutbox(workspace, to, {
       limits: DEFAULT_LIMITS,
       signal,
       copied(path, sha256) {
@@ -81,7 +114,7 @@ export function createReporting(validated: ValidatedOutputs) {
       stays(path) {
         missing.delete(`outbox/${path}`)
         const made = result.outputs.find((one) => one.path === `outbox/${path}`)
-        references.push({
+        large.push({
           path: join(workspace, 'outbox', path),
           size: made?.bytes,
           sha256: made?.sha256,
@@ -90,34 +123,106 @@ export function createReporting(validated: ValidatedOutputs) {
       },
     })
     if (!copied.ok) return copied
+    if (large.length > 0) references.set(name, large)
     other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
-    if (other.length > 0) {
-      const shown = other.sort().slice(0, 10).join(', ')
-      driver.note(name, `what is in _outputs/${name} is not what was validated: ${shown}`)
-    }
     return copied
+  }
+
+  /** What another try may do is tried again, until it is done or called off: meanwhile people are told. */
+  async function untilItFits(
+    driver: Driver,
+    signal: AbortSignal,
+    work: () => Promise<Fault | undefined>,
+  ): Promise<Fault | undefined> {
+    try {
+      for (;;) {
+        const fault = await work()
+        if (fault?.isFull !== true) return fault
+        driver.hold(FULL)
+        await pause(clock, AGAIN_MS, signal)
+      }
+    } finally {
+      driver.hold(undefined)
+    }
   }
 
   return {
     /** While others work, so that less is left for the end. */
     collect,
-    async write(driver: Driver, now: number, signal: AbortSignal): Promise<void> {
+    /** Throws where there is no report in the end. */
+    async write(driver: Driver, now: number, signal: AbortSignal): Promise<Unconsolidated> {
       const { run, place } = driver
-      mkdirSync(place, { recursive: true })
-      for (const name of run.nodes.keys()) await collect(driver, name, signal)
-      const { references } = collectedOf(driver, signal)
-      // No agent has a name with a dot.
-      if (references.length > 0) {
-        replace(join(outputsOf(place), 'references.json'), `${JSON.stringify({ references }, null, 2)}\n`)
+      const unconsolidated: Record<string, string> = {}
+      for (const name of run.nodes.keys()) {
+        const fault = await untilItFits(driver, signal, () => collect(driver, name, signal))
+        if (fault !== undefined) unconsolidated[name] = fault.text
       }
-      const report = reportOfRun(run, now)
-      replace(reportOf(place, 'md'), markdownReport(report))
-      replace(reportOf(place, 'html'), htmlReport(report))
+      const references = [...collectedOf(driver, signal).references.values()].flat()
+      const report = reportOfRun({ ...run, head: { ...run.head, unconsolidated } }, now)
+      const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
+      const fault = await untilItFits(driver, signal, () => writeFiles(place, references, files))
+      if (fault !== undefined) throw new Error(fault.text)
+      return unconsolidated
     },
   }
 }
 
-function replace(file: string, text: string) {
-  writeFileSync(`${file}.tmp`, text)
-  renameSync(`${file}.tmp`, file)
+function told(driver: Driver, name: string, text: string): Fault {
+  driver.note(name, text)
+  return { isFull: false, text }
+}
+
+async function writeFiles(
+  place: string,
+  references: readonly object[],
+  files: Readonly<Record<string, string>>,
+): Promise<Fault | undefined> {
+  const written = await attempt('the report', () => {
+    mkdirSync(place, { recursive: true })
+    // No agent has a name with a dot.
+    if (references.length > 0) {
+      const text = `${JSON.stringify({ references }, null, 2)}\n`
+      within(openOutputs(place), (outputs) => replaceFile(outputs, 'references.json', text, 0o644))
+    }
+    within(openDirectory(place), (folder) => {
+      for (const [name, text] of Object.entries(files)) replaceFile(folder, name, text, 0o644)
+    })
+  })
+  if (written.ok) return undefined
+  const { code, message } = written.problems[0]!
+  return { isFull: code === 'disk_full', text: message }
+}
+
+function within(folder: Directory, work: (folder: Directory) => void) {
+  try {
+    work(folder)
+  } finally {
+    folder.close()
+  }
+}
+
+async function inOutputs<T>(
+  place: string,
+  name: string,
+  work: (to: NewFolder) => Promise<Outcome<T>>,
+): Promise<Outcome<T>> {
+  const opened = await attempt('_outputs', () => openOutputs(place))
+  if (!opened.ok) return opened
+  try {
+    return await work({ parent: opened.value, name })
+  } finally {
+    opened.value.close()
+  }
+}
+
+/** Held open, for agents can write beside it: what is reached through it is never where a link leads. */
+function openOutputs(place: string): Directory {
+  const path = outputsOf(place)
+  try {
+    return openDirectory(path, { shown: '_outputs' })
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    mkdirSync(path, { recursive: true })
+    return openDirectory(path, { shown: '_outputs' })
+  }
 }

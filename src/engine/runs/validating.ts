@@ -84,6 +84,7 @@ export function createValidating(options: ValidatingOptions) {
         found('outputs', 'failed', textOf(summed.problems))
         return refused()
       }
+      for (const note of summed.value.notes.slice(0, PROBLEMS_SHOWN)) driver.note(node, note)
     }
     const first = await look(workspace, agent, agent.checks.length === 0, signal)
     if (!first.ok) {

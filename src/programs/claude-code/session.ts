@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import type { SessionPort, Whereabouts } from '../../runtimes/runtime.ts'
-import { withoutMentions } from '../../wire/mentions.ts'
 import { createExpectations } from '../expectation.ts'
 import { createKeeping } from '../keeping.ts'
 import type { FollowerLog } from '../line-follower.ts'
@@ -245,7 +244,7 @@ export async function followSession(
       return activity.state
     },
     heardLate: true,
-    deliver: (turn, gone) => give({ ...turn, text: withoutMentions(turn.text, 'alone') }, gone),
+    deliver: give,
     locate,
     async notice(text) {
       if (activity.state === 'busy' || activity.state === 'waiting_input') notices.add(text)

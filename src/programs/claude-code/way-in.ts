@@ -1,4 +1,5 @@
 import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
 import type { Expectations } from '../expectation.ts'
 import { leadingPart } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
@@ -91,11 +92,24 @@ export function openWayIn(
   return (turn, gone) => {
     const delivery = deliveries.then(async () => {
       await options.emptyBox()
-      return await give(withdrawals.joinedWith(turn), gone)
+      const joined = withdrawals.joinedWith(turn)
+      return await give(joined && { ...joined, text: withoutFiles(joined.text) }, gone)
     })
     deliveries = delivery.catch(() => {})
     return delivery
   }
+}
+
+/** The end of a path to a picture, in quotes or with backslashes as a terminal gives it, before another path. */
+const PICTURE =
+  /(\.(?:\\?p\\?n\\?g|\\?j\\?p\\?e?\\?g|\\?g\\?i\\?f|\\?w\\?e\\?b\\?p)["']? *) (?=\/|[a-z]:\\)/gi
+
+/**
+ * What a message names is not read for its sender. A paste in which paths stand side by side is taken for files that were
+ * dropped onto the terminal (2.1.197), and the pictures among them are put before the model; with a tab between them it is not.
+ */
+export function withoutFiles(text: string): string {
+  return withoutMentions(text, 'alone').replace(PICTURE, '$1\t')
 }
 
 async function inTime(arrival: Promise<Arrival>): Promise<Arrival> {

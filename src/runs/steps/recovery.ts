@@ -103,7 +103,7 @@ export const recovery: Pick<Handlers, 'retry_due' | 'fixer_done' | 'person_decid
     if (!node.fixerAlive || node.fixes !== fix) return refuse('STALE', `${name} does not wait for fix ${fix}`)
     const alone: RunNode = { ...node, fixerAlive: false }
     if (node.state !== 'fixing') draft.write(alone)
-    else if (fixed) again(draft, alone)
+    else if (fixed) again(draft, { ...alone, corrected: true })
     else ask(draft, alone, `${node.reason}; it could not be fixed: ${why}`)
     return undefined
   },
@@ -115,7 +115,8 @@ export const recovery: Pick<Handlers, 'retry_due' | 'fixer_done' | 'person_decid
     }
     const words = comment === '' ? '' : `: ${comment}`
     draft.add({ type: 'note', node: name, text: `${by} decided: ${decision}${words}` })
-    if (decision === 'retry' || decision === 'fixed') again(draft, node)
+    if (decision === 'retry') again(draft, node)
+    else if (decision === 'fixed') again(draft, { ...node, corrected: true })
     else {
       const state = decision === 'skip' ? 'skipped' : 'failed'
       draft.settle(node, { state, reason: `${node.reason}; ${by} decided: ${decision}${words}` })

@@ -8,6 +8,8 @@ import type { Handlers } from './handlers.ts'
 
 /** After a restart an attempt whose time is up is looked at once more before it is stopped: it may be done. */
 const GRACE_MS = 60_000
+/** What it has said by now, and how it ended, is known by then. */
+const FOUND_WITHIN_MS = 10_000
 
 function cancel(draft: Draft, by: string, reason: string, timedOut: boolean): void {
   draft.writeHead({ cancelled: { by, reason, at: draft.now, timedOut }, deadlineAt: null })
@@ -22,7 +24,7 @@ function cancel(draft: Draft, by: string, reason: string, timedOut: boolean): vo
 
 export const wholeRun: Pick<
   Handlers,
-  'begun' | 'restarted' | 'run_timed_out' | 'cancelled' | 'report_written'
+  'begun' | 'restarted' | 'run_timed_out' | 'cancelled' | 'report_written' | 'report_failed'
 > = {
   begun(draft) {
     const { head, now } = draft
@@ -41,7 +43,8 @@ export const wholeRun: Pick<
     for (const { name, stallMs } of draft.run.graph.plan.agents) {
       const node = draft.read(name)
       if (node.state !== 'running' || node.due === null) continue
-      const at = node.due.at > draft.now ? node.due.at : draft.now + GRACE_MS
+      const isUp = node.due.at <= draft.now
+      const at = Math.max(node.due.at, draft.now + (isUp ? GRACE_MS : FOUND_WITHIN_MS))
       const awake: RunNode = { ...node, due: { ...node.due, at } }
       draft.write(stallMs === null ? awake : { ...awake, stallAt: draft.now + stallMs })
     }
@@ -61,9 +64,19 @@ export const wholeRun: Pick<
     return undefined
   },
 
-  report_written(draft, { round }) {
-    if (!draft.head.reportOwed || draft.head.round !== round) return refuse('STALE', 'No such report is owed')
-    draft.writeHead({ reportOwed: false })
+  report_written(draft, { round, unconsolidated }) {
+    if (!isOwed(draft, round)) return refuse('STALE', 'No such report is owed')
+    draft.writeHead({ reportOwed: false, ...(unconsolidated === undefined ? {} : { unconsolidated }) })
     return undefined
   },
+
+  report_failed(draft, { round, why }) {
+    if (!isOwed(draft, round)) return refuse('STALE', 'No such report is owed')
+    draft.writeHead({ reportOwed: false, reportFault: why })
+    return undefined
+  },
+}
+
+function isOwed({ head }: Draft, round: number): boolean {
+  return head.reportOwed && head.round === round
 }

@@ -166,7 +166,10 @@ export const working: Pick<
     else if (code !== 0) fail(draft, node, { why: why || howItEnded(code, signal), recoverable: true })
     // A plain command need not know status.json: its exit code speaks for it. Who has begun to use it must end with it.
     else if (node.said === 'pending') claim(draft, begun(draft, node))
-    else fail(draft, node, { why: 'it ended without saying that it was done', recoverable: true })
+    else {
+      const unsaid = 'it ended without saying that it was done'
+      fail(draft, node, { why: why === '' ? unsaid : `${unsaid}: ${why}`, recoverable: true })
+    }
     return undefined
   },
 

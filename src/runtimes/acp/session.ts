@@ -295,7 +295,8 @@ export function startSession(order: SessionOrder): Session {
       await begun
       return ids.map(history.locate)
     },
-    async notice(text) {
+    async notice(notice) {
+      const text = withoutMentions(notice, mentions)
       if (canSteer && turn !== undefined && (await steer(connection.agent, sessionId!, text))) return
       foreword.add(text)
     },

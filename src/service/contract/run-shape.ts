@@ -38,6 +38,13 @@ export const RunSchema = z.object({
   counts: z.partialRecord(z.enum(NODE_STATES), z.number()).describe('How many agents are in which state'),
   concurrency: z.number(),
   cancelled: z.string().optional().describe('By whom, and why'),
+  trouble: z
+    .string()
+    .optional()
+    .describe(
+      "What keeps it from going on that is no agent's doing: a full disk. What is told of it is as it was stored",
+    ),
+  report_fault: z.string().optional().describe('Why it has no report, although it has ended'),
 })
 
 export const RunNodeSchema = z.object({

@@ -74,6 +74,8 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/messages',
     who: 'operator',
     summary: 'Say something to an agent of a run whose plan has messages: it becomes a file in messages/',
+    // A message has a limit of its own; its JSON may be several times as long.
+    limit: 1024 * 1024,
     body: z.object({
       to: z.string().min(1).max(64),
       type: z.enum(MESSAGE_TYPES).default('update'),

@@ -14,6 +14,7 @@ export const HEALTH_ROUTES = {
     answer: z.object({
       status: z.literal('ok'),
       halted: z.literal(true).optional().describe('A person has stopped everything'),
+      trouble: z.string().optional().describe('What keeps runs from going on: a full disk'),
     }),
   },
 } as const satisfies Routes
@@ -55,6 +56,10 @@ export const STATE_ROUTES = {
         problem: z.string().optional(),
       }),
       halt: HaltSchema.optional(),
+      troubles: z
+        .array(z.object({ run_id: z.string(), text: z.string() }))
+        .optional()
+        .describe("What keeps runs from going on that is no agent's doing: a full disk"),
       github: GithubStateSchema.optional().describe('Where orc.yaml has "github"'),
       agents: z.array(AgentSchema),
       deliveries: z.array(DeliveryCountSchema),

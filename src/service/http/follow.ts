@@ -17,6 +17,8 @@ export interface Following {
   read(after: number): Promise<readonly FeedEvent[]>
   /** As it goes over the wire; empty where nothing of it is for this reader. */
   render(events: readonly FeedEvent[]): string
+  /** What is not in the audit, and told at once to whoever follows: it has no number of its own. The returned function ends it. */
+  notices?(say: (words: (position: number) => string) => void): () => void
   /** For what has an end. */
   ending?: {
     /** Whether the end may be among these; then they are read from the store. */
@@ -59,6 +61,10 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
     } else send(events)
   })
 
+  const stopNotices = following.notices?.((words) => {
+    if (!stream.signal.aborted && !call.outgoing.writableNeedDrain) stream.send(words(position))
+  })
+
   async function catchUp() {
     while (!stream.signal.aborted) {
       // Asked before the reading: what it had ended with is then among what is read.
@@ -95,6 +101,7 @@ export async function follow(desk: Desk, call: Call, following: Following): Prom
     breakOff(desk, call.outgoing, error)
   } finally {
     stop()
+    stopNotices?.()
     stream.end()
   }
 }

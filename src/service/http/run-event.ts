@@ -58,6 +58,11 @@ export function runEventOf({ seq, at, type, text, data: said }: ReadEntry): RunE
   }
 }
 
+/** What is told of it besides what is stored. */
+export function noticeOfRun(id: string, text: string, seq: number, now: number): EventOf<'note'> {
+  return { type: 'note', seq, at: new Date(now).toISOString(), run_id: id, text: `${id}: ${text}` }
+}
+
 /** The last word on a round of a run. */
 export function endOfRun({ id, outcome, round, endedAt }: RunHead, seq: number): EventOf<'end'> {
   const at = new Date(endedAt!).toISOString()

@@ -11,9 +11,9 @@ const iso = (at: number) => new Date(at).toISOString()
 const SUMMARY = 2000
 
 /** A run at a glance. */
-export function wireRun({ id, folder, place, by, run }: SeenRun, now: number): WireRun {
+export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
   const { head, graph, nodes } = run
-  const { begunAt, endedAt, cancelled } = head
+  const { begunAt, endedAt, cancelled, reportFault } = head
   return {
     id,
     name: graph.plan.name,
@@ -31,6 +31,8 @@ export function wireRun({ id, folder, place, by, run }: SeenRun, now: number): W
     counts: countsOf(nodes.values()),
     concurrency: graph.plan.concurrency,
     ...(cancelled === null ? {} : { cancelled: `${cancelled.by}: ${cancelled.reason}` }),
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(reportFault === undefined ? {} : { report_fault: reportFault }),
   }
 }
 
@@ -54,7 +56,7 @@ export async function wireWholeRun(
   around: (node: RunNode) => Promise<Circumstances>,
 ): Promise<AnswerOf<'run'>> {
   const { head, graph, nodes } = seen.run
-  const hasReport = head.outcome !== null && !head.reportOwed
+  const hasReport = head.outcome !== null && !head.reportOwed && head.reportFault === undefined
   const shown: WireNode[] = []
   for (const { name } of graph.plan.agents) {
     const node = nodes.get(name)!

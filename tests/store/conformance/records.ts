@@ -15,7 +15,7 @@ import {
   type NewHumanRequest,
   readHumanRequests,
 } from '../../../src/store/human-requests.ts'
-import { findReceipt, keepReceipt } from '../../../src/store/idempotency.ts'
+import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/store/idempotency.ts'
 import { park, parkedBy, unpark } from '../../../src/store/parked.ts'
 import {
   findRun,
@@ -164,6 +164,10 @@ export function recordCases(here: Here) {
     expect(await store.write((tx) => findReceipt(tx, 'Ada', 'key-1'))).toEqual(stored)
     expect(await store.write((tx) => findReceipt(tx, 'Bob', 'key-1'))).toBeUndefined()
     await expect(store.write((tx) => keepReceipt(tx, 'Ada', 'key-1', stored))).rejects.toThrow()
+    const later = { digest: 'd2', receipt: '{}' }
+    for (const each of [later, stored, later])
+      await store.write((tx) => replaceReceipt(tx, 'Ada', 'key-1', each))
+    expect(await store.write((tx) => findReceipt(tx, 'Ada', 'key-1'))).toEqual(later)
   })
 
   it('lets of two commands with one key that come together only the first take effect (C25)', async () => {

@@ -5,12 +5,12 @@ import { type RouteHandler, SENT } from '../call.ts'
 import { formatEvent } from '../event-stream.ts'
 import { feedEvent } from '../feed.ts'
 import { follow, PAGE, resumePoint } from '../follow.ts'
-import { endOfRun, runEventOf } from '../run-event.ts'
+import { endOfRun, noticeOfRun, runEventOf } from '../run-event.ts'
 import { namedRun } from './runs.ts'
 
 /** What happens in a run, to its end: when its report is written, so that whoever waits finds all in place. */
 export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
-  const { store } = desk.switchboard
+  const { store, runs, clock } = desk.switchboard
   const { id } = await namedRun(desk, call)
   const key = parseId('run', id)!
   const begun = call.query.round === 'all' ? 0 : await lastOfRun(store, key, 'run.begun')
@@ -25,6 +25,19 @@ export const streamRun: RouteHandler<'runEvents'> = async (desk, call) => {
         text += formatEvent(event.type, event.seq, JSON.stringify(event))
       }
       return text
+    },
+    // While the disk is full nothing can be stored, and so nothing else would be heard.
+    notices(say) {
+      const tell = (text: string) =>
+        say((position) => {
+          const notice = noticeOfRun(id, text, position, clock.now())
+          return formatEvent(notice.type, position, JSON.stringify(notice))
+        })
+      const now = runs.troubles().find(({ run }) => run === id)
+      if (now !== undefined) tell(now.text)
+      return runs.onTrouble((run, text) => {
+        if (run === id) tell(text ?? 'it goes on')
+      })
     },
     ending: {
       isNear: (events) =>

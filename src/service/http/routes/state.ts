@@ -20,7 +20,14 @@ export const showHealth: RouteHandler<'health'> = ({ switchboard }) => {
       hint: 'Check the disk, then restart the service; its log says more.',
     })
   }
-  return { status: 'ok', ...(switchboard.halt.current() === undefined ? {} : { halted: true }) }
+  const [trouble] = switchboard.runs.troubles()
+  return {
+    status: 'ok',
+    ...(switchboard.halt.current() === undefined ? {} : { halted: true }),
+    ...(trouble === undefined
+      ? {}
+      : { trouble: trouble.isFull ? 'the disk is full: a run waits for room' : 'a run cannot be stored' }),
+  }
 }
 
 export const showState: RouteHandler<'state'> = async (desk, call) => {
@@ -30,6 +37,7 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
   demand(team, call, 'query_state')
   const { file, loadedAt, problem } = desk.configStatus()
   const halted = switchboard.halt.current()
+  const troubles = switchboard.runs.troubles()
   return {
     version: desk.version,
     pid: process.pid,
@@ -42,6 +50,9 @@ export const showState: RouteHandler<'state'> = async (desk, call) => {
       ...(problem === undefined || !call.isOperator ? {} : { problem }),
     },
     ...(halted === undefined ? {} : { halt: wireHalt(halted) }),
+    ...(troubles.length === 0 || !call.isOperator
+      ? {}
+      : { troubles: troubles.map(({ run, text }) => ({ run_id: run, text })) }),
     ...(switchboard.github === undefined || team.config.github === undefined
       ? {}
       : { github: await switchboard.github.state() }),

@@ -1,0 +1,94 @@
+import { mkdirSync, renameSync } from 'node:fs'
+import { type Directory, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
+import { copyFiles } from '../../workspaces/keep-outputs.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import { startPace } from '../../workspaces/pace.ts'
+import { attempt, type Outcome, ProblemError, refuse } from '../../workspaces/problem.ts'
+import { removeTree } from '../../workspaces/removal.ts'
+import { temporaryName } from '../../workspaces/writing.ts'
+import { FIXED, openOwn } from '../run-place.ts'
+
+export interface CorrectionsWanted {
+  /** The folder of the run. */
+  readonly place: string
+  readonly agent: string
+  /** Where the fixer worked. */
+  readonly workspace: string
+  /** What is there already was put right before, and stays where the fixer has nothing better. */
+  readonly isCorrected: boolean
+  readonly signal: AbortSignal
+}
+
+/** The files of the protocol itself are written anew each time; a fixer cannot put others in their place. */
+const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+/** Whatever else is in its outbox is its own report. */
+const CORRECTED = 'inputs'
+
+/**
+ * What the fixer made stands in place of what comes, from the next preparation on. Other agents can write beside it: all goes
+ * through open folders, and what nobody was asked for does not count.
+ */
+export function takeCorrections(wanted: CorrectionsWanted): Promise<Outcome<readonly string[]>> {
+  const { place, agent, workspace, isCorrected, signal } = wanted
+  return attempt(FIXED, async () => {
+    const fixed = openOwn(place, FIXED)
+    const draft = temporaryName(agent)
+    const openDraft = () => mustOpen(openFolder(fixed, draft))
+    try {
+      mkdirSync(fixed.at(draft), 0o755)
+      const files = new Set<string>()
+      await inFolder(openCorrected(workspace), (from) =>
+        copyFiles(from, openDraft, {
+          ...{ limits: DEFAULT_LIMITS, signal },
+          takes: (path) => !OWN.has(path),
+          copied: (path) => files.add(path),
+        }),
+      )
+      if (files.size === 0) nothingThere()
+      const before = isCorrected ? openFolder(fixed, agent) : undefined
+      // Whoever said so may have changed what the plan names, and put nothing here.
+      if (before?.ok === true || (before !== undefined && before.problem.code !== 'missing')) {
+        const takes = (path: string) => !files.has(path)
+        await inFolder(mustOpen(before), (from) =>
+          copyFiles(from, openDraft, { limits: DEFAULT_LIMITS, signal, takes }),
+        )
+      }
+      await removeTree(fixed, agent, startPace())
+      renameSync(fixed.at(draft), fixed.at(agent))
+      return [...files]
+    } catch (error) {
+      await removeTree(fixed, draft, startPace())
+      throw error
+    } finally {
+      fixed.close()
+    }
+  })
+}
+
+function openCorrected(workspace: string): Directory {
+  const outbox = openPart(workspace, 'outbox')
+  try {
+    const opened = openFolder(outbox, CORRECTED)
+    return !opened.ok && opened.problem.code === 'missing' ? nothingThere() : mustOpen(opened)
+  } finally {
+    outbox.close()
+  }
+}
+
+function nothingThere(): never {
+  refuse('missing', 'the fixer', `put nothing into outbox/${CORRECTED}/`)
+}
+
+async function inFolder(folder: Directory, work: (folder: Directory) => Promise<unknown>): Promise<void> {
+  try {
+    await work(folder)
+  } finally {
+    folder.close()
+  }
+}
+
+function mustOpen<T>(opened: Opened<T>): T {
+  if (opened.ok) return opened.value
+  throw new ProblemError(opened.problem)
+}

@@ -1,0 +1,114 @@
+import { showName } from './entry-name.ts'
+import { type GitPlace, runGit } from './git.ts'
+import { type FoundWorktree, ownPlace, type Worktree } from './worktree-folder.ts'
+
+export interface CommitName {
+  readonly hash: string
+  readonly subject: string
+}
+
+/** Commits of an agent that are not on the branch it was given. */
+export interface CommitsElsewhere {
+  /** Null: they were made on a detached HEAD. */
+  readonly branch: string | null
+  readonly commits: readonly CommitName[]
+}
+
+const LISTS = 16 * 1024 * 1024
+const MOST_STEPS = 10_000
+const MOST_PLACES = 1000
+const MOST_SHOWN = 5
+
+/** Undefined: git cannot tell. What is named and not there is passed over. */
+export async function listCommits(
+  place: GitPlace,
+  revisions: readonly string[],
+): Promise<CommitName[] | undefined> {
+  const found = await listReached(place, revisions)
+  return found?.map(({ hash, subject }) => ({ hash, subject }))
+}
+
+/** Each with the revision, of those that were named, that leads to it. */
+async function listReached(
+  place: GitPlace,
+  revisions: readonly string[],
+): Promise<(CommitName & { from: string })[] | undefined> {
+  const args = ['log', '--ignore-missing', '-z', '--format=%H%x1f%S%x1f%s', ...revisions, '--']
+  const ran = await runGit(place, args, LISTS)
+  if (!ran.ok) return undefined
+  return recordsOf(ran.out).map(([hash = '', from = '', subject = '']) => ({ hash, from, subject }))
+}
+
+/** For people, in one line. */
+export function nameCommits(commits: readonly CommitName[]): string {
+  const shown = commits
+    .slice(0, MOST_SHOWN)
+    .map(({ hash, subject }) => `${hash.slice(0, 12)} ${showName(subject)}`.trimEnd())
+  const more = commits.length - shown.length
+  return shown.join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+export interface Journey {
+  /** Where its HEAD was while on no branch, and from where it went on by a checkout: no branch need lead there. */
+  readonly detached: readonly string[]
+  /** Branches that it was on and left. */
+  readonly branches: readonly string[]
+  /** What HEAD came to by other ways than a checkout or a reset: commits that were made here. */
+  readonly made: ReadonlySet<string>
+}
+
+/** Where the HEAD of a worktree has been, by git's own log of it. */
+export async function readJourney(worktree: FoundWorktree): Promise<Journey> {
+  const args = ['log', '-g', '-z', `--max-count=${MOST_STEPS}`, '--format=%H%x1f%gs', 'HEAD', '--']
+  const ran = await runGit(ownPlace(worktree), args, LISTS)
+  const steps = ran.ok ? recordsOf(ran.out) : []
+  const left = steps.map(([, what = '']) => /^checkout: moving from (\S+) to /.exec(what)?.[1])
+  const places = [...new Set(left.filter((from) => from !== undefined))].slice(0, MOST_PLACES)
+  const isHash = (from: string) => /^[0-9a-f]{40,64}$/.test(from)
+  const made = steps.filter(([, what = '']) => !/^(?:checkout|reset):/.test(what))
+  return {
+    detached: places.filter(isHash),
+    branches: places.filter((from) => !isHash(from)),
+    made: new Set(made.map(([hash = '']) => hash)),
+  }
+}
+
+/** On another branch or on a detached HEAD, whether it is still there or went back since. Undefined: git cannot tell. */
+export async function findElsewhere(worktree: Worktree): Promise<CommitsElsewhere[] | undefined> {
+  const place = ownPlace(worktree)
+  const head = await runGit(place, ['symbolic-ref', '--quiet', 'HEAD'], LISTS)
+  const own = `refs/heads/${worktree.branch}`
+  const at = head.ok ? head.out.trim() : null
+  const journey = await readJourney(worktree)
+  const branches = journey.branches
+    .map((name) => `refs/heads/${name}`)
+    .filter((ref) => ref !== own && ref !== at)
+  const known = [worktree.base, own]
+  const current = at === own ? [] : await listCommits(place, ['HEAD', '--not', ...known])
+  if (at !== own) known.push('HEAD')
+  const onBranches = branches.length === 0 ? [] : await listReached(place, [...branches, '--not', ...known])
+  known.push(...branches)
+  const { detached } = journey
+  const left = detached.length === 0 ? [] : await listCommits(place, [...detached, '--not', ...known])
+  if (current === undefined || onBranches === undefined || left === undefined) return undefined
+  // A place that it only looked at holds the work of others.
+  const isMade = ({ hash }: CommitName) => journey.made.has(hash)
+  const byBranch = Map.groupBy(onBranches.filter(isMade), ({ from }) => from)
+  return [
+    { branch: at === null ? null : shortName(at), commits: current },
+    ...[...byBranch].map(([ref, commits]) => ({
+      branch: shortName(ref),
+      commits: commits.map(({ hash, subject }) => ({ hash, subject })),
+    })),
+    { branch: null, commits: left.filter(isMade) },
+  ].filter(({ commits }) => commits.length > 0)
+}
+
+const shortName = (ref: string) => ref.replace(/^refs\/heads\//, '')
+
+function recordsOf(out: string): string[][] {
+  return out
+    .split('\0')
+    .filter((record) => record !== '')
+    .map((record) => record.split('\x1f'))
+}

@@ -1,0 +1,73 @@
+import { basename } from 'node:path'
+import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { failed, type Outcome, type Problem, problem, refuse } from './problem.ts'
+import { type CommitName, listCommits, readJourney } from './worktree-commits.ts'
+import { type FoundWorktree, inWorktree, ownPlace } from './worktree-folder.ts'
+
+/** Work that nothing but the worktree holds, or that is on no other branch yet. */
+export interface UnmergedWork {
+  /** Undefined: its HEAD is detached. */
+  readonly branch: string | undefined
+  /** On the branch and on no other; they stay on it when the worktree goes. */
+  readonly commits: number
+  /** On no branch at all: gone with the worktree. */
+  readonly looseCommits: readonly CommitName[]
+  /** Changed or new files that are in no commit: gone with the worktree. */
+  readonly uncommitted: readonly string[]
+  /** Files, and folders as one, that git was told to ignore: in no commit either, but most can be made again. */
+  readonly ignored: readonly string[]
+  /** Why the files in it could not be looked at. */
+  readonly unseen?: Problem
+}
+
+const SMALL = 1024 * 1024
+const LISTS = 16 * SMALL
+
+const EVERYWHERE = ['--branches', '--tags', '--remotes']
+
+export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<UnmergedWork>> {
+  const { branch } = worktree
+  const place = ownPlace(worktree)
+  const commits = branch === undefined ? 0 : await countUnmerged({ gitDir: worktree.gitDir, branch })
+  const atHead = await count(place, 'HEAD', ['--not', ...EVERYWHERE])
+  const { detached } = await readJourney(worktree)
+  const tips = [...(atHead === undefined ? [] : ['HEAD']), ...detached]
+  const loose = tips.length === 0 ? [] : await listCommits(place, [...tips, '--not', ...EVERYWHERE])
+  if (commits === 'unreadable' || atHead === 'unreadable' || loose === undefined) {
+    const what = `cannot be asked what of ${branch ?? 'it'} is on no other branch`
+    return failed(problem('unreadable', basename(worktree.path), what))
+  }
+  const files = await inWorktree(worktree, (own) => listFiles(own, ['--ignored=matching']))
+  const { uncommitted, ignored } = files.ok ? files.value : { uncommitted: [], ignored: [] }
+  const unseen = files.ok ? {} : { unseen: files.problems[0]! }
+  const value = { branch, commits: commits ?? 0, looseCommits: loose, uncommitted, ignored, ...unseen }
+  return { ok: true, value }
+}
+
+/** What is in no commit; of what git ignores, only what the options ask for. */
+export async function listFiles(own: GitPlace, options: readonly string[] = []) {
+  const plain = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', IGNORE_DIRTY]
+  const status = await runGit(own, [...plain, ...options], LISTS)
+  if (!status.ok)
+    return refuse('unreadable', 'worktree', `cannot be asked what is in no commit: ${status.err}`)
+  const lines = status.out.split('\0').filter((line) => line !== '')
+  const named = (isIgnored: boolean) =>
+    lines.filter((line) => line.startsWith('!!') === isIgnored).map((line) => line.slice(3))
+  return { uncommitted: named(false), ignored: named(true) }
+}
+
+/** Unreadable: git cannot tell, which is not to say that there is nothing. Undefined: the agent has deleted it. */
+type Count = number | undefined | 'unreadable'
+
+/** Commits of the branch that are on no other. */
+export function countUnmerged({ gitDir, branch }: { gitDir: string; branch: string }): Promise<Count> {
+  return count({ gitDir }, `refs/heads/${branch}`, ['--not', `--exclude=${branch}`, ...EVERYWHERE])
+}
+
+async function count(place: GitPlace, tip: string, others: readonly string[]): Promise<Count> {
+  const counted = await runGit(place, ['rev-list', '--count', tip, ...others], SMALL)
+  if (counted.ok) return Number(counted.out.trim())
+  const there = await runGit(place, ['rev-parse', '--verify', '--quiet', tip], SMALL)
+  // Git says nothing but 1 of what is not there, and more of what it cannot read.
+  return !there.ok && there.code === 1 && there.err === '' ? undefined : 'unreadable'
+}
