@@ -231,8 +231,14 @@ export function createRuns(options: RunsOptions): Runs {
     driver.tell({ type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' })
   }
 
+  function abandon(driver: Driver) {
+    drivers.delete(driver.id)
+    mail.end(driver.id)
+    void driver.close()
+  }
+
   const orders = createOrders({
-    ...{ store, now, team, drivers, drive, mustSee, forgetUnstored },
+    ...{ store, now, team, drivers, drive, abandon, mustSee, forgetUnstored },
     runtimes: options.runtimes,
   })
 
@@ -257,8 +263,7 @@ export function createRuns(options: RunsOptions): Runs {
         const isCancelled = outside.cancelReport(driver, `cancelled by ${by}: ${reason}`)
         return { run_id: id, cancelled: isCancelled }
       }
-      if (cancelled !== null) return { run_id: id, cancelled: false }
-      driver.tell({ type: 'cancelled', by, reason })
+      if (cancelled === null) driver.tell({ type: 'cancelled', by, reason })
       const fault = await driver.settled()
       if (fault !== undefined) {
         throw new AppError(
@@ -270,7 +275,7 @@ export function createRuns(options: RunsOptions): Runs {
           },
         )
       }
-      return { run_id: id, cancelled: true }
+      return { run_id: id, cancelled: cancelled === null }
     },
 
     see,
@@ -336,10 +341,11 @@ export function createRuns(options: RunsOptions): Runs {
         attempts.freeze(false)
         fixing.freeze(false)
         for (const driver of drivers.values()) {
-          // What is done already is told by then, so that it is not owed any more.
-          await driver.settled()
-          if (isHalted() || closed) return
-          for (const effect of pendingEffects(driver.run)) outside.perform(driver, effect, false)
+          // What is done already is told by then, so that it is not owed any more, and what is owed is on disk.
+          void driver.stored().then(() => {
+            if (isHalted() || closed) return
+            for (const effect of pendingEffects(driver.run)) outside.perform(driver, effect, false)
+          })
         }
       })
     },

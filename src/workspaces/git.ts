@@ -74,5 +74,12 @@ export function runGit(place: GitPlace, args: readonly string[], maxBytes: numbe
 
 function environment(): NodeJS.ProcessEnv {
   const kept = Object.entries(process.env).filter(([name]) => !STRAY.test(name))
-  return { ...Object.fromEntries(kept), GIT_TERMINAL_PROMPT: '0', GIT_OPTIONAL_LOCKS: '0', LC_ALL: 'C' }
+  // No transport: to fetch what is missing, git would start what a setting names.
+  const closed = {
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_OPTIONAL_LOCKS: '0',
+    GIT_ALLOW_PROTOCOL: '',
+    GIT_NO_LAZY_FETCH: '1',
+  }
+  return { ...Object.fromEntries(kept), ...closed, LC_ALL: 'C' }
 }

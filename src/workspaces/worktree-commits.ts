@@ -1,3 +1,5 @@
+import { lstatSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { showName } from './entry-name.ts'
 import { type GitPlace, runGit } from './git.ts'
 import { type FoundWorktree, ownPlace, type Worktree } from './worktree-folder.ts'
@@ -57,11 +59,12 @@ export interface Journey {
   readonly made: ReadonlySet<string>
 }
 
-/** Where the HEAD of a worktree has been, by git's own log of it. */
-export async function readJourney(worktree: FoundWorktree): Promise<Journey> {
+/** Where the HEAD of a worktree has been, by git's own log of it. Undefined: git cannot tell. */
+export async function readJourney(worktree: FoundWorktree): Promise<Journey | undefined> {
   const args = ['log', '-g', '-z', `--max-count=${MOST_STEPS}`, '--format=%H%x1f%gs', 'HEAD', '--']
   const ran = await runGit(ownPlace(worktree), args, LISTS)
-  const steps = ran.ok ? recordsOf(ran.out) : []
+  const steps = ran.ok ? recordsOf(ran.out) : stepsIn(join(worktree.ownDir, 'logs', 'HEAD'))
+  if (steps === undefined) return undefined
   const left = steps.map(([, what = '']) => /^checkout: moving from (\S+) to /.exec(what)?.[1])
   const places = [...new Set(left.filter((from) => from !== undefined))].slice(0, MOST_PLACES)
   const isHash = (from: string) => /^[0-9a-f]{40,64}$/.test(from)
@@ -80,6 +83,7 @@ export async function findElsewhere(worktree: Worktree): Promise<CommitsElsewher
   const own = `refs/heads/${worktree.branch}`
   const at = head.ok ? head.out.trim() : null
   const journey = await readJourney(worktree)
+  if (journey === undefined) return undefined
   const branches = journey.branches
     .map((name) => `refs/heads/${name}`)
     .filter((ref) => ref !== own && ref !== at)
@@ -105,6 +109,17 @@ export async function findElsewhere(worktree: Worktree): Promise<CommitsElsewher
 }
 
 const shortName = (ref: string) => ref.replace(/^refs\/heads\//, '')
+
+/** As git writes it: it does not read it itself where there is no commit yet. Git keeps none where it is told so. */
+function stepsIn(file: string): string[][] | undefined {
+  const found = lstatSync(file, { throwIfNoEntry: false })
+  if (found === undefined) return []
+  if (!found.isFile() || found.size > LISTS) return undefined
+  const lines = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+  return lines.map((line) => [line.split(' ')[1] ?? '', line.slice(line.indexOf('\t') + 1)]).reverse()
+}
 
 function recordsOf(out: string): string[][] {
   return out

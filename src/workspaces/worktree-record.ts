@@ -1,5 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+
+const MOST_BYTES = 64 * 1024
 
 /** Where the repository keeps what it knows of the worktree at this path. */
 export function recordOf(gitDir: string, path: string): string | undefined {
@@ -16,5 +18,7 @@ export function isWhole(record: string, path: string): boolean {
 }
 
 function textIn(file: string): string | undefined {
-  return existsSync(file) ? readFileSync(file, 'utf8').trim() : undefined
+  const found = lstatSync(file, { throwIfNoEntry: false })
+  // An agent can write there: a pipe would hold us up.
+  return found?.isFile() && found.size < MOST_BYTES ? readFileSync(file, 'utf8').trim() : undefined
 }

@@ -1,4 +1,5 @@
-import { basename } from 'node:path'
+import { lstatSync, readdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
 import { failed, type Outcome, type Problem, problem, refuse } from './problem.ts'
 import { type CommitName, listCommits, readJourney } from './worktree-commits.ts'
@@ -30,15 +31,19 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<Unm
   const place = ownPlace(worktree)
   const commits = branch === undefined ? 0 : await countUnmerged({ gitDir: worktree.gitDir, branch })
   const atHead = await count(place, 'HEAD', ['--not', ...EVERYWHERE])
-  const { detached } = await readJourney(worktree)
-  const tips = [...(atHead === undefined ? [] : ['HEAD']), ...detached]
+  const journey = await readJourney(worktree)
+  const tips = [...(atHead === undefined ? [] : ['HEAD']), ...(journey?.detached ?? [])]
   const loose = tips.length === 0 ? [] : await listCommits(place, [...tips, '--not', ...EVERYWHERE])
-  if (commits === 'unreadable' || atHead === 'unreadable' || loose === undefined) {
+  if (commits === 'unreadable' || atHead === 'unreadable' || loose === undefined || journey === undefined) {
     const what = `cannot be asked what of ${branch ?? 'it'} is on no other branch`
     return failed(problem('unreadable', basename(worktree.path), what))
   }
-  const files = await inWorktree(worktree, (own) => listFiles(own, ['--ignored=matching']))
-  const { uncommitted, ignored } = files.ok ? files.value : { uncommitted: [], ignored: [] }
+  const files = await inWorktree(worktree, async (own) => ({
+    ...(await listFiles(own, ['--ignored=matching'])),
+    inner: await innerRepositories(own),
+  }))
+  const { inner, ignored, ...seen } = files.ok ? files.value : { uncommitted: [], ignored: [], inner: [] }
+  const uncommitted = [...seen.uncommitted, ...inner.map((path) => `${path}/ (a repository of its own)`)]
   const unseen = files.ok ? {} : { unseen: files.problems[0]! }
   const value = { branch, commits: commits ?? 0, looseCommits: loose, uncommitted, ignored, ...unseen }
   return { ok: true, value }
@@ -54,6 +59,20 @@ export async function listFiles(own: GitPlace, options: readonly string[] = []) 
   const named = (isIgnored: boolean) =>
     lines.filter((line) => line.startsWith('!!') === isIgnored).map((line) => line.slice(3))
   return { uncommitted: named(false), ignored: named(true) }
+}
+
+/** Of what is in them git knows one commit by its name, and holds nothing. They are not looked into. */
+async function innerRepositories(own: GitPlace): Promise<string[]> {
+  const listed = await runGit(own, ['ls-files', '--stage', '-z'], LISTS)
+  if (!listed.ok) return refuse('unreadable', 'worktree', `cannot be asked what is in it: ${listed.err}`)
+  const links = listed.out.split('\0').filter((line) => line.startsWith('160000 '))
+  const paths = links.map((line) => line.slice(line.indexOf('\t') + 1))
+  return paths.filter((path) => isFilled(join(own.workTree ?? '', path)))
+}
+
+function isFilled(folder: string): boolean {
+  const found = lstatSync(folder, { throwIfNoEntry: false })
+  return found?.isDirectory() === true && readdirSync(folder).length > 0
 }
 
 /** Unreadable: git cannot tell, which is not to say that there is nothing. Undefined: the agent has deleted it. */

@@ -1,6 +1,7 @@
 /** A run while the disk is full, or does not take what is written to it. */
 import type * as FileSystem from 'node:fs'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../../src/model/errors.ts'
 import { MADE, openRunTeam, type RunTeam } from './run-harness.ts'
@@ -153,6 +154,30 @@ describe('while the store is full', () => {
     const seen = await team.ended(id, 1000)
     expect(seen.run.head.outcome).toBe('completed')
     expect(team.runs.troubles()).toEqual([])
+  })
+
+  it('nothing begins twice that a halt ends before it is stored', async () => {
+    const id = await team.start(`
+agents:
+  a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
+  b: { command: "echo ran >> ../../../count; ${MADE} x > outbox/x", depends_on: [a] }
+`)
+    await team.becomes(id, 'a', 'running')
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    team.write('enough', '')
+    await team.until(async () => (await team.see(id)).trouble !== undefined)
+    // Its start is decided then, and not stored.
+    await team.until(async () => existsSync(team.place(id, 'b', 'inbox', 'a', 'x')))
+    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate)
+    team.store.write = write
+    await team.halt.stop('operator', undefined)
+    await team.halt.go('operator')
+    // Long enough for what must not happen to happen.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(existsSync(join(team.plans, 'count'))).toBe(false)
+    await team.ended(id, 1000)
+    expect(readFileSync(join(team.plans, 'count'), 'utf8')).toBe('ran\n')
   })
 
   it('a cancellation says that it is not stored yet, and counts once it is', async () => {

@@ -133,6 +133,18 @@ it('refuses and records what is no message, is of a stranger or in a name that i
   expect(await mail('Writer')).toEqual([])
 })
 
+it('has numbers left when one that took the last of them is removed', async () => {
+  const { id } = await openWithMember()
+  const send = async () =>
+    (await team.runs.send(id, { to: 'text', type: 'update', content: 'x' }, 'operator')).file
+  const last = 'other_to_text_999999999.json'
+  put(id, last, { from: 'other', to: 'text', type: 'update', content: 'the last' })
+  await team.until(async () => notes().some((text) => text.endsWith('the last')))
+  await expect(send()).rejects.toThrow(/no number left/)
+  rmSync(team.place(id, 'messages', last))
+  expect(await send()).toBe('operator_to_text_001.json')
+})
+
 it('gives no number again, and tells of another message under an old name, over a restart too (C23, C25)', async () => {
   const { id } = await openWithMember()
   const send = async () =>

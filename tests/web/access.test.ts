@@ -106,7 +106,7 @@ describe.skipIf(!canBrowse)('the control room without a mouse, or without eyes',
     ]) {
       await visit(page, place)
       await page.locator('main h1').waitFor()
-      await page.locator('main .loading').waitFor({ state: 'detached' })
+      await expect.poll(() => page.locator('main .loading').count()).toBe(0)
       await page.locator('main').focus()
       for (let count = 0; count < 14; count++) {
         await page.keyboard.press('Tab')

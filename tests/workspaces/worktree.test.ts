@@ -140,6 +140,39 @@ describe('a worktree', () => {
     expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: [] })
   })
 
+  it('knows a commit on no branch behind a branch that has none yet', async () => {
+    const { worktree, commit } = await makeTree()
+    git(worktree.path, 'checkout', '-q', '--detach')
+    commit('x', '1')
+    const loose = git(worktree.path, 'rev-parse', 'HEAD')
+    git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
+    git(worktree.path, 'checkout', '-q', '--orphan', 'unborn')
+    const { looseCommits } = expectOk(await findUnmerged(worktree))
+    expect(looseCommits.map(({ hash }) => hash)).toEqual([loose.trim()])
+  })
+
+  it('does not take a repository inside it for something that git holds', async () => {
+    const { worktree, commit } = await makeTree()
+    const inner = join(worktree.path, 'lib')
+    mkdirSync(inner)
+    git(inner, 'init', '-q')
+    git(
+      inner,
+      '-c',
+      'user.name=x',
+      '-c',
+      'user.email=x@example.com',
+      'commit',
+      '-q',
+      '--allow-empty',
+      '-m',
+      'inner',
+    )
+    commit('x', '1')
+    const { uncommitted } = expectOk(await findUnmerged(worktree))
+    expect(uncommitted).toEqual(['lib/ (a repository of its own)'])
+  })
+
   it('gives git nothing of what the service was started with for itself', async () => {
     const { place, worktree, repository } = await makeTree()
     const seen = join(place, 'seen')

@@ -100,6 +100,14 @@ function whatIsWanted(
  */
 function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
   const isOpen = shown?.state === 'running'
+  const isOwed = shown !== undefined && shown.report === undefined && shown.report_fault === undefined
+  if (!isOpen && isOwed && (isDriven || !force)) {
+    throw new AppError('CONFLICT', `The outputs of ${id} are not in _outputs yet`, {
+      hint: isDriven
+        ? `They may wait for room on the disk. orc run cancel ${id} gives them up.`
+        : `orc run --resume ${id} gathers them; --force gives them up.`,
+    })
+  }
   if (isOpen && isDriven) {
     throw new AppError('CONFLICT', `${id} is still running`, {
       hint: `Wait for its end, or cancel it: orc run cancel ${id}`,

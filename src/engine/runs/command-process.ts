@@ -169,7 +169,8 @@ export function adoptCommand(
       return
     }
     const group = noted?.pid ?? first?.pid
-    if (group !== undefined && hasGroup(group)) {
+    // After a reboot its number may be anyone's.
+    if (group !== undefined && processes.some((one) => one.group === group) && hasGroup(group)) {
       await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
     }
     const code = noted?.code ?? null

@@ -1,5 +1,5 @@
 import { mkdirSync, renameSync } from 'node:fs'
-import { type Directory, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
+import { type Directory, lookAt, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
 import { copyFiles } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { startPace } from '../../workspaces/pace.ts'
@@ -54,8 +54,12 @@ export function takeCorrections(wanted: CorrectionsWanted): Promise<Outcome<read
           copyFiles(from, openDraft, { limits: DEFAULT_LIMITS, signal, takes }),
         )
       }
-      await removeTree(fixed, agent, startPace())
+      // Neither is gone before the other is in its place.
+      const old = temporaryName(agent)
+      const hadSome = lookAt(fixed, agent) !== undefined
+      if (hadSome) renameSync(fixed.at(agent), fixed.at(old))
       renameSync(fixed.at(draft), fixed.at(agent))
+      if (hadSome) await removeTree(fixed, old, startPace())
       return [...files]
     } catch (error) {
       await removeTree(fixed, draft, startPace())

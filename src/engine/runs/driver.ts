@@ -39,6 +39,8 @@ export interface Driver extends RunFacts {
   hold(why: string | undefined): void
   /** Resolves when all that was told is on disk, or with why it cannot be written for now. */
   settled(): Promise<AppError | undefined>
+  /** Resolves when all that was told is on disk, however long that takes, or when it is closed. */
+  stored(): Promise<void>
   /** Nothing is written any more. */
   close(): Promise<void>
 }
@@ -225,6 +227,13 @@ export function createDriver(
     for (const wake of woken) wake()
   }
 
+  /** Until something is on disk, or cannot be written. */
+  function reaching(all: number): Promise<void> {
+    const reached = new Promise<void>((resolve) => waiting.push(resolve))
+    if (decided >= all) write()
+    return reached
+  }
+
   /** While one transaction is on its way to the disk, the next one gathers. */
   async function writeAll() {
     for (let rounds = 0; ; rounds++) {
@@ -324,12 +333,12 @@ export function createDriver(
     },
     async settled() {
       const all = tellings
-      while (stored < all && !closed && fault === undefined) {
-        const reached = new Promise<void>((resolve) => waiting.push(resolve))
-        if (decided >= all) write()
-        await reached
-      }
+      while (stored < all && !closed && fault === undefined) await reaching(all)
       return stored < all ? fault : undefined
+    },
+    async stored() {
+      const all = tellings
+      while (stored < all && !closed) await reaching(all)
     },
     async close() {
       isClosing = true

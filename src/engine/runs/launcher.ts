@@ -328,7 +328,7 @@ function textOf(
   const inside = `${own.inside}echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
-  // The log is new, or it does not begin: what somebody else has put there is not written to. As `command`, since plain shells
+  // The log is new, or it does not begin: a file or a link that somebody else has put there is not written to. As `command`, since plain shells
   // would end where that fails, and say it as if the command had. Opened once more to append.
   const opened = `set -C && command exec >${quote(logFile)} && set +C`
   const begin = `${own.before}cd ${quote(cwd)} && ${opened} && ${set.join(' ')} command exec ${shell} >>/dev/fd/1 2>&1${closing}`

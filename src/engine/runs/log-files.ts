@@ -39,8 +39,11 @@ function isFolder(path: string): boolean {
 export function makeRoom(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false })
   if (found === undefined) return
-  if (found.isFile() && found.size > 0) renameSync(file, `${file}.before`)
-  else rmSync(file, { recursive: true })
+  const before = `${file}.before`
+  if (found.isFile() && found.size > 0) {
+    rmSync(before, { recursive: true, force: true })
+    renameSync(file, before)
+  } else rmSync(file, { recursive: true })
 }
 
 export function isFile(path: string): boolean {

@@ -1,10 +1,11 @@
 import { mkdirSync } from 'node:fs'
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
-import { AppError } from '../../model/errors.ts'
+import { AppError, type ErrorCode } from '../../model/errors.ts'
 import type { MESSAGE_TYPES } from '../../model/plan.ts'
 import { findReceipt, replaceReceipt } from '../../store/idempotency.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import type { ReceivedMessage } from '../../workspaces/message-file.ts'
+import type { ProblemCode } from '../../workspaces/problem.ts'
 import { postMessage } from '../../workspaces/queue.ts'
 import { type QueueWatch, watchQueue } from '../../workspaces/queue-watch.ts'
 import type { Excerpt } from '../excerpts.ts'
@@ -78,7 +79,8 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
     if (from === OPERATOR) return
     // Whoever read a message may remove it, and then another one may come under its name.
     const key = `${driver.id}/messages/${file}`
-    if ((await findReceipt(tx, ORCHESTRATOR, key))?.digest === sha256) return
+    const known = (await findReceipt(tx, ORCHESTRATOR, key))?.digest
+    if (known === sha256 || known === WITHOUT_DIGEST) return
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: sha256, receipt: file })
     await raiseNumber(tx, driver, number)
     const { agents } = driver.run.graph
@@ -95,16 +97,19 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
   async function raiseNumber(tx: Tx, driver: Driver, number: number): Promise<number> {
     const key = `${driver.id}/messages`
     const highest = Number((await findReceipt(tx, ORCHESTRATOR, key))?.receipt ?? 0)
-    if (number <= highest) return highest
+    // Whoever takes one of the last there are does not use up all before it.
+    if (number <= highest || number > highest + MOST_SKIPPED) return highest
     replaceReceipt(tx, ORCHESTRATOR, key, { digest: 'number', receipt: String(number) })
     return number
   }
 
   /** Kept before a file has it: not even a crash in between gives it twice. */
   function nextNumber(driver: Driver, highestThere: number): Promise<number> {
-    return store.write(async (tx) =>
-      raiseNumber(tx, driver, (await raiseNumber(tx, driver, highestThere)) + 1),
-    )
+    return store.write(async (tx) => {
+      const number = Math.max(await raiseNumber(tx, driver, highestThere), highestThere) + 1
+      await raiseNumber(tx, driver, number)
+      return number
+    })
   }
 
   /** To the mailbox of the one that has it, with how to answer. */
@@ -160,12 +165,11 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
       )
       if (!posted.ok) {
         const { code, message } = posted.problems[0]!
-        const isTooLarge = code === 'too_large'
-        throw new AppError(isTooLarge ? 'TOO_LARGE' : 'INVALID_REQUEST', message, {
-          hint: isTooLarge
+        const hint =
+          code === 'too_large'
             ? 'Put large content into a file, and say where it is.'
-            : 'The file could not be put into messages/.',
-        })
+            : 'The file could not be put into messages/.'
+        throw new AppError(REFUSALS[code] ?? 'INVALID_REQUEST', message, { hint })
       }
       const { file } = posted.value
       await store.write(async (tx) => {
@@ -191,6 +195,18 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
     },
   }
 }
+
+const REFUSALS: Partial<Record<ProblemCode, ErrorCode>> = {
+  too_large: 'TOO_LARGE',
+  disk_full: 'STORE_FULL',
+  read_only: 'CONFLICT',
+}
+
+/** Of numbers. */
+const MOST_SKIPPED = 10_000
+
+/** As earlier versions noted what was told. */
+const WITHOUT_DIGEST = 'run'
 
 export type RunMail = ReturnType<typeof createRunMail>
 

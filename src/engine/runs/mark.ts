@@ -1,5 +1,6 @@
 /** How everything that an attempt starts is told from all other processes, by this service and by the next one. */
 import { hash } from 'node:crypto'
+import { realpathSync } from 'node:fs'
 import { type ProcessFacts, readProcesses } from '../../runtimes/process-table.ts'
 
 export interface RunMarks {
@@ -11,7 +12,7 @@ export interface RunMarks {
 
 /** Two services on one machine know their own by the state folder. */
 export function createRunMarks(stateFolder: string): RunMarks {
-  const prefix = `run-${hash('sha256', stateFolder).slice(0, 12)}/`
+  const prefix = `run-${hash('sha256', spelt(stateFolder)).slice(0, 12)}/`
   return {
     of: (run, node, what) => `${prefix}${run}/${node}/${what.replace(' ', '/')}`,
     async find() {
@@ -24,5 +25,14 @@ export function createRunMarks(stateFolder: string): RunMarks {
       }
       return found
     },
+  }
+}
+
+/** However it is named: a link may lead to it. */
+function spelt(folder: string): string {
+  try {
+    return realpathSync(folder)
+  } catch {
+    return folder
   }
 }

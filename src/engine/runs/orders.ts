@@ -32,13 +32,15 @@ export interface OrdersOptions extends PlanSurroundings {
   drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>, isFresh?: boolean): Driver
   /** Throws where there is none. */
   mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
+  /** It was never stored, and does not go on. */
+  abandon(driver: Driver): void
   /** Of first attempts that a power cut took back. */
   forgetUnstored(driver: Driver): void
 }
 
 /** Runs as people order them: stored first, and driven then. */
 export function createOrders(options: OrdersOptions) {
-  const { store, now, drivers, drive, mustSee, forgetUnstored } = options
+  const { store, now, drivers, drive, abandon, mustSee, forgetUnstored } = options
 
   async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
     const { folder } = order
@@ -120,7 +122,7 @@ export function createOrders(options: OrdersOptions) {
         })
       })
     } catch (error) {
-      drivers.delete(id)
+      abandon(driver)
       throw error
     }
     forgetUnstored(driver)

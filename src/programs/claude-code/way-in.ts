@@ -102,7 +102,7 @@ export function openWayIn(
 
 /** The end of a path to a picture, in quotes or with backslashes as a terminal gives it, before another path. */
 const PICTURE =
-  /(\.(?:\\?p\\?n\\?g|\\?j\\?p\\?e?\\?g|\\?g\\?i\\?f|\\?w\\?e\\?b\\?p)["']? *) (?=\/|[a-z]:\\)/gi
+  /(\.(?:\\?p\\?n\\?g|\\?j\\?p\\?e?\\?g|\\?g\\?i\\?f|\\?w\\?e\\?b\\?p)["']?\s*) (?=\/|[a-z]:\\)/gi
 
 /**
  * What a message names is not read for its sender. A paste in which paths stand side by side is taken for files that were

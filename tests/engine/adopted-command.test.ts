@@ -1,0 +1,24 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { adoptCommand } from '../../src/engine/runs/command-process.ts'
+import { isRunning } from '../../src/model/process.ts'
+
+it('ends nobody whose number a command had before the machine was started again', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // A group whose first process has ended, as daemons are.
+  const shell = spawn('/bin/sh', ['-c', 'sleep 60 >/dev/null 2>&1 & echo $!'], { detached: true })
+  const [data] = (await once(shell.stdout, 'data')) as [Buffer]
+  const daemon = Number(data.toString())
+  onTestFinished(() => void process.kill(daemon, 'SIGKILL'))
+  await once(shell, 'exit')
+  const exitsFile = join(folder, 'exits')
+  writeFileSync(exitsFile, `mark 0 ${shell.pid}\n`)
+  const adopted = adoptCommand({ mark: 'mark', exitsFile, logFile: join(folder, 'log') }, [])
+  expect(await adopted.ended).toEqual({ code: 0, signal: null, lost: false, why: '' })
+  expect(isRunning(daemon)).toBe(true)
+})
