@@ -1,5 +1,5 @@
 /** Kill -9 of the real service in the middle of a run, again and again: nothing is lost, and nothing finished runs again. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFailed, onTestFinished } from 'vitest'
@@ -22,38 +22,7 @@ function planOf(folder: string): string {
 
 const linesOf = (file: string) => (existsSync(file) ? readFileSync(file, 'utf8').trim().split('\n') : [])
 
-it('goes on after kill -9 at any point, and runs nothing twice that had ended', {
-  timeout: 120_000,
-}, async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'orchub-runs-crash-'))
-  mkdirSync(folder, { recursive: true })
-  const daemon = await createDaemon('agents: { Master: {} }')
-  onTestFinished(async () => {
-    await daemon.close()
-    rmSync(folder, { recursive: true, force: true })
-  })
-  await daemon.start()
-  const client = () => createClient({ url: daemon.url, token: daemon.operatorToken() })
-  const { run_id } = await client().startRun({ plan: planOf(folder), folder })
-  // At other points each time; where it fails, the pauses are told.
-  const pauses = Array.from({ length: 6 }, () => Math.floor(Math.random() * 500))
-  onTestFailed(() => console.error(`killed after ${pauses.join(', ')} ms`))
-  for (const pause of pauses) {
-    await new Promise((resolve) => setTimeout(resolve, pause))
-    await daemon.kill()
-    await daemon.start()
-  }
-  let outcome = ''
-  for await (const event of client().runEvents(run_id)) if (event.type === 'end') outcome = event.outcome
-  expect(outcome).toBe('completed')
-  const ended = linesOf(join(folder, 'ended.log'))
-  expect(new Set(ended).size).toBe(ROWS * WIDTH)
-  expect(ended.length).toBe(ROWS * WIDTH)
-  expect(linesOf(join(folder, 'began.log')).length).toBe(ROWS * WIDTH)
-})
-
-/** A run whose service is killed while its first agents work, and comes back a while after they have ended. */
-async function endUnseen(plan: (folder: string) => string, awayMs: number) {
+async function startRun(plan: (folder: string) => string) {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-runs-crash-'))
   const daemon = await createDaemon('agents: { Master: {} }')
   onTestFinished(async () => {
@@ -63,13 +32,41 @@ async function endUnseen(plan: (folder: string) => string, awayMs: number) {
   await daemon.start()
   const client = () => createClient({ url: daemon.url, token: daemon.operatorToken() })
   const { run_id } = await client().startRun({ plan: plan(folder), folder })
+  async function untilEnded(): Promise<string> {
+    let outcome = ''
+    for await (const event of client().runEvents(run_id)) if (event.type === 'end') outcome = event.outcome
+    return outcome
+  }
+  return { folder, place: join(folder, 'runs', run_id), daemon, untilEnded }
+}
+
+it('goes on after kill -9 at any point, and runs nothing twice that had ended', {
+  timeout: 120_000,
+}, async () => {
+  const { folder, daemon, untilEnded } = await startRun(planOf)
+  // At other points each time; where it fails, the pauses are told.
+  const pauses = Array.from({ length: 6 }, () => Math.floor(Math.random() * 500))
+  onTestFailed(() => console.error(`killed after ${pauses.join(', ')} ms`))
+  for (const pause of pauses) {
+    await new Promise((resolve) => setTimeout(resolve, pause))
+    await daemon.kill()
+    await daemon.start()
+  }
+  expect(await untilEnded()).toBe('completed')
+  const ended = linesOf(join(folder, 'ended.log'))
+  expect(new Set(ended).size).toBe(ROWS * WIDTH)
+  expect(ended.length).toBe(ROWS * WIDTH)
+  expect(linesOf(join(folder, 'began.log')).length).toBe(ROWS * WIDTH)
+})
+
+/** A run whose service is killed while its first agents work, and comes back a while after they have ended. */
+async function endUnseen(plan: (folder: string) => string, awayMs: number) {
+  const { folder, place, daemon, untilEnded } = await startRun(plan)
   await expect.poll(() => linesOf(join(folder, 'began.log')).length, { timeout: 10_000 }).toBeGreaterThan(0)
   await daemon.kill()
   await new Promise((resolve) => setTimeout(resolve, awayMs))
   await daemon.start()
-  let outcome = ''
-  for await (const event of client().runEvents(run_id)) if (event.type === 'end') outcome = event.outcome
-  return { folder, outcome, place: join(folder, 'runs', run_id) }
+  return { folder, place, outcome: await untilEnded() }
 }
 
 const DONE = 'echo It is done. > outbox/summary.md; echo x > outbox/x.txt'
