@@ -67,7 +67,7 @@ function table({ agents, elapsedMs }: RunReport): string {
       `<td class="number">${attempts.length || ''}</td><td>${escapeHtml(spentText(spent))}</td>` +
       `<td class="time">${bar(from, to, elapsedMs)}</td></tr>`,
   )
-  return `<table><thead><tr><th>Agent</th><th>State</th><th>Took</th><th>Attempts</th><th>Spent</th><th>When</th></tr></thead><tbody>
+  return `<table><thead><tr><th>Agent</th><th>State</th><th class="number">Work</th><th class="number">Attempts</th><th>Spent</th><th>When</th></tr></thead><tbody>
 ${rows.join('\n')}
 </tbody></table>`
 }

@@ -25,7 +25,7 @@ export function markdownReport(report: RunReport): string {
     ...facts.filter(([, text]) => text !== '').map(([name, text]) => `- ${name}: ${text}`),
     ...drawing(report),
     '',
-    '| agent | state | after | took | attempts | spent |',
+    '| agent | state | after | work | attempts | spent |',
     '|---|---|---|---|---|---|',
     ...agents.map(row),
     ...agents.flatMap(section),
