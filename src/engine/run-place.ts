@@ -55,9 +55,13 @@ export function exitsOf(place: string): string {
 /** Where inputs that were put right are, by their places in the inbox. */
 export const FIXED = '_fixed'
 
+export function correctionsIn(place: string, agent: string): string {
+  return join(place, FIXED, agent)
+}
+
 /** Those of an agent, undefined where there are none: one may also be put right where the plan has it from. */
 export function correctionsOf(place: string, agent: string): { path: string; within: string } | undefined {
-  const path = join(place, FIXED, agent)
+  const path = correctionsIn(place, agent)
   // A link that leads nowhere is there, too, and is refused.
   return lstatSync(path, { throwIfNoEntry: false }) === undefined ? undefined : { path, within: place }
 }

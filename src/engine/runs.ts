@@ -193,7 +193,7 @@ export function createRuns(options: RunsOptions): Runs {
     driver.note(node, text)
     const notice = { type: 'ask_person', node, ask: 0, text, awaits: false, expiresAt: null } as const
     store
-      .write((tx) => requests.ask(tx, driver.id, notice))
+      .write((tx) => requests.ask(tx, driver, notice))
       .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
   }
 

@@ -211,6 +211,17 @@ agents:
     expect(pauses.map((ms) => Math.floor(ms / 1000))).toEqual([1, 2, 4])
   })
 
+  it('tells what was wrong, and not where in its program that was', async () => {
+    team = await openRunTeam()
+    const printed = `SyntaxError: no such word\\n${'    at step (file.js:1:2)\\n'.repeat(30)}Node.js`
+    const id = await team.start(`
+agents:
+  weak: { command: "printf '${printed}'; exit 1", retries: 0 }
+`)
+    const { reason } = (await team.ended(id)).run.nodes.get('weak')!
+    expect(reason).toContain('it exited with 1: SyntaxError: no such word\nNode.js')
+  })
+
   it('does not retry what the agent calls unrecoverable, and lets each edge decide on the rest (C22)', async () => {
     team = await openRunTeam()
     const fatal = `echo '{\\"state\\": \\"failed\\", \\"error\\": {\\"type\\": \\"x\\", \\"message\\": \\"no way\\", \\"recoverable\\": false}}' > status.json`

@@ -238,9 +238,12 @@ function howItEnded(code: number | null, signal: string | null): string {
   return signal === null ? 'it ended' : `it was ended by ${signal}`
 }
 
+/** Where it was in its program: many lines, after the one that says what was wrong. */
+const STACK_FRAME = /^[\t ]+at .*(?:\n|$)/gm
+
 /** The last lines say most about a failure. */
 function explain(how: string, logFile: string): string {
-  const tail = tailOf(logFile)
+  const tail = tailOf(logFile).replace(STACK_FRAME, '').trim()
   if (tail === '') return how
   return `${how}: ${tail.length > SHOWN ? `…${tail.slice(-SHOWN)}` : tail}`
 }

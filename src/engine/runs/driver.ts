@@ -297,7 +297,7 @@ export function createDriver(
   }
 
   async function carryOut(tx: Tx, effect: Keyed<StoreEffect>) {
-    if (effect.type === 'ask_person') await requests.ask(tx, facts.id, effect)
+    if (effect.type === 'ask_person') await requests.ask(tx, facts, effect)
     if (effect.type === 'withdraw') await requests.withdraw(tx, facts.id, effect)
   }
 

@@ -4,9 +4,11 @@ import { formatId } from '../../model/identifier.ts'
 import { DECISIONS, type PersonDecision } from '../../model/run.ts'
 import type { StoreEffect } from '../../runs/effect.ts'
 import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../../store/human-requests.ts'
+import type { RunFacts } from '../../store/runs.ts'
 import type { Reader, Tx } from '../../store/store.ts'
 import type { Excerpt } from '../excerpts.ts'
 import type { RequestForm } from '../request-view.ts'
+import { correctionsIn, workspaceOf } from '../run-place.ts'
 import { closeUnanswered } from '../unanswered.ts'
 
 /** Which question of which agent of which run a request to people carries. */
@@ -36,7 +38,7 @@ export function createRunRequests(cut: Excerpt) {
   }
 
   return {
-    async ask(tx: Tx, run: string, effect: Ask): Promise<void> {
+    async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: Ask): Promise<void> {
       const { node, ask, text, awaits, expiresAt } = effect
       // Of a commit that was stored although its answer was lost: asked once is enough.
       if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
@@ -47,7 +49,7 @@ export function createRunRequests(cut: Excerpt) {
         purpose: awaits ? 'run' : 'notice',
         asker: ORCHESTRATOR,
         question: `${run}: ${text}`,
-        reason: awaits ? HOW : `${run} goes on without it where its plan allows that`,
+        reason: awaits ? howTo(place, node) : `${run} goes on without it where its plan allows that`,
         action: null,
         action_hash: null,
         context: contextOf({ run, node, ask }),
@@ -84,6 +86,12 @@ export type RunRequests = ReturnType<typeof createRunRequests>
 
 const HOW =
   'retry: try it again. fixed: its inputs were put right; try again with them. skip: go on without it. fail: it has failed'
+
+/** Whoever reads it has the run before them nowhere else. */
+function howTo(place: string, node: string): string {
+  const where = `Inputs are put right where the plan has them from, or in ${correctionsIn(place, node)}`
+  return `${HOW}. ${where}, by their places in the inbox. Its workspace: ${workspaceOf(place, node)}`
+}
 
 export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {
   return JSON.parse(context) as AskedByRun
