@@ -3,7 +3,7 @@ import { basename, join, resolve } from 'node:path'
 import { workspaceOf } from '../engine/run-place.ts'
 import { AppError } from '../model/errors.ts'
 import type { DissolvedAgent } from '../workspaces/dissolve.ts'
-import { findWorktree } from '../workspaces/find-worktree.ts'
+import { findWorktrees } from '../workspaces/find-worktrees.ts'
 import type { Outcome, Problem } from '../workspaces/problem.ts'
 import { readStatus } from '../workspaces/status-file.ts'
 import type { OwningRun } from './workspace-state.ts'
@@ -34,7 +34,7 @@ function isWorkspace(path: string): boolean {
   return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
 }
 
-/** How far each is, by its run or else by its files, and who has a worktree. */
+/** How far each is, by its run or else by its files, and who has worktrees. */
 export async function inspect(
   { agents }: FoundFolder,
   run: OwningRun | undefined,
@@ -47,15 +47,15 @@ export async function inspect(
   for (const { name, workspace } of agents) {
     const state = states.get(workspace)
     const status = readStatus(workspace)
-    const worktree = await findWorktree(workspace)
-    if (!worktree.ok) problems.push(...worktree.problems)
+    const worktrees = await findWorktrees(workspace)
+    if (!worktrees.ok) problems.push(...worktrees.problems)
     inspected.push({
       name,
       workspace,
       ...(state === undefined ? {} : { state }),
       // An agent that was killed, or came to its time limit, had no time to say so.
       isRunning: state === undefined && status.ok && status.status.state === 'running',
-      ...(worktree.ok && worktree.value !== undefined ? { worktree: worktree.value } : {}),
+      ...(worktrees.ok ? { worktrees: worktrees.value } : {}),
     })
   }
   return problems.length > 0 ? { ok: false, problems } : { ok: true, value: inspected }

@@ -81,7 +81,7 @@ export function workspaceFacts(agent: AgentRecord, workspace: string) {
     outputs: outbox?.outputs ?? [],
     ...(outbox?.summary === undefined ? {} : { summary: outbox.summary }),
     attempts: attempts.length + 1,
-    ...(unmerged === undefined ? {} : { unmerged }),
+    ...(unmerged.length === 0 ? {} : { unmerged }),
     problems: problemsOf(agent),
   }
 }

@@ -23,15 +23,16 @@ export interface ArchivedFolder {
 export interface ArchiveWanted {
   /** The .tar.gz to be made; a file of that name is replaced. */
   readonly file: string
-  readonly folders: readonly ArchivedFolder[]
+  readonly folders: readonly ListedFolder[]
   /** More files, of our own. */
   readonly texts?: readonly { readonly path: string; readonly text: string }[]
   readonly limits: Limits
   readonly signal?: AbortSignal
 }
 
-export interface Archived {
-  readonly files: number
+/** What an archive will hold of a folder, and what not. */
+export interface ListedFolder extends ArchivedFolder {
+  readonly files: readonly Found[]
   readonly leftOut: readonly Problem[]
 }
 
@@ -39,21 +40,28 @@ const BLOCK = 512
 const PIECE = 256 * 1024
 const readPiece = promisify(read)
 
-interface Listed extends ArchivedFolder {
-  readonly files: readonly Found[]
-  readonly leftOut: readonly Problem[]
-}
-
-/** A .tar.gz of regular files only. Read as carefully as what is copied, in pieces, and whole or not there at all. */
-export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<Archived>> {
-  const { file, limits, signal, texts = [] } = wanted
-  const draft = join(dirname(file), temporaryName(basename(file)))
+/** Before anything is written, so that whoever wants all of it can still decide otherwise. */
+export function listArchive(
+  folders: readonly ArchivedFolder[],
+  { file, limits, signal }: Pick<ArchiveWanted, 'file' | 'limits' | 'signal'>,
+): Promise<Outcome<readonly ListedFolder[]>> {
   return attempt(file, async () => {
     const pace = startPace(signal)
-    const listed: Listed[] = []
-    for (const folder of wanted.folders)
-      listed.push({ ...folder, ...(await listFolder(folder, limits, pace)) })
-    const files = listed.flatMap((folder) => folder.files)
+    const listed: ListedFolder[] = []
+    for (const folder of folders) listed.push({ ...folder, ...(await listFolder(folder, limits, pace)) })
+    return listed
+  })
+}
+
+/**
+ * A .tar.gz of regular files only, and how many there are. Read as carefully as what is copied, in pieces, and whole or not
+ * there at all.
+ */
+export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<number>> {
+  const { file, folders, limits, signal, texts = [] } = wanted
+  const draft = join(dirname(file), temporaryName(basename(file)))
+  return attempt(file, async () => {
+    const files = folders.flatMap((folder) => folder.files)
     const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
     if (size > limits.referencedBytes) {
       refuse(
@@ -63,13 +71,13 @@ export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<Archived>> 
       )
     }
     try {
-      const blocks = Readable.from(archiveBlocks(listed, texts, pace), { objectMode: false })
+      const blocks = Readable.from(archiveBlocks(folders, texts, startPace(signal)), { objectMode: false })
       await pipeline(blocks, createGzip(), createWriteStream(draft, { flags: 'wx', mode: 0o644 }))
       renameSync(draft, file)
     } finally {
       rmSync(draft, { force: true })
     }
-    return { files: files.length + texts.length, leftOut: listed.flatMap((folder) => folder.leftOut) }
+    return files.length + texts.length
   })
 }
 
@@ -93,7 +101,7 @@ async function listFolder({ folder, prefix, skips }: ArchivedFolder, limits: Lim
 }
 
 async function* archiveBlocks(
-  listed: readonly Listed[],
+  listed: readonly ListedFolder[],
   texts: NonNullable<ArchiveWanted['texts']>,
   pace: Pace,
 ) {

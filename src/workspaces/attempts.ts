@@ -1,10 +1,10 @@
 import { renameSync } from 'node:fs'
 import { type Directory, lookAt, openDirectory, openFolder, openPart } from './directory.ts'
-import { type ErrorReport, parseErrorReport } from './error-report.ts'
+import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import { listNames } from './listing.ts'
 import { startPace } from './pace.ts'
-import { attempt, type Outcome } from './problem.ts'
+import { attempt, type Outcome, type Problem } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { readSmall } from './small-file.ts'
 import { parseStatus, type Status } from './status.ts'
@@ -62,6 +62,8 @@ export interface Attempt {
   readonly number: number
   readonly status: Status | undefined
   readonly errorReport: ErrorReport | undefined
+  /** Why there is none, where its file is there. */
+  readonly errorReportProblem?: Problem
 }
 
 const MOST_ATTEMPTS = 1000
@@ -95,11 +97,14 @@ function readAttempt(attempts: Directory, number: number): Attempt {
   try {
     const status = readSmall(folder.value, STATUS_FILE, STATUS_BYTES)
     const parsed = status.ok ? parseStatus(status.value.toString()) : undefined
-    const report = outbox.ok ? readSmall(outbox.value, 'error_report.md', TEXT_BYTES) : undefined
+    const report = outbox.ok ? readSmall(outbox.value, ERROR_REPORT, TEXT_BYTES) : undefined
     return {
       number,
       status: parsed?.ok ? parsed.status : undefined,
       errorReport: report?.ok ? parseErrorReport(report.value.toString()) : undefined,
+      ...(report?.ok === false && report.problem.code !== 'missing'
+        ? { errorReportProblem: report.problem }
+        : {}),
     }
   } finally {
     if (outbox.ok) outbox.value.close()

@@ -4,8 +4,15 @@ import { formatBytes } from './limits.ts'
 import type { Outbox } from './outbox.ts'
 import type { Problem } from './problem.ts'
 import type { Status } from './status.ts'
+import { WORKTREE } from './worktree.ts'
 import { nameCommits } from './worktree-commits.ts'
+import { nameFiles } from './worktree-files.ts'
 import type { UnmergedWork } from './worktree-unmerged.ts'
+
+export interface UnmergedIn extends UnmergedWork {
+  /** Below the workspace: an agent may have moved its own, and added others. */
+  readonly worktree: string
+}
 
 /** What is known of one agent's folder when it is dissolved. */
 export interface AgentRecord {
@@ -15,13 +22,15 @@ export interface AgentRecord {
   readonly status: Status | undefined
   readonly outbox: Outbox | undefined
   readonly attempts: readonly Attempt[]
-  readonly unmerged: UnmergedWork | undefined
+  /** Of each worktree. */
+  readonly unmerged: readonly UnmergedIn[]
+  /** Why a worktree, or what is in it, could not be looked at. */
+  readonly unseen: readonly Problem[]
   readonly problems: readonly Problem[]
 }
 
 const LONGEST_SUMMARY = 4000
 const MOST_LISTED = 200
-const MOST_NAMED = 10
 
 /** The consolidated report, Markdown: what each agent did, and all outputs side by side. */
 export function formatReport(title: string, agents: readonly AgentRecord[]): string {
@@ -68,39 +77,38 @@ function agentLines(agent: AgentRecord): string[] {
     const why = errorReport?.description || before?.error?.message
     lines.push(`- attempt ${number}: ${before?.state ?? 'unknown'} ${oneLine(type, why)}`.trimEnd())
   }
-  if (unmerged !== undefined) lines.push(...unmergedLines(unmerged))
+  lines.push(...unmerged.flatMap(unmergedLines))
   const notes = [...problems, ...(outbox?.leftOut ?? [])]
   lines.push(...notes.map(({ message }) => `- note: ${message}`))
   return [...lines, '']
 }
 
 export function unmergedLines({
+  worktree,
   branch,
   commits,
   looseCommits,
   uncommitted,
   ignored,
-}: Omit<UnmergedWork, 'unseen'>): string[] {
+}: Omit<UnmergedIn, 'unseen'>): string[] {
   const lines: string[] = []
+  const where = worktree === WORKTREE ? '' : `in ${showName(worktree)}: `
   if (branch !== undefined && commits > 0) {
     const name = showName(branch)
-    lines.push(`- branch ${name}: ${commits} commits that are on no other branch; the branch stays`)
+    lines.push(`- ${where}branch ${name}: ${commits} commits that are on no other branch; the branch stays`)
   }
   if (looseCommits.length > 0) {
-    lines.push(`- ${looseCommits.length} commits that are on no branch: ${nameCommits(looseCommits)}`)
+    lines.push(`- ${where}${looseCommits.length} commits that are on no branch: ${nameCommits(looseCommits)}`)
   }
   if (uncommitted.length > 0) {
-    lines.push(`- ${uncommitted.length} files that are in no commit: ${nameFiles(uncommitted)}`)
+    lines.push(`- ${where}${uncommitted.length} files that are in no commit: ${nameFiles(uncommitted)}`)
   }
   if (ignored.length > 0) {
-    lines.push(`- ${ignored.length} files or folders that git ignores, in no commit: ${nameFiles(ignored)}`)
+    lines.push(
+      `- ${where}${ignored.length} files or folders that git ignores, in no commit: ${nameFiles(ignored)}`,
+    )
   }
   return lines
-}
-
-function nameFiles(paths: readonly string[]): string {
-  const more = paths.length - MOST_NAMED
-  return paths.slice(0, MOST_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
 }
 
 function timeOf(status: Status | undefined): string {

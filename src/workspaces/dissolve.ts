@@ -1,10 +1,12 @@
+import { realpathSync } from 'node:fs'
+import { relative } from 'node:path'
 import { readAttempts } from './attempts.ts'
-import { type AgentRecord, formatReport, unmergedLines } from './dissolve-report.ts'
+import { type AgentRecord, formatReport, type UnmergedIn, unmergedLines } from './dissolve-report.ts'
 import { checkFolderRemovable, removeFolder } from './folder.ts'
 import { keepRecord } from './keep-record.ts'
 import type { Limits } from './limits.ts'
 import { collectOutbox } from './outbox.ts'
-import { failed, type Outcome, type Problem, problem } from './problem.ts'
+import { attempt, failed, type Outcome, type Problem, problem } from './problem.ts'
 import { readStatus } from './status-file.ts'
 import { type FoundWorktree, removeWorktree } from './worktree.ts'
 import { findUnmerged } from './worktree-unmerged.ts'
@@ -12,7 +14,8 @@ import { findUnmerged } from './worktree-unmerged.ts'
 export interface DissolvedAgent {
   readonly name: string
   readonly workspace: string
-  readonly worktree?: FoundWorktree
+  /** All that its workspace holds, wherever in it. */
+  readonly worktrees?: readonly FoundWorktree[]
   /** How far it is, where the caller knows more than its status.json says. */
   readonly state?: string
   /** What the caller knows of its process; the status alone may be out of date. */
@@ -23,7 +26,9 @@ export interface DissolveWanted {
   readonly title: string
   readonly agents: readonly DissolvedAgent[]
   readonly limits: Limits
-  /** A .tar.gz that everything of record goes into first: the report, and each agent's folder without workspace/. */
+  /** A new file that the report goes into. */
+  readonly reportFile?: string
+  /** A .tar.gz that all of record goes into first: the report, and each agent's folder without workspace/ and worktrees. */
   readonly archive?: string
   /** Where the outputs go, side by side: `{folder}/{agent}/…`. */
   readonly keepOutputsIn?: string
@@ -44,17 +49,18 @@ export interface Dissolved {
 /** What each agent did, without changing anything: for the report, and for what dissolving would lose. */
 export async function surveyAgents({ agents, limits, signal }: DissolveWanted): Promise<AgentRecord[]> {
   return Promise.all(
-    agents.map(async ({ name, workspace, worktree, state }) => {
+    agents.map(async ({ name, workspace, worktrees = [], state }) => {
       const status = readStatus(workspace)
       const outbox = await collectOutbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
       const attempts = await readAttempts(workspace)
-      const unmerged = worktree === undefined ? undefined : await findUnmerged(worktree)
+      const { unmerged, unseen } = await surveyWorktrees(worktrees, workspace)
       const problems = [
         ...(status.ok ? [] : [status.problem]),
-        ...[outbox, attempts, ...(unmerged === undefined ? [] : [unmerged])].flatMap((outcome) =>
-          outcome.ok ? [] : outcome.problems,
+        ...[outbox, attempts].flatMap((outcome) => (outcome.ok ? [] : outcome.problems)),
+        ...[outbox.ok ? outbox.value : undefined, ...(attempts.ok ? attempts.value : [])].flatMap(
+          (reported) => reported?.errorReportProblem ?? [],
         ),
-        ...(unmerged?.ok && unmerged.value.unseen !== undefined ? [unmerged.value.unseen] : []),
+        ...unseen,
       ]
       return {
         name,
@@ -62,11 +68,28 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
         status: status.ok ? status.status : undefined,
         outbox: outbox.ok ? outbox.value : undefined,
         attempts: attempts.ok ? attempts.value : [],
-        unmerged: unmerged?.ok ? unmerged.value : undefined,
+        unmerged,
+        unseen,
         problems,
       }
     }),
   )
+}
+
+/** Unseen: why one could not be looked at, or the files in it not. */
+async function surveyWorktrees(worktrees: readonly FoundWorktree[], workspace: string) {
+  const unmerged: UnmergedIn[] = []
+  const unseen: Problem[] = []
+  for (const worktree of worktrees) {
+    const found = await findUnmerged(worktree)
+    if (!found.ok) {
+      unseen.push(...found.problems)
+      continue
+    }
+    unmerged.push({ worktree: relative(realpathSync(workspace), worktree.path), ...found.value })
+    if (found.value.unseen !== undefined) unseen.push(found.value.unseen)
+  }
+  return { unmerged, unseen }
 }
 
 /** Reports, archives, keeps outputs if asked, and only then removes. Refuses while one runs, and before work is lost. */
@@ -76,41 +99,63 @@ export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolve
     objections(agent, records[index]!, wanted.allowLoss ?? false),
   )
   if (against.length > 0) return failed(...against)
+  const removable = await attempt(wanted.title, async () => {
+    for (const { workspace } of wanted.agents) await checkFolderRemovable(workspace, wanted.signal)
+  })
+  if (!removable.ok) return removable
 
   const report = formatReport(wanted.title, records)
-  for (const { workspace } of wanted.agents) checkFolderRemovable(workspace)
   const kept = await keepRecord({ ...wanted, report })
   if (!kept.ok) return kept
+  // Of what is gone, the record is all that is left.
+  let isNeeded = false
+  try {
+    const removed = await attempt(wanted.title, () => removeAgents(wanted, () => (isNeeded = true)))
+    if (!removed.ok) return isNeeded ? failed(...removed.problems, halfRemoved(wanted)) : removed
+    isNeeded = true
+    const { leftOut } = kept.value
+    return { ok: true, value: { report, agents: records, leftOut, branchesKept: removed.value } }
+  } finally {
+    if (!isNeeded) await kept.value.undo()
+  }
+}
 
+/** Gives the branches that stay. */
+async function removeAgents({ agents, signal }: DissolveWanted, gone: () => void): Promise<string[]> {
   const branchesKept: string[] = []
-  for (const { workspace, worktree } of wanted.agents) {
-    if (worktree !== undefined) {
+  for (const { workspace, worktrees = [] } of agents) {
+    await removeFolder(workspace, signal, gone)
+    for (const worktree of worktrees) {
       const { branchKept } = await removeWorktree(worktree)
       if (branchKept && worktree.branch !== undefined) branchesKept.push(worktree.branch)
     }
-    await removeFolder(workspace, wanted.signal)
   }
-  return { ok: true, value: { report, agents: records, leftOut: kept.value, branchesKept } }
+  return branchesKept
 }
 
-function objections(agent: DissolvedAgent, record: AgentRecord, allowLoss: boolean): Problem[] {
-  const { name, worktree } = agent
-  if (agent.isRunning) return [problem('invalid', name, 'is still running: stop it first')]
-  if (allowLoss || worktree === undefined) return []
-  const { unmerged } = record
-  const unseen = (why = '') =>
-    problem(
-      'invalid',
-      name,
-      `has a worktree that cannot be looked at, so that work in it could be lost${why}`,
-    )
-  if (unmerged === undefined) return [unseen()]
+function halfRemoved({ title, reportFile, archive, keepOutputsIn }: DissolveWanted): Problem {
+  const kept = [reportFile, archive, keepOutputsIn].filter((place) => place !== undefined)
+  const record = kept.length === 0 ? '' : `; its record stays: ${kept.join(', ')}`
+  return problem('half_removed', title, `is removed in part, and what is left of it is in its place${record}`)
+}
+
+function objections({ name, isRunning }: DissolvedAgent, record: AgentRecord, allowLoss: boolean): Problem[] {
+  if (isRunning) return [problem('invalid', name, 'is still running: stop it first')]
+  if (allowLoss) return []
   // What git ignores is most often large and can be made again: it is told of in the report, and does not stop anyone.
-  const lost = unmergedLines({ ...unmerged, commits: 0, ignored: [] }).map((line) => line.slice(2))
+  const lost = record.unmerged
+    .flatMap((work) => unmergedLines({ ...work, commits: 0, ignored: [] }))
+    .map((line) => line.slice(2))
   return [
     ...(lost.length === 0
       ? []
       : [problem('invalid', name, `has work that would be lost: ${lost.join('; ')}`)]),
-    ...(unmerged.unseen === undefined ? [] : [unseen(`: ${unmerged.unseen.message}`)]),
+    ...record.unseen.map(({ message }) =>
+      problem(
+        'invalid',
+        name,
+        `has a worktree that cannot be looked at, so that work in it could be lost: ${message}`,
+      ),
+    ),
   ]
 }

@@ -1,5 +1,7 @@
 import { tidy } from './instructions.ts'
 
+export const ERROR_REPORT = 'error_report.md'
+
 /** What error_report.md says (S4.11). A part that is not there is empty. */
 export interface ErrorReport {
   readonly type: string

@@ -3,14 +3,15 @@ import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../model/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
 import type { Sealed } from './copier.ts'
-import { openDirectory } from './directory.ts'
+import { type Directory, openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import { startPace } from './pace.ts'
 import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
-import { checkRemovable, removeTree } from './removal.ts'
+import { removeTree } from './removal.ts'
+import { checkRemovable } from './removal-check.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
@@ -197,22 +198,21 @@ export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Pro
 }
 
 /** Throws why a folder could not be removed, as far as that can be told without trying. */
-export function checkFolderRemovable(path: string): void {
-  const parent = openDirectory(realpathSync(dirname(path)))
-  try {
-    checkRemovable(parent, basename(path))
-  } finally {
-    parent.close()
-  }
+export function checkFolderRemovable(path: string, signal?: AbortSignal): Promise<void> {
+  return besides(path, (parent) => checkRemovable(parent, basename(path), startPace(signal)))
 }
 
 /** Removes a folder and all in it, whatever an agent has put there; never what a link leads to. */
-export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
+export async function removeFolder(path: string, signal?: AbortSignal, gone?: () => void): Promise<void> {
   if (!existsSync(dirname(path))) return
-  // Above the folder itself, links are the user's own.
+  await besides(path, (parent) => removeTree(parent, basename(path), startPace(signal), gone))
+}
+
+/** Above the folder itself, links are the user's own. */
+async function besides(path: string, work: (parent: Directory) => Promise<void>): Promise<void> {
   const parent = openDirectory(realpathSync(dirname(path)))
   try {
-    await removeTree(parent, basename(path), startPace(signal))
+    await work(parent)
   } finally {
     parent.close()
   }

@@ -1,7 +1,8 @@
-import { execFile } from 'node:child_process'
+import { type ExecFileException, execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { AppError } from '../model/errors.ts'
 import { formatBytes } from './limits.ts'
+import { errnoOf } from './problem.ts'
 
 export interface GitPlace {
   /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */
@@ -38,38 +39,58 @@ const STRAY = /^(?:GIT|ORC)_/
 /** To look into a submodule, git would start itself there, by the settings that the agent put there. */
 export const IGNORE_DIRTY = '--ignore-submodules=dirty'
 
-/** Runs git with a limit on its output. What git itself refuses is a value. */
-export function runGit(place: GitPlace, args: readonly string[], maxBytes: number): Promise<GitRun> {
+/** Runs git with a limit on its output. What git itself refuses is a value, and so is that it cannot be started so. */
+export function runGit(
+  place: GitPlace,
+  args: readonly string[],
+  maxBytes: number,
+  input = '',
+): Promise<GitRun> {
   const { gitDir, workTree, variables } = place
   const where = gitDir === undefined ? [] : [`--git-dir=${gitDir}`, ...(workTree ? ['--work-tree=.'] : [])]
   const cwd = workTree ?? gitDir
   return new Promise((resolve, reject) => {
-    const child = execFile(
-      'git',
-      [...SAFE, ...where, ...args],
-      {
-        cwd,
-        encoding: 'utf8',
-        maxBuffer: maxBytes,
-        timeout: TIMEOUT_MS,
-        killSignal: 'SIGKILL',
-        env: { ...environment(), ...variables },
-      },
-      (error, out, err) => {
-        if (error === null) return resolve({ ok: true, out })
-        const code = (error as NodeJS.ErrnoException).code ?? error.signal ?? 'unknown'
-        if (code === 'ENOENT') {
-          if (cwd !== undefined && !existsSync(cwd)) {
-            return resolve({ ok: false, code, err: `there is no folder ${cwd}` })
-          }
-          return reject(new AppError('PROGRAM_MISSING', 'There is no git on PATH', { cause: error }))
+    const end = (error: ExecFileException | null, out: string, err: string) => {
+      if (error === null) return resolve({ ok: true, out })
+      const code = error.code ?? error.signal ?? 'unknown'
+      if (code === 'ENOENT') {
+        if (cwd !== undefined && !existsSync(cwd)) {
+          return resolve({ ok: false, code, err: `there is no folder ${cwd}` })
         }
-        const isLarge = code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER'
-        resolve({ ok: false, code, err: isLarge ? `it is over ${formatBytes(maxBytes)}` : err.trim() })
-      },
-    )
-    child.stdin?.end()
+        return reject(new AppError('PROGRAM_MISSING', 'There is no git on PATH', { cause: error }))
+      }
+      resolve({ ok: false, code, err: err.trim() || reasonOf(error, code, maxBytes) })
+    }
+    try {
+      const child = execFile(
+        'git',
+        [...SAFE, ...where, ...args],
+        {
+          cwd,
+          encoding: 'utf8',
+          maxBuffer: maxBytes,
+          timeout: TIMEOUT_MS,
+          killSignal: 'SIGKILL',
+          env: { ...environment(), ...variables },
+        },
+        end,
+      )
+      // It may end before it has read all of it; why, it says itself.
+      child.stdin?.on('error', () => {})
+      child.stdin?.end(input)
+    } catch (error) {
+      // Arguments that are too long for the system, say: this alone is thrown, and not told like all else.
+      if (errnoOf(error) === undefined) throw error
+      end(error as ExecFileException, '', '')
+    }
   })
+}
+
+/** Where git said nothing. Its own refusals are numbers, and to say nothing can be its answer. */
+function reasonOf({ killed }: ExecFileException, code: number | string, maxBytes: number): string {
+  if (typeof code === 'number') return ''
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it is over ${formatBytes(maxBytes)}`
+  return killed ? `it took more than ${TIMEOUT_MS / 1000} s` : `git cannot be run (${code})`
 }
 
 function environment(): NodeJS.ProcessEnv {

@@ -8,27 +8,35 @@ interface RawEntry {
 
 /** A folder of that size holds some thousands of names at the most; to read it whole takes a quarter of the time. */
 const SMALL_BYTES = 64 * 1024
+const PIECE = 1024
 
 /** The names in a folder as bytes, at most so many: a folder of a million is not read to its end. */
 export function listNames(directory: Directory, most: number): Buffer[] {
   const { size } = fstatSync(directory.fd)
-  if (size > 0 && size <= SMALL_BYTES) {
-    const all = readdirSync(directory.self, { encoding: 'buffer' })
-    return all.length <= most ? all : all.slice(0, most)
-  }
-  const names: Buffer[] = []
+  if (isSmall(size)) return readdirSync(directory.self, { encoding: 'buffer' }).slice(0, most)
+  return [...readNames(directory, Math.min(most + 1, PIECE)).take(most)]
+}
+
+/** All of them, of which a part only is held. */
+export function namesIn(directory: Directory): Iterable<Buffer> {
+  const { size } = fstatSync(directory.fd)
+  return isSmall(size) ? readdirSync(directory.self, { encoding: 'buffer' }) : readNames(directory, PIECE)
+}
+
+const isSmall = (size: number) => size > 0 && size <= SMALL_BYTES
+
+function* readNames(directory: Directory, bufferSize: number): Generator<Buffer, void> {
   const listing = opendirSync(directory.self.toString(), {
     encoding: 'buffer' as BufferEncoding,
-    bufferSize: Math.min(most + 1, 1024),
+    bufferSize,
   })
   try {
-    while (names.length < most) {
+    for (;;) {
       const entry = listing.readSync() as RawEntry | null
-      if (entry === null) break
-      names.push(entry.name)
+      if (entry === null) return
+      yield entry.name
     }
   } finally {
     listing.closeSync()
   }
-  return names
 }

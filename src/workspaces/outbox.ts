@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { type Content, readBytes, readContent } from './content.ts'
 import { type Directory, type Opened, openPart } from './directory.ts'
-import { type ErrorReport, parseErrorReport } from './error-report.ts'
+import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
@@ -37,6 +37,8 @@ export interface Outbox {
   /** Why there is none, where its file is there: it is too large, or has another name. */
   readonly summaryProblem?: Problem
   readonly errorReport: ErrorReport | undefined
+  /** The same of it. */
+  readonly errorReportProblem?: Problem
   /** Below outbox/partial/ (S4.11). */
   readonly partial: readonly Output[]
   /** Links, devices, names that are none: each with why it does not count. */
@@ -47,7 +49,6 @@ export interface Outbox {
 const CONTENT_BYTES = 1024 * 1024
 
 const SUMMARY = 'summary.md'
-const ERROR_REPORT = 'error_report.md'
 const REPORTS = new Set([SUMMARY, ERROR_REPORT])
 const PARTIAL = 'partial/'
 /** S4.7, S4.8, S4.11. */
@@ -113,6 +114,7 @@ function readReports(folder: Directory, outputs: readonly Output[], known: Reado
     summary: summary?.ok ? textOf(summary.value) : undefined,
     ...(summary?.ok === false ? { summaryProblem: summary.problem } : {}),
     errorReport: report?.ok ? parseErrorReport(textOf(report.value)) : undefined,
+    ...(report?.ok === false ? { errorReportProblem: report.problem } : {}),
   }
 }
 

@@ -17,6 +17,8 @@ export type ProblemCode =
   | 'too_deep'
   | 'too_large'
   | 'torn'
+  | 'irremovable'
+  | 'half_removed'
   | 'invalid'
 
 export interface Problem {

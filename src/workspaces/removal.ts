@@ -1,114 +1,188 @@
 import { randomBytes } from 'node:crypto'
-import {
-  accessSync,
-  chmodSync,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  openSync,
-  renameSync,
-  rmdirSync,
-  unlinkSync,
-} from 'node:fs'
+import { renameSync, rmdirSync, unlinkSync } from 'node:fs'
 import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
-import { listNames } from './listing.ts'
+import { changeMode } from './folder-mode.ts'
+import { namesIn } from './listing.ts'
 import type { Pace } from './pace.ts'
-import { errnoOf, ProblemError } from './problem.ts'
+import { errnoOf, ProblemError, problem, problemOf } from './problem.ts'
 
-/** Linux: an open file that is only a place, for which no permission on it is needed. Node has no name for it. */
-const O_PATH = 0o10000000
+/** A folder that waits, under a plain name and at the root of what is removed, until all that was in it is gone. */
+interface SetAside {
+  readonly place: string
+  /** What it was called, and in which folder; undefined: in the root. */
+  readonly name: Buffer
+  readonly above: SetAside | undefined
+  readonly mode: number
+  /** Where it was, for messages. */
+  readonly shown: string
+}
 
-const BATCH = 1000
+/** Longer than any path that a message is read for: a folder can be deeper than a text can be long. */
+const LONGEST_SHOWN = 4096
+
+const OF_THE_DISK: ReadonlySet<string> = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
 
 /**
- * Removes whatever is at a name, and leaves what links in it lead to alone. Folders inside are first moved up beside it:
- * any depth then takes one open folder, and no path grows too long.
+ * Removes whatever is at a name, and leaves what links in it lead to alone. Folders inside are first moved up to its root:
+ * any depth then takes one open folder more, and no path grows too long. If it fails, all that is left is where it was.
+ * `gone` is told of each file and folder that is no more.
  */
-export async function removeTree(parent: Directory, name: string, pace: Pace): Promise<void> {
+export async function removeTree(
+  parent: Directory,
+  name: string,
+  pace: Pace,
+  gone: () => void = () => {},
+): Promise<void> {
+  const shown = showIn(parent, name)
   const found = lookAt(parent, name)
   if (found === undefined) return
-  if (!found.isDirectory()) return naming(showIn(parent, name), () => unlinkSync(parent.at(name)))
-  const stem = `.removing-${randomBytes(6).toString('hex')}`
-  const waiting = [name]
-  let moved = 0
-  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-    await empty(parent, next, pace, () => {
-      const place = `${stem}-${moved++}`
-      waiting.push(place)
-      return place
-    })
-    naming(showIn(parent, next), () => rmdirSync(parent.at(next)))
+  if (!found.isDirectory()) {
+    naming(shown, () => unlinkSync(parent.at(name)))
+    return gone()
+  }
+  const mode = naming(shown, () => allowAccess(parent, name))
+  const opened = openFolder(parent, name)
+  if (!opened.ok) throw new ProblemError(opened.problem)
+  const root = opened.value
+  try {
+    await emptyTree(root, pace, gone)
+    naming(shown, () => rmdirSync(parent.at(name)))
+    gone()
+  } catch (error) {
+    restoreMode(parent, name, mode)
+    throw error
+  } finally {
+    root.close()
   }
 }
 
-async function empty(parent: Directory, name: string, pace: Pace, newPlace: () => string): Promise<void> {
-  naming(showIn(parent, name), () => allowAccess(parent, name))
-  const opened = openFolder(parent, name)
-  if (!opened.ok) throw new ProblemError(opened.problem)
-  const directory = opened.value
-  try {
-    for (let names = listNames(directory, BATCH); names.length > 0; names = listNames(directory, BATCH)) {
-      for (const entry of names) {
-        removeEntry(parent, directory, entry, newPlace)
+async function emptyTree(root: Directory, pace: Pace, gone: () => void): Promise<void> {
+  const stem = `.removing-${randomBytes(6).toString('hex')}-`
+  const aside: SetAside[] = []
+  let moved = 0
+
+  async function empty(directory: Directory, self: SetAside | undefined): Promise<void> {
+    for (let isEmpty = false; !isEmpty; ) {
+      isEmpty = true
+      for (const entry of namesIn(directory)) {
+        if (self === undefined && entry.toString('latin1').startsWith(stem)) continue
+        isEmpty = false
+        removeEntry(directory, entry, self)
         const rest = pace.rest()
         if (rest !== undefined) await rest
       }
     }
+  }
+
+  function removeEntry(directory: Directory, entry: Buffer, above: SetAside | undefined): void {
+    try {
+      if (lookAt(directory, entry)?.isDirectory()) setAside(directory, entry, above)
+      else {
+        unlinkSync(directory.at(entry))
+        gone()
+      }
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') throw irremovable(error, showIn(directory, entry.toString()))
+    }
+  }
+
+  function setAside(directory: Directory, name: Buffer, above: SetAside | undefined): void {
+    const place = `${stem}${moved++}`
+    // To be moved, a folder must be writable itself: its `..` changes.
+    const mode = allowAccess(directory, name)
+    try {
+      renameSync(directory.at(name), root.at(place))
+    } catch (error) {
+      restoreMode(directory, name, mode)
+      throw error
+    }
+    const isLong = directory.shown.length > LONGEST_SHOWN
+    const shown = isLong ? directory.shown : showIn(directory, name.toString())
+    aside.push({ place, name, above, mode, shown })
+  }
+
+  try {
+    for (;;) {
+      const last = aside.at(-1)
+      const waiting = aside.length
+      await inFolder(root, last, (directory) => empty(directory, last))
+      // Those inside go first, so that each can still be put back where it was.
+      if (aside.length > waiting) continue
+      if (last === undefined) return
+      naming(last.shown, () => rmdirSync(root.at(last.place)))
+      gone()
+      aside.pop()
+    }
+  } catch (error) {
+    const astray = await putBack(root, aside)
+    throw astray.length === 0 ? error : withPlaces(error, root, astray)
+  }
+}
+
+/** The last one first. Gives those that stay where they were set aside. */
+async function putBack(root: Directory, aside: readonly SetAside[]): Promise<SetAside[]> {
+  const astray: SetAside[] = []
+  for (const folder of aside.toReversed()) {
+    try {
+      await inFolder(root, folder.above, (above) => {
+        renameSync(root.at(folder.place), above.at(folder.name))
+        restoreMode(above, folder.name, folder.mode)
+      })
+    } catch {
+      astray.push(folder)
+    }
+  }
+  return astray
+}
+
+function withPlaces(error: unknown, root: Directory, astray: readonly SetAside[]): ProblemError {
+  const begun = problem('irremovable', root.shown, 'is not removed to its end')
+  const { code, path, message } = error instanceof ProblemError ? error.problem : begun
+  const places = astray.map(({ shown, place }) => `${shown} is now ${showIn(root, place)}`)
+  return new ProblemError({ code, path, message: [message, ...places].join('; ') })
+}
+
+async function inFolder(
+  root: Directory,
+  folder: SetAside | undefined,
+  work: (directory: Directory) => void | Promise<void>,
+): Promise<void> {
+  if (folder === undefined) return await work(root)
+  const opened = openFolder(root, folder.place, folder.shown)
+  if (!opened.ok) throw new ProblemError(opened.problem)
+  try {
+    await work(opened.value)
   } finally {
-    directory.close()
+    opened.value.close()
   }
 }
 
-function removeEntry(parent: Directory, directory: Directory, entry: Buffer, newPlace: () => string): void {
+/** An agent, or we ourselves, may have made a folder read-only. Gives the mode before. */
+function allowAccess(directory: Directory, name: string | Buffer): number {
+  return changeMode(directory.at(name), () => 0o700)
+}
+
+/** Why it is restored says more than why it could not be. */
+function restoreMode(directory: Directory, name: string | Buffer, mode: number): void {
   try {
-    if (lookAt(directory, entry)?.isDirectory()) {
-      // To be moved, a folder must be writable itself: its `..` changes.
-      allowAccess(directory, entry)
-      renameSync(directory.at(entry), parent.at(newPlace()))
-    } else unlinkSync(directory.at(entry))
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw named(error, showIn(directory, entry.toString()))
+    changeMode(directory.at(name), () => mode)
+  } catch {
+    // It is gone.
   }
 }
 
-function naming(shown: string, work: () => void): void {
+export function naming<T>(shown: string, work: () => T): T {
   try {
-    work()
+    return work()
   } catch (error) {
-    throw named(error, shown)
+    throw irremovable(error, shown)
   }
 }
 
 /** Through an open folder a path is /proc/self/fd/22: whoever reads of a fault knows the place by its own. */
-function named(error: unknown, shown: string): unknown {
-  if (errnoOf(error) === undefined) return error
-  const fault = error as NodeJS.ErrnoException
-  fault.message = fault.message.replace(/'.*'$/s, () => `'${shown}'`)
-  fault.path = shown
-  return fault
-}
-
-/** Throws what the disk will say to a removal, so that nothing need be done for one that cannot be. Changes nothing. */
-export function checkRemovable(parent: Directory, name: string): void {
-  naming(showIn(parent, name), () => changeMode(parent.at(name), (mode) => mode))
-  naming(parent.shown, () => accessSync(parent.self, constants.W_OK | constants.X_OK))
-}
-
-/** An agent, or we ourselves, may have made a folder read-only. */
-function allowAccess(directory: Directory, name: string | Buffer): void {
-  changeMode(directory.at(name), () => 0o700)
-}
-
-function changeMode(path: string | Buffer, change: (mode: number) => number): void {
-  if (process.platform !== 'linux') {
-    chmodSync(path, change(lstatSync(path).mode & 0o7777))
-    return
-  }
-  const fd = openSync(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW)
-  try {
-    chmodSync(`/proc/self/fd/${fd}`, change(fstatSync(fd).mode & 0o7777))
-  } finally {
-    closeSync(fd)
-  }
+export function irremovable(error: unknown, shown: string): unknown {
+  const code = errnoOf(error)
+  if (code === undefined) return error
+  if (OF_THE_DISK.has(code)) return new ProblemError(problemOf(error, shown))
+  return new ProblemError(problem('irremovable', shown, `cannot be removed (${code})`))
 }

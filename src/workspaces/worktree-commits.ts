@@ -17,26 +17,29 @@ export interface CommitsElsewhere {
 }
 
 const LISTS = 16 * 1024 * 1024
-const MOST_STEPS = 10_000
-const MOST_PLACES = 1000
 const MOST_SHOWN = 5
 
-/** Undefined: git cannot tell. What is named and not there is passed over. */
+/** Those that revisions lead to, and none that one with `^` leads to. What is named and not there is passed over. */
 export async function listCommits(
   place: GitPlace,
   revisions: readonly string[],
+  options: readonly string[] = [],
 ): Promise<CommitName[] | undefined> {
-  const found = await listReached(place, revisions)
+  const found = await listReached(place, revisions, options)
   return found?.map(({ hash, subject }) => ({ hash, subject }))
 }
 
-/** Each with the revision, of those that were named, that leads to it. */
+/** Each with the revision, of those that were named, that leads to it. Undefined: git cannot tell. */
 async function listReached(
   place: GitPlace,
   revisions: readonly string[],
+  options: readonly string[] = [],
 ): Promise<(CommitName & { from: string })[] | undefined> {
-  const args = ['log', '--ignore-missing', '-z', '--format=%H%x1f%S%x1f%s', ...revisions, '--']
-  const ran = await runGit(place, args, LISTS)
+  // Without one, git would take HEAD.
+  if (revisions.every((revision) => revision.startsWith('^'))) return []
+  const args = ['log', '--ignore-missing', '--stdin', '-z', '--format=%H%x1f%S%x1f%s', ...options, '--']
+  // An agent chose how many there are and how long they are, and what a program is called with has a limit.
+  const ran = await runGit(place, args, LISTS, revisions.map((revision) => `${revision}\n`).join(''))
   if (!ran.ok) return undefined
   return recordsOf(ran.out).map(([hash = '', from = '', subject = '']) => ({ hash, from, subject }))
 }
@@ -59,14 +62,14 @@ export interface Journey {
   readonly made: ReadonlySet<string>
 }
 
-/** Where the HEAD of a worktree has been, by git's own log of it. Undefined: git cannot tell. */
+/** Where the HEAD of a worktree has been, by git's own log of it: all of it. Undefined: git cannot tell, or it is too long. */
 export async function readJourney(worktree: FoundWorktree): Promise<Journey | undefined> {
-  const args = ['log', '-g', '-z', `--max-count=${MOST_STEPS}`, '--format=%H%x1f%gs', 'HEAD', '--']
+  const args = ['log', '-g', '-z', '--format=%H%x1f%gs', 'HEAD', '--']
   const ran = await runGit(ownPlace(worktree), args, LISTS)
   const steps = ran.ok ? recordsOf(ran.out) : stepsIn(join(worktree.ownDir, 'logs', 'HEAD'))
   if (steps === undefined) return undefined
   const left = steps.map(([, what = '']) => /^checkout: moving from (\S+) to /.exec(what)?.[1])
-  const places = [...new Set(left.filter((from) => from !== undefined))].slice(0, MOST_PLACES)
+  const places = [...new Set(left.filter((from) => from !== undefined))]
   const isHash = (from: string) => /^[0-9a-f]{40,64}$/.test(from)
   const made = steps.filter(([, what = '']) => !/^(?:checkout|reset):/.test(what))
   return {
@@ -87,13 +90,12 @@ export async function findElsewhere(worktree: Worktree): Promise<CommitsElsewher
   const branches = journey.branches
     .map((name) => `refs/heads/${name}`)
     .filter((ref) => ref !== own && ref !== at)
-  const known = [worktree.base, own]
-  const current = at === own ? [] : await listCommits(place, ['HEAD', '--not', ...known])
-  if (at !== own) known.push('HEAD')
-  const onBranches = branches.length === 0 ? [] : await listReached(place, [...branches, '--not', ...known])
-  known.push(...branches)
-  const { detached } = journey
-  const left = detached.length === 0 ? [] : await listCommits(place, [...detached, '--not', ...known])
+  const known = [`^${worktree.base}`, `^${own}`]
+  const current = at === own ? [] : await listCommits(place, ['HEAD', ...known])
+  if (at !== own) known.push('^HEAD')
+  const onBranches = await listReached(place, [...branches, ...known])
+  known.push(...branches.map((branch) => `^${branch}`))
+  const left = await listCommits(place, [...journey.detached, ...known])
   if (current === undefined || onBranches === undefined || left === undefined) return undefined
   // A place that it only looked at holds the work of others.
   const isMade = ({ hash }: CommitName) => journey.made.has(hash)

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs'
-import { basename, dirname } from 'node:path'
-import { type Directory, openPart } from './directory.ts'
+import { dirname, relative } from 'node:path'
+import { type Directory, openDirectory, openFolders } from './directory.ts'
+import { showName } from './entry-name.ts'
 import type { GitPlace } from './git.ts'
 import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
 
@@ -11,6 +12,8 @@ export interface Worktree {
   /** Where git keeps this worktree, inside it. */
   readonly ownDir: string
   readonly path: string
+  /** The agent's folder, where the worktree need not lie directly in it: from there on, the agent can have put links. */
+  readonly within?: string
   readonly branch: string
   /** The commit that it began from. */
   readonly base: string
@@ -19,7 +22,7 @@ export interface Worktree {
 /** By someone who did not make it. Its branch is the one it is on by now; undefined where its HEAD is detached. */
 export type FoundWorktree = Omit<Worktree, 'branch'> & { readonly branch: string | undefined }
 
-type Place = Pick<Worktree, 'gitDir' | 'ownDir' | 'path'>
+type Place = Pick<Worktree, 'gitDir' | 'ownDir' | 'path' | 'within'>
 
 /** For questions about its HEAD. Which repository it belongs to is said, and not read where an agent could have written it. */
 export function ownPlace({ gitDir, ownDir }: Pick<Place, 'gitDir' | 'ownDir'>): GitPlace {
@@ -31,9 +34,9 @@ export function ownPlace({ gitDir, ownDir }: Pick<Place, 'gitDir' | 'ownDir'>): 
  * have put a link to any other folder in its place.
  */
 export function inWorktree<T>(worktree: Place, work: (place: GitPlace) => Promise<T>): Promise<Outcome<T>> {
-  const shown = basename(worktree.path)
+  const shown = nameOf(worktree)
   return attempt(shown, async () => {
-    const folder = openWorktree(worktree, shown)
+    const folder = openWorktree(worktree)
     try {
       const done = await work({ ...ownPlace(worktree), workTree: folder.self.toString() })
       // Git asks for the path of the folder it is in, and goes there once more.
@@ -47,16 +50,25 @@ export function inWorktree<T>(worktree: Place, work: (place: GitPlace) => Promis
   })
 }
 
-function openWorktree({ path }: Place, shown: string): Directory {
+/** As its agent knows it. */
+export function nameOf({ path, within = dirname(path) }: Place): string {
+  return showName(relative(within, path))
+}
+
+function openWorktree(worktree: Place): Directory {
+  const { path, within = dirname(path) } = worktree
+  const root = openDirectory(within, { shown: '' })
   try {
-    return openPart(dirname(path), shown)
-  } catch (error) {
-    if (!(error instanceof ProblemError) || error.problem.code !== 'missing') throw error
+    const opened = openFolders(root, relative(within, path).split('/'))
+    if (opened.ok) return opened.value
+    if (opened.problem.code !== 'missing') throw new ProblemError(opened.problem)
     return refuse(
       'missing',
-      shown,
+      nameOf(worktree),
       'is gone: the agent deleted it or moved it away, and with it all that was in no commit',
     )
+  } finally {
+    root.close()
   }
 }
 

@@ -4,8 +4,8 @@ import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
 import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
 import type { Worktree } from './worktree.ts'
 import { type CommitsElsewhere, findElsewhere, nameCommits } from './worktree-commits.ts'
+import { listFiles, nameFiles } from './worktree-files.ts'
 import { inWorktree } from './worktree-folder.ts'
-import { listFiles } from './worktree-unmerged.ts'
 import { makeFolder, replaceFile } from './writing.ts'
 
 export interface Commit {
@@ -38,24 +38,12 @@ const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-rename
 /** Puts commits, diff and branch into outbox/git/ (nothing is merged), and says what is there. */
 export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSummary>> {
   return attempt('outbox/git', async () => {
-    const place = { gitDir: worktree.gitDir }
-    const range = `${worktree.base}..refs/heads/${worktree.branch}`
     const notes: string[] = []
     const head = await findHead(worktree)
     if (head === '') notes.push(`The agent has deleted its branch ${worktree.branch}.`)
-    const commits = parseCommits(
-      await text(place, [
-        'log',
-        `--max-count=${MOST_COMMITS}`,
-        '-z',
-        '--format=%H%x1f%an%x1f%aI%x1f%s',
-        range,
-      ]),
-    )
-    const files = parseNumbers(await text(place, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range]))
-    const changes = await diff(place, [range], 'changes.diff', notes)
+    const { commits, files, changes } = head === '' ? NOTHING : await readBranch(worktree, notes)
     const elsewhere = await findElsewhere(worktree)
-    const hasCommits = commits.length > 0 || (elsewhere ?? []).length > 0
+    const hasCommits = commits.length > 0 || elsewhere?.length !== 0
     const { loose, uncommitted } = await lookInside(worktree, hasCommits, notes)
     if (elsewhere === undefined) notes.push('Git cannot tell whether there are commits on other branches.')
     notes.push(...(elsewhere ?? []).map((found) => elsewhereNote(worktree, found)))
@@ -91,9 +79,37 @@ async function findHead({ gitDir, branch }: Worktree): Promise<string> {
     : refuse('unreadable', branch, `is a branch that git cannot read: ${found.err}`)
 }
 
+interface OnBranch extends Pick<BranchSummary, 'commits' | 'files'> {
+  readonly changes: string | undefined
+}
+
+const NOTHING: OnBranch = { commits: [], files: [], changes: undefined }
+
+/** Of a branch that is there. That git cannot tell its commits is not to say that it has none. */
+async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): Promise<OnBranch> {
+  const place = { gitDir }
+  const range = `${base}..refs/heads/${branch}`
+  const format = '--format=%H%x1f%an%x1f%aI%x1f%s'
+  const log = await runGit(place, ['log', `--max-count=${MOST_COMMITS}`, '-z', format, range], LISTS)
+  if (!log.ok) {
+    return refuse('unreadable', branch, `is a branch whose commits git cannot tell: ${log.err || log.code}`)
+  }
+  const numbers = await runGit(place, ['diff', '--numstat', '-z', ...PLAIN_DIFF, range], LISTS)
+  if (!numbers.ok) notes.push(`The list of changed files is left out: ${numbers.err || 'git refused'}`)
+  return {
+    commits: parseCommits(log.out),
+    files: numbers.ok ? parseNumbers(numbers.out) : [],
+    changes: await diff(place, [range], 'changes.diff', notes),
+  }
+}
+
 function elsewhereNote({ branch: own }: Worktree, { branch, commits }: CommitsElsewhere): string {
   const where = branch === null ? 'a detached HEAD' : `the branch ${showName(branch)}`
   return `Not on ${own}, and so not in changes.diff: ${commits.length} commits on ${where}: ${nameCommits(commits)}`
+}
+
+function hiddenNote(hidden: readonly string[]): string {
+  return `Hidden from git by a flag, and so not in uncommitted.diff: ${nameFiles(hidden)}`
 }
 
 /** What is in no commit. A worktree that is gone leaves the commits of it as good as they are. */
@@ -101,8 +117,13 @@ async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string
   const looked = await inWorktree(worktree, async (own) => {
     const loose = await diff(own, ['HEAD'], 'uncommitted.diff', notes)
     const files = await attempt('worktree', () => listFiles(own))
-    if (!files.ok) notes.push(...files.problems.map(({ message }) => message))
-    return { loose, uncommitted: files.ok ? files.value.uncommitted : [] }
+    if (!files.ok) {
+      notes.push(...files.problems.map(({ message }) => message))
+      return { loose, uncommitted: [] }
+    }
+    const { uncommitted, hidden } = files.value
+    if (hidden.length > 0) notes.push(hiddenNote(hidden))
+    return { loose, uncommitted: [...uncommitted, ...hidden] }
   })
   if (looked.ok) return looked.value
   const found = looked.problems[0]!
@@ -113,12 +134,6 @@ async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string
 }
 
 const path = ({ path: worktree }: Worktree) => worktree.slice(0, worktree.lastIndexOf('/'))
-
-/** Empty where git refuses: a branch that the agent has deleted is a branch without commits. */
-async function text(place: GitPlace, args: readonly string[]): Promise<string> {
-  const ran = await runGit(place, args, LISTS)
-  return ran.ok ? ran.out : ''
-}
 
 async function diff(
   place: GitPlace,

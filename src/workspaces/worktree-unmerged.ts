@@ -1,9 +1,8 @@
-import { lstatSync, readdirSync } from 'node:fs'
-import { basename, join } from 'node:path'
-import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
-import { failed, type Outcome, type Problem, problem, refuse } from './problem.ts'
+import { type GitPlace, runGit } from './git.ts'
+import { failed, type Outcome, type Problem, problem } from './problem.ts'
 import { type CommitName, listCommits, readJourney } from './worktree-commits.ts'
-import { type FoundWorktree, inWorktree, ownPlace } from './worktree-folder.ts'
+import { listFiles, NO_FILES } from './worktree-files.ts'
+import { type FoundWorktree, inWorktree, nameOf, ownPlace } from './worktree-folder.ts'
 
 /** Work that nothing but the worktree holds, or that is on no other branch yet. */
 export interface UnmergedWork {
@@ -22,7 +21,6 @@ export interface UnmergedWork {
 }
 
 const SMALL = 1024 * 1024
-const LISTS = 16 * SMALL
 
 const EVERYWHERE = ['--branches', '--tags', '--remotes']
 
@@ -33,46 +31,21 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<Unm
   const atHead = await count(place, 'HEAD', ['--not', ...EVERYWHERE])
   const journey = await readJourney(worktree)
   const tips = [...(atHead === undefined ? [] : ['HEAD']), ...(journey?.detached ?? [])]
-  const loose = tips.length === 0 ? [] : await listCommits(place, [...tips, '--not', ...EVERYWHERE])
+  const loose = await listCommits(place, tips, ['--not', ...EVERYWHERE])
   if (commits === 'unreadable' || atHead === 'unreadable' || loose === undefined || journey === undefined) {
     const what = `cannot be asked what of ${branch ?? 'it'} is on no other branch`
-    return failed(problem('unreadable', basename(worktree.path), what))
+    return failed(problem('unreadable', nameOf(worktree), what))
   }
-  const files = await inWorktree(worktree, async (own) => ({
-    ...(await listFiles(own, ['--ignored=matching'])),
-    inner: await innerRepositories(own),
-  }))
-  const { inner, ignored, ...seen } = files.ok ? files.value : { uncommitted: [], ignored: [], inner: [] }
-  const uncommitted = [...seen.uncommitted, ...inner.map((path) => `${path}/ (a repository of its own)`)]
+  const files = await inWorktree(worktree, (own) => listFiles(own, ['--ignored=matching']))
+  const { inner, hidden, ignored, ...seen } = files.ok ? files.value : NO_FILES
+  const uncommitted = [
+    ...seen.uncommitted,
+    ...hidden.map((path) => `${path} (hidden from git by a flag)`),
+    ...inner.map((path) => `${path}/ (a repository of its own)`),
+  ]
   const unseen = files.ok ? {} : { unseen: files.problems[0]! }
   const value = { branch, commits: commits ?? 0, looseCommits: loose, uncommitted, ignored, ...unseen }
   return { ok: true, value }
-}
-
-/** What is in no commit; of what git ignores, only what the options ask for. */
-export async function listFiles(own: GitPlace, options: readonly string[] = []) {
-  const plain = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', IGNORE_DIRTY]
-  const status = await runGit(own, [...plain, ...options], LISTS)
-  if (!status.ok)
-    return refuse('unreadable', 'worktree', `cannot be asked what is in no commit: ${status.err}`)
-  const lines = status.out.split('\0').filter((line) => line !== '')
-  const named = (isIgnored: boolean) =>
-    lines.filter((line) => line.startsWith('!!') === isIgnored).map((line) => line.slice(3))
-  return { uncommitted: named(false), ignored: named(true) }
-}
-
-/** Of what is in them git knows one commit by its name, and holds nothing. They are not looked into. */
-async function innerRepositories(own: GitPlace): Promise<string[]> {
-  const listed = await runGit(own, ['ls-files', '--stage', '-z'], LISTS)
-  if (!listed.ok) return refuse('unreadable', 'worktree', `cannot be asked what is in it: ${listed.err}`)
-  const links = listed.out.split('\0').filter((line) => line.startsWith('160000 '))
-  const paths = links.map((line) => line.slice(line.indexOf('\t') + 1))
-  return paths.filter((path) => isFilled(join(own.workTree ?? '', path)))
-}
-
-function isFilled(folder: string): boolean {
-  const found = lstatSync(folder, { throwIfNoEntry: false })
-  return found?.isDirectory() === true && readdirSync(folder).length > 0
 }
 
 /** Unreadable: git cannot tell, which is not to say that there is nothing. Undefined: the agent has deleted it. */

@@ -51,7 +51,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
     return { ok: true, value: { gitDir, ownDir: made, path, branch, base: begun } }
   }
   if (made !== undefined || isHollow(path)) await removeFolder(path)
-  if (made !== undefined) await forgetWorktree(gitDir, path)
+  if (made !== undefined) await removeFolder(made)
   // A branch on which nothing was done is one that an earlier call made, before it could fill the worktree.
   const isLeft = (await countUnmerged({ gitDir, branch })) === 0
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
@@ -78,11 +78,6 @@ async function beginningOf(place: GitPlace, branch: string, from: string): Promi
   return found.ok ? found.out.trim() : from
 }
 
-/** Twice: even if it was locked. The folder is gone, so that only git's own record of it is left. */
-async function forgetWorktree(gitDir: string, path: string): Promise<void> {
-  await runGit({ gitDir }, ['worktree', 'remove', '--force', '--force', path], SMALL)
-}
-
 export async function findGitDir(folder: string): Promise<string | undefined> {
   // Here git may look for itself: the folder is the user's, and no agent has been in it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
@@ -97,10 +92,11 @@ async function commitAt(place: GitPlace, revision: string): Promise<string | und
 
 /** Takes the worktree away. Its branch stays unless all of it is on another one; so commits on it are never lost. */
 export async function removeWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
-  const { gitDir, branch } = worktree
+  const { gitDir, ownDir, branch } = worktree
   const unmerged = branch === undefined ? undefined : await countUnmerged({ gitDir, branch })
   await removeFolder(worktree.path)
-  await forgetWorktree(gitDir, worktree.path)
+  // Git would look at the records of all others for it, in which an agent can have put anything.
+  await removeFolder(ownDir)
   if (branch === undefined || unmerged !== 0) return { branchKept: unmerged !== undefined }
   // An agent can have gone to any branch of the user's, where it has nothing to lose and we have nothing to delete.
   if (!branch.startsWith(OWN_BRANCHES)) return { branchKept: false }

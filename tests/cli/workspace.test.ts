@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -199,7 +200,7 @@ describe('orc workspace dissolve', () => {
     renameSync(path('agents/two/outbox'), path('outbox'))
     symlinkSync('../../outbox', path('agents/two/outbox'))
     const dissolve = 'workspace dissolve agents --archive --keep-outputs'
-    const refused = await orc(dissolve)
+    const refused = await orc(`${dissolve} --force`)
     expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('outbox is a symbolic link') })
     expect(refused.err).toContain('Nothing was removed')
     expect(readdirSync(path()).sort()).toEqual(['agents', 'outbox'])
@@ -208,12 +209,135 @@ describe('orc workspace dissolve', () => {
     expect((await orc(dissolve)).code).toBe(0)
   })
 
+  it('removes nothing where its report cannot be written', async () => {
+    const name = 'x'.repeat(248)
+    await makeDone('one')
+    renameSync(path('one'), path(name))
+    const refused = await orc(`workspace dissolve ${name}`)
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('has too long a name') })
+    expect(refused.err).toContain('Nothing was removed')
+    expect(readdirSync(path())).toEqual([name])
+    expect(readFileSync(path(name, 'outbox/result.txt'), 'utf8')).toBe('by one')
+  })
+
+  it('says what an archive or kept outputs could not hold while it is still there', async () => {
+    await makeDone('one')
+    linkSync(path('one/outbox/result.txt'), path('kept-elsewhere'))
+    symlinkSync('result.txt', path('one/outbox/link'))
+    for (const option of ['--archive', '--keep-outputs']) {
+      const refused = await orc(`workspace dissolve one ${option}`)
+      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('would not hold all') })
+      expect(refused.err).toContain('outbox/link is a symbolic link')
+      expect(refused.err).toContain('outbox/result.txt has another name outside of this folder')
+      expect(refused.err).toContain('--force')
+      expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one'])
+    }
+    expect(existsSync(path('one/outbox/result.txt'))).toBe(true)
+    const forced = await orc('workspace dissolve one --archive --force')
+    expect(forced).toMatchObject({ code: 0, err: expect.stringContaining('left out: one/outbox/link') })
+    expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one.report.md', 'one.tar.gz'])
+  })
+
   it('overwrites nothing that is there', async () => {
     await makeDone('one')
     put('one.report.md', 'mine')
     expect((await orc('workspace dissolve one')).code).toBe(1)
     expect(readFileSync(path('one.report.md'), 'utf8')).toBe('mine')
     expect(existsSync(path('one'))).toBe(true)
+  })
+
+  describe('of a workspace in a repository', () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], {
+        cwd: path(),
+        encoding: 'utf8',
+      }).trim()
+    beforeEach(async () => {
+      git('init', '-q')
+      for (const file of ['a.txt', 'b.txt', 'c.txt']) put(file, 'first\n')
+      git('add', '.')
+      git('commit', '-q', '-m', 'first')
+      await makeDone('coder')
+      await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
+    })
+
+    it.each(['coder/moved', 'coder/workspace/deep/moved'])(
+      'finds the worktree that its agent moved to %s',
+      async (moved) => {
+        mkdirSync(path('coder/workspace/deep'))
+        git('worktree', 'move', 'coder/worktree', moved)
+        put(`${moved}/new.txt`, 'work')
+        const lost = `in ${moved.slice('coder/'.length)}: 1 files that are in no commit: new.txt`
+        expect(await orc('workspace dissolve coder')).toMatchObject({
+          code: 1,
+          err: expect.stringContaining(lost),
+        })
+        expect(existsSync(path(moved, 'new.txt'))).toBe(true)
+        const forced = await orc('workspace dissolve coder --force --archive')
+        expect(forced).toMatchObject({ code: 0, out: expect.stringContaining(lost) })
+        const listed = execFileSync('tar', ['tzf', path('coder.tar.gz')], { encoding: 'utf8' })
+        expect(listed).not.toContain('new.txt')
+        expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+        expect(git('branch', '--list', 'orc/*')).toBe('')
+      },
+    )
+
+    it('finds a worktree that its agent added, and keeps its branch', async () => {
+      git('worktree', 'add', '-q', '-b', 'mine', 'coder/workspace/second')
+      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'kept')
+      git('-C', 'coder/workspace/second', 'checkout', '-q', '--detach')
+      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'loose')
+      const refused = await orc('workspace dissolve coder')
+      expect(refused.code).toBe(1)
+      expect(refused.err).toMatch(/in workspace\/second: 1 commits that are on no branch: \w{12} loose/)
+      git('-C', 'coder/workspace/second', 'checkout', '-q', '-B', 'mine')
+      const { code, json } = await orc('workspace dissolve coder --json')
+      expect(code).toBe(0)
+      expect(json()).toMatchObject([
+        {
+          branches_kept: ['mine'],
+          unmerged: [
+            { agent: 'coder', worktree: 'workspace/second', commits: 2 },
+            { agent: 'coder', worktree: 'worktree', commits: 0 },
+          ],
+        },
+      ])
+      expect(git('log', '--format=%s', 'mine')).toBe('loose\nkept\nfirst')
+    })
+
+    it('reads nothing of where a link on the way to a worktree leads', async () => {
+      git('worktree', 'move', 'coder/worktree', 'coder/workspace/moved')
+      renameSync(path('coder/workspace/moved'), path('outside'))
+      put('outside/private-name', '')
+      symlinkSync(path(), path('coder/workspace/link'))
+      put('.git/worktrees/worktree/gitdir', `${path('coder/workspace/link/outside/.git')}\n`)
+      const refused = await orc('workspace dissolve coder')
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('workspace/link is a symbolic link'),
+      })
+      expect(refused.err).not.toContain('private-name')
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+      expect(existsSync(path('outside/private-name'))).toBe(true)
+    })
+
+    it('sees changes that git was told not to look at', async () => {
+      git('-C', 'coder/worktree', 'update-index', '--skip-worktree', 'a.txt', 'c.txt')
+      git('-C', 'coder/worktree', 'update-index', '--assume-unchanged', 'b.txt')
+      put('coder/worktree/a.txt', 'other\n')
+      unlinkSync(path('coder/worktree/b.txt'))
+      put('coder/worktree/b.txt', 'other\n')
+      const refused = await orc('workspace dissolve coder')
+      const flag = '(hidden from git by a flag)'
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`2 files that are in no commit: a.txt ${flag}, b.txt ${flag} `),
+      })
+      // One that is not there, as in a sparse checkout, is in its commit all the same.
+      unlinkSync(path('coder/worktree/c.txt'))
+      for (const file of ['a.txt', 'b.txt']) put(`coder/worktree/${file}`, 'first\n')
+      expect((await orc('workspace dissolve coder')).code).toBe(0)
+    })
   })
 
   it('throws no unmerged work away without being told to, and keeps branches with commits', async () => {

@@ -278,6 +278,24 @@ fixers:
     expect(readFileSync(join(team.plans, 'number.txt'), 'utf8')).toBe('seven\n')
   })
 
+  it('gives an error report to a fixer that is too large to be told of', async () => {
+    team = await openRunTeam()
+    team.write('go.txt', 'stay\n')
+    const id = await team.start(`
+agents:
+  wordy:
+    inputs: [go.txt]
+    command: "grep -q go inbox/go.txt || { head -c 1100000 /dev/zero > outbox/error_report.md; exit 1; }; ${MADE} x > outbox/x"
+    retries: 0
+    on_error: fix
+    fixer: mender
+fixers:
+  mender: { command: "test $(wc -c < inbox/error_report.md) = 1100000 && mkdir outbox/inputs && echo go > outbox/inputs/go.txt; echo Done. > outbox/summary.md" }
+`)
+    const seen = await team.ended(id)
+    expect(seen.run.nodes.get('wordy')).toMatchObject({ state: 'completed', fixes: 1 })
+  })
+
   it('takes nothing for a correction that a fixer did not put into outbox/inputs/', async () => {
     team = await openRunTeam()
     team.write('number.txt', 'seven\n')

@@ -12,10 +12,10 @@ import {
 import { join } from 'node:path'
 import { extract } from 'tar'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { writeArchive } from '../../src/workspaces/archive.ts'
+import { listArchive, writeArchive } from '../../src/workspaces/archive.ts'
 import { keepAttempt } from '../../src/workspaces/attempts.ts'
 import { dissolve } from '../../src/workspaces/dissolve.ts'
-import { findWorktree } from '../../src/workspaces/find-worktree.ts'
+import { findWorktrees } from '../../src/workspaces/find-worktrees.ts'
 import { prepareInbox } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { addWorktree } from '../../src/workspaces/worktree.ts'
@@ -65,7 +65,7 @@ describe('dissolving', () => {
     const archive = join(place, 'kept/run.tar.gz')
     const keepOutputsIn = join(place, 'outputs')
     const { report, leftOut, branchesKept } = expectOk(
-      await dissolve({ title: 'A run', agents, limits, archive, keepOutputsIn }),
+      await dissolve({ title: 'A run', agents, limits, archive, keepOutputsIn, allowLoss: true }),
     )
     expect(report).toContain('# A run\n')
     expect(report).toContain('| writer | completed | 42 s | 2 | 1 |')
@@ -110,6 +110,16 @@ describe('dissolving', () => {
       'writer/outbox/summary.md',
       'writer/status.json',
     ])
+  })
+
+  it('says that an error report is too large to be told of', async () => {
+    const { agents } = await makeTeam()
+    write(agents[0]!.workspace, { 'outbox/error_report.md': 'x'.repeat(1024 * 1024 + 1) })
+    expectOk(await keepAttempt(agents[0]!.workspace, 1))
+    write(agents[0]!.workspace, { 'outbox/error_report.md': 'x'.repeat(2 * 1024 * 1024) })
+    const { report } = expectOk(await dissolve({ title: 'x', agents, limits }))
+    expect(report).toContain('- note: outbox/error_report.md is 2 MiB large, and 1 MiB is the limit\n')
+    expect(report).toContain('- note: attempts/1/outbox/error_report.md is 1048577 bytes large')
   })
 
   it('is refused while one of them runs, and then changes nothing', async () => {
@@ -165,7 +175,7 @@ describe('dissolving', () => {
     write(worktree.path, { 'a.txt': 'a', 'b.txt': 'b' })
     git(worktree.path, 'add', 'a.txt')
     git(worktree.path, 'commit', '-q', '-m', 'second')
-    const wanted = { title: 'x', agents: [{ ...agents[0]!, worktree }], limits }
+    const wanted = { title: 'x', agents: [{ ...agents[0]!, worktrees: [worktree] }], limits }
     expect(problemsOf(await dissolve(wanted)).map(({ message }) => message)).toEqual([
       'finder has work that would be lost: 1 files that are in no commit: b.txt',
     ])
@@ -193,9 +203,8 @@ describe('dissolving', () => {
       )
       const inTree = (...args: string[]) => git('-C', path, ...args)
       const dissolveIt = async (allowLoss = false) => {
-        const worktree = expectOk(await findWorktree(workspace))
-        const agent = { name: 'coder', workspace, isRunning: false }
-        const agents = [worktree === undefined ? agent : { ...agent, worktree }]
+        const worktrees = expectOk(await findWorktrees(workspace))
+        const agents = [{ name: 'coder', workspace, isRunning: false, worktrees }]
         return await dissolve({ title: 'x', agents, limits, allowLoss })
       }
       const refusal = async () => problemsOf(await dissolveIt()).map(({ message }) => message)
@@ -217,6 +226,21 @@ describe('dissolving', () => {
       expect(git('worktree', 'list').split('\n')).toHaveLength(1)
     })
 
+    it('is refused where there is more to read of where its HEAD was than can be', async () => {
+      const { workspace, inTree, dissolveIt, refusal } = await makeCoder()
+      const log = inTree('rev-parse', '--path-format=absolute', '--git-path', 'logs/HEAD')
+      const [step = ''] = readFileSync(log, 'utf8').split('\t')
+      const steps = `${step}\tcheckout: moving from ${'x'.repeat(1500)} to x\n`.repeat(12_000)
+      writeFileSync(log, steps, { flag: 'a' })
+      const why = 'worktree cannot be asked what of orc/run-1/coder is on no other branch'
+      expect(await refusal()).toEqual([
+        `coder has a worktree that cannot be looked at, so that work in it could be lost: ${why}`,
+      ])
+      const { report } = expectOk(await dissolveIt(true))
+      expect(report).toContain(`- note: ${why}\n`)
+      expect(existsSync(workspace)).toBe(false)
+    })
+
     it('says what git ignores, and goes on', async () => {
       const { path, inTree, dissolveIt } = await makeCoder()
       write(path, { '.gitignore': '*.csv\nbuild/\n', 'x.csv': 'important', 'build/a': '', 'build/b': '' })
@@ -224,7 +248,7 @@ describe('dissolving', () => {
       inTree('commit', '-q', '-m', 'ignore')
       const { report, agents } = expectOk(await dissolveIt())
       expect(report).toContain('- 2 files or folders that git ignores, in no commit: build/, x.csv\n')
-      expect(agents[0]!.unmerged!.ignored).toEqual(['build/', 'x.csv'])
+      expect(agents[0]!.unmerged[0]!.ignored).toEqual(['build/', 'x.csv'])
     })
 
     it.each(['a link', 'a link to nowhere', 'nothing'])(
@@ -254,20 +278,24 @@ describe('dissolving', () => {
       const plain = await makeWorkspace('plain', place)
       vi.stubEnv('PATH', join(place, 'nowhere'))
       onTestFinished(() => void vi.unstubAllEnvs())
-      expect(expectOk(await findWorktree(plain))).toBe(undefined)
+      expect(expectOk(await findWorktrees(plain))).toEqual([])
     })
   })
 })
 
 describe('an archive', () => {
+  async function archiveAll(folder: string, file: string) {
+    const folders = expectOk(await listArchive([{ folder, prefix: 'all' }], { file, limits }))
+    return await writeArchive({ file, folders, limits })
+  }
+
   it('holds long and odd names, empty and large files, as any tar reads them', async () => {
     const folder = makePlace()
     const long = `${'long name '.repeat(20)}/${'x'.repeat(150)}/ünï 😀.txt`
     write(folder, { [long]: 'long', empty: '', large: '', exact: 'x'.repeat(1024) })
     truncateSync(join(folder, 'large'), 3_000_001)
     const file = join(makePlace(), 'a.tar.gz')
-    const { files } = expectOk(await writeArchive({ file, folders: [{ folder, prefix: 'all' }], limits }))
-    expect(files).toBe(4)
+    expect(expectOk(await archiveAll(folder, file))).toBe(4)
     const content = await unpack(file)
     expect(content[`all/${long}`]).toBe('long')
     expect(content['all/empty']).toBe('')
@@ -280,11 +308,7 @@ describe('an archive', () => {
     const folder = makePlace()
     writeFileSync(join(folder, 'file'), Buffer.alloc(8 * 1024 * 1024, 1))
     const place = makePlace()
-    const making = writeArchive({
-      file: join(place, 'a.tar.gz'),
-      folders: [{ folder, prefix: 'all' }],
-      limits,
-    })
+    const making = archiveAll(folder, join(place, 'a.tar.gz'))
     truncateSync(join(folder, 'file'), 0)
     writeFileSync(join(folder, 'file'), 'x')
     const made = await making

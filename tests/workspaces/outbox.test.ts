@@ -50,6 +50,18 @@ describe('collecting an outbox', () => {
     expect(outbox.errorReport?.type).toBe('X')
   })
 
+  it('says why an error report is not read, also of attempts before', async () => {
+    const workspace = await filled({ 'error_report.md': 'x'.repeat(1024 * 1024 + 1) })
+    const why = 'error_report.md is 1048577 bytes large, and 1 MiB is the limit'
+    const { errorReport, errorReportProblem } = await collect(workspace)
+    expect(errorReport).toBe(undefined)
+    expect(errorReportProblem?.message).toBe(`outbox/${why}`)
+    expectOk(await keepAttempt(workspace, 1))
+    expect(expectOk(await readAttempts(workspace))).toMatchObject([
+      { number: 1, errorReportProblem: { message: `attempts/1/outbox/${why}` } },
+    ])
+  })
+
   it('hashes the content where it is asked to', async () => {
     const workspace = await filled({ 'a/b': 'abc' })
     const { outputs } = expectOk(await collectOutbox(workspace, { limits, content: true }))

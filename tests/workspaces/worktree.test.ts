@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import {
+  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -13,10 +14,13 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { runGit } from '../../src/workspaces/git.ts'
 import { addWorktree, removeWorktree } from '../../src/workspaces/worktree.ts'
+import { listFiles } from '../../src/workspaces/worktree-files.ts'
 import { inWorktree } from '../../src/workspaces/worktree-folder.ts'
 import { summarizeBranch } from '../../src/workspaces/worktree-outbox.ts'
-import { findUnmerged, listFiles } from '../../src/workspaces/worktree-unmerged.ts'
+import { recordOf, recordsBelow } from '../../src/workspaces/worktree-record.ts'
+import { findUnmerged } from '../../src/workspaces/worktree-unmerged.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const git = (cwd: string, ...args: string[]) =>
@@ -151,6 +155,71 @@ describe('a worktree', () => {
     expect(looseCommits.map(({ hash }) => hash)).toEqual([loose.trim()])
   })
 
+  describe('with a long log of where its HEAD was', () => {
+    /** Later ones come last. */
+    const walk = (ownDir: string, from: readonly string[]) => {
+      const head = git(ownDir, 'rev-parse', 'HEAD')
+      const step = `${head} ${head} A <a@example.org> 1700000000 +0000\tcheckout: moving from `
+      appendFileSync(join(ownDir, 'logs/HEAD'), from.map((place) => `${step}${place} to x\n`).join(''))
+    }
+    const hashes = (count: number) => Array.from({ length: count }, (_, at) => String(at).padStart(40, 'a'))
+
+    async function makeLoose() {
+      const tree = await makeTree()
+      git(tree.worktree.path, 'checkout', '-q', '--detach')
+      tree.commit('x', '1')
+      git(tree.worktree.path, 'checkout', '-q', 'orc/run-1/coder')
+      return tree
+    }
+
+    it.each([
+      ['a thousand places', hashes(1001)],
+      ['ten thousand steps', hashes(1).flatMap((hash) => Array<string>(10_001).fill(hash))],
+      ['names that are too long for a program to be called with', ['x'.repeat(200_000)]],
+    ])('still knows a commit on no branch behind %s', async (_, places) => {
+      const { worktree } = await makeLoose()
+      walk(worktree.ownDir, places)
+      const { looseCommits } = expectOk(await findUnmerged(worktree))
+      expect(looseCommits.map(({ subject }) => subject)).toEqual(['change x'])
+      const { elsewhere } = expectOk(await summarizeBranch(worktree))
+      expect(elsewhere).toMatchObject([{ branch: null, commits: looseCommits }])
+    })
+
+    it('says that it cannot tell, where there is more of it than can be read', async () => {
+      const { worktree } = await makeLoose()
+      walk(worktree.ownDir, Array<string>(12_000).fill('x'.repeat(1500)))
+      expect(codesOf(await findUnmerged(worktree))).toEqual(['unreadable'])
+      expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([
+        'Git cannot tell whether there are commits on other branches.',
+      ])
+    })
+  })
+
+  it('says which changed files git was told not to look at', async () => {
+    const { worktree } = await makeTree()
+    git(worktree.path, 'update-index', '--skip-worktree', 'a.txt')
+    git(worktree.path, 'update-index', '--assume-unchanged', 'folder/b.txt')
+    expect(expectOk(await findUnmerged(worktree)).uncommitted).toEqual([])
+    write(worktree.path, { 'a.txt': 'other\n' })
+    // With it, git sets such a flag on all that it takes in.
+    git(worktree.path, 'config', 'core.ignoreStat', 'true')
+    const { uncommitted, notes } = expectOk(await summarizeBranch(worktree))
+    expect(uncommitted).toEqual(['a.txt'])
+    expect(notes).toEqual(['Hidden from git by a flag, and so not in uncommitted.diff: a.txt'])
+    expect(git(worktree.path, 'ls-files', '-v').split('\n')).toEqual(['S a.txt', 'h folder/b.txt'])
+  })
+
+  it('does not take commits that git cannot read for none', async () => {
+    const { repository, worktree, commit } = await makeTree()
+    commit('x', '1')
+    const lost = git(worktree.path, 'rev-parse', 'HEAD')
+    commit('y', '1')
+    rmSync(join(repository, '.git', 'objects', lost.slice(0, 2), lost.slice(2)), { force: true })
+    expect(problemsOf(await summarizeBranch(worktree)).map(({ message }) => message)).toEqual([
+      expect.stringContaining('orc/run-1/coder is a branch whose commits git cannot tell: '),
+    ])
+  })
+
   it('does not take a repository inside it for something that git holds', async () => {
     const { worktree, commit } = await makeTree()
     const inner = join(worktree.path, 'lib')
@@ -188,6 +257,44 @@ describe('a worktree', () => {
     expect(variables).not.toContain('secret')
     expect(variables).not.toContain('/nowhere')
   })
+
+  it('is asked about without any way to reach another repository', async () => {
+    const { place, repository, worktree } = await makeTree()
+    // What a setting allows of one transport outweighs what is forbidden of all.
+    for (const transport of ['ext', 'file'])
+      git(repository, 'config', `protocol.${transport}.allow`, 'always')
+    for (const address of [`ext::touch ${join(place, 'sprung')}`, repository, `file://${repository}`]) {
+      const ran = await runGit({ gitDir: worktree.gitDir }, ['ls-remote', address], 1000)
+      expect(ran).toMatchObject({ ok: false, err: expect.stringMatching(/transport '\w+' not allowed/) })
+    }
+    expect(existsSync(join(place, 'sprung'))).toBe(false)
+  })
+
+  it('is a value where git cannot even be started', async () => {
+    const { worktree } = await makeTree()
+    const ran = await runGit({ gitDir: worktree.gitDir }, ['log', 'x'.repeat(200_000)], 1000)
+    expect(ran).toEqual({ ok: false, code: 'E2BIG', err: 'git cannot be run (E2BIG)' })
+  })
+
+  it.each(['gitdir', 'locked'])(
+    'is not held up by a pipe in the place of %s in its record',
+    async (file) => {
+      const { repository, workspace, worktree } = await makeTree()
+      const pipe = join(worktree.ownDir, file)
+      rmSync(pipe, { force: true })
+      execFileSync('mkfifo', [pipe])
+      const { gitDir, ownDir, path, branch } = worktree
+      const found = file === 'gitdir' ? [] : [{ ownDir, path }]
+      expect(recordsBelow(gitDir, workspace)).toEqual(found)
+      expect(recordOf(gitDir, path)).toBe(found[0]?.ownDir)
+      if (file === 'locked') {
+        expect(expectOk(await addWorktree({ workspace, repository, branch }))).toEqual(worktree)
+      }
+      expect(await removeWorktree(worktree)).toEqual({ branchKept: false })
+      expect(existsSync(ownDir)).toBe(false)
+    },
+    10_000,
+  )
 
   it('never looks into a submodule, where the agent’s own settings hold', async () => {
     const { place, worktree } = await makeTree()

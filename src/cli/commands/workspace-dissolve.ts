@@ -1,4 +1,4 @@
-import { existsSync, rmdirSync, writeFileSync } from 'node:fs'
+import { existsSync, rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { AppError } from '../../model/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../workspaces/dissolve.ts'
@@ -16,7 +16,8 @@ export const verb: Verb = {
   summary: 'report what the agents did, then remove their folders; needs no service',
   details:
     'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, while their run has not\n' +
-    'ended, and while a worktree holds work that is in no commit or on no branch. Branches with commits of their own stay.',
+    'ended, while a worktree holds work that is in no commit or on no branch, and while the archive or the kept outputs\n' +
+    'could not hold all that they should. Branches with commits of their own stay.',
   arguments: [{ name: 'FOLDER' }],
   options: [
     {
@@ -26,7 +27,7 @@ export const verb: Verb = {
     { name: 'keep-outputs', summary: 'keep the outputs side by side in FOLDER.outputs/' },
     {
       name: 'force',
-      summary: 'although a status.json says running, a run has not ended, or unmerged work is lost',
+      summary: 'although a status.json says running, a run has not ended, or work is lost',
     },
   ],
   examples: [
@@ -40,20 +41,19 @@ export const verb: Verb = {
     const inspected = await inspect(found, run)
     if (!inspected.ok) throw refused(inspected.problems, 'Remove the worktree with git first.')
     const wanted = whatIsWanted(found, inspected.value, flag)
-    for (const file of [wanted.report, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
+    for (const file of [wanted.reportFile, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
     const dissolved = await dissolve(wanted)
     if (!dissolved.ok) throw notDissolved(dissolved.problems)
     const { report, leftOut, branchesKept } = dissolved.value
-    writeFileSync(wanted.report, report)
     removeIfEmpty(found)
     const kept = { archive: wanted.archive, outputs: wanted.keepOutputsIn }
     if (json) {
       const agents = found.agents.map(({ name }) => name)
       const unmerged = dissolved.value.agents.flatMap((agent) =>
-        agent.unmerged === undefined ? [] : [{ agent: agent.name, ...agent.unmerged }],
+        agent.unmerged.map((work) => ({ agent: agent.name, ...work })),
       )
       const left = { left_out: leftOut, branches_kept: branchesKept, unmerged }
-      printJson({ report: wanted.report, ...kept, agents, ...left })
+      printJson({ report: wanted.reportFile, ...kept, agents, ...left })
       return 0
     }
     print(plain(report.trimEnd()))
@@ -61,7 +61,7 @@ export const verb: Verb = {
       complain(`${paint('yellow', 'left out:', 'err')} ${plainLine(message)}`)
     for (const branch of branchesKept)
       complain(`The branch ${plainLine(branch)} stays: it has commits of its own.`)
-    const files = [wanted.report, ...Object.values(kept)].filter((file) => file !== undefined)
+    const files = [wanted.reportFile, ...Object.values(kept)].filter((file) => file !== undefined)
     complain(
       paint('dim', `Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`, 'err'),
     )
@@ -75,20 +75,18 @@ function toldOnce(leftOut: readonly Problem[]): string[] {
   return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
 }
 
-type Wanted = DissolveWanted & { report: string }
-
 function whatIsWanted(
   found: FoundFolder,
   agents: readonly DissolvedAgent[],
   flag: (name: string) => boolean,
-): Wanted {
+): DissolveWanted {
   const force = flag('force')
   return {
     title: basename(found.path),
     agents: force ? agents.map((agent) => ({ ...agent, isRunning: false })) : agents,
     limits: DEFAULT_LIMITS,
     allowLoss: force,
-    report: `${found.path}.report.md`,
+    reportFile: `${found.path}.report.md`,
     ...(flag('archive') ? { archive: `${found.path}.tar.gz` } : {}),
     ...(flag('keep-outputs') ? { keepOutputsIn: `${found.path}.outputs` } : {}),
   }
@@ -128,11 +126,13 @@ function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force
   }
 }
 
-/** Objections can be gone over; what could not be read or written must be put right. */
+/** Objections can be gone over; what could not be read, written or removed must be put right. */
 function notDissolved(problems: readonly Problem[]): AppError {
+  const has = (code: Problem['code']) => problems.some((problem) => problem.code === code)
+  if (has('half_removed')) return refused(problems, 'Put it right, and remove what is left.')
   return refused(
     problems,
-    problems[0]!.code === 'invalid'
+    has('invalid')
       ? 'Stop it or bring the work in safety; --force goes on all the same.'
       : 'Nothing was removed. Put it right, and try again.',
   )

@@ -4,6 +4,7 @@ import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { DEFAULTS } from '../../runs/schema.ts'
+import { ERROR_REPORT } from '../../workspaces/error-report.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
@@ -237,7 +238,8 @@ async function prepare(
   const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
   if (!made.ok) return made
   const failed = await collectOutbox(workspaceOf(place, node), { limits: DEFAULT_LIMITS, signal })
-  const hasReport = failed.ok && failed.value.errorReport !== undefined
+  // However large it is: what nobody reads into memory can be handed on all the same.
+  const hasReport = failed.ok && failed.value.outputs.some(({ path }) => path === ERROR_REPORT)
   const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
     const { state, result } = run.nodes.get(from)!
     return state === 'completed' && result !== null && outputs.length > 0
@@ -276,7 +278,7 @@ async function prepare(
             {
               workspace: workspaceOf(place, node),
               agent: node,
-              outputs: ['outbox/error_report.md'],
+              outputs: [`outbox/${ERROR_REPORT}`],
               copyTo: 'inbox',
             },
           ]

@@ -1,0 +1,40 @@
+import { lstatSync, realpathSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { runGit } from './git.ts'
+import { failed, type Outcome, problem } from './problem.ts'
+import { type FoundWorktree, findGitDir, WORKTREE } from './worktree.ts'
+import { ownPlace } from './worktree-folder.ts'
+import { recordsBelow } from './worktree-record.ts'
+
+const SMALL = 64 * 1024
+
+/**
+ * The worktrees in a workspace, for someone who did not make them. They are looked up in the repository around the workspace,
+ * which is the user's: what a worktree says of itself could be the agent's word. One that the agent deleted is found as
+ * well: its commits can be there still.
+ */
+export async function findWorktrees(workspace: string): Promise<Outcome<readonly FoundWorktree[]>> {
+  const folder = realpathSync(workspace)
+  const given = join(folder, WORKTREE)
+  const isThere = lstatSync(given, { throwIfNoEntry: false }) !== undefined
+  const gitDir = await findGitDir(dirname(folder)).catch((error: unknown) => {
+    // Without git there was never a worktree, and nothing to ask it.
+    if (isThere) throw error
+    return undefined
+  })
+  const records = gitDir === undefined ? [] : recordsBelow(gitDir, folder)
+  if (isThere && !records.some(({ path }) => path === given)) {
+    return failed(problem('invalid', given, 'is a worktree that no repository around it knows of'))
+  }
+  const found: FoundWorktree[] = []
+  for (const record of records) found.push(await lookUp({ gitDir: gitDir!, within: folder, ...record }))
+  return { ok: true, value: found }
+}
+
+async function lookUp(place: Omit<FoundWorktree, 'branch' | 'base'>): Promise<FoundWorktree> {
+  const own = ownPlace(place)
+  const head = await runGit(own, ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
+  const commit = await runGit(own, ['rev-parse', '--verify', '--quiet', 'HEAD'], SMALL)
+  const branch = head.ok ? head.out.trim().replace(/^refs\/heads\//, '') : undefined
+  return { ...place, branch, base: commit.ok ? commit.out.trim() : '' }
+}
