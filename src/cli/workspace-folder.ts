@@ -30,7 +30,7 @@ export function findWorkspaces(named: string): FoundFolder {
   })
 }
 
-function isWorkspace(path: string): boolean {
+export function isWorkspace(path: string): boolean {
   return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
 }
 

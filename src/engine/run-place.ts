@@ -1,5 +1,5 @@
 /** Where things are in the folder of a run. No agent's name begins with `_` or holds a dot, so that nothing of ours meets theirs. */
-import { lstatSync, mkdirSync } from 'node:fs'
+import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MESSAGES } from '../model/plan.ts'
 import { type Directory, openDirectory } from '../workspaces/directory.ts'
@@ -24,6 +24,15 @@ export function claimPlace(folder: string, id: string): string {
     }
   }
   throw new Error(`${join(folder, 'runs')} has no place left for ${id}`)
+}
+
+/** Of a run that was not to be. */
+export function releasePlace(place: string): void {
+  try {
+    rmdirSync(place)
+  } catch {
+    // What somebody has put into it stays.
+  }
 }
 
 /** By itself first: with `recursive`, a file system that is read-only is told as a folder that is not there. */

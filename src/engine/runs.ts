@@ -258,24 +258,18 @@ export function createRuns(options: RunsOptions): Runs {
       const driver = drivers.get(id)
       if (driver === undefined) return { run_id: id, cancelled: false }
       const { outcome, cancelled } = driver.run.head
-      if (outcome !== null) {
-        // All that is left of it is the report, which may wait for room.
-        const isCancelled = outside.cancelReport(driver, `cancelled by ${by}: ${reason}`)
-        return { run_id: id, cancelled: isCancelled }
-      }
-      if (cancelled === null) driver.tell({ type: 'cancelled', by, reason })
+      const isNew = outcome === null && cancelled === null
+      if (isNew) driver.tell({ type: 'cancelled', by, reason })
+      // All that is left of one that is over is the report, which may wait for room.
+      const isGivenUp = outcome !== null && outside.cancelReport(driver, `cancelled by ${by}: ${reason}`)
       const fault = await driver.settled()
-      if (fault !== undefined) {
-        throw new AppError(
-          fault.code,
-          `${id} is cancelled, but this cannot be stored yet: ${fault.message}`,
-          {
-            hint: 'It is tried again every second, and its agents end once it is stored.',
-            cause: fault,
-          },
-        )
-      }
-      return { run_id: id, cancelled: cancelled === null }
+      if (fault === undefined) return { run_id: id, cancelled: isNew || isGivenUp }
+      const isCancelled = isNew || cancelled !== null
+      const what = isCancelled ? 'is cancelled' : 'has ended'
+      throw new AppError(fault.code, `${id} ${what}, but this cannot be stored yet: ${fault.message}`, {
+        hint: `${isCancelled ? 'Its agents are ended. ' : ''}It is tried again every second.`,
+        cause: fault,
+      })
     },
 
     see,

@@ -76,6 +76,13 @@ export function pendingEffects(run: Run): Keyed<OutsideEffect>[] {
   return [...ofNodes, { type: 'write_report', key: `${id}/report/${round}`, round }]
 }
 
+/** Whether the run still waits for it. */
+export function isOwed(run: Run, effect: Keyed<OutsideEffect>): boolean {
+  if (effect.type === 'write_report') return run.head.reportOwed
+  const pending = pendingOf(run, run.nodes.get(effect.node)!, (name) => run.nodes.get(name)!)
+  return pending.some(({ key }) => key === effect.key)
+}
+
 export function pendingOf(run: Run, node: RunNode, read: ReadNode): Keyed<OutsideEffect>[] {
   const { name, attempt, state } = node
   const key = (what: string, number: number) => `${run.head.id}/${name}/${what}/${number}`

@@ -107,17 +107,14 @@ export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolve
   const report = formatReport(wanted.title, records)
   const kept = await keepRecord({ ...wanted, report })
   if (!kept.ok) return kept
-  // Of what is gone, the record is all that is left.
-  let isNeeded = false
-  try {
-    const removed = await attempt(wanted.title, () => removeAgents(wanted, () => (isNeeded = true)))
-    if (!removed.ok) return isNeeded ? failed(...removed.problems, halfRemoved(wanted)) : removed
-    isNeeded = true
+  let hasBegun = false
+  const removed = await attempt(wanted.title, () => removeAgents(wanted, () => (hasBegun = true)))
+  if (removed.ok) {
     const { leftOut } = kept.value
     return { ok: true, value: { report, agents: records, leftOut, branchesKept: removed.value } }
-  } finally {
-    if (!isNeeded) await kept.value.undo()
   }
+  // Of what is gone, the record is all that is left.
+  return failed(...removed.problems, ...(hasBegun ? [halfRemoved(wanted)] : await kept.value.undo()))
 }
 
 /** Gives the branches that stay. */

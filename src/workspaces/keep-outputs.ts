@@ -28,18 +28,13 @@ export interface NewFolder {
 
 type OpenTarget = () => Directory | Promise<Directory>
 
-/** Copies the outputs of an agent, large ones too, into a new folder of the user's. Says what was left out. */
+/** Copies the outputs of an agent, large ones too, into an empty folder of the user's. Says what was left out. */
 export function copyOutbox(
   workspace: string,
   to: string,
   options: KeepOptions,
 ): Promise<Outcome<readonly Problem[]>> {
-  return attempt(to, () =>
-    copyFrom(workspace, options, () => {
-      mkdirSync(to, { recursive: true })
-      return openDirectory(to)
-    }),
-  )
+  return attempt(to, () => copyFrom(workspace, options, () => openDirectory(to)))
 }
 
 /** The same into a folder that is made for it: whole, or not there. */

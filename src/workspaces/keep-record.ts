@@ -1,5 +1,6 @@
 import { realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { allOrNone, type TakeBack, takingBack } from './all-or-none.ts'
 import { type ListedFolder, listArchive, writeArchive } from './archive.ts'
 import { makeWithParents, removeFolder } from './folder.ts'
 import type { Limits } from './limits.ts'
@@ -23,8 +24,8 @@ export interface RecordWanted {
 export interface KeptRecord {
   /** What is in neither the archive nor the outputs, each with why. */
   readonly leftOut: readonly Problem[]
-  /** Takes away what was made, for whoever cannot use it after all. */
-  undo(): Promise<void>
+  /** For whoever cannot use it after all. */
+  readonly undo: TakeBack
 }
 
 const MOST_NAMED = 10
@@ -34,25 +35,13 @@ const MOST_NAMED = 10
  * The archive comes last, because it appears whole or not at all.
  */
 export async function keepRecord(wanted: RecordWanted): Promise<Outcome<KeptRecord>> {
-  const made: (() => void | Promise<void>)[] = []
-  const undo = async () => {
-    for (const takeBack of made.toReversed()) await takeBack()
-  }
-  let isWhole = false
-  try {
-    const kept = await keepParts(wanted, made)
-    isWhole = kept.ok
-    return kept.ok ? { ok: true, value: { leftOut: kept.value, undo } } : kept
-  } finally {
-    if (!isWhole) await undo()
-  }
+  const kept = await allOrNone((made) => keepParts(wanted, made))
+  if (!kept.ok) return kept
+  const { value: leftOut, undo } = kept.value
+  return { ok: true, value: { leftOut, undo } }
 }
 
-/** Notes how each part that is made can be taken back. */
-async function keepParts(
-  wanted: RecordWanted,
-  made: (() => void | Promise<void>)[],
-): Promise<Outcome<readonly Problem[]>> {
+async function keepParts(wanted: RecordWanted, made: TakeBack[]): Promise<Outcome<readonly Problem[]>> {
   const { agents, limits, report, reportFile, archive, keepOutputsIn, allowLoss, signal } = wanted
   const options = { limits, ...(signal === undefined ? {} : { signal }) }
   const leftOut: Problem[] = []
@@ -65,7 +54,7 @@ async function keepParts(
   if (reportFile !== undefined) {
     const written = await attempt(reportFile, () => writeReport(reportFile, report))
     if (!written.ok) return written
-    made.push(() => rmSync(reportFile, { force: true }))
+    made.push(takingBack(reportFile, () => rmSync(reportFile, { force: true })))
   }
   if (keepOutputsIn !== undefined) {
     const copied = await copySideBySide(agents, keepOutputsIn, options)
@@ -79,11 +68,11 @@ async function keepParts(
     const folder = await attempt(archive, () => makeWithParents(dirname(archive)))
     if (!folder.ok) return folder
     const first = folder.value
-    if (first !== undefined) made.push(() => removeFolder(first))
+    if (first !== undefined) made.push(takingBack(first, () => removeFolder(first)))
     const texts = [{ path: 'report.md', text: report }]
     const archived = await writeArchive({ file: archive, folders: listed.value, texts, ...options })
     if (!archived.ok) return archived
-    made.push(() => rmSync(archive, { force: true }))
+    made.push(takingBack(archive, () => rmSync(archive, { force: true })))
   }
   return { ok: true, value: leftOut }
 }

@@ -1,6 +1,5 @@
 import { linkSync, unlinkSync } from 'node:fs'
-import { setTimeout } from 'node:timers/promises'
-import { type Directory, lookAt, openDirectory } from './directory.ts'
+import { type Directory, openDirectory } from './directory.ts'
 import { listNames } from './listing.ts'
 import {
   HIGHEST_NUMBER,
@@ -20,17 +19,17 @@ export const MESSAGE_BYTES = 102_400
 /** Looked at in one queue. */
 export const MOST_MESSAGES = 10_000
 
-const CLAIM = '.number'
+/** Whoever has made such a file may give that number away, and nobody else. */
+const reservationOf = (number: number) => `.number.${number}`
 const TRIES = 1000
-/** A claim is held for moments only, unless its holder died. */
-const PATIENCE_MS = 2000
 
-/** Gives the number of a new message, by the highest one in the folder. */
+/** Gives a number above the one that it is told: the highest in the folder, or one that others are about to give. */
 export type NumberSource = (highest: number) => number | Promise<number>
 
 /**
- * Puts a message into the folder of a queue under the next free number (C23). Who may give it away has made a file that
- * only one can make, and looks for the highest one then; the message is written under another name and appears whole.
+ * Puts a message into the folder of a queue under the next free number (C23). Who may give that away has made a file that
+ * only one can make; the message is written under another name and appears whole. Nobody waits for anybody: what is in the
+ * place of that file, of one that is at it, one that died or an agent that means no good, takes no more than this number.
  * Read messages may be removed: who must not give a number twice remembers it, and says which is next.
  */
 export async function postMessage(
@@ -66,34 +65,23 @@ async function publish(
   message: QueueMessage,
   nextNumber: NumberSource,
 ): Promise<string> {
-  let holder = ''
-  let since = 0
+  let highest = 0
   for (let tries = 0; tries < TRIES; tries++) {
-    if (!tryToMake(() => writeNew(directory, CLAIM, '', 0o644))) {
-      const now = holderOf(directory)
-      if (now !== holder) since = performance.now()
-      else if (performance.now() - since > PATIENCE_MS) removeQuietly(directory, CLAIM)
-      holder = now
-      await setTimeout(1 + Math.random() * 5)
-      continue
-    }
+    const number = await nextNumber(Math.max(highest, ...numbersIn(directory)))
+    if (number > HIGHEST_NUMBER) refuse('exists', 'messages', `has no number left after ${HIGHEST_NUMBER}`)
+    highest = number
+    const reservation = reservationOf(number)
+    if (!tryToMake(() => writeNew(directory, reservation, '', 0o644))) continue
     try {
-      // Whoever held the claim before us has put its message there first, and only then let go.
-      const number = await nextNumber(highestNumber(directory))
-      if (number > HIGHEST_NUMBER) refuse('exists', 'messages', `has no number left after ${HIGHEST_NUMBER}`)
+      // Whoever had it before us has put its message there first, and only then let go.
+      if (numbersIn(directory).includes(number)) continue
       const file = nameOf(message, number)
       if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
     } finally {
-      removeQuietly(directory, CLAIM)
+      removeQuietly(directory, reservation)
     }
   }
   return refuse('exists', 'messages', 'is so busy that no number could be had')
-}
-
-/** Whether it is still the same one: in a busy queue it never is for long. */
-function holderOf(directory: Directory): string {
-  const found = lookAt(directory, CLAIM)
-  return found === undefined ? '' : `${found.ino}:${found.ctimeNs}`
 }
 
 function tryToMake(make: () => void): boolean {
@@ -106,16 +94,17 @@ function tryToMake(make: () => void): boolean {
   }
 }
 
+/** Whatever an agent has put in its place since: the message is there, or why it is not is said already. */
 function removeQuietly(directory: Directory, name: string): void {
   try {
     unlinkSync(directory.at(name))
-  } catch (error) {
-    if (errnoOf(error) !== 'ENOENT') throw error
+  } catch {
+    // It stays, and harms nobody.
   }
 }
 
-function highestNumber(directory: Directory): number {
-  return listQueue(directory).reduce((highest, name) => Math.max(highest, numberOf(name) ?? 0), 0)
+function numbersIn(directory: Directory): number[] {
+  return listQueue(directory).flatMap((name) => numberOf(name) ?? [])
 }
 
 /** The names of messages in the order of their numbers. */

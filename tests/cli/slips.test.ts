@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { wrapped } from '../../src/cli/wrap.ts'
 import { problemOf } from '../../src/workspaces/problem.ts'
@@ -154,6 +155,29 @@ describe('a read-only file system', () => {
       }
     } finally {
       rmSync(alone, { recursive: true })
+    }
+  })
+
+  it.runIf(canBind)('is named where the store would be, or is', () => {
+    const [state, disk] = ['orchub-state-', 'orchub-disk-'].map((name) => mkdtempSync(join(tmpdir(), name)))
+    try {
+      const configFile = join(state!, 'orc.yaml')
+      mkdirSync(join(disk!, 'there'))
+      new DatabaseSync(join(disk!, 'there/old.db')).close()
+      for (const store of ['new/and/deep/orc.db', 'there/orc.db', 'there/old.db']) {
+        const file = join(disk!, store)
+        writeFileSync(configFile, `agents: { Worker: {} }\nstore: { url: "sqlite:${file}" }\n`)
+        const orc = [process.execPath, ENTRY, 'serve', '--config', configFile]
+        const { status, stderr } = spawnSync('unshare', [...BIND, disk!, ...orc], {
+          ...{ encoding: 'utf8', timeout: 20_000 },
+          env: { PATH: process.env.PATH, HOME: state, ORC_HOME: state },
+        })
+        expect(stderr, store).toContain(`${file} cannot be written: the file system is read-only`)
+        expect(stderr).toContain('Name a place that can be written')
+        expect(status).not.toBe(0)
+      }
+    } finally {
+      for (const folder of [state, disk]) rmSync(folder!, { recursive: true })
     }
   })
 

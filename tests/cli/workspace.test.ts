@@ -125,7 +125,7 @@ describe('orc workspace collect', () => {
       const ran = await orc(`workspace collect one --to ${to}`)
       expect(ran, to).toMatchObject({
         code: 2,
-        err: expect.stringContaining('in the workspace of one itself'),
+        err: expect.stringContaining('in the workspace of one'),
       })
       expect(ran.err).toContain('Choose a folder outside of the workspaces')
     }
@@ -138,7 +138,35 @@ describe('orc workspace collect', () => {
       'workspace',
     ])
     expect(readdirSync(path('one/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
-    expect((await orc('workspace collect one --to two/workspace')).code).toBe(0)
+  })
+
+  it('copies into no workspace of another agent either, at whatever depth, but into one that all of it is in', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('two/outbox', path('link'))
+    for (const to of ['two', 'two/workspace/new/er', 'link/new']) {
+      const ran = await orc(`workspace collect one --to ${to}`)
+      expect(ran, to).toMatchObject({ code: 2, err: expect.stringContaining('in the workspace of two') })
+      expect(ran.err).toContain('Choose a folder outside of the workspaces with --to')
+    }
+    expect(readdirSync(path('two/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
+    expect(readdirSync(path('two/workspace'))).toEqual([])
+    await makeDone('two/workspace/helper')
+    expect((await orc('workspace collect two/workspace/helper')).code).toBe(0)
+    expect(existsSync(path('two/workspace/helper.outputs/helper/result.txt'))).toBe(true)
+  })
+
+  it('copies nothing where one of the folders is there already, and leaves that as it is', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    mkdirSync(path('results/two'), { recursive: true })
+    put('results/two/summary.md', 'mine')
+    const ran = await orc('workspace collect . --to results')
+    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('results/two is there already') })
+    expect(ran.err).toContain('Nothing was copied. Choose another folder with --to.')
+    expect(readdirSync(path('results'))).toEqual(['two'])
+    expect(readdirSync(path('results/two'))).toEqual(['summary.md'])
+    expect(readFileSync(path('results/two/summary.md'), 'utf8')).toBe('mine')
   })
 
   it('leaves nothing behind where an agent is still writing, and says to try again', async () => {

@@ -129,14 +129,15 @@ describe.each([{ plain: false }, { plain: true }])('with shells that are plain: 
     },
   )
 
-  it.each(['a file', 'a link'])(
+  it.each(['a file', 'a link', 'a pipe'])(
     'does not begin where %s is in the place of its log, and writes nothing there',
     async (what) => {
       const { folder, launch } = open(shell)
       const victim = join(folder, 'victim')
       writeFileSync(victim, 'as it was')
-      const logFile = what === 'a file' ? victim : join(folder, 'link')
+      const logFile = what === 'a file' ? victim : join(folder, 'other')
       if (what === 'a link') symlinkSync(victim, logFile)
+      if (what === 'a pipe') execFileSync('mkfifo', [logFile])
       expect(await launch('echo printed', { logFile }).exited).toEqual(ended(1))
       expect(readFileSync(victim, 'utf8')).toBe('as it was')
     },
@@ -240,7 +241,7 @@ it('says that it cannot where no descriptors are left, ends nobody, and can agai
     import { closeSync, openSync } from 'node:fs'
     import { createLauncher } from ${JSON.stringify(launcher)}
     const launcher = createLauncher({ PATH: process.env.PATH })
-    const order = { script: 'exit 6', cwd: '/', variables: {}, logFile: '/dev/null' }
+    const order = { script: 'exit 6', cwd: '/', variables: {}, logFile: process.argv[1] }
     const files = []
     try { for (;;) files.push(openSync('/dev/null', 'r')) } catch {}
     const first = launcher.launch(order)
@@ -249,7 +250,8 @@ it('says that it cannot where no descriptors are left, ends nobody, and can agai
       console.log(JSON.stringify([first === undefined, await launcher.launch(order).exited]))
       launcher.close()
     }, 100)`
-  const limited = 'ulimit -n 100; exec "$0" --input-type=module -e "$1"'
-  const said = execFileSync('/bin/sh', ['-c', limited, process.execPath, script], { encoding: 'utf8' })
+  const limited = 'ulimit -n 100; exec "$0" --input-type=module -e "$1" "$2"'
+  const log = join(open().folder, 'log')
+  const said = execFileSync('/bin/sh', ['-c', limited, process.execPath, script, log], { encoding: 'utf8' })
   expect(JSON.parse(said)).toEqual([true, ended(6)])
 })

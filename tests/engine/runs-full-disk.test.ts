@@ -4,7 +4,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../../src/model/errors.ts'
-import { MADE, openRunTeam, type RunTeam } from './run-harness.ts'
+import { isRunning } from '../../src/model/process.ts'
+import { MADE, openRunTeam, type RunTeam, statesOf } from './run-harness.ts'
 
 /** What is written to such a file fails, after a part of it. */
 const disk = vi.hoisted(() => ({ refuses: undefined as RegExp | undefined, code: 'ENOSPC' }))
@@ -126,6 +127,8 @@ describe('what does not pass', () => {
       `agents: { a: { command: "mkdir -p ../report.md/x; ${MADE} x > outbox/x", retries: 0 } }`,
     )
     expect((await team.ended(id)).run.head.reportFault).toMatch(/^the report /)
+    // Told a moment after it is decided: when it is stored.
+    await team.until(async () => told().length > 0)
     expect(told()).toEqual([
       expect.stringMatching(`^${id}: the report of round 1 could not be written: the report `),
     ])
@@ -180,16 +183,85 @@ agents:
     expect(readFileSync(join(team.plans, 'count'), 'utf8')).toBe('ran\n')
   })
 
-  it('a cancellation says that it is not stored yet, and counts once it is', async () => {
-    const id = await team.start('agents: { a: { command: "sleep 300" } }')
+  it('a cancellation ends the agents at once, says that it is not stored yet, and counts once it is', async () => {
+    const id = await team.start(`
+agents:
+  a: { command: "echo $$ > pid; exec sleep 300" }
+  b: { command: "exit 1", retries: 0, on_error: fix, fixer: mender }
+fixers: { mender: { command: "echo $$ > pid; exec sleep 300" } }
+`)
+    const pids = await team.until(async () => {
+      const files = [team.place(id, 'a', 'pid'), team.place(id, '_fixes', 'b.1', 'pid')]
+      const found = files.map((file) => Number(existsSync(file) && readFileSync(file, 'utf8')))
+      return found.every((pid) => pid > 0) && found
+    })
     await team.becomes(id, 'a', 'running')
     const { write } = team.store
     team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
-    await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject({
+    const refusal = {
       code: 'STORE_FULL',
       message: expect.stringContaining('cannot be stored yet'),
-    })
+      hint: expect.stringContaining('Its agents are ended'),
+    }
+    await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject(refusal)
+    await team.until(async () => !pids.some(isRunning))
+    // Nothing is told that is not stored.
+    expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
+    await expect(team.runs.cancel(id, 'somebody', 'again')).rejects.toMatchObject(refusal)
     team.store.write = write
-    expect((await team.ended(id, 1000)).run.head.outcome).toBe('cancelled')
+    const { head } = (await team.ended(id, 1000)).run
+    expect(head).toMatchObject({ outcome: 'cancelled', cancelled: { by: 'operator', reason: 'enough' } })
+    expect(team.entries.filter(({ type }) => type === 'run.cancelling')).toHaveLength(1)
+  })
+
+  it('a cancellation lets nothing begin whose start was not stored before', async () => {
+    const id = await team.start(`
+agents:
+  a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
+  b: { command: "touch ../../../ran; exec sleep 300", depends_on: [a] }
+`)
+    await team.becomes(id, 'a', 'running')
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    team.write('enough', '')
+    // Its start is decided then, and not stored.
+    await team.until(async () => existsSync(team.place(id, 'b', 'inbox', 'a', 'x')))
+    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate)
+    await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject({ code: 'STORE_FULL' })
+    team.store.write = write
+    const seen = await team.ended(id, 1000)
+    expect(statesOf(seen)).toEqual({ a: 'completed', b: 'cancelled' })
+    expect(existsSync(join(team.plans, 'ran'))).toBe(false)
+  })
+
+  it('a run that cannot be stored does not begin, and leaves no folder', async () => {
+    const { write } = team.store
+    team.store.write = (work) =>
+      write(async (tx) => {
+        await work(tx)
+        throw new AppError('STORE_FULL', 'No space left')
+      })
+    await expect(team.start(PLAN)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect(readdirSync(join(team.plans, 'runs'))).toEqual([])
+    team.store.write = write
+    const id = await team.start(PLAN)
+    expect((await team.ended(id)).place).toBe(team.place(id))
+    expect(readdirSync(join(team.plans, 'runs'))).toEqual([id])
+  })
+
+  it('a run that cannot be taken up again stays as it ended, and can be later', async () => {
+    const id = await team.start(PLAN)
+    await team.ended(id)
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect((await team.see(id)).run.head).toMatchObject({ round: 1, outcome: 'completed' })
+    expect(team.runs.troubles()).toEqual([])
+    // Nothing drives it.
+    expect(await team.runs.cancel(id, 'operator', 'enough')).toEqual({ run_id: id, cancelled: false })
+    await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    team.store.write = write
+    expect(await team.resume(id)).toMatchObject({ round: 2, resumed: true })
+    expect((await team.ended(id)).run.head).toMatchObject({ round: 2, outcome: 'completed' })
   })
 })

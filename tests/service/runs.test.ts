@@ -83,7 +83,11 @@ describe('POST /api/v1/runs', () => {
     await expect(start('agents:\n  a: { command: x, depends_on: [nobody] }')).rejects.toMatchObject({
       code: 'PLAN_INVALID',
       status: 422,
-      message: expect.stringMatching(/plan\.yaml:2:.*There is no agent "nobody"/),
+      message: expect.stringMatching(/^the plan:2:.*There is no agent "nobody"/),
+    })
+    const plan = 'agents:\n  a: { agent: Nobody }'
+    await expect(client().startRun({ plan, folder: folder(), file: 'my/team.yml' })).rejects.toMatchObject({
+      message: expect.stringMatching(/^my\/team\.yml:2:/),
     })
     await expect(start('agents: { a: { agent: Nobody } }')).rejects.toMatchObject({ code: 'PLAN_INVALID' })
     const nowhere = client().startRun({ plan: 'agents: { a: { command: x } }', folder: 'relative' })

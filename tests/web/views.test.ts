@@ -1,8 +1,9 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AppError } from '../../src/model/errors.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { keepGithubDays } from './github-days.ts'
 import { type RoomTeam, startTeam } from './team.ts'
@@ -108,6 +109,35 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await until(async () => (await team.client.run(run)).state !== 'running')
     const first = (await team.client.run(run)).nodes.find(({ name }) => name === 'first')
     expect(first?.cached).toBe(true)
+    await window.context.close()
+  })
+
+  it('tells what keeps a run from going on, while it does, although no event can', async () => {
+    const plans = join(folder, 'stuck')
+    mkdirSync(plans)
+    const plan =
+      'agents: { a: { command: "until test -e ../../../enough; do sleep 0.05; done; exit 3", retries: 0 } }'
+    const { run_id } = await team.client.startRun({ plan, folder: plans })
+    await until(async () => (await team.client.run(run_id)).nodes[0]?.state === 'running')
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, `runs/${run_id}`)
+    await page.getByText('0 of 1').first().waitFor()
+    const { store } = team.orchub.switchboard
+    const { write } = store
+    const trouble = page.getByText('the disk is full: it waits for room')
+    try {
+      store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+      writeFileSync(join(plans, 'enough'), '')
+      await trouble.waitFor()
+      expect(await tooWide(page)).toEqual([])
+      await visit(page, 'runs')
+      await trouble.waitFor()
+    } finally {
+      store.write = write
+    }
+    await trouble.waitFor({ state: 'detached' })
+    await until(async () => (await team.client.run(run_id)).state !== 'running')
     await window.context.close()
   })
 

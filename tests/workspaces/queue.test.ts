@@ -1,8 +1,9 @@
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import {
   appendFileSync,
   chmodSync,
   linkSync,
+  mkdirSync,
   readdirSync,
   renameSync,
   rmSync,
@@ -68,11 +69,38 @@ describe('the message queue', () => {
     expect(numbers).toEqual(Array.from({ length: 75 }, (_, index) => index + 1))
   })
 
-  it('goes on after a process that died with a number in its hand', async () => {
+  it('goes on after a process that died with a number in its hand, which is not given again', async () => {
     const folder = makePlace()
-    writeFileSync(join(folder, '.number'), '')
-    expect(expectOk(await postMessage(folder, message)).number).toBe(1)
-    expect(readdirSync(folder)).toEqual(['agent-a_to_agent-b_001.json'])
+    writeFileSync(join(folder, '.number.1'), '')
+    expect(expectOk(await postMessage(folder, message)).number).toBe(2)
+    expect(readdirSync(folder)).toEqual(['.number.1', 'agent-a_to_agent-b_002.json'])
+  })
+
+  it('goes on whatever an agent has put where it makes sure of a number', async () => {
+    const folder = makePlace()
+    write(folder, { '.number/x': '', '.number.1/x': '' })
+    symlinkSync('/nowhere', join(folder, '.number.2'))
+    execFileSync('mkfifo', [join(folder, '.number.3')])
+    expect(expectOk(await postMessage(folder, message)).number).toBe(4)
+    const posted = await postMessage(folder, message, (highest) => {
+      // As it is told: nobody knows which it will be.
+      if (highest === 4) mkdirSync(join(folder, '.number.5'))
+      return highest + 1
+    })
+    expect(expectOk(posted).number).toBe(6)
+  })
+
+  it('gives no number twice, however long one takes to have its own', async () => {
+    const folder = makePlace()
+    const others = Promise.withResolvers<void>()
+    const slow = postMessage(folder, { ...message, from: 'slow' }, async (highest) => {
+      await others.promise
+      return highest + 1
+    })
+    const quick = expectOk(await postMessage(folder, message))
+    others.resolve()
+    expect([quick.number, expectOk(await slow).number]).toEqual([1, 2])
+    expect(readdirSync(folder).sort()).toEqual(['agent-a_to_agent-b_001.json', 'slow_to_agent-b_002.json'])
   })
 
   it('goes past 999', async () => {

@@ -104,8 +104,9 @@ async function noteHalt({ client }: ServiceForRun): Promise<void> {
 }
 
 /** Under one key, so that a connection that breaks does not start it twice. */
-async function start({ client }: ServiceForRun, { text, folder, name }: PlanFile, invocation: Invocation) {
-  const body = { plan: text, folder, name, ...concurrencyOf(invocation) }
+async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation) {
+  const { text, folder, file, name } = plan
+  const body = { plan: text, folder, file, name, ...concurrencyOf(invocation) }
   const { run_id } = await client.startRun(body, { idempotencyKey: newIdempotencyKey() })
   return run_id
 }
@@ -118,7 +119,7 @@ async function resume(
 ) {
   const { flag, json } = invocation
   const { resumed, round } = await client.resumeRun(id, {
-    ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder }),
+    ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
     ...concurrencyOf(invocation),
     ...(flag('fresh') ? { fresh: true } : {}),
   })

@@ -10,7 +10,7 @@ import { usage } from '../faults.ts'
 import { complain, paint, plainLine, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
-import { type FoundFolder, findWorkspaces, refused } from '../workspace-folder.ts'
+import { type FoundFolder, findWorkspaces, isWorkspace, refused } from '../workspace-folder.ts'
 
 const limits = DEFAULT_LIMITS
 
@@ -19,8 +19,9 @@ export const verb: Verb = {
   group: 'Plans',
   summary: 'copy what a workspace delivered, or all those in a folder, side by side; needs no service',
   details:
-    'The outputs of each agent go to TO/AGENT/. Links, devices and other traps are left out, each with why. Nothing is\n' +
-    'changed in the workspaces. It ends with 1 where summary.md or a deliverable is missing.',
+    'The outputs of each agent go to TO/AGENT/, a new folder: all of them, or nothing. Links, devices and other traps are\n' +
+    'left out, each with why. Nothing is changed in the workspaces, of these agents or of others. It ends with 1 where\n' +
+    'summary.md or a deliverable is missing.',
   arguments: [{ name: 'FOLDER', optional: true }],
   options: [{ name: 'to', value: 'FOLDER', summary: 'where they go (default: FOLDER.outputs)' }],
   examples: ['orc workspace collect researcher', 'orc workspace collect runs/run_1 --to results'],
@@ -55,17 +56,23 @@ export const verb: Verb = {
   },
 }
 
-/** Nothing is changed in the workspaces, whatever links lead there. */
-function refuseInside({ agents }: FoundFolder, to: string): void {
+/** Nothing is changed in any workspace, whatever links lead there; but one around all of it is the caller's own. */
+function refuseInside({ path, agents }: FoundFolder, to: string): void {
   for (const { name } of agents) {
-    const target = realPlace(resolve(to, name))
-    const into = agents.find(({ workspace }) => `${target}/`.startsWith(`${workspace}/`))
+    const target = resolve(to, name)
+    const into = withFoldersAbove(realPlace(target)).find(
+      (folder) => isWorkspace(folder) && !path.startsWith(`${folder}/`),
+    )
     if (into === undefined) continue
     throw usage(
-      `${resolve(to, name)}: this is in the workspace of ${into.name} itself`,
+      `${target}: this is in the workspace of ${plainLine(basename(into))}`,
       'Choose a folder outside of the workspaces with --to.',
     )
   }
+}
+
+function withFoldersAbove(path: string): string[] {
+  return path === dirname(path) ? [path] : [path, ...withFoldersAbove(dirname(path))]
 }
 
 /** Where something would be that need not be there yet. */

@@ -201,13 +201,14 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
     else void stopUnknown(driver, node, attempt, finished)
   }
 
-  /** After a restart, of one that was to be stopped before it. */
+  /** After a restart, of one that was to be stopped before it; or of one that is not, or is just, begun. */
   async function stopUnknown(driver: Driver, node: string, attempt: number, finished: boolean) {
     const order = orderOf(driver, node, attempt)
     const said = driver.run.nodes.get(node)!.said
-    const found = await findAgain(driver, order, node, attempt, said)
-    if (found) live.get(keyOf(driver, node, attempt))?.worker.stop(finished)
-    else lose(driver, node, attempt, '')
+    const isFound = await findAgain(driver, order, node, attempt, said)
+    const known = live.get(keyOf(driver, node, attempt))
+    if (known !== undefined) known.worker.stop(finished)
+    else if (!isFound) lose(driver, node, attempt, '')
   }
 
   function lose(driver: Driver, node: string, attempt: number, why: string) {

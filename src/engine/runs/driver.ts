@@ -4,7 +4,7 @@ import { parseId } from '../../model/identifier.ts'
 import type { RunHead } from '../../model/run.ts'
 import { decide } from '../../runs/decide.ts'
 import { commit } from '../../runs/decision.ts'
-import type { Effect, Keyed, OutsideEffect, StoreEffect } from '../../runs/effect.ts'
+import { type Effect, isOwed, type Keyed, type OutsideEffect, type StoreEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import type { Run } from '../../runs/run.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from '../../store/runs.ts'
@@ -37,6 +37,7 @@ export interface Driver extends RunFacts {
   readonly trouble: string | undefined
   /** What is done outside of the store cannot go on, and why; undefined: it can again. */
   hold(why: string | undefined): void
+  readonly isHeld: boolean
   /** Resolves when all that was told is on disk, or with why it cannot be written for now. */
   settled(): Promise<AppError | undefined>
   /** Resolves when all that was told is on disk, however long that takes, or when it is closed. */
@@ -214,10 +215,20 @@ export function createDriver(
       case 'run_ended':
         break
       default:
-        if (isRepeatable(effect)) options.perform(driver, effect)
+        if (isRepeatable(effect) || isCalledOff(effect)) options.perform(driver, effect)
         else if (options.mayBeginEarly(driver, effect)) unstored.early.push(effect)
         else unstored.outside.push(effect)
     }
+  }
+
+  /** What is cancelled ends at once, even where that cannot be stored: the worst that a crash does then is to begin it again. */
+  function isCalledOff({ type }: OutsideEffect): boolean {
+    return run.head.cancelled !== null && (type === 'stop_attempt' || type === 'stop_fix')
+  }
+
+  /** What was ordered and is stored by now, unless something has happened meanwhile that makes it needless: it was called off. */
+  function performOwed(effects: readonly Keyed<OutsideEffect>[]) {
+    for (const effect of effects) if (isOwed(run, effect)) options.perform(driver, effect)
   }
 
   function reach(upTo: number) {
@@ -247,7 +258,7 @@ export function createDriver(
       const { head } = run
       if (!(await keep(now, head, wanted))) return
       reach(upTo)
-      for (const effect of now.outside) options.perform(driver, effect)
+      performOwed(now.outside)
       const isOver = head.outcome !== null && !head.reportOwed
       if (isOver && isNothing(unstored) && told.length === 0) options.ended(driver)
     }
@@ -269,7 +280,7 @@ export function createDriver(
           for (const entry of changes.entries) tx.audit(entry)
           tx.whenWritten(() => {
             // Once, even where the sync fails after that.
-            for (const effect of changes.early.splice(0)) options.perform(driver, effect)
+            performOwed(changes.early.splice(0))
           })
           if (hasEnded) await clearTimer(tx, 'run', facts.id)
           else if (wanted !== undefined) await moveTimer(tx, 'run', facts.id, wanted)
@@ -308,6 +319,9 @@ export function createDriver(
     record: (node) => records.get(node) ?? {},
     get trouble() {
       return trouble()
+    },
+    get isHeld() {
+      return held !== undefined
     },
     hold(why) {
       setTrouble(() => {

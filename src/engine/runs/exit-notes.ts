@@ -32,10 +32,10 @@ export function noteAtEnd(place: Place): string {
   return `if ${isSignal}; then set -- '${SIGNALLED}' "$2"; fi; ${noting(place, '$1 $2')}`
 }
 
-/** Not through a link, nor into a pipe, that an agent has put there. */
+/** Not through a link, nor into a pipe, that an agent has put there. Opened for both ways first: so even one put there just now holds nobody up. */
 function noting({ exitsFile, mark }: Place, how: string): string {
   const file = quoted(exitsFile)
-  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${how}" >> ${file}`
+  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${how}" 9<>${file} >>/dev/fd/9`
 }
 
 /** The last word on it counts. */

@@ -328,9 +328,10 @@ function textOf(
   const inside = `${own.inside}echo "p ${slot} $$" >&${NEWS}; exec ${NEWS}>&-\n${wait}exec </dev/null\n${script}`
   const shell = `${hasBash ? '' : `${SETSID} `}/bin/sh -c ${quote(inside)}`
   const closing = hasBash ? '' : ` ${slot}<&-`
-  // The log is new, or it does not begin: a file or a link that somebody else has put there is not written to. As `command`, since plain shells
-  // would end where that fails, and say it as if the command had. Opened once more to append.
-  const opened = `set -C && command exec >${quote(logFile)} && set +C`
+  // The log is new, or it does not begin: a file or a link that somebody else has put there is not written to, and a pipe, which would hold
+  // it up, not opened. As `command`, since plain shells would end where that fails, and say it as if the command had. Opened once more to append.
+  const log = quote(logFile)
+  const opened = `[ ! -e ${log} ] && set -C && command exec >${log} && set +C`
   const begin = `${own.before}cd ${quote(cwd)} && ${opened} && ${set.join(' ')} command exec ${shell} >>/dev/fd/1 2>&1${closing}`
   return `orc_begin() {\n${begin}\n}\norc_end() {\n${atEnd}\n}`
 }

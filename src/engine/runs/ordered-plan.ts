@@ -17,7 +17,7 @@ export interface PlanSurroundings {
 export function readOrderedPlan(
   text: string,
   folder: string,
-  order: { name?: string; concurrency?: number },
+  order: { name?: string; file?: string; concurrency?: number },
   { team, runtimes }: PlanSurroundings,
 ): Plan {
   checkFolder(folder)
@@ -32,7 +32,7 @@ export function readOrderedPlan(
     },
   })
   if (!read.ok) {
-    throw new AppError('PLAN_INVALID', formatProblems(read.problems, 'plan.yaml'), {
+    throw new AppError('PLAN_INVALID', formatProblems(read.problems, order.file ?? 'the plan'), {
       hint: read.problems[0]!.hint,
       data: { problems: read.problems },
     })

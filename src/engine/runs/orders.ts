@@ -5,7 +5,7 @@ import { createRun, type Run } from '../../runs/run.ts'
 import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
 import { insertRun, type NodeRecord, type RunFacts, readNodes, replaceRun } from '../../store/runs.ts'
 import type { Store } from '../../store/store.ts'
-import { claimPlace } from '../run-place.ts'
+import { claimPlace, releasePlace } from '../run-place.ts'
 import type { SeenRun } from '../stored-runs.ts'
 import type { Driver } from './driver.ts'
 import { type PlanSurroundings, readOrderedPlan } from './ordered-plan.ts'
@@ -14,6 +14,8 @@ export interface RunOrder {
   /** The text of plan.yaml. */
   readonly plan: string
   readonly folder: string
+  /** What its file is called, for what is said of mistakes in it; it may have none. */
+  readonly file?: string
   readonly name?: string
   readonly concurrency?: number
 }
@@ -21,6 +23,7 @@ export interface RunOrder {
 export interface ResumeOrder {
   readonly plan?: string
   readonly folder?: string
+  readonly file?: string
   readonly concurrency?: number
   readonly fresh?: boolean
 }
@@ -46,18 +49,19 @@ export function createOrders(options: OrdersOptions) {
     const { folder } = order
     const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
     const plan = readOrderedPlan(order.plan, folder, order, options)
+    /** By the ids of runs: a transaction may be tried again. */
+    const claimed = new Map<string, string>()
     let started: { facts: RunFacts; run: Run } | undefined
-    let claimed: { id: string; place: string } | undefined
-    const answer = await store.write(async (tx) => {
+    const ordered = store.write(async (tx) => {
       started = undefined
       const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
       if (earlier !== undefined) {
         return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
       }
       const id = `run_${await tx.nextKey('run')}`
-      // A transaction may be tried again.
-      if (claimed?.id !== id) claimed = { id, place: placeFor(folder, id) }
-      const facts: RunFacts = { id, folder, place: claimed.place, by }
+      const place = claimed.get(id) ?? placeFor(folder, id)
+      claimed.set(id, place)
+      const facts: RunFacts = { id, folder, place, by }
       const run = createRun({ id, plan, now: now() })
       await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
       tx.audit({
@@ -74,6 +78,14 @@ export function createOrders(options: OrdersOptions) {
       started = { facts, run }
       return receipt
     })
+    const answer = await ordered
+      .catch((error: unknown) => {
+        started = undefined
+        throw error
+      })
+      .finally(() => {
+        for (const place of claimed.values()) if (place !== started?.facts.place) releasePlace(place)
+      })
     if (answer instanceof AppError) throw answer
     if (started !== undefined) {
       const driver = drive(started.facts, started.run, new Map(), true)

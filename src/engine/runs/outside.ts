@@ -172,7 +172,7 @@ export function createOutside(options: OutsideOptions) {
     perform,
     /** A report that waits for room is given up. False: none waits. */
     cancelReport(driver: Driver, why: string): boolean {
-      if (driver.trouble === undefined) return false
+      if (!driver.isHeld) return false
       const report = reports.get(driver)
       report?.abort(new Error(why))
       return report !== undefined

@@ -15,6 +15,11 @@ export const RUN_ROUTES = {
       folder: z
         .string()
         .describe('Absolute: what the paths of the plan are relative to; the workspaces go to runs/ID in it'),
+      file: z
+        .string()
+        .max(4096)
+        .optional()
+        .describe('What its file is called, for what is said of mistakes in it'),
       name: z.string().max(200).optional().describe('What it is called, unless the plan says so'),
       concurrency: z.int().min(1).max(10_000).optional().describe('Instead of the one of the plan'),
     }),
@@ -48,6 +53,11 @@ export const RUN_ROUTES = {
     body: z.object({
       plan: z.string().optional().describe('As it is now; else as it was'),
       folder: z.string().optional().describe('What its paths are relative to now; the workspaces stay'),
+      file: z
+        .string()
+        .max(4096)
+        .optional()
+        .describe('What its file is called, for what is said of mistakes in it'),
       concurrency: z.int().min(1).max(10_000).optional(),
       fresh: z.boolean().optional().describe('Whoever completed is run again all the same'),
     }),

@@ -1,3 +1,5 @@
+import { accessSync, constants } from 'node:fs'
+import { dirname } from 'node:path'
 import { AppError } from '../../model/errors.ts'
 
 /** SQLite's primary result codes that a user can do something about. */
@@ -54,12 +56,30 @@ export function nameFault(file: string, error: unknown): unknown {
     case READ_ONLY:
     case CANNOT_OPEN:
     case BUSY:
+      if (isOnReadOnly(dirname(file))) {
+        return new AppError('STORE_UNAVAILABLE', `${file} cannot be written: the file system is read-only`, {
+          hint: 'Name a place that can be written: store.url in orc.yaml, or ORC_HOME for all of the state folder.',
+          cause: error,
+        })
+      }
       return new AppError('STORE_UNAVAILABLE', `${file} cannot be written or read (${text})`, {
         hint: 'Check the disk, the permissions of the folder, and that no other program holds the file.',
         cause: error,
       })
     default:
       return error
+  }
+}
+
+/** Asked of the disk itself: on one a folder that cannot be made is told as one that is not there, a file as one that cannot be opened. */
+function isOnReadOnly(folder: string): boolean {
+  try {
+    accessSync(folder, constants.W_OK)
+    return false
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    const isMissing = code === 'ENOENT' && folder !== dirname(folder)
+    return isMissing ? isOnReadOnly(dirname(folder)) : code === 'EROFS'
   }
 }
 

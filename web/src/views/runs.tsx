@@ -1,4 +1,4 @@
-import { Suspense } from 'react'
+import { Suspense, useEffect } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
 import { useAct } from '../parts/act.tsx'
 import { later } from '../parts/later.ts'
@@ -15,6 +15,11 @@ const Graph = later(async () => (await import('./run-graph.tsx')).RunGraph)
 
 type Run = AnswerOf<'runs'>['runs'][number]
 
+const LOOK_MS = 5000
+
+/** Over, a run may still wait for room for its report. */
+const isOpen = ({ state, trouble }: Run) => state === 'running' || trouble !== undefined
+
 export function RunsView() {
   const { id } = usePlace()
   return id === undefined ? <AllRuns /> : <OneRun key={id} id={id} />
@@ -24,6 +29,7 @@ function AllRuns() {
   const answer = useAsk('runs', async (client) => (await client.runs({ limit: 200 })).runs.toReversed(), [
     'run',
   ])
+  useLooking(answer.data?.some(isOpen) === true)
   return (
     <>
       <Head title="Runs" note={answer.data === undefined ? undefined : counted(answer.data.length, 'run')} />
@@ -44,7 +50,7 @@ function AllRuns() {
                 <a className="line" href={to('runs', run.id)}>
                   <Chip word={run.state} tone={runTone(run.state)} />
                   <span className="line-main">
-                    <b>{run.name}</b> {run.goal ?? ''}
+                    <b>{run.name}</b> <Trouble run={run} /> {run.goal ?? ''}
                   </span>
                   <Progress run={run} />
                   <span className="label">
@@ -72,12 +78,32 @@ function Progress({ run }: { run: Run }) {
   )
 }
 
+/** What a look at a run must not overlook, as on the command line. */
+function Trouble({ run: { trouble, report_fault } }: { run: Run }) {
+  const text = trouble ?? (report_fault === undefined ? undefined : `it has no report: ${report_fault}`)
+  if (text === undefined) return null
+  return <span className="trouble">{text}</span>
+}
+
+/** While the disk is full nothing can be stored, and so no event tells of it: whoever watches a run looks. */
+function useLooking(isRunning: boolean) {
+  const room = useRoom()
+  useEffect(() => {
+    if (!isRunning) return undefined
+    const timer = setInterval(() => {
+      if (!document.hidden) room.touch('run')
+    }, LOOK_MS)
+    return () => clearInterval(timer)
+  }, [room, isRunning])
+}
+
 function OneRun({ id }: { id: string }) {
   const room = useRoom()
   const [act, isBusy] = useAct()
   const { query } = usePlace()
   const chosen = query.get('node')
   const answer = useAsk(`run:${id}`, (client) => client.run(id), ['run', 'task', 'human'])
+  useLooking(answer.data !== undefined && isOpen(answer.data))
   const node = answer.data?.nodes.find(({ name }) => name === chosen)
   return (
     <>
@@ -144,7 +170,7 @@ function RunNote({ run }: { run: Run }) {
   return (
     <>
       <Chip word={run.state} tone={runTone(run.state)} /> <Progress run={run} /> · {span(run.elapsed_ms)}
-      {run.round > 1 ? ` · round ${run.round}` : ''}
+      {run.round > 1 ? ` · round ${run.round}` : ''} <Trouble run={run} />
     </>
   )
 }

@@ -10,9 +10,10 @@ import { idempotencyKey } from './commands.ts'
 
 export const startRun: RouteHandler<'startRun'> = async ({ switchboard }, { body, me, incoming }) => {
   const key = idempotencyKey(incoming.headers['idempotency-key'])
-  const { plan, folder, name, concurrency } = body
+  const { plan, folder, file, name, concurrency } = body
   const order = {
     ...{ plan, folder },
+    ...(file === undefined ? {} : { file }),
     ...(name === undefined ? {} : { name }),
     ...(concurrency === undefined ? {} : { concurrency }),
   }
@@ -46,10 +47,11 @@ export const showRun: RouteHandler<'run'> = async (desk, call) => {
 }
 
 export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { params, body, me }) => {
-  const { plan, folder, concurrency, fresh } = body
+  const { plan, folder, file, concurrency, fresh } = body
   const order = {
     ...(plan === undefined ? {} : { plan }),
     ...(folder === undefined ? {} : { folder }),
+    ...(file === undefined ? {} : { file }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(fresh === undefined ? {} : { fresh }),
   }
