@@ -4,7 +4,7 @@ import { workspaceOf } from '../engine/run-place.ts'
 import { AppError } from '../model/errors.ts'
 import type { DissolvedAgent } from '../workspaces/dissolve.ts'
 import { findWorktrees } from '../workspaces/find-worktrees.ts'
-import type { Outcome, Problem } from '../workspaces/problem.ts'
+import type { Problem } from '../workspaces/problem.ts'
 import { readStatus } from '../workspaces/status-file.ts'
 import type { OwningRun } from './workspace-state.ts'
 
@@ -38,27 +38,26 @@ export function isWorkspace(path: string): boolean {
 export async function inspect(
   { agents }: FoundFolder,
   run: OwningRun | undefined,
-): Promise<Outcome<DissolvedAgent[]>> {
+): Promise<DissolvedAgent[]> {
   const states = new Map(
     run?.shown?.nodes.map(({ name, state }) => [workspaceOf(run.folder, name), state] as const),
   )
   const inspected: DissolvedAgent[] = []
-  const problems: Problem[] = []
   for (const { name, workspace } of agents) {
     const state = states.get(workspace)
     const status = readStatus(workspace)
-    const worktrees = await findWorktrees(workspace)
-    if (!worktrees.ok) problems.push(...worktrees.problems)
+    const { worktrees, unseen } = await findWorktrees(workspace)
     inspected.push({
       name,
       workspace,
       ...(state === undefined ? {} : { state }),
       // An agent that was killed, or came to its time limit, had no time to say so.
       isRunning: state === undefined && status.ok && status.status.state === 'running',
-      ...(worktrees.ok ? { worktrees: worktrees.value } : {}),
+      worktrees,
+      unseenWorktrees: unseen,
     })
   }
-  return problems.length > 0 ? { ok: false, problems } : { ok: true, value: inspected }
+  return inspected
 }
 
 /** What files or the disk refused, as an error for people. */

@@ -17,7 +17,7 @@ export interface ArchivedFolder {
   /** The folder in the archive that its content is in. */
   readonly prefix: string
   /** Whether an entry of the folder is left out, with all that is in it. */
-  skips?(name: string): boolean
+  skips?(path: string): boolean
 }
 
 export interface ArchiveWanted {

@@ -6,9 +6,9 @@ import { checkFolderRemovable, removeFolder } from './folder.ts'
 import { keepRecord } from './keep-record.ts'
 import type { Limits } from './limits.ts'
 import { collectOutbox } from './outbox.ts'
-import { attempt, failed, type Outcome, type Problem, problem } from './problem.ts'
+import { attempt, failed, nameProblems, type Outcome, type Problem, problem } from './problem.ts'
 import { readStatus } from './status-file.ts'
-import { type FoundWorktree, removeWorktree } from './worktree.ts'
+import { type FoundWorktree, releaseWorktree } from './worktree.ts'
 import { findUnmerged } from './worktree-unmerged.ts'
 
 export interface DissolvedAgent {
@@ -16,6 +16,8 @@ export interface DissolvedAgent {
   readonly workspace: string
   /** All that its workspace holds, wherever in it. */
   readonly worktrees?: readonly FoundWorktree[]
+  /** Why it may hold others that were not found. */
+  readonly unseenWorktrees?: readonly Problem[]
   /** How far it is, where the caller knows more than its status.json says. */
   readonly state?: string
   /** What the caller knows of its process; the status alone may be out of date. */
@@ -49,14 +51,16 @@ export interface Dissolved {
 /** What each agent did, without changing anything: for the report, and for what dissolving would lose. */
 export async function surveyAgents({ agents, limits, signal }: DissolveWanted): Promise<AgentRecord[]> {
   return Promise.all(
-    agents.map(async ({ name, workspace, worktrees = [], state }) => {
+    agents.map(async ({ name, workspace, worktrees = [], unseenWorktrees = [], state }) => {
       const status = readStatus(workspace)
       const outbox = await collectOutbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
       const attempts = await readAttempts(workspace)
-      const { unmerged, unseen } = await surveyWorktrees(worktrees, workspace)
+      const surveyed = await surveyWorktrees(worktrees, workspace)
+      const unseen = [...unseenWorktrees, ...surveyed.unseen]
       const problems = [
         ...(status.ok ? [] : [status.problem]),
         ...[outbox, attempts].flatMap((outcome) => (outcome.ok ? [] : outcome.problems)),
+        ...(outbox.ok ? [outbox.value.summaryProblem ?? []].flat() : []),
         ...[outbox.ok ? outbox.value : undefined, ...(attempts.ok ? attempts.value : [])].flatMap(
           (reported) => reported?.errorReportProblem ?? [],
         ),
@@ -68,7 +72,7 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
         status: status.ok ? status.status : undefined,
         outbox: outbox.ok ? outbox.value : undefined,
         attempts: attempts.ok ? attempts.value : [],
-        unmerged,
+        unmerged: surveyed.unmerged,
         unseen,
         problems,
       }
@@ -92,8 +96,20 @@ async function surveyWorktrees(worktrees: readonly FoundWorktree[], workspace: s
   return { unmerged, unseen }
 }
 
-/** Reports, archives, keeps outputs if asked, and only then removes. Refuses while one runs, and before work is lost. */
+/**
+ * Reports, archives, keeps outputs if asked, and only then removes. Refuses while one runs, and before work is lost. Called
+ * off while it is at that, it leaves everything as it was; or, once something is gone, the record and the rest in its place.
+ */
 export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
+  return await dissolveAll(wanted).catch((error: unknown) => calledOff(wanted, error))
+}
+
+function calledOff({ title, signal }: DissolveWanted, error: unknown) {
+  if (!signal?.aborted) throw error
+  return failed(problem('called_off', title, 'was called off'))
+}
+
+async function dissolveAll(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
   const records = await surveyAgents(wanted)
   const against = wanted.agents.flatMap((agent, index) =>
     objections(agent, records[index]!, wanted.allowLoss ?? false),
@@ -108,7 +124,10 @@ export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolve
   const kept = await keepRecord({ ...wanted, report })
   if (!kept.ok) return kept
   let hasBegun = false
-  const removed = await attempt(wanted.title, () => removeAgents(wanted, () => (hasBegun = true)))
+  const begin = () => (hasBegun = true)
+  const removed = await attempt(wanted.title, () => removeAgents(wanted, begin)).catch((error: unknown) =>
+    calledOff(wanted, error),
+  )
   if (removed.ok) {
     const { leftOut } = kept.value
     return { ok: true, value: { report, agents: records, leftOut, branchesKept: removed.value } }
@@ -123,7 +142,7 @@ async function removeAgents({ agents, signal }: DissolveWanted, gone: () => void
   for (const { workspace, worktrees = [] } of agents) {
     await removeFolder(workspace, signal, gone)
     for (const worktree of worktrees) {
-      const { branchKept } = await removeWorktree(worktree)
+      const { branchKept } = await releaseWorktree(worktree)
       if (branchKept && worktree.branch !== undefined) branchesKept.push(worktree.branch)
     }
   }
@@ -147,12 +166,14 @@ function objections({ name, isRunning }: DissolvedAgent, record: AgentRecord, al
     ...(lost.length === 0
       ? []
       : [problem('invalid', name, `has work that would be lost: ${lost.join('; ')}`)]),
-    ...record.unseen.map(({ message }) =>
-      problem(
-        'invalid',
-        name,
-        `has a worktree that cannot be looked at, so that work in it could be lost: ${message}`,
-      ),
-    ),
+    ...(record.unseen.length === 0
+      ? []
+      : [
+          problem(
+            'invalid',
+            name,
+            `has a worktree that cannot be looked at, so that work in it could be lost: ${nameProblems(record.unseen)}`,
+          ),
+        ]),
   ]
 }

@@ -4,7 +4,7 @@ import { allOrNone, type TakeBack, takingBack } from './all-or-none.ts'
 import { type ListedFolder, listArchive, writeArchive } from './archive.ts'
 import { makeWithParents, removeFolder } from './folder.ts'
 import type { Limits } from './limits.ts'
-import { attempt, errnoOf, failed, type Outcome, type Problem, problem } from './problem.ts'
+import { attempt, errnoOf, failed, nameProblems, type Outcome, type Problem, problem } from './problem.ts'
 import { type AgentFolder, copySideBySide } from './side-by-side.ts'
 import { type FoundWorktree, WORKTREE } from './worktree.ts'
 
@@ -27,8 +27,6 @@ export interface KeptRecord {
   /** For whoever cannot use it after all. */
   readonly undo: TakeBack
 }
-
-const MOST_NAMED = 10
 
 /**
  * What stays of workspaces that are dissolved, as far as it is wanted: all of it, or nothing, so that it can be tried again.
@@ -96,16 +94,13 @@ function listAgents(
     const folder = realpathSync(workspace)
     const skipped = new Set(['workspace', WORKTREE].map((entry) => join(folder, entry)))
     for (const { path } of worktrees) skipped.add(path)
-    return { folder, prefix: name, skips: (entry: string) => skipped.has(join(folder, entry)) }
+    return { folder, prefix: name, skips: (path: string) => skipped.has(join(folder, path)) }
   })
   return listArchive(folders, { file, limits, ...(signal === undefined ? {} : { signal }) })
 }
 
 /** An objection, told while nothing is lost yet. */
 function incomplete(place: string, leftOut: readonly Problem[]) {
-  const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => message)
-  const rest = leftOut.length > named.length ? '; and more' : ''
-  return failed(
-    problem('invalid', place, `would not hold all, and the rest would be lost: ${named.join('; ')}${rest}`),
-  )
+  const what = `would not hold all, and the rest would be lost: ${nameProblems(leftOut)}`
+  return failed(problem('invalid', place, what))
 }

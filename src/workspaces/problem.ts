@@ -19,6 +19,7 @@ export type ProblemCode =
   | 'torn'
   | 'irremovable'
   | 'half_removed'
+  | 'called_off'
   | 'invalid'
 
 export interface Problem {
@@ -97,4 +98,12 @@ export async function attempt<T>(path: string, work: () => Promise<T> | T): Prom
   } catch (error) {
     return failed(problemOf(error, path))
   }
+}
+
+const MOST_NAMED = 10
+
+/** For people, in one line. */
+export function nameProblems(problems: readonly Problem[]): string {
+  const named = problems.slice(0, MOST_NAMED).map(({ message }) => message)
+  return [...named, ...(problems.length > named.length ? ['and more'] : [])].join('; ')
 }

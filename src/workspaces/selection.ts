@@ -35,7 +35,7 @@ export interface SelectOptions {
    * names must be in this tree. `any`: the tree is the user's own.
    */
   readonly hardLinks: 'inside' | 'any'
-  skips?(name: string): boolean
+  skips?(path: string): boolean
 }
 
 const MOST_LEFT_OUT = 100

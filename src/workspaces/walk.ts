@@ -23,8 +23,8 @@ export interface Walk {
   folder?(entry: Entry): void
   /** A link, a device, a name that is none: not entered. Its segments where its name can be read. */
   trap(problem: Problem, segments: readonly string[] | undefined): void
-  /** Whether a folder at the root is left alone. */
-  skips?(name: string): boolean
+  /** Whether what is at a path is left alone. */
+  skips?(path: string): boolean
 }
 
 /** Visits every file below a folder in the order of names, and no other. Over a limit it throws a ProblemError. */
@@ -48,9 +48,9 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
   }
 
   async function visitEntry(directory: Directory, above: readonly string[], name: string): Promise<void> {
-    if (above.length === 0 && walk.skips?.(name)) return
     const segments = [...above, name]
     const path = segments.join('/')
+    if (walk.skips?.(path)) return
     const shown = showIn(directory, name)
     const stat = lookAt(directory, name)
     // Gone since the folder was listed: as if it had never been there.

@@ -54,8 +54,8 @@ export function nameCommits(commits: readonly CommitName[]): string {
 }
 
 export interface Journey {
-  /** Where its HEAD was while on no branch, and from where it went on by a checkout: no branch need lead there. */
-  readonly detached: readonly string[]
+  /** Where its HEAD was when it went elsewhere by a checkout: from no branch, or from one that may be gone since. */
+  readonly left: readonly string[]
   /** Branches that it was on and left. */
   readonly branches: readonly string[]
   /** What HEAD came to by other ways than a checkout or a reset: commits that were made here. */
@@ -68,13 +68,16 @@ export async function readJourney(worktree: FoundWorktree): Promise<Journey | un
   const ran = await runGit(ownPlace(worktree), args, LISTS)
   const steps = ran.ok ? recordsOf(ran.out) : stepsIn(join(worktree.ownDir, 'logs', 'HEAD'))
   if (steps === undefined) return undefined
-  const left = steps.map(([, what = '']) => /^checkout: moving from (\S+) to /.exec(what)?.[1])
-  const places = [...new Set(left.filter((from) => from !== undefined))]
   const isHash = (from: string) => /^[0-9a-f]{40,64}$/.test(from)
+  // The newest is first, and each tells where it led: so the one below it says from where.
+  const departures = steps.flatMap(([, what = ''], index) => {
+    const from = /^checkout: moving from (\S+) to /.exec(what)?.[1]
+    return from === undefined ? [] : [{ from, hash: isHash(from) ? from : steps[index + 1]?.[0] }]
+  })
   const made = steps.filter(([, what = '']) => !/^(?:checkout|reset):/.test(what))
   return {
-    detached: places.filter(isHash),
-    branches: places.filter((from) => !isHash(from)),
+    left: [...new Set(departures.flatMap(({ hash }) => hash ?? []))],
+    branches: [...new Set(departures.map(({ from }) => from).filter((from) => !isHash(from)))],
     made: new Set(made.map(([hash = '']) => hash)),
   }
 }
@@ -95,7 +98,7 @@ export async function findElsewhere(worktree: Worktree): Promise<CommitsElsewher
   if (at !== own) known.push('^HEAD')
   const onBranches = await listReached(place, [...branches, ...known])
   known.push(...branches.map((branch) => `^${branch}`))
-  const left = await listCommits(place, [...journey.detached, ...known])
+  const left = await listCommits(place, [...journey.left, ...known])
   if (current === undefined || onBranches === undefined || left === undefined) return undefined
   // A place that it only looked at holds the work of others.
   const isMade = ({ hash }: CommitName) => journey.made.has(hash)

@@ -1,16 +1,20 @@
-import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { openDirectory, openFolders } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { listNames } from './listing.ts'
 import { refuse } from './problem.ts'
 
 const MIB = 1024 * 1024
 const LISTS = 16 * MIB
 /** All files of a large repository. */
 const INDEX = 256 * MIB
-/** What settings could hide from an index of our own, and have git write besides it. */
-const PLAIN_INDEX = ['core.ignoreStat=false', 'core.splitIndex=false'].flatMap((setting) => ['-c', setting])
+/** What settings could hide from an index of our own, or show in it falsely, and have git write besides it. */
+const PLAIN_INDEX = ['core.ignoreStat=false', 'core.splitIndex=false', 'diff.autoRefreshIndex=true'].flatMap(
+  (setting) => ['-c', setting],
+)
 const MOST_NAMED = 10
 
 export interface WorktreeFiles {
@@ -35,7 +39,7 @@ export async function listFiles(own: GitPlace, options: readonly string[] = []):
   const listing = ['ls-files', '-v', '--stage', '-z']
   const indexed = (await ask(own, listing, 'what is in it', { maxBytes: INDEX })).map(parseIndexed)
   const links = indexed.filter(({ entry }) => entry.startsWith('160000 '))
-  const inner = links.filter(({ path }) => isFilled(join(own.workTree ?? '', path)))
+  const inner = links.filter(({ path }) => isFilled(own.workTree ?? '', path))
   const told = new Set(uncommitted)
   const flagged = indexed.filter(({ path, isHidden }) => isHidden && !told.has(path))
   return {
@@ -90,9 +94,21 @@ async function ask(
   return ran.out.split('\0').filter((line) => line !== '')
 }
 
-function isFilled(folder: string): boolean {
-  const found = lstatSync(folder, { throwIfNoEntry: false })
-  return found?.isDirectory() === true && readdirSync(folder).length > 0
+/** Links on the way are not followed: what is behind them is not in it. */
+function isFilled(workTree: string, path: string): boolean {
+  // The path of an open folder is a link as far as the disk is concerned.
+  const root = openDirectory(`${workTree}/.`)
+  try {
+    const opened = openFolders(root, path.split('/'))
+    if (!opened.ok) return false
+    try {
+      return listNames(opened.value, 1).length > 0
+    } finally {
+      opened.value.close()
+    }
+  } finally {
+    root.close()
+  }
 }
 
 /** For people, in one line. */

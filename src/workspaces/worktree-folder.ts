@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs'
-import { dirname, relative } from 'node:path'
+import { basename, dirname, relative } from 'node:path'
 import { type Directory, openDirectory, openFolders } from './directory.ts'
 import { showName } from './entry-name.ts'
 import type { GitPlace } from './git.ts'
@@ -52,13 +52,15 @@ export function inWorktree<T>(worktree: Place, work: (place: GitPlace) => Promis
 
 /** As its agent knows it. */
 export function nameOf({ path, within = dirname(path) }: Place): string {
-  return showName(relative(within, path))
+  return showName(relative(within, path) || basename(path))
 }
 
 function openWorktree(worktree: Place): Directory {
   const { path, within = dirname(path) } = worktree
   const root = openDirectory(within, { shown: '' })
   try {
+    // An agent can make its whole folder one.
+    if (path === within) return openDirectory(within, { shown: nameOf(worktree) })
     const opened = openFolders(root, relative(within, path).split('/'))
     if (opened.ok) return opened.value
     if (opened.problem.code !== 'missing') throw new ProblemError(opened.problem)

@@ -1,7 +1,14 @@
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { openDirectory, openFolder } from './directory.ts'
+import { startPace } from './pace.ts'
+import { failed, type Outcome, problem } from './problem.ts'
+import { removeTree } from './removal.ts'
+import { readSmall } from './small-file.ts'
 
 const MOST_BYTES = 64 * 1024
+const RECORDS = 'worktrees'
+const POINTER = 'gitdir'
 
 export interface WorktreeRecord {
   /** Where the repository keeps what it knows of the worktree. */
@@ -14,12 +21,41 @@ export function recordOf(gitDir: string, path: string): string | undefined {
   return recordsIn(gitDir).find((ownDir) => pathIn(ownDir) === path)
 }
 
-/** Of all worktrees below a folder: an agent can move its own, and add others. */
-export function recordsBelow(gitDir: string, folder: string): WorktreeRecord[] {
-  return recordsIn(gitDir).flatMap((ownDir) => {
+/** Of all worktrees in a folder, or at it: an agent can move its own, and add others. */
+export function recordsBelow(gitDir: string, folder: string): Outcome<WorktreeRecord[]> {
+  const records = join(gitDir, RECORDS)
+  const found = lstatSync(records, { throwIfNoEntry: false })
+  if (found !== undefined && !found.isDirectory()) {
+    return failed(problem('not_a_folder', records, 'is no folder of git any more'))
+  }
+  const value = recordsIn(gitDir).flatMap((ownDir) => {
     const path = pathIn(ownDir)
-    return path?.startsWith(`${folder}/`) ? [{ ownDir, path }] : []
+    return path === folder || path?.startsWith(`${folder}/`) ? [{ ownDir, path }] : []
   })
+  return { ok: true, value }
+}
+
+/**
+ * Removes what the repository knows of a worktree, if that is still the one at this path. Git would look at the records of all
+ * others for it, in which an agent can have put anything; and whoever put a link on the way leads nobody elsewhere.
+ */
+export async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeRecord): Promise<void> {
+  const repository = openDirectory(gitDir)
+  const records = openFolder(repository, RECORDS)
+  repository.close()
+  if (!records.ok) return
+  const name = basename(ownDir)
+  const record = openFolder(records.value, name)
+  try {
+    if (!record.ok) return
+    const read = readSmall(record.value, POINTER, MOST_BYTES)
+    // One that is no file any more says nothing of another's.
+    if (read.ok && pathOf(ownDir, read.value.toString()) !== path) return
+    await removeTree(records.value, name, startPace())
+  } finally {
+    if (record.ok) record.value.close()
+    records.value.close()
+  }
 }
 
 /** Git has made it and filled it. While it does, it holds a lock of its own on it, which a crash leaves behind. */
@@ -29,7 +65,7 @@ export function isWhole(record: string, path: string): boolean {
 
 /** Folders only: an agent can write there, and a link could lead anywhere. */
 function recordsIn(gitDir: string): string[] {
-  const folder = join(gitDir, 'worktrees')
+  const folder = join(gitDir, RECORDS)
   if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return []
   const entries = readdirSync(folder, { withFileTypes: true })
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => join(folder, name))
@@ -37,9 +73,12 @@ function recordsIn(gitDir: string): string[] {
 
 /** Newer versions of git can be told to write it relative to the record. */
 function pathIn(ownDir: string): string | undefined {
-  const text = textIn(join(ownDir, 'gitdir'))
-  if (text === undefined) return undefined
-  const pointer = resolve(ownDir, text)
+  const text = textIn(join(ownDir, POINTER))
+  return text === undefined ? undefined : pathOf(ownDir, text)
+}
+
+function pathOf(ownDir: string, text: string): string | undefined {
+  const pointer = resolve(ownDir, text.trim())
   return basename(pointer) === '.git' ? dirname(pointer) : undefined
 }
 

@@ -30,7 +30,7 @@ export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<Unm
   const commits = branch === undefined ? 0 : await countUnmerged({ gitDir: worktree.gitDir, branch })
   const atHead = await count(place, 'HEAD', ['--not', ...EVERYWHERE])
   const journey = await readJourney(worktree)
-  const tips = [...(atHead === undefined ? [] : ['HEAD']), ...(journey?.detached ?? [])]
+  const tips = [...(atHead === undefined ? [] : ['HEAD']), ...(journey?.left ?? [])]
   const loose = await listCommits(place, tips, ['--not', ...EVERYWHERE])
   if (commits === 'unreadable' || atHead === 'unreadable' || loose === undefined || journey === undefined) {
     const what = `cannot be asked what of ${branch ?? 'it'} is on no other branch`

@@ -1,10 +1,10 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { removeFolder } from './folder.ts'
 import { type GitPlace, runGit } from './git.ts'
 import { failed, type Outcome, problem } from './problem.ts'
 import type { FoundWorktree, Worktree } from './worktree-folder.ts'
-import { isWhole, recordOf } from './worktree-record.ts'
+import { forgetWorktree, isWhole, recordOf } from './worktree-record.ts'
 import { countUnmerged } from './worktree-unmerged.ts'
 
 export type { FoundWorktree, Worktree }
@@ -33,7 +33,9 @@ const OWN_BRANCHES = 'orc/'
 export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Worktree>> {
   const { repository, branch, from = 'HEAD' } = wanted
   const refuse = (why: string) => failed(problem('invalid', repository, why))
-  const gitDir = await findGitDir(repository)
+  const found = await findGitDir(repository)
+  if (!found.ok) return found
+  const gitDir = found.value
   if (gitDir === undefined) return refuse('is not in a git repository')
   const place = { gitDir }
   const named = await runGit(place, ['check-ref-format', '--branch', branch], SMALL)
@@ -51,7 +53,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
     return { ok: true, value: { gitDir, ownDir: made, path, branch, base: begun } }
   }
   if (made !== undefined || isHollow(path)) await removeFolder(path)
-  if (made !== undefined) await removeFolder(made)
+  if (made !== undefined) await forgetWorktree(gitDir, { ownDir: made, path })
   // A branch on which nothing was done is one that an earlier call made, before it could fill the worktree.
   const isLeft = (await countUnmerged({ gitDir, branch })) === 0
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
@@ -78,10 +80,13 @@ async function beginningOf(place: GitPlace, branch: string, from: string): Promi
   return found.ok ? found.out.trim() : from
 }
 
-export async function findGitDir(folder: string): Promise<string | undefined> {
+/** Undefined: there is no repository. That git cannot tell is another thing. */
+export async function findGitDir(folder: string): Promise<Outcome<string | undefined>> {
   // Here git may look for itself: the folder is the user's, and no agent has been in it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
-  return found.ok ? realpathSync(resolve(folder, found.out.trim())) : undefined
+  if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.out.trim())) }
+  if (/not a git repository/.test(found.err)) return { ok: true, value: undefined }
+  return failed(problem('invalid', folder, `is in a repository that git cannot use: ${found.err}`))
 }
 
 async function commitAt(place: GitPlace, revision: string): Promise<string | undefined> {
@@ -90,16 +95,25 @@ async function commitAt(place: GitPlace, revision: string): Promise<string | und
   return found.ok ? found.out.trim() : undefined
 }
 
-/** Takes the worktree away. Its branch stays unless all of it is on another one; so commits on it are never lost. */
-export async function removeWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
-  const { gitDir, ownDir, branch } = worktree
+/**
+ * Has the repository forget a worktree whose folder is gone. Its branch stays unless all of it is on another one; so commits
+ * on it are never lost. What was not made for the agent stays with git, which prunes it: an agent can have written into the
+ * record of another's that it lies here.
+ */
+export async function releaseWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
+  const { gitDir, branch } = worktree
   const unmerged = branch === undefined ? undefined : await countUnmerged({ gitDir, branch })
-  await removeFolder(worktree.path)
-  // Git would look at the records of all others for it, in which an agent can have put anything.
-  await removeFolder(ownDir)
+  const isMadeForIt = isOwn(worktree)
+  if (isMadeForIt) await forgetWorktree(gitDir, worktree)
   if (branch === undefined || unmerged !== 0) return { branchKept: unmerged !== undefined }
   // An agent can have gone to any branch of the user's, where it has nothing to lose and we have nothing to delete.
-  if (!branch.startsWith(OWN_BRANCHES)) return { branchKept: false }
+  if (!isMadeForIt || !branch.startsWith(OWN_BRANCHES)) return { branchKept: false }
   const deleted = await runGit({ gitDir }, ['branch', '--quiet', '-D', '--', branch], SMALL)
   return { branchKept: !deleted.ok }
+}
+
+/** By its place, or by its branch. */
+function isOwn({ path, within = dirname(path), branch = '' }: FoundWorktree): boolean {
+  const isNamed = branch.startsWith(OWN_BRANCHES) && branch.endsWith(`/${basename(within)}`)
+  return path === join(within, WORKTREE) || isNamed
 }

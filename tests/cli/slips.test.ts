@@ -166,7 +166,10 @@ describe('a read-only file system', () => {
       new DatabaseSync(join(disk!, 'there/old.db')).close()
       for (const store of ['new/and/deep/orc.db', 'there/orc.db', 'there/old.db']) {
         const file = join(disk!, store)
-        writeFileSync(configFile, `agents: { Worker: {} }\nstore: { url: "sqlite:${file}" }\n`)
+        writeFileSync(
+          configFile,
+          `agents: { Worker: {} }\nservice: { port: 0 }\nstore: { url: "sqlite:${file}" }\n`,
+        )
         const orc = [process.execPath, ENTRY, 'serve', '--config', configFile]
         const { status, stderr } = spawnSync('unshare', [...BIND, disk!, ...orc], {
           ...{ encoding: 'utf8', timeout: 20_000 },
@@ -185,6 +188,7 @@ describe('a read-only file system', () => {
     const state = mkdtempSync(join(tmpdir(), 'orchub-state-'))
     try {
       writeFileSync(join(team.folder, 'plan.yaml'), 'agents: { a: { command: "true" } }\n')
+      writeFileSync(team.configFile, 'agents: { Master: {} }\nservice: { port: 0 }\n')
       const orc = [process.execPath, ENTRY, 'run', 'plan.yaml', '--config', team.configFile]
       const { status, stderr } = spawnSync('unshare', [...BIND, team.folder, ...orc], {
         encoding: 'utf8',

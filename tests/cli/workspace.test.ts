@@ -14,7 +14,8 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { addWorktree } from '../../src/workspaces/worktree.ts'
+import { findWorktrees } from '../../src/workspaces/find-worktrees.ts'
+import { addWorktree, releaseWorktree } from '../../src/workspaces/worktree.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder
@@ -289,7 +290,7 @@ describe('orc workspace dissolve', () => {
       await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
     })
 
-    it.each(['coder/moved', 'coder/workspace/deep/moved'])(
+    it.each(['coder/moved', 'coder/workspace/deep/moved', 'coder/outbox/moved'])(
       'finds the worktree that its agent moved to %s',
       async (moved) => {
         mkdirSync(path('coder/workspace/deep'))
@@ -333,6 +334,65 @@ describe('orc workspace dissolve', () => {
       expect(git('log', '--format=%s', 'mine')).toBe('loose\nkept\nfirst')
     })
 
+    it('leaves what git knows of others, whatever an agent has written there', async () => {
+      git('worktree', 'add', '-q', '-b', 'orc/other', 'other')
+      put('.git/worktrees/other/gitdir', `${path('coder/workspace/.git')}\n`)
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+      expect(existsSync(path('.git/worktrees/other/HEAD'))).toBe(true)
+      expect(git('branch', '--list', 'orc/*')).toContain('orc/other')
+    })
+
+    it.each([
+      ['its settings cannot be read', () => put('.git/config', '[', { flag: 'a' })],
+      [
+        'a link is in the place of its records',
+        () => {
+          renameSync(path('.git/worktrees'), path('.git/w2'))
+          symlinkSync('w2', path('.git/worktrees'))
+        },
+      ],
+    ])('does not take a repository for none because %s', async (_, spoil) => {
+      git('worktree', 'move', 'coder/worktree', 'coder/moved')
+      put('coder/moved/new.txt', 'work')
+      spoil()
+      const refused = await orc('workspace dissolve coder')
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('so that work in it could be lost'),
+      })
+      expect(existsSync(path('coder/moved/new.txt'))).toBe(true)
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+    })
+
+    it('removes no record of another folder that a link leads to', async () => {
+      const found = await findWorktrees(path('coder'))
+      renameSync(path('.git/worktrees'), path('.git/w2'))
+      mkdirSync(path('victim/worktree'), { recursive: true })
+      put('victim/worktree/gitdir', `${path('coder/worktree/.git')}\n`)
+      symlinkSync('../victim', path('.git/worktrees'))
+      await releaseWorktree(found.worktrees[0]!)
+      expect(existsSync(path('victim/worktree/gitdir'))).toBe(true)
+    })
+
+    it('sees a worktree that the whole workspace was made into', async () => {
+      renameSync(path('coder/worktree/.git'), path('coder/.git'))
+      put('.git/worktrees/worktree/gitdir', `${path('coder/.git')}\n`)
+      git('-C', 'coder', 'checkout', '-q', '--detach')
+      git('-C', 'coder', 'commit', '-q', '--allow-empty', '-m', 'loose')
+      const { code, err } = await orc('workspace dissolve coder')
+      expect(code).toBe(1)
+      expect(err).toMatch(/1 commits that are on no branch: \w{12} loose/)
+    })
+
+    it('tells of commits on a branch that its agent deleted', async () => {
+      git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'gone')
+      git('-C', 'coder/worktree', 'checkout', '-q', '--detach', 'HEAD~1')
+      git('branch', '-q', '-D', 'orc/coder')
+      const { code, err } = await orc('workspace dissolve coder')
+      expect(code).toBe(1)
+      expect(err).toMatch(/1 commits that are on no branch: \w{12} gone/)
+    })
+
     it('reads nothing of where a link on the way to a worktree leads', async () => {
       git('worktree', 'move', 'coder/worktree', 'coder/workspace/moved')
       renameSync(path('coder/workspace/moved'), path('outside'))
@@ -366,6 +426,15 @@ describe('orc workspace dissolve', () => {
       for (const file of ['a.txt', 'b.txt']) put(`coder/worktree/${file}`, 'first\n')
       expect((await orc('workspace dissolve coder')).code).toBe(0)
     })
+  })
+
+  it('takes a folder of that name for a worktree until it is told to go on', async () => {
+    await makeDone('plain')
+    mkdirSync(path('plain/worktree'))
+    const refused = await orc('workspace dissolve plain')
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
+    expect((await orc('workspace show plain')).code).toBe(0)
+    expect((await orc('workspace dissolve plain --force')).code).toBe(0)
   })
 
   it('throws no unmerged work away without being told to, and keeps branches with commits', async () => {

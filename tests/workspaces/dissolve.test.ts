@@ -203,7 +203,7 @@ describe('dissolving', () => {
       )
       const inTree = (...args: string[]) => git('-C', path, ...args)
       const dissolveIt = async (allowLoss = false) => {
-        const worktrees = expectOk(await findWorktrees(workspace))
+        const { worktrees } = await findWorktrees(workspace)
         const agents = [{ name: 'coder', workspace, isRunning: false, worktrees }]
         return await dissolve({ title: 'x', agents, limits, allowLoss })
       }
@@ -278,7 +278,7 @@ describe('dissolving', () => {
       const plain = await makeWorkspace('plain', place)
       vi.stubEnv('PATH', join(place, 'nowhere'))
       onTestFinished(() => void vi.unstubAllEnvs())
-      expect(expectOk(await findWorktrees(plain))).toEqual([])
+      expect(await findWorktrees(plain)).toEqual({ worktrees: [], unseen: [] })
     })
   })
 })

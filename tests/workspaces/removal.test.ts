@@ -104,7 +104,7 @@ describe('dissolving what cannot be removed', () => {
     return { place, wanted: { title: 'x', agents, limits: DEFAULT_LIMITS, ...kept } }
   }
 
-  it.each(['a folder of another owner', 'a file that nobody may change'])(
+  it.each(['a folder that nobody may change', 'a file that nobody may change'])(
     'is refused because of %s, before anything is done',
     async (what) => {
       const { place, wanted } = await makeTeam()
@@ -113,7 +113,7 @@ describe('dissolving what cannot be removed', () => {
       const calls = new Set<string>()
       disk.refuses = (call, path) => {
         calls.add(call)
-        return (call === 'chmodSync' || call === 'accessSync') && path === stuck
+        return call === 'accessSync' && path === stuck
       }
       const before = treeOf(place)
       const refused = await dissolve(wanted)
@@ -121,8 +121,8 @@ describe('dissolving what cannot be removed', () => {
         `${stuck} cannot be removed (EPERM)`,
       ])
       expect(treeOf(place)).toEqual(before)
-      // Nothing was moved, and no report put in its place.
-      expect([...calls].sort()).toEqual(['accessSync', 'chmodSync'])
+      // Nothing was moved or changed, and no report put in its place.
+      expect([...calls]).toEqual(['accessSync'])
     },
   )
 
@@ -146,6 +146,38 @@ describe('dissolving what cannot be removed', () => {
     expect(fs.readdirSync(place).sort()).toEqual(['new', 'outputs', 'writer', 'x.report.md'])
     expect(fs.existsSync(join(place, 'writer/workspace/deep/er/file'))).toBe(true)
     expect(fs.readFileSync(wanted.reportFile, 'utf8')).toContain('| finder |')
+  })
+
+  it('can be gone on with after it was called off, or failed', async () => {
+    const { place, wanted } = await makeTeam()
+    const ending = new AbortController()
+    disk.refuses = (call) => {
+      if (call === 'unlinkSync') ending.abort()
+      return false
+    }
+    const problems = problemsOf(await dissolve({ ...wanted, signal: ending.signal }))
+    expect(problems.map(({ code }) => code)).toEqual(['called_off', 'half_removed'])
+    const parts = ['SKILL.md', 'inbox', 'outbox', 'status.json', 'workspace']
+    expect(fs.readdirSync(join(place, 'finder')).sort()).toEqual(parts)
+    disk.refuses = () => false
+    for (const file of ['x.report.md', 'new', 'outputs']) fs.rmSync(join(place, file), { recursive: true })
+    expectOk(await dissolve(wanted))
+    expect(fs.readdirSync(place).sort()).toEqual(['new', 'outputs', 'x.report.md'])
+  })
+
+  it('has made nothing where it was called off before', async () => {
+    const { place, wanted } = await makeTeam()
+    const before = treeOf(place)
+    const problems = problemsOf(await dissolve({ ...wanted, signal: AbortSignal.abort() }))
+    expect(problems.map(({ code }) => code)).toEqual(['called_off'])
+    expect(treeOf(place)).toEqual(before)
+  })
+
+  it('leaves the mode of a folder of another owner alone, and removes it where that may be', async () => {
+    const { place, wanted } = await makeTeam()
+    disk.refuses = (call, path) => call === 'chmodSync' && path.endsWith('/deep')
+    expectOk(await dissolve(wanted))
+    expect(fs.existsSync(join(place, 'writer'))).toBe(false)
   })
 
   it('has written the report before the first file goes', async () => {

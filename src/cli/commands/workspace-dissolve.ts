@@ -38,11 +38,9 @@ export const verb: Verb = {
     const found = findWorkspaces(words[0]!)
     const run = await findOwningRun(place, found.path)
     if (run !== undefined) refuseWhileRunning(run, flag('force'))
-    const inspected = await inspect(found, run)
-    if (!inspected.ok) throw refused(inspected.problems, 'Remove the worktree with git first.')
-    const wanted = whatIsWanted(found, inspected.value, flag)
+    const wanted = whatIsWanted(found, await inspect(found, run), flag)
     for (const file of [wanted.reportFile, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
-    const dissolved = await dissolve(wanted)
+    const dissolved = await untilCalledOff((signal) => dissolve({ ...wanted, signal }))
     if (!dissolved.ok) throw notDissolved(dissolved.problems)
     const { report, leftOut, branchesKept } = dissolved.value
     removeIfEmpty(found)
@@ -67,6 +65,18 @@ export const verb: Verb = {
     )
     return 0
   },
+}
+
+/** By Ctrl-C: what has begun is brought to a state that can be told, and gone on from. */
+async function untilCalledOff<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const ending = new AbortController()
+  const stop = () => ending.abort()
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  try {
+    return await work(ending.signal)
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
 }
 
 /** The archive and the kept outputs leave out the same things; of the two the one is told that names the agent. */
@@ -129,7 +139,12 @@ function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force
 /** Objections can be gone over; what could not be read, written or removed must be put right. */
 function notDissolved(problems: readonly Problem[]): AppError {
   const has = (code: Problem['code']) => problems.some((problem) => problem.code === code)
-  if (has('half_removed')) return refused(problems, 'Put it right, and remove what is left.')
+  if (has('half_removed')) {
+    return refused(
+      problems,
+      'Move the record away and dissolve it again, once what is in the way is put right.',
+    )
+  }
   return refused(
     problems,
     has('invalid')

@@ -2,7 +2,7 @@ import { surveyAgents } from '../../workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
-import { findWorkspaces, inspect, refused } from '../workspace-folder.ts'
+import { findWorkspaces, inspect } from '../workspace-folder.ts'
 import { findOwningRun } from '../workspace-state.ts'
 import { noteLines, workspaceFacts, workspacesText, workspaceText } from '../workspace-text.ts'
 
@@ -15,8 +15,7 @@ export const verb: Verb = {
   async run({ words, json, place }) {
     const found = findWorkspaces(words[0] ?? '.')
     const agents = await inspect(found, await findOwningRun(place, found.path))
-    if (!agents.ok) throw refused(agents.problems, 'Its repository must be around the workspace.')
-    const records = await surveyAgents({ title: '', agents: agents.value, limits: DEFAULT_LIMITS })
+    const records = await surveyAgents({ title: '', agents, limits: DEFAULT_LIMITS })
     if (json) {
       for (const [index, record] of records.entries()) {
         printJson(workspaceFacts(record, found.agents[index]!.workspace))
