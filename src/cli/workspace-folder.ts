@@ -30,7 +30,7 @@ export function findWorkspaces(named: string): FoundFolder {
   })
 }
 
-export function isWorkspace(path: string): boolean {
+function isWorkspace(path: string): boolean {
   return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
 }
 

@@ -254,9 +254,11 @@ export function createRuns(options: RunsOptions): Runs {
       return await orders.resume(id, order, by)
     },
     async cancel(id, by, reason) {
-      await mustSee(id)
       const driver = drivers.get(id)
-      if (driver === undefined) return { run_id: id, cancelled: false }
+      if (driver === undefined) {
+        await mustSee(id)
+        return { run_id: id, cancelled: false }
+      }
       const { outcome, cancelled } = driver.run.head
       const isNew = outcome === null && cancelled === null
       if (isNew) driver.tell({ type: 'cancelled', by, reason })
@@ -267,7 +269,7 @@ export function createRuns(options: RunsOptions): Runs {
       const isCancelled = isNew || cancelled !== null
       const what = isCancelled ? 'is cancelled' : 'has ended'
       throw new AppError(fault.code, `${id} ${what}, but this cannot be stored yet: ${fault.message}`, {
-        hint: `${isCancelled ? 'Its agents are ended. ' : ''}It is tried again every second.`,
+        hint: `It is tried again every second${isCancelled ? '; its agents end once it is' : ''}.`,
         cause: fault,
       })
     },

@@ -20,7 +20,8 @@ export const MESSAGE_BYTES = 102_400
 export const MOST_MESSAGES = 10_000
 
 /** Whoever has made such a file may give that number away, and nobody else. */
-const reservationOf = (number: number) => `.number.${number}`
+const RESERVED = '.number.'
+const reservationOf = (number: number) => `${RESERVED}${number}`
 const TRIES = 1000
 
 /** Gives a number above the one that it is told: the highest in the folder, or one that others are about to give. */
@@ -67,14 +68,17 @@ async function publish(
 ): Promise<string> {
   let highest = 0
   for (let tries = 0; tries < TRIES; tries++) {
-    const number = await nextNumber(Math.max(highest, ...numbersIn(directory)))
+    const { messages, reserved } = numbersIn(directory)
+    for (const there of messages) highest = Math.max(highest, there)
+    while (reserved.has(highest + 1)) highest++
+    const number = await nextNumber(highest)
     if (number > HIGHEST_NUMBER) refuse('exists', 'messages', `has no number left after ${HIGHEST_NUMBER}`)
     highest = number
     const reservation = reservationOf(number)
     if (!tryToMake(() => writeNew(directory, reservation, '', 0o644))) continue
     try {
       // Whoever had it before us has put its message there first, and only then let go.
-      if (numbersIn(directory).includes(number)) continue
+      if (numbersIn(directory).messages.has(number)) continue
       const file = nameOf(message, number)
       if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
     } finally {
@@ -103,8 +107,13 @@ function removeQuietly(directory: Directory, name: string): void {
   }
 }
 
-function numbersIn(directory: Directory): number[] {
-  return listQueue(directory).flatMap((name) => numberOf(name) ?? [])
+function numbersIn(directory: Directory): { messages: Set<number>; reserved: Set<number> } {
+  const names = listQueue(directory)
+  const reservations = names.filter((name) => name.startsWith(RESERVED))
+  return {
+    messages: new Set(names.flatMap((name) => numberOf(name) ?? [])),
+    reserved: new Set(reservations.map((name) => Number(name.slice(RESERVED.length)))),
+  }
 }
 
 /** The names of messages in the order of their numbers. */

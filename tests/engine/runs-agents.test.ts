@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Models, ObjectCall } from '../../src/models/model.ts'
@@ -313,50 +313,6 @@ agents:
   expect(seen.run.nodes.get('link')!.reason).toContain('worktree is a symbolic link')
   expect(existsSync(team.place(id, 'link', 'outbox', 'git'))).toBe(false)
   expect(seen.run.nodes.get('gone')!.reason).toContain('worktree is gone: the agent deleted it')
-})
-
-it('makes a worktree that an agent has deleted again for its next attempt, with what it committed', async () => {
-  team = await openRunTeam()
-  const { execFileSync } = await import('node:child_process')
-  const commit = 'git -c user.name=x -c user.email=x@example.com commit -q -m'
-  team.write('code.txt', 'one\n')
-  execFileSync('sh', ['-c', `git init -q -b main && git add code.txt && ${commit} first`], {
-    cwd: team.plans,
-  })
-  const agent = (deletes: string) =>
-    `{ worktree: true, retries: 1, command: "test -e attempts && { cat worktree/* > outbox/seen; git -C worktree log --format=%s > outbox/log; echo Made it. > outbox/summary.md; exit; }; cd worktree; echo two > two.txt; git add .; ${commit} second; ${deletes}; exit 1" }`
-  const id = await team.start(`
-agents:
-  removed: ${agent('cd ..; rm -r worktree')}
-  emptied: ${agent('rm -r *')}
-  astray: ${agent(`git checkout -q --detach; ${commit} loose --allow-empty; cd ..; rm -r worktree`)}
-  forgotten: ${agent('git worktree remove --force .')}
-  branchless: ${agent('git update-ref -d HEAD; cd ..; rm -r worktree')}
-  away: ${agent('git switch -q -c other; git worktree add -q ../away orc/run_1/away; cd ..; rm -r worktree')}
-`)
-  const seen = await team.ended(id)
-  expect(statesOf(seen)).toEqual({
-    ...{ removed: 'completed', emptied: 'completed', astray: 'completed', forgotten: 'completed' },
-    ...{ branchless: 'completed', away: 'failed' },
-  })
-  for (const name of ['removed', 'emptied', 'astray', 'forgotten']) {
-    expect(team.file(id, name, 'outbox', 'seen'), name).toBe('one\ntwo\n')
-    expect(team.file(id, name, 'outbox', 'log'), name).toBe('second\nfirst\n')
-    const { uncommitted, elsewhere } = JSON.parse(team.file(id, name, 'outbox', 'git', 'branch.json'))
-    expect(uncommitted).toEqual([])
-    expect(elsewhere).toMatchObject(name === 'astray' ? [{ commits: [{ subject: 'loose' }] }] : [])
-  }
-  expect(team.file(id, 'branchless', 'outbox', 'log')).toBe('first\n')
-  expect(seen.run.nodes.get('away')!.reason).toMatch(
-    /worktree is gone, and git does not make it again: .*\/away\/away'/,
-  )
-  const notes = team.entries.filter(({ type }) => type === 'run.noted').map(({ text }) => text)
-  expect(notes).toContain(`${id} removed: its worktree was gone, and is made again on orc/${id}/removed`)
-  // Where nothing is to be done, nothing is needed for it.
-  rmSync(team.place(id, 'removed', 'worktree'), { recursive: true })
-  await team.resume(id)
-  expect((await team.ended(id)).run.nodes.get('removed')).toMatchObject({ state: 'completed', cached: true })
-  expect(existsSync(team.place(id, 'removed', 'worktree'))).toBe(false)
 })
 
 it('goes on with a worktree that was made before its inputs were there', async () => {

@@ -90,6 +90,17 @@ describe('the message queue', () => {
     expect(expectOk(posted).number).toBe(6)
   })
 
+  it('passes all that are reserved at once', async () => {
+    const folder = makePlace()
+    for (let number = 1; number <= 1500; number++) writeFileSync(join(folder, `.number.${number}`), '')
+    let asked = 0
+    const posted = await postMessage(folder, message, (highest) => {
+      asked++
+      return highest + 1
+    })
+    expect([expectOk(posted).number, asked]).toEqual([1501, 1])
+  })
+
   it('gives no number twice, however long one takes to have its own', async () => {
     const folder = makePlace()
     const others = Promise.withResolvers<void>()

@@ -5,12 +5,13 @@ import { DEFAULT_LIMITS, formatBytes } from '../../workspaces/limits.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { copySideBySide } from '../../workspaces/side-by-side.ts'
+import { untilCalledOff } from '../called-off.ts'
 import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { complain, paint, plainLine, print, printJson } from '../output.ts'
 import { table } from '../table.ts'
 import type { Verb } from '../verb.ts'
-import { type FoundFolder, findWorkspaces, isWorkspace, refused } from '../workspace-folder.ts'
+import { type FoundFolder, findWorkspaces, refused } from '../workspace-folder.ts'
 
 const limits = DEFAULT_LIMITS
 
@@ -35,7 +36,7 @@ export const verb: Verb = {
       if (!outbox.ok) throw notCopied(outbox.problems, to)
       outboxes.push(outbox.value)
     }
-    const copied = await copySideBySide(found.agents, to, { limits })
+    const copied = await untilCalledOff((signal) => copySideBySide(found.agents, to, { limits, signal }))
     if (!copied.ok) throw notCopied(copied.problems, to)
     let isWhole = true
     const rows: string[][] = []
@@ -61,7 +62,7 @@ function refuseInside({ path, agents }: FoundFolder, to: string): void {
   for (const { name } of agents) {
     const target = resolve(to, name)
     const into = withFoldersAbove(realPlace(target)).find(
-      (folder) => isWorkspace(folder) && !path.startsWith(`${folder}/`),
+      (folder) => isInUse(folder) && !path.startsWith(`${folder}/`),
     )
     if (into === undefined) continue
     throw usage(
@@ -69,6 +70,11 @@ function refuseInside({ path, agents }: FoundFolder, to: string): void {
       'Choose a folder outside of the workspaces with --to.',
     )
   }
+}
+
+/** Even if its agent has removed its status.json. */
+function isInUse(folder: string): boolean {
+  return ['inbox', 'outbox'].every((part) => existsSync(join(folder, part)))
 }
 
 function withFoldersAbove(path: string): string[] {

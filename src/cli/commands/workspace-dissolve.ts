@@ -4,6 +4,7 @@ import { AppError } from '../../model/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../workspaces/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Problem } from '../../workspaces/problem.ts'
+import { untilCalledOff } from '../called-off.ts'
 import { counted } from '../counted.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../output.ts'
 import type { Verb } from '../verb.ts'
@@ -65,18 +66,6 @@ export const verb: Verb = {
     )
     return 0
   },
-}
-
-/** By Ctrl-C: what has begun is brought to a state that can be told, and gone on from. */
-async function untilCalledOff<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const ending = new AbortController()
-  const stop = () => ending.abort()
-  process.on('SIGINT', stop).on('SIGTERM', stop)
-  try {
-    return await work(ending.signal)
-  } finally {
-    process.off('SIGINT', stop).off('SIGTERM', stop)
-  }
 }
 
 /** The archive and the kept outputs leave out the same things; of the two the one is told that names the agent. */
@@ -149,7 +138,7 @@ function notDissolved(problems: readonly Problem[]): AppError {
     problems,
     has('invalid')
       ? 'Stop it or bring the work in safety; --force goes on all the same.'
-      : 'Nothing was removed. Put it right, and try again.',
+      : `Nothing was removed. ${has('called_off') ? '' : 'Put it right, and try again.'}`.trim(),
   )
 }
 

@@ -215,15 +215,10 @@ export function createDriver(
       case 'run_ended':
         break
       default:
-        if (isRepeatable(effect) || isCalledOff(effect)) options.perform(driver, effect)
+        if (isRepeatable(effect)) options.perform(driver, effect)
         else if (options.mayBeginEarly(driver, effect)) unstored.early.push(effect)
         else unstored.outside.push(effect)
     }
-  }
-
-  /** What is cancelled ends at once, even where that cannot be stored: the worst that a crash does then is to begin it again. */
-  function isCalledOff({ type }: OutsideEffect): boolean {
-    return run.head.cancelled !== null && (type === 'stop_attempt' || type === 'stop_fix')
   }
 
   /** What was ordered and is stored by now, unless something has happened meanwhile that makes it needless: it was called off. */

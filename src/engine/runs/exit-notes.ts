@@ -35,7 +35,7 @@ export function noteAtEnd(place: Place): string {
 /** Not through a link, nor into a pipe, that an agent has put there. Opened for both ways first: so even one put there just now holds nobody up. */
 function noting({ exitsFile, mark }: Place, how: string): string {
   const file = quoted(exitsFile)
-  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${how}" 9<>${file} >>/dev/fd/9`
+  return `[ ! -f ${file} ] || [ -L ${file} ] || echo "${mark} ${how}" 9<>${file} >>${file}`
 }
 
 /** The last word on it counts. */

@@ -106,7 +106,7 @@ export function createRunMail({ store, clock, log, mailroom, cut, nameOf }: RunM
   /** Kept before a file has it: not even a crash in between gives it twice. */
   function nextNumber(driver: Driver, highestThere: number): Promise<number> {
     return store.write(async (tx) => {
-      const number = Math.max(await raiseNumber(tx, driver, highestThere), highestThere) + 1
+      const number = (await raiseNumber(tx, driver, highestThere)) + 1
       await raiseNumber(tx, driver, number)
       return number
     })

@@ -23,7 +23,6 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
-import { restoreWorktree } from '../../workspaces/restore-worktree.ts'
 import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
 import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
@@ -182,7 +181,7 @@ async function prepareNode(
   const made = await makeWorkspace(driver, agent, workspace, isAhead, markOf)
   if (!made.ok) return failed(made.problems)
   // Others can put something there, too: it counts only once somebody has said that it is put right.
-  const { corrected, kept } = driver.run.nodes.get(node)!
+  const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.place, node) : undefined
   const areCorrected = corrections !== undefined
   const dependencies = sources.map((source) => validated.from(driver, source))
@@ -205,34 +204,10 @@ async function prepareNode(
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
   const outputsHash = checkKept ? await keptHash(workspace, signal) : null
-  const isStillDone = kept?.inputsHash === inputsHash && kept.outputsHash === outputsHash
-  const again = isStillDone ? { ok: true as const, record: {} } : await renewWorktree(driver, node, markOf)
-  if (!again.ok) return failed(again.problems, made.record)
   return {
     event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
-    record: { inbox, ...made.record, ...again.record },
+    record: { inbox, ...made.record },
   }
-}
-
-type Renewed = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
-
-/** For whoever is about to work in it: an attempt before may have deleted it. */
-async function renewWorktree(driver: Driver, node: string, markOf: RunMarks['of']): Promise<Renewed> {
-  const known = worktreeOf(driver.record(node))
-  if (known === undefined) return { ok: true, record: {} }
-  const restored = await restoreWorktree(known, worktreeMark(driver, node, markOf))
-  if (!restored.ok) return restored
-  if (restored.value === undefined) return { ok: true, record: {} }
-  driver.note(node, `its worktree was gone, and is made again on ${known.branch}`)
-  return { ok: true, record: { worktree: JSON.stringify(restored.value) } }
-}
-
-function worktreeMark(
-  { id }: Driver,
-  node: string,
-  markOf: RunMarks['of'],
-): Readonly<Record<string, string>> {
-  return { [SESSION_MARK]: markOf(id, node, 'worktree') }
 }
 
 /** For the instructions: what it is to do, in one line. */
@@ -270,7 +245,7 @@ async function makeWorkspace(
     workspace,
     repository: driver.folder,
     branch: `orc/${driver.id}/${name}`,
-    variables: worktreeMark(driver, name, markOf),
+    variables: { [SESSION_MARK]: markOf(driver.id, name, 'worktree') },
   })
   return added.ok ? { ok: true, isNew, record: { worktree: JSON.stringify(added.value) } } : added
 }

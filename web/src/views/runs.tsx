@@ -29,7 +29,6 @@ function AllRuns() {
   const answer = useAsk('runs', async (client) => (await client.runs({ limit: 200 })).runs.toReversed(), [
     'run',
   ])
-  useLooking(answer.data?.some(isOpen) === true)
   return (
     <>
       <Head title="Runs" note={answer.data === undefined ? undefined : counted(answer.data.length, 'run')} />
