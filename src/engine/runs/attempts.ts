@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { AttemptError, Progress } from '../../model/run.ts'
-import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
+import { isOwed, type Keyed, type OutsideEffect } from '../../runs/effect.ts'
 import { clearAttempt, keepAttempt } from '../../workspaces/attempts.ts'
 import type { Status, WorkspaceState } from '../../workspaces/status.ts'
 import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
@@ -61,7 +61,8 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
       driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
       return
     }
-    if (closed) return
+    // All that takes a while, and it may have been called off meanwhile.
+    if (closed || !isOwed(driver.run, effect)) return
     // A command's own is made with its shell.
     if (order.runner.kind !== 'command') mkdirSync(dirname(order.logFile), { recursive: true })
     const begin = (port: WorkPort) => workshops[order.runner.kind].start(order, port)

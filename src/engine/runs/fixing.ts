@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
-import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
+import { isOwed, type Keyed, type OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { DEFAULTS } from '../../runs/schema.ts'
 import { ERROR_REPORT } from '../../workspaces/error-report.ts'
@@ -50,6 +50,8 @@ export function createFixing({ clock, workshops, deliver, validated }: FixingOpt
     if (found === undefined) {
       const made = await prepare(driver, fixer, effect, workspace, validated, signal)
       if (!made.ok) return done(false, textOf(made.problems))
+      // Called off while its inbox was filled.
+      if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
     }
     const worked = await (found ??
       work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
