@@ -12,7 +12,7 @@ const ROOT = join(import.meta.dirname, '..')
 const OF_THE_PROCESS = [
   /\bvi\.(?:mock|doMock|hoisted|resetModules|stubGlobal|stubEnv|useFakeTimers)\(/,
   /\bspyOn\((?:[A-Z]\w*|process|performance|globalThis|console)\b/,
-  /\bprocess\.(?:chdir|umask|setuid|on|once|memoryUsage|cpuUsage|hrtime)\b/,
+  /\bprocess\.(?:chdir|umask|sete?uid|on|once|memoryUsage|cpuUsage|hrtime)\b/,
   /\bprocess\.env(?:\.\w+|\[[^\]]+\]) = |\bdelete process\.env\b/,
   /\bperformance\.now\(|\bglobal\.gc\b/,
 ]

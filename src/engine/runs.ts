@@ -17,7 +17,7 @@ import { deliverReport } from './runs/delivered.ts'
 import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './runs/driver.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
-import { endUnwanted, sweepRun } from './runs/leftovers.ts'
+import { endEarlier, endUnwanted, sweepRun } from './runs/leftovers.ts'
 import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
 import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
@@ -124,7 +124,10 @@ export function createRuns(options: RunsOptions): Runs {
     program: member,
   }
   const deliver = deliverReport
-  const attempts = createAttempts({ clock, log, workshops, deliver, inform })
+  const attempts = createAttempts({
+    ...{ clock, log, workshops, deliver, inform },
+    endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
+  })
   const validated = createValidatedOutputs()
   const sealed = createSealedInboxes()
   const fixing = createFixing({ clock, workshops, deliver, validated })

@@ -1,17 +1,19 @@
 import { renameSync } from 'node:fs'
-import { type Directory, lookAt, openDirectory, openFolder, openPart } from './directory.ts'
+import { type Directory, lookAt, type Opened, openDirectory, openFolder, openPart } from './directory.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
+import { allowOwner } from './folder-mode.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
 import { listNames } from './listing.ts'
 import { startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { readSmall } from './small-file.ts'
-import { parseStatus, type Status } from './status.ts'
+import { isFinal, parseStatus, type Status } from './status.ts'
 import { resetStatus, STATUS_FILE } from './status-file.ts'
-import { makeFolder, makeFolders, replaceFile } from './writing.ts'
+import { makeFolder, replaceFile } from './writing.ts'
 
 const ATTEMPTS = 'attempts'
+const WHY = 'why.md'
 
 /**
  * Makes way for the next attempt (S4.12): the outbox, with error_report.md and partial/, and status.json go to
@@ -19,14 +21,14 @@ const ATTEMPTS = 'attempts'
  */
 export function keepAttempt(workspace: string, number: number, why = ''): Promise<Outcome<void>> {
   return attempt(`${ATTEMPTS}/${number}`, () => {
-    const root = openDirectory(workspace, { shown: '' })
+    const root = openWritable(workspace)
     try {
-      const folder = makeFolders(root, [ATTEMPTS, String(number)])
+      const folder = folderFor(root, number)
       try {
         move(root, folder, 'outbox')
         move(root, folder, STATUS_FILE)
         // For whoever tries next.
-        if (why !== '') replaceFile(folder, 'why.md', `${why}\n`, 0o644)
+        if (why !== '') replaceFile(folder, WHY, `${why}\n`, 0o644)
       } finally {
         folder.close()
       }
@@ -41,7 +43,7 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
 /** Makes way for an attempt that is begun anew: what an earlier begin of it left is no work of anybody's. */
 export function clearAttempt(workspace: string): Promise<Outcome<void>> {
   return attempt('outbox', async () => {
-    const root = openDirectory(workspace, { shown: '' })
+    const root = openWritable(workspace)
     try {
       await removeTree(root, 'outbox', startPace())
       makeFolder(root, 'outbox').close()
@@ -52,14 +54,34 @@ export function clearAttempt(workspace: string): Promise<Outcome<void>> {
   })
 }
 
+/** An agent may have made its own folders read-only, or closed to all. */
+function openWritable(workspace: string): Directory {
+  allowOwner(workspace)
+  return openDirectory(workspace, { shown: '' })
+}
+
+function folderFor(root: Directory, number: number): Directory {
+  allowOwner(root.at(ATTEMPTS))
+  const attempts = makeFolder(root, ATTEMPTS)
+  try {
+    allowOwner(attempts.at(String(number)))
+    return makeFolder(attempts, String(number))
+  } finally {
+    attempts.close()
+  }
+}
+
 function move(from: Directory, to: Directory, name: string): void {
   if (lookAt(to, name) === undefined && lookAt(from, name) !== undefined) {
+    // To be moved, a folder must be writable itself: its `..` changes.
+    allowOwner(from.at(name))
     renameSync(from.at(name), to.at(name))
   }
 }
 
 export interface Attempt {
   readonly number: number
+  /** Its status.json; of one that does not say there how it ended, or why, with what its run said of it. */
   readonly status: Status | undefined
   readonly errorReport: ErrorReport | undefined
   /** Why there is none, where its file is there. */
@@ -100,7 +122,7 @@ function readAttempt(attempts: Directory, number: number): Attempt {
     const report = outbox.ok ? readSmall(outbox.value, ERROR_REPORT, TEXT_BYTES) : undefined
     return {
       number,
-      status: parsed?.ok ? parsed.status : undefined,
+      status: withWhy(parsed?.ok ? parsed.status : undefined, readSmall(folder.value, WHY, TEXT_BYTES)),
       errorReport: report?.ok ? parseErrorReport(report.value.toString()) : undefined,
       ...(report?.ok === false && report.problem.code !== 'missing'
         ? { errorReportProblem: report.problem }
@@ -110,4 +132,11 @@ function readAttempt(attempts: Directory, number: number): Attempt {
     if (outbox.ok) outbox.value.close()
     folder.value.close()
   }
+}
+
+/** A plain command never touches its status.json, and a killed one no more: why it was put aside is how it ended. */
+function withWhy(status: Status | undefined, why: Opened<Buffer>): Status | undefined {
+  if (!why.ok) return status
+  const state = status !== undefined && isFinal(status.state) ? status.state : 'failed'
+  return { ...status, state, error: status?.error ?? { message: why.value.toString().trim() } }
 }

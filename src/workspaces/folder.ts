@@ -5,6 +5,7 @@ import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
 import type { Sealed } from './copier.ts'
 import { type Directory, openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
+import { allowOwner } from './folder-mode.ts'
 import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
@@ -64,6 +65,8 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
 export function renewSkill(wanted: WorkspaceWanted): Promise<Outcome<void>> {
   return attempt('SKILL.md', () => {
     const text = formatSkill(wanted)
+    // It is about to be prepared for another attempt, whatever the one before has made of it.
+    allowOwner(wanted.path)
     const root = openDirectory(wanted.path, { shown: '' })
     try {
       const found = readSmall(root, 'SKILL.md', TEXT_BYTES)

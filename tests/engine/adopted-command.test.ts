@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { adoptCommand } from '../../src/engine/runs/command-process.ts'
 import { isRunning } from '../../src/model/process.ts'
+import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/process-table.ts'
 
 it('ends nobody whose number a command had before the machine was started again', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))
@@ -21,4 +22,23 @@ it('ends nobody whose number a command had before the machine was started again'
   const adopted = adoptCommand({ mark: 'mark', exitsFile, logFile: join(folder, 'log') }, [])
   expect(await adopted.ended).toEqual({ code: 0, signal: null, lost: false, why: '' })
   expect(isRunning(daemon)).toBe(true)
+})
+
+it.runIf(HAS_MARKS).each([
+  ['ends what has left the group of a command that failed', 1, true],
+  ['leaves alone what has left the group of a command that ended well', 0, false],
+])('%s', async (_, code, ends) => {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-adopted-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const mark = `adopted-${process.pid}-${code}`
+  const daemon = spawn('sleep', ['60'], { detached: true, env: { ...process.env, [SESSION_MARK]: mark } })
+  onTestFinished(() => void daemon.kill('SIGKILL'))
+  await once(daemon, 'spawn')
+  const exitsFile = join(folder, 'exits')
+  // Of the shell that led it: no process has that number.
+  writeFileSync(exitsFile, `${mark} ${code} 999999999\n`)
+  const adopted = adoptCommand({ mark, exitsFile, logFile: join(folder, 'log') }, [])
+  expect(await adopted.ended).toMatchObject({ code, lost: false })
+  if (ends) await expect.poll(() => daemon.signalCode).toBe('SIGTERM')
+  else expect(isRunning(daemon.pid!)).toBe(true)
 })

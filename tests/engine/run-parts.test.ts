@@ -62,8 +62,19 @@ it('begins an attempt anew that an earlier service began and never stored, with 
   }
   const options = { clock, log, workshops: { command: workshop }, deliver: async () => {}, inform() {} }
   const attempts = createAttempts(options as unknown as Parameters<typeof createAttempts>[0])
-  const effect = { type: 'start_attempt' as const, key: 'k', node: 'one', attempt: 1, before: null }
-  await attempts.start(driver({ graph: { agents: new Map([['one', agent]]) } }), effect as never, false)
+  const effect = {
+    type: 'start_attempt' as const,
+    key: 'run_1/one/start/1',
+    node: 'one',
+    attempt: 1,
+    before: null,
+  }
+  const nodes = new Map([['one', { name: 'one', state: 'running', attempt: 1, attempts: [] }]])
+  await attempts.start(
+    driver({ head: { id: 'run_1' }, graph: { agents: new Map([['one', agent]]) }, nodes }),
+    effect as never,
+    false,
+  )
   await attempts.close('leave')
   expect(seen).toEqual([false, 'pending'])
 })

@@ -176,6 +176,26 @@ describe('keeping an attempt (S4.12)', () => {
     ])
   })
 
+  it('tells why one failed that never said how it ended', async () => {
+    const workspace = await filled({ first: '' })
+    expectOk(await keepAttempt(workspace, 1, 'it exited with 1'))
+    writeFileSync(join(workspace, 'status.json'), '{"state": "running", "started": "then"}')
+    expectOk(await keepAttempt(workspace, 2, 'it was not done within 5 s'))
+    writeFileSync(join(workspace, 'status.json'), 'torn')
+    expectOk(await keepAttempt(workspace, 3, 'it is torn'))
+    writeFileSync(join(workspace, 'status.json'), '{"state": "failed", "error": "its own words"}')
+    expectOk(await keepAttempt(workspace, 4, 'its own words'))
+    writeFileSync(join(workspace, 'status.json'), '{"state": "completed"}')
+    expectOk(await keepAttempt(workspace, 5, 'it has no summary.md'))
+    expect(expectOk(await readAttempts(workspace)).map(({ status }) => status)).toMatchObject([
+      { state: 'failed', error: { message: 'it exited with 1' } },
+      { state: 'failed', started: 'then', error: { message: 'it was not done within 5 s' } },
+      { state: 'failed', error: { message: 'it is torn' } },
+      { state: 'failed', error: { message: 'its own words' } },
+      { state: 'completed', error: { message: 'it has no summary.md' } },
+    ])
+  })
+
   it('is done once however often it is asked for, and goes on where a crash left it', async () => {
     const workspace = await filled({ first: '' })
     expectOk(await keepAttempt(workspace, 1))

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { reasonOf } from '../../model/errors.ts'
 import type { AttemptError, Progress } from '../../model/run.ts'
 import { isOwed, type Keyed, type OutsideEffect } from '../../runs/effect.ts'
 import { clearAttempt, keepAttempt } from '../../workspaces/attempts.ts'
@@ -21,6 +22,8 @@ export interface AttemptsOptions {
   workshops: Workshops
   /** `begin` was for the one attempt; what it wrote for someone who only speaks by commands. */
   deliver(workspace: string, report: string): Promise<void>
+  /** Ends whatever attempts before that one left running; throws what cannot be ended. */
+  endEarlier(run: string, node: string, attempt: number): Promise<void>
   /** Tells people something that needs no answer. */
   inform(driver: Driver, node: string, text: string): void
 }
@@ -34,7 +37,7 @@ interface Live {
 const PROGRESS_MS = 500
 
 /** The attempts that live: their workers, and their status.json. Each is told of until it exited, once. */
-export function createAttempts({ clock, log, workshops, deliver, inform }: AttemptsOptions) {
+export function createAttempts({ clock, log, workshops, deliver, endEarlier, inform }: AttemptsOptions) {
   const live = new Map<string, Live>()
   let closed = false
   let isFrozen = false
@@ -45,11 +48,18 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
     if (live.has(keyOf(driver, node, attempt))) return
     const order = orderOf(driver, node, attempt)
     if (!isNew && (await findAgain(driver, order, node, attempt, 'pending'))) return
+    const refuse = (why: string) =>
+      driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
     if (before !== null) {
+      try {
+        await endEarlier(driver.id, node, attempt)
+      } catch (error) {
+        refuse(`what an earlier attempt left running cannot be ended: ${reasonOf(error)}`)
+        return
+      }
       const kept = await keepAttempt(order.workspace, before.attempt, before.why)
       if (!kept.ok) {
-        const why = `what attempt ${before.attempt} left cannot be put aside: ${kept.problems[0]!.message}`
-        driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
+        refuse(`what attempt ${before.attempt} left cannot be put aside: ${kept.problems[0]!.message}`)
         return
       }
     }
@@ -57,11 +67,10 @@ export function createAttempts({ clock, log, workshops, deliver, inform }: Attem
     const isUntouched = isNew && (driver.isFresh || attempt > 1)
     const cleared = isUntouched ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
-      const why = `what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`
-      driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
+      refuse(`what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`)
       return
     }
-    // All that takes a while, and it may have been called off meanwhile.
+    // All that took its time: it may have been called off meanwhile, and whoever did that tells of its end.
     if (closed || !isOwed(driver.run, effect)) return
     // A command's own is made with its shell.
     if (order.runner.kind !== 'command') mkdirSync(dirname(order.logFile), { recursive: true })

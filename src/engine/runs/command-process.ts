@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { isRunning } from '../../model/process.ts'
 import { passedOn } from '../../runtimes/environment.ts'
-import { isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
+import { HAS_MARKS, isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
 import { endProcesses, type Leader } from '../../runtimes/processes.ts'
 import { type ExitNote, exitNoteOf, noteAtEnd, notingOwnEnd } from './exit-notes.ts'
 import type { Exit, Launched, Launcher, LaunchOrder } from './launcher.ts'
@@ -36,7 +36,7 @@ export interface Ended {
 export interface CommandProcess {
   /** It has begun, or never will. */
   readonly started: Promise<void>
-  /** Resolves when nothing of its group is left. */
+  /** Resolves when nothing of its group is left, and of one that failed nothing at all. */
   readonly ended: Promise<Ended>
   /** Ends all that it started. */
   end(): Promise<void>
@@ -87,6 +87,13 @@ function follow(
   { pid, exited }: Pick<Launched, 'pid'> & { exited: Promise<Exit & { why?: string }> },
 ): CommandProcess {
   let isOver = false
+  let ending: Promise<void> | undefined
+  async function endAll() {
+    const group = await pid
+    // Asked for only now: most are never ended, and gone before anybody could ask.
+    const leader = group === undefined || isOver ? undefined : leaderOf(group, await startOf(group))
+    await endProcesses({ mark, leader })
+  }
   return {
     started: pid.then(() => {}),
     ended: exited.then(async ({ code, signal, isKnown, why }: Exit & { why?: string }): Promise<Ended> => {
@@ -94,12 +101,11 @@ function follow(
       // The launcher went first, by no fault of the command: it is waited for like one of an earlier service.
       while (!isKnown && group !== undefined && isRunning(group)) await sleep(LOOK_EVERY_MS)
       isOver = true
-      // Whatever it left behind in its group ends with it.
-      if (group !== undefined && hasGroup(group)) {
-        await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
-      }
-      if (why !== undefined) return { code: null, signal: null, lost: false, why }
+      // Its own group may be gone before all that is being ended.
+      await ending?.catch(() => {})
       const found = isKnown ? code : (exitNoteOf(exitsFile, mark)?.code ?? null)
+      await endLeft(mark, group, found)
+      if (why !== undefined) return { code: null, signal: null, lost: false, why }
       const lost = !isKnown && found === null
       return {
         code: found,
@@ -108,17 +114,26 @@ function follow(
         why: found === 0 ? '' : explain(howItEnded(found, signal), logFile),
       }
     }),
-    async end() {
-      const group = await pid
-      // Asked for only now: most are never ended, and gone before anybody could ask.
-      const leader = group === undefined || isOver ? undefined : leaderOf(group, await startOf(group))
-      await endProcesses({ mark, leader })
+    end() {
+      ending ??= endAll()
+      return ending
     },
     freeze: (frozen) =>
       void pid.then((group) => {
         if (group !== undefined && !isOver) signalGroup(group, frozen ? 'SIGSTOP' : 'SIGCONT')
       }),
   }
+}
+
+/**
+ * What a command left behind in its group ends with it. So does what left that group, where the command failed: it would work
+ * beside the next attempt. To find it takes a look at every process, which one that ended well is spared.
+ */
+async function endLeft(mark: string, group: number | undefined, code: number | null): Promise<void> {
+  const leader = group !== undefined && hasGroup(group) ? leaderOf(group, undefined) : undefined
+  if (leader === undefined && (code === 0 || !HAS_MARKS)) return
+  // What cannot be ended now is tried again before the next attempt.
+  await endProcesses({ mark, leader }).catch(() => {})
 }
 
 /** Its number is not given again while anything of its group is there. */
@@ -146,7 +161,7 @@ function spawnDirectly(
 
 /**
  * What an earlier service started, by its mark. Its processes may all have ended. It has ended with its first one, as it would
- * have under that service: whatever that left behind in its group ends with it, and what has gone its own way is left alone.
+ * have under that service: whatever that left behind in its group ends with it, and if it failed, what has left that as well.
  */
 export function adoptCommand(
   { mark, exitsFile, logFile }: Pick<CommandOrder, 'mark' | 'exitsFile' | 'logFile'>,
@@ -169,11 +184,9 @@ export function adoptCommand(
       return
     }
     const group = noted?.pid ?? first?.pid
-    // After a reboot its number may be anyone's.
-    if (group !== undefined && processes.some((one) => one.group === group) && hasGroup(group)) {
-      await endProcesses({ mark, leader: leaderOf(group, undefined) }).catch(() => {})
-    }
     const code = noted?.code ?? null
+    // After a reboot its number may be anyone's.
+    await endLeft(mark, processes.some((one) => one.group === group) ? group : undefined, code)
     const lost = code === null
     const why = lost
       ? 'it ended while the service was away'

@@ -1,3 +1,4 @@
+import { HAS_MARKS } from '../../runtimes/process-table.ts'
 import { endProcesses } from '../../runtimes/processes.ts'
 import type { Log } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
@@ -12,6 +13,18 @@ export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<
   } catch (error) {
     log.error({ err: error, run }, 'what a run left behind could not be ended')
   }
+}
+
+/**
+ * What earlier attempts of an agent, their checks and fixers left running, in whatever group: it would work beside the next
+ * attempt, in the same folder. Throws what cannot be ended.
+ */
+export async function endEarlier(run: string, node: string, attempt: number, marks: RunMarks): Promise<void> {
+  if (!HAS_MARKS) return
+  const own = marks.of(run, node, `attempt ${attempt}`)
+  const ofNode = marks.of(run, node, '')
+  const earlier = [...(await marks.find()).keys()].filter((mark) => mark !== own && mark.startsWith(ofNode))
+  await Promise.all(earlier.map((mark) => endProcesses({ mark })))
 }
 
 /** Checks of an earlier service, and what ended runs left. */

@@ -4,7 +4,7 @@ import { realpathSync } from 'node:fs'
 import { type ProcessFacts, readProcesses } from '../../runtimes/process-table.ts'
 
 export interface RunMarks {
-  /** `what`: `attempt 3` or `fix 1`. */
+  /** `what`: `attempt 3` or `fix 1`; nothing: how all marks of the agent begin. */
   of(run: string, node: string, what: string): string
   /** The processes of this service's runs, by their marks. Without /proc there are no marks to see. */
   find(): Promise<Map<string, ProcessFacts[]>>

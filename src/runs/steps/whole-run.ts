@@ -6,9 +6,7 @@ import type { Draft } from '../draft.ts'
 import { endAttempt } from './attempts.ts'
 import type { Handlers } from './handlers.ts'
 
-/** After a restart an attempt whose time is up is looked at once more before it is stopped: it may be done. */
-const GRACE_MS = 60_000
-/** What it has said by now, and how it ended, is known by then. */
+/** After a restart an attempt has so much time at least: what it said meanwhile, and how it ended, is known by then. */
 const FOUND_WITHIN_MS = 10_000
 
 function cancel(draft: Draft, by: string, reason: string, timedOut: boolean): void {
@@ -43,8 +41,7 @@ export const wholeRun: Pick<
     for (const { name, stallMs } of draft.run.graph.plan.agents) {
       const node = draft.read(name)
       if (node.state !== 'running' || node.due === null) continue
-      const isUp = node.due.at <= draft.now
-      const at = Math.max(node.due.at, draft.now + (isUp ? GRACE_MS : FOUND_WITHIN_MS))
+      const at = Math.max(node.due.at, draft.now + FOUND_WITHIN_MS)
       const awake: RunNode = { ...node, due: { ...node.due, at } }
       draft.write(stallMs === null ? awake : { ...awake, stallAt: draft.now + stallMs })
     }
