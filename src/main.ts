@@ -52,6 +52,8 @@ export interface OrchubOptions {
   watch?: boolean
   /** Agents are started with it, unless they say otherwise in orc.yaml; false: when they are needed. */
   autostart?: boolean
+  /** Noted for the command line: it was started for runs, and ends with them. */
+  forRuns?: boolean
   /** Command types of the embedding application. */
   commands?: readonly AddedCommand[]
   /** Aborts when it is no longer wanted: agents that are still starting are not waited for then. */
@@ -132,7 +134,7 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       pages: PAGES,
     })
     ending.unshift(() => service.close())
-    const announced = announceService(config.stateFolder, service.url)
+    const announced = announceService(config.stateFolder, service.url, options.forRuns === true)
     ending.unshift(() => announced.close())
     const begun = switchboard.begin(service.url)
     // Whoever wants it to end does not wait for agents that take long to start; closing it calls them off.

@@ -50,8 +50,7 @@ export async function openLine(place: Place): Promise<Line> {
 /** Where the service listens: ORC_URL, or what the running service noted in its state folder. */
 export async function findService(place: Place, env: Env = process.env): Promise<string> {
   if (env.ORC_URL) return env.ORC_URL
-  const noted =
-    place.stateFolder === undefined ? undefined : readNote(join(place.stateFolder, 'service.json'))
+  const noted = readNote(place)
   if (noted === undefined) throw (await faults()).notRunning(place)
   // After a crash the note stays. Whoever has the port by then must not be sent a token.
   if (!isAlive(noted.pid)) throw (await faults()).hasEnded(place, noted.pid)
@@ -85,9 +84,16 @@ async function readOwnFile(file: string | undefined): Promise<string> {
   }
 }
 
-function readNote(file: string): { url: string; pid: number } | undefined {
+/** Whether the service here was only there for runs, and was killed: one that is stopped takes its note away. */
+export function wasKilledInRuns(place: Place, env: Env = process.env): boolean {
+  const noted = env.ORC_URL ? undefined : readNote(place)
+  return noted?.for_runs === true && !isAlive(noted.pid)
+}
+
+function readNote({ stateFolder }: Place): { url: string; pid: number; for_runs?: true } | undefined {
+  if (stateFolder === undefined) return undefined
   try {
-    return JSON.parse(readFileSync(file, 'utf8'))
+    return JSON.parse(readFileSync(join(stateFolder, 'service.json'), 'utf8'))
   } catch {
     return undefined
   }

@@ -9,9 +9,13 @@ import { paint, plainLine, print, printJson, printRaw } from './output.ts'
 import type { PlanFile } from './plan-file.ts'
 
 /** What a plan would do: its order and its graph. */
-export function showPlan({ plan, missing }: PlanFile, how: { json: boolean; mermaid: boolean }): number {
+export function showPlan(
+  { plan, missing }: PlanFile,
+  how: { json: boolean; mermaid: boolean; concurrency?: number },
+): number {
   const graph = graphOf(plan)
-  const { name, goal, concurrency, agents } = plan
+  const { name, goal, agents } = plan
+  const { concurrency = plan.concurrency } = how
   if (how.json) {
     if (how.mermaid) throw usage('--json and --mermaid do not go together', 'Keep one of the two.')
     printJson({ name, goal, concurrency, steps: stepsOf(graph), agents: agents.map(facts), missing })

@@ -5,16 +5,21 @@ import { openClient } from './connect.ts'
 import { complain, paint } from './output.ts'
 import type { Place } from './place.ts'
 
+/** What to do about a service that is away: wait, or try at once, as one was started; or it is not needed any more. */
+export type Instead<T> = 'wait' | 'again' | { value: T }
+
 /**
  * Carries work through restarts of the service: it is begun again with a client of the service that is there by then.
- * That none answers at the first try is thrown, so that a wrong address shows at once.
+ * That none answers at the first try is thrown, so that a wrong address shows at once; not with `whileAway`, which
+ * decides then, too.
  */
 export async function throughRestarts<T>(
   place: Place,
   signal: AbortSignal,
   work: (client: Client) => Promise<T>,
+  whileAway?: () => Promise<Instead<T>>,
 ): Promise<T> {
-  await (await openClient(place)).health()
+  if (whileAway === undefined) await (await openClient(place)).health()
   let isAway = false
   for (let failures = 0; ; failures++) {
     try {
@@ -28,6 +33,10 @@ export async function throughRestarts<T>(
       return await work(client)
     } catch (error) {
       if (signal.aborted || !isTemporary(error)) throw error
+      const instead = (await whileAway?.()) ?? 'wait'
+      signal.throwIfAborted()
+      if (typeof instead === 'object') return instead.value
+      if (instead === 'again') continue
       if (!isAway) say('The service is away; waiting for it. Ctrl-C leaves.')
       isAway = true
     }

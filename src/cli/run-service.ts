@@ -36,6 +36,7 @@ export async function runService(
     watch: true,
     gone: stopping.signal,
     autostart: !flag('for-runs'),
+    forRuns: flag('for-runs'),
     ...(port === undefined ? {} : { port }),
     ...(host === undefined ? {} : { host }),
   })

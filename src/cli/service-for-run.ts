@@ -1,11 +1,15 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../client/client.ts'
+import { AppError } from '../model/errors.ts'
 import { isRunning } from '../model/process.ts'
 import { openClientIfRunning } from './connect.ts'
 import { startDetached } from './detached.ts'
+import { wasKilledInRuns } from './line.ts'
+import { complain, paint } from './output.ts'
 import type { Place } from './place.ts'
 import { makeTeamOfNobody } from './plan-place.ts'
 import { showWorking } from './progress.ts'
+import { isUnreachable } from './stored-runs.ts'
 import type { Invocation } from './verb.ts'
 
 export interface ServiceForRun {
@@ -45,6 +49,37 @@ async function openAnswering({ place }: Invocation): Promise<Client | undefined>
     // Whoever named a service means that one.
     if (process.env.ORC_URL !== undefined) throw error
     return undefined
+  }
+}
+
+/** What is killed again and again is not to be fought. */
+const MOST_RESTARTS = 3
+
+/**
+ * The service of a run that is watched. One that `orc run` started has nobody else who would start it again after it
+ * was killed; one that somebody runs or has stopped is left to them.
+ */
+export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: string) {
+  let service = first
+  let restarts = 0
+  return {
+    current: () => service,
+    async startAgain(): Promise<boolean> {
+      if (!wasKilledInRuns(invocation.place)) return false
+      if (++restarts > MOST_RESTARTS) {
+        throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
+          hint: `${comeBack} starts it once more, and comes back.`,
+        })
+      }
+      complain(paint('dim', 'The service was killed; it is started again.', 'err'))
+      try {
+        service = await serviceForRun(invocation)
+      } catch (error) {
+        // It may have been killed while it started, which counts like any other time.
+        if (!isUnreachable(error) || restarts === MOST_RESTARTS) throw error
+      }
+      return true
+    },
   }
 }
 

@@ -4,10 +4,11 @@ import type { RunEvent } from '../service/contract.ts'
 import { canRedraw, openLive, screenSize } from './live.ts'
 import { paint, print, printJson } from './output.ts'
 import type { Place } from './place.ts'
-import { throughRestarts } from './reconnect.ts'
+import { type Instead, throughRestarts } from './reconnect.ts'
 import type { RunShown } from './run-state.ts'
 import { eventLine } from './run-text.ts'
 import { runView } from './run-view.ts'
+import { reachRuns } from './stored-runs.ts'
 
 export interface Watched {
   place: Place
@@ -16,14 +17,18 @@ export interface Watched {
   /** Said below the live view: how to leave, and how to come back. */
   footer: string
   signal: AbortSignal
+  /** Starts the service again where that is ours to do; false: it is not. */
+  startAgain(): Promise<boolean>
 }
 
 export type RunEnd = Extract<RunEvent, { type: 'end' }>
 
 /** Shows what happens in a run until it ends, over restarts of the service. */
-export async function watchRun({ place, id, json, footer, signal }: Watched): Promise<RunEnd> {
+export async function watchRun(watched: Watched): Promise<RunEnd> {
+  const { place, id, json, footer, signal } = watched
   let last: number | undefined
-  return await throughRestarts(place, signal, async (client) => {
+
+  async function watch(client: Client): Promise<RunEnd> {
     const view = !json && canRedraw() ? openRunView(client, id, footer) : undefined
     try {
       const after = last === undefined ? {} : { after: last }
@@ -42,7 +47,32 @@ export async function watchRun({ place, id, json, footer, signal }: Watched): Pr
     }
     signal.throwIfAborted()
     throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
-  })
+  }
+
+  /** The run may have been brought to its end by a service that is gone again: nobody else would tell. */
+  async function whileAway(): Promise<Instead<RunEnd>> {
+    const stored = await readEnd(place, id, last)
+    if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
+    const { run, missed, end } = stored
+    if (json) for (const event of missed) printJson(event)
+    else if (canRedraw()) print(runView(run, { ...screenSize(), sinceMs: 0 }))
+    else for (const event of missed) showLine(event)
+    return { value: end }
+  }
+
+  return await throughRestarts(place, signal, watch, whileAway)
+}
+
+/** A run that has ended, in the store of no service, and what was not told of it. */
+async function readEnd(place: Place, id: string, after: number | undefined) {
+  const read = await reachRuns(
+    place,
+    async () => undefined,
+    async (runs) => ({ run: await runs.show(id), missed: await runs.events(id, after) }),
+    // Whatever keeps it from being read, what is left is to wait.
+  ).catch(() => undefined)
+  const end = read?.missed.at(-1)
+  return read !== undefined && end?.type === 'end' ? { ...read, end } : undefined
 }
 
 function showLine(event: RunEvent) {

@@ -1,18 +1,25 @@
 import { findStoredRequest, listStoredRuns, noSuchRun, seeStoredRun } from '../engine/stored-runs.ts'
 import { AppError } from '../model/errors.ts'
-import { formatId } from '../model/identifier.ts'
+import { formatId, parseId } from '../model/identifier.ts'
 import { htmlReport } from '../runs/html.ts'
 import { markdownReport } from '../runs/markdown.ts'
 import { reportOf } from '../runs/report.ts'
+import { lastOfRun, readRunEntries } from '../store/audit-log.ts'
+import { daemonOfRun } from '../store/runs.ts'
 import type { Reader } from '../store/store.ts'
-import { type AnswerOf, type QueryOf, ROUTES } from './contract.ts'
+import { type AnswerOf, type QueryOf, ROUTES, type RunEvent } from './contract.ts'
+import { endOfRun, runEventOf } from './http/run-event.ts'
 import { wireRun, wireWholeRun } from './http/run-view.ts'
 
 export interface StoredRuns {
   list(query: QueryOf<'runs'>): Promise<AnswerOf<'runs'>>
   show(id: string): Promise<AnswerOf<'run'>>
+  /** What happened in its last round, or after that number; and its end, if it has ended and is reported on. */
+  events(id: string, after?: number): Promise<RunEvent[]>
   report(id: string, format: 'markdown' | 'html'): Promise<string>
 }
+
+const ALL = 2 ** 31 - 1
 
 /** The answers of the service on runs, read off a store that no service has: nothing in it is changed. */
 export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
@@ -42,6 +49,22 @@ export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
           heldUp: 'the service, which is not running',
         }
       })
+    },
+
+    async events(id, after) {
+      const { head } = (await named(id)).run
+      const key = parseId('run', id)!
+      const audit = {
+        daemon: (await daemonOfRun(reader, id))!,
+        all: reader.all.bind(reader),
+        get: reader.get.bind(reader),
+      }
+      const from = after ?? Math.max(0, (await lastOfRun(audit, key, 'run.begun')) - 1)
+      const entries = await readRunEntries(audit, key, { after: from, limit: ALL })
+      const events = entries.filter(({ data }) => data?.run_id === id).map(runEventOf)
+      const isOpen = head.outcome === null || head.reportOwed
+      const end = isOpen ? [] : [endOfRun(head, events.at(-1)?.seq ?? from)]
+      return [...events, ...end]
     },
 
     async report(id, format) {

@@ -158,6 +158,14 @@ export async function readNodes(reader: Reader, id: string): Promise<KeptNode[]>
   }))
 }
 
+/** Which daemon drives it: the audit of a run is in that one's chain. */
+export async function daemonOfRun(reader: Reader, id: string): Promise<string | undefined> {
+  const row = await reader.get<{ daemon: string }>('SELECT daemon FROM runs WHERE id = ?', [
+    parseId('run', id) ?? 0,
+  ])
+  return row?.daemon
+}
+
 /** Those that this daemon drives, in the order in which they were started. */
 export async function openRunIds(reader: Reader, daemon: string): Promise<string[]> {
   const rows = await reader.all<{ id: number }>(

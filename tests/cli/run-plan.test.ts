@@ -41,6 +41,13 @@ describe('orc run --dry-run', () => {
     ])
     expect((await team.orc('run plan.yaml --dry-run --json --mermaid')).code).toBe(2)
   })
+
+  it('shows how many at once are asked for', async () => {
+    const { out } = await team.orc('run plan.yaml --dry-run --concurrency 7')
+    expect(out).toContain('4 agents, at most 7 at once')
+    const shown = await team.orc('run plan.yaml --dry-run --json --concurrency 10000')
+    expect(shown.json()).toMatchObject([{ concurrency: 10_000 }])
+  })
 })
 
 describe('a plan with mistakes', () => {
@@ -116,8 +123,20 @@ describe('orc run', () => {
     ['run plan.yaml --dry-run --detach', '--dry-run starts nothing'],
     ['run plan.yaml --mermaid', '--mermaid goes with --dry-run'],
     ['run plan.yaml --fresh', '--fresh goes with --resume'],
+    ['run plan.yaml --dry-run --concurrency 0', '"0" is not a number of agents'],
+    ['run plan.yaml --dry-run --concurrency abc', '"abc" is not a number of agents'],
+    ['run --resume run_1 --concurrency 10001', '"10001" is not a number of agents'],
   ])('says what does not go together: orc %s', async (args, why) => {
     expect(await team.orc(args)).toMatchObject({ code: 2, err: expect.stringContaining(why) })
+  })
+
+  it('says that there is no such run where nothing was run, and makes nothing', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'orc-nobody-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const { code, err } = await startOrc(folder, ['run', '--resume', 'run_1']).ended
+    expect(code).toBe(7)
+    expect(err).toContain('There is no run run_1 here')
+    expect(existsSync(join(folder, '.orc'))).toBe(false)
   })
 
   it('says that there is no such file', async () => {

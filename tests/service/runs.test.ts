@@ -108,6 +108,49 @@ describe('POST /api/v1/runs', () => {
     expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 2 })
   })
 
+  it('begins no round but the one that is meant', async () => {
+    desk = await openDesk()
+    const { run_id } = await start('agents: { a: { command: "false", retries: 0 } }')
+    await eventsOf(run_id)
+    const resume = (round: number) => client().resumeRun(run_id, { round })
+    expect(await resume(1)).toEqual({ run_id, round: 1, resumed: false })
+    await expect(resume(3)).rejects.toMatchObject({ code: 'CONFLICT' })
+    const both = await Promise.all([resume(2), resume(2)])
+    expect(both.map(({ round }) => round)).toEqual([2, 2])
+    expect(both.filter(({ resumed }) => resumed)).toHaveLength(1)
+    await eventsOf(run_id)
+    expect(await resume(2)).toEqual({ run_id, round: 2, resumed: false })
+    await expect(client().resumeRun(run_id, { round: 2, fresh: true })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('has ended meanwhile'),
+    })
+  })
+
+  it('refuses what would change a run that goes on', async () => {
+    desk = await openDesk()
+    const plan = (name: string) =>
+      `agents: { ${name}: { command: "until test -e ../../../go; do sleep 0.02; done; ${MADE}" } }`
+    const { run_id } = await start(plan('a'))
+    const resume = (order: object) => client().resumeRun(run_id, order)
+    const left = { run_id, round: 1, resumed: false }
+    expect(await resume({ plan: plan('a'), folder: folder(), concurrency: 32 })).toEqual(left)
+    for (const order of [
+      { plan: plan('b') },
+      { folder: desk.folder },
+      { concurrency: 7 },
+      { fresh: true },
+      { plan: plan('a'), fresh: true },
+    ]) {
+      await expect(resume(order)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        hint: expect.stringContaining(`orc run cancel ${run_id}`),
+      })
+    }
+    expect(await resume({})).toEqual(left)
+    mkdirSync(join(folder(), 'go'))
+    expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 1 })
+  })
+
   it('asks people by an ordinary request, which the verdict route answers (C9)', async () => {
     desk = await openDesk()
     const { run_id } = await start('agents: { a: { command: "false", retries: 0, on_error: escalate } }')

@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { newIdempotencyKey } from '../../client/idempotency-key.ts'
 import { EXIT_CODE } from '../../runs/outcome.ts'
 import { exitCode } from '../exit-code.ts'
 import { usage } from '../faults.ts'
 import { canRedraw, screenSize } from '../live.ts'
+import { untilReported } from '../look-at-run.ts'
 import { complain, paint, plainLine, print, printJson } from '../output.ts'
-import type { Place } from '../place.ts'
 import { type PlanFile, readPlanFile } from '../plan-file.ts'
 import { optionFor, placeForPlan } from '../plan-place.ts'
 import { showPlan } from '../plan-text.ts'
+import { type Before, resumeRun, seenBefore } from '../resume-run.ts'
 import type { RunShown } from '../run-state.ts'
 import { placeLines, runSummary, runTitle, troubleLines } from '../run-text.ts'
-import { endServiceOfRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
-import { isUnreachable, reachRuns } from '../stored-runs.ts'
+import { endServiceOfRun, keepServiceForRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
+import { isUnreachable } from '../stored-runs.ts'
 import type { Invocation, Verb } from '../verb.ts'
 import { watchRun } from '../watch-run.ts'
 
@@ -25,8 +25,8 @@ export const verb: Verb = {
   details:
     'Mistakes are told with their places before anything starts. A service is started if none runs, and ends with the\n' +
     'run. Ctrl-C leaves the run going and ends with 130; --resume comes back to it, or takes up one that has ended: who\n' +
-    'completed from the same inputs is not run again. In a pipe it is a line for each thing that happens, with --json an\n' +
-    'event. A plan that is called like a verb below: orc run ./cancel',
+    'completed from the same inputs is not run again. What would change one that goes on is refused. In a pipe it is a\n' +
+    'line for each thing that happens, with --json an event. A plan that is called like a verb below: orc run ./cancel',
   arguments: [{ name: 'PLAN', optional: true }],
   options: [
     { name: 'dry-run', summary: 'show the order and the graph, and start nothing' },
@@ -52,13 +52,17 @@ export const verb: Verb = {
     for (const input of plan?.missing ?? []) {
       complain(`${paint('yellow', 'warning:', 'err')} the input ${plainLine(input)} is not there`)
     }
-    if (flag('dry-run')) return showPlan(plan!, { json: typed.json, mermaid: flag('mermaid') })
+    if (flag('dry-run')) {
+      return showPlan(plan!, { json: typed.json, mermaid: flag('mermaid'), ...concurrencyOf(typed) })
+    }
     const leaving = new AbortController()
     const leave = () => leaving.abort()
     process.on('SIGINT', leave)
     process.on('SIGTERM', leave)
+    const resumed = invocation.option('resume')
+    const before = resumed === undefined ? undefined : await seenBefore(invocation.place, resumed)
     const service = await serviceForRun(invocation)
-    const id = await begin(service, plan, invocation).catch(async (error) => {
+    const id = await begin(service, plan, invocation, before).catch(async (error) => {
       await endServiceOfRun(service, invocation.place)
       throw error
     })
@@ -67,7 +71,9 @@ export const verb: Verb = {
   },
 }
 
-function check({ words, flag, option }: Invocation): void {
+function check(invocation: Invocation): void {
+  const { words, flag, option } = invocation
+  concurrencyOf(invocation)
   const resumed = option('resume')
   if (words.length === 0 && resumed === undefined)
     throw usage('PLAN is missing', 'Usage: orc run PLAN [options]')
@@ -82,20 +88,26 @@ function check({ words, flag, option }: Invocation): void {
 function concurrencyOf({ option }: Invocation): { concurrency?: number } {
   const text = option('concurrency')
   if (text === undefined) return {}
-  if (/^[1-9]\d{0,3}$/.test(text)) return { concurrency: Number(text) }
-  throw usage(`--concurrency: "${text}" is not a number of agents`, 'From 1 to 9999.')
+  const concurrency = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  if (concurrency >= 1 && concurrency <= 10_000) return { concurrency }
+  throw usage(`--concurrency: "${text}" is not a number of agents`, 'From 1 to 10000.')
 }
 
 async function begin(
   service: ServiceForRun,
   plan: PlanFile | undefined,
   invocation: Invocation,
+  before: Before | undefined,
 ): Promise<string> {
-  const id = invocation.option('resume')
   if (!invocation.json) await noteHalt(service)
-  if (id === undefined) return await start(service, plan!, invocation)
-  await resume(service, id, plan, invocation)
-  return id
+  if (before === undefined) return await start(service, plan!, invocation)
+  const said = await resumeRun(service.client, invocation.place, before, {
+    ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
+    ...concurrencyOf(invocation),
+    ...(invocation.flag('fresh') ? { fresh: true } : {}),
+  })
+  if (!invocation.json) complain(said)
+  return before.id
 }
 
 async function noteHalt({ client }: ServiceForRun): Promise<void> {
@@ -109,27 +121,6 @@ async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invo
   const body = { plan: text, folder, file, name, ...concurrencyOf(invocation) }
   const { run_id } = await client.startRun(body, { idempotencyKey: newIdempotencyKey() })
   return run_id
-}
-
-async function resume(
-  { client }: ServiceForRun,
-  id: string,
-  plan: PlanFile | undefined,
-  invocation: Invocation,
-) {
-  const { flag, json } = invocation
-  const { resumed, round } = await client.resumeRun(id, {
-    ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
-    ...concurrencyOf(invocation),
-    ...(flag('fresh') ? { fresh: true } : {}),
-  })
-  if (json) return
-  const isIgnored = !resumed && plan !== undefined
-  complain(
-    resumed
-      ? `${id} is taken up again, round ${round}.`
-      : `${id} has not ended and goes on.${isIgnored ? ' The plan is as it was.' : ''}`,
-  )
 }
 
 function comeBack(place: Invocation['place'], id: string): string {
@@ -146,67 +137,30 @@ function detached({ place, json }: Invocation, id: string): number {
 }
 
 async function follow(
-  { place, json }: Invocation,
-  service: ServiceForRun,
+  invocation: Invocation,
+  first: ServiceForRun,
   id: string,
   signal: AbortSignal,
 ): Promise<number> {
+  const { place, json } = invocation
+  const service = keepServiceForRun(first, invocation, comeBack(place, id))
   try {
     const footer = `Ctrl-C leaves it running; ${comeBack(place, id)} comes back.`
-    const watched = watchRun({ place, id, json, footer, signal })
-    const outcome = await watched.then(
-      (end) => end.outcome,
-      (error) => outcomeInStore(place, id, error),
-    )
+    const { startAgain } = service
+    const { outcome } = await watchRun({ place, id, json, footer, signal, startAgain })
     const run = await untilReported(place, id).catch((error: unknown) => {
       // How it ended is known, also where nobody is left to tell more of it.
       if (!isUnreachable(error)) throw error
     })
     if (!json && run !== undefined) showEnd(run)
-    await endServiceOfRun(service, place)
+    await endServiceOfRun(service.current(), place)
     return EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
     complain(`${id} goes on without you. Come back with: ${comeBack(place, id)}`)
-    if (service.ours !== undefined)
+    if (service.current().ours !== undefined)
       complain(`Its service ends with it; orc down${optionFor(place)} stops both.`)
     return exitCode('interrupted')
-  }
-}
-
-/** A service that ends gathers what it has begun first. */
-const ENDING_MS = 10_000
-
-/** Not by the line from before: the service may have come back at another address, or ended with another's run. */
-function lookAt(place: Place, id: string): Promise<{ run: RunShown; isServed: boolean }> {
-  return reachRuns<{ run: RunShown; isServed: boolean }>(
-    place,
-    async (client) => ({ run: await client.run(id), isServed: true }),
-    async (stored) => ({ run: await stored.show(id), isServed: false }),
-    ENDING_MS,
-  )
-}
-
-/** Of two runs at once, the one that started the service ends it when both are over: the other may not have heard. */
-async function outcomeInStore(place: Place, id: string, error: unknown): Promise<keyof typeof EXIT_CODE> {
-  if (!isUnreachable(error)) throw error
-  const seen = await lookAt(place, id).catch(() => undefined)
-  if (seen === undefined || seen.run.state === 'running') throw error
-  return seen.run.state
-}
-
-const REPORT_MS = 10_000
-const LOOK_AGAIN_MS = 25
-
-/** The outputs are gathered and the report is written after the end; a service that ends with the run must be let. */
-async function untilReported(place: Place, id: string): Promise<RunShown> {
-  const deadline = Date.now() + REPORT_MS
-  for (;;) {
-    const { run, isServed } = await lookAt(place, id)
-    // Without a service nobody goes on with it.
-    const isReported = run.report !== undefined || run.report_fault !== undefined
-    if (isReported || !isServed || Date.now() > deadline) return run
-    await wait(LOOK_AGAIN_MS)
   }
 }
 

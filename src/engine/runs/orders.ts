@@ -3,12 +3,20 @@ import { AppError, reasonOf } from '../../model/errors.ts'
 import { resumeRun } from '../../runs/resume.ts'
 import { createRun, type Run } from '../../runs/run.ts'
 import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
-import { insertRun, type NodeRecord, type RunFacts, readNodes, replaceRun } from '../../store/runs.ts'
+import {
+  insertRun,
+  type NodeRecord,
+  type RunFacts,
+  readNodes,
+  readRunHead,
+  replaceRun,
+} from '../../store/runs.ts'
 import type { Store } from '../../store/store.ts'
 import { claimPlace, releasePlace } from '../run-place.ts'
 import type { SeenRun } from '../stored-runs.ts'
 import type { Driver } from './driver.ts'
 import { type PlanSurroundings, readOrderedPlan } from './ordered-plan.ts'
+import { cannotChange, isOpen, type ResumeOrder } from './resuming.ts'
 
 export interface RunOrder {
   /** The text of plan.yaml. */
@@ -18,14 +26,6 @@ export interface RunOrder {
   readonly file?: string
   readonly name?: string
   readonly concurrency?: number
-}
-
-export interface ResumeOrder {
-  readonly plan?: string
-  readonly folder?: string
-  readonly file?: string
-  readonly concurrency?: number
-  readonly fresh?: boolean
 }
 
 export interface OrdersOptions extends PlanSurroundings {
@@ -102,8 +102,16 @@ export function createOrders(options: OrdersOptions) {
   ): Promise<{ run_id: string; round: number; resumed: boolean }> {
     const seen = await mustSee(id)
     const { run, folder: before } = seen
-    if (run.head.outcome === null || run.head.reportOwed) {
-      return { run_id: id, round: run.head.round, resumed: false }
+    const { round: meant = run.head.round + 1 } = order
+    if (isOpen(run) || meant <= run.head.round) return comeBack(seen, order)
+    if (meant > run.head.round + 1) {
+      throw new AppError(
+        'CONFLICT',
+        `${id} is in round ${run.head.round}: round ${meant} cannot be the next`,
+        {
+          hint: `orc run show ${id}`,
+        },
+      )
     }
     const folder = order.folder ?? before
     const { concurrency = run.graph.plan.concurrency } = order
@@ -118,12 +126,19 @@ export function createOrders(options: OrdersOptions) {
       for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
     }
     // Of two at once, the second finds it going on.
-    if (drivers.has(id)) return { run_id: id, round: run.head.round + 1, resumed: false }
+    const begun = drivers.get(id)
+    if (begun !== undefined) return comeBack(begun, order)
     const records =
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
     const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
     try {
       await store.write(async (tx) => {
+        // Another may have begun this round since it was read, and ended it.
+        if ((await readRunHead(tx, id))?.round !== run.head.round) {
+          throw new AppError('CONFLICT', `${id} was taken up by another in this moment`, {
+            hint: `orc run show ${id}`,
+          })
+        }
         await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
         tx.audit({
           type: 'run.resumed',
@@ -141,6 +156,19 @@ export function createOrders(options: OrdersOptions) {
     driver.tell({ type: 'begun' })
     await driver.settled()
     return { run_id: id, round: next.head.round, resumed: true }
+  }
+
+  /** What cannot be had of it any more is refused, never left out without a word. */
+  function comeBack(seen: SeenRun, order: ResumeOrder) {
+    const { id, folder, run } = seen
+    const { plan } = run.graph
+    const asked =
+      order.plan === undefined
+        ? undefined
+        : readOrderedPlan(order.plan, order.folder ?? folder, { ...order, name: plan.name }, options)
+    const refusal = cannotChange(seen, order, asked)
+    if (refusal !== undefined) throw refusal
+    return { run_id: id, round: run.head.round, resumed: false }
   }
 
   return { start, resume }

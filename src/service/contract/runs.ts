@@ -49,7 +49,7 @@ export const RUN_ROUTES = {
     path: '/api/v1/runs/{id}/resume',
     who: 'operator',
     summary:
-      'Take up a run that has ended; who completed from the same inputs is not run again. One that goes on is left alone',
+      'Take up a run that has ended; who completed from the same inputs is not run again. One that goes on is left alone, and what would change it is refused',
     body: z.object({
       plan: z.string().optional().describe('As it is now; else as it was'),
       folder: z.string().optional().describe('What its paths are relative to now; the workspaces stay'),
@@ -60,12 +60,23 @@ export const RUN_ROUTES = {
         .describe('What its file is called, for what is said of mistakes in it'),
       concurrency: z.int().min(1).max(10_000).optional(),
       fresh: z.boolean().optional().describe('Whoever completed is run again all the same'),
+      round: z
+        .int()
+        .min(1)
+        .optional()
+        .describe(
+          'The round that is meant: the one that was seen open, or the one after that which was seen ended. No later one is begun, whatever happened meanwhile',
+        ),
     }),
     limit: 9 * 1024 * 1024,
     answer: z.object({
       run_id: z.string(),
       round: z.number(),
-      resumed: z.boolean().describe('False: it had not ended, and goes on by itself'),
+      resumed: z
+        .boolean()
+        .describe(
+          'False: it had not ended and goes on by itself, or the round that was meant was there already',
+        ),
     }),
   },
   cancelRun: {

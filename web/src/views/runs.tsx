@@ -139,7 +139,7 @@ function OneRun({ id }: { id: string }) {
             title="Whoever completed from the same inputs is not run again"
             onClick={() =>
               void act(async () => {
-                const { resumed, round } = await room.client.resumeRun(id)
+                const { resumed, round } = await room.client.resumeRun(id, { round: answer.data!.round + 1 })
                 room.touch('run')
                 return resumed ? `${id} goes on, round ${round}.` : `${id} had not ended, and goes on.`
               })

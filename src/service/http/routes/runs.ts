@@ -47,13 +47,14 @@ export const showRun: RouteHandler<'run'> = async (desk, call) => {
 }
 
 export const resumeRun: RouteHandler<'resumeRun'> = async ({ switchboard }, { params, body, me }) => {
-  const { plan, folder, file, concurrency, fresh } = body
+  const { plan, folder, file, concurrency, fresh, round } = body
   const order = {
     ...(plan === undefined ? {} : { plan }),
     ...(folder === undefined ? {} : { folder }),
     ...(file === undefined ? {} : { file }),
     ...(concurrency === undefined ? {} : { concurrency }),
     ...(fresh === undefined ? {} : { fresh }),
+    ...(round === undefined ? {} : { round }),
   }
   return await switchboard.runs.resume(params.id!, order, me)
 }
