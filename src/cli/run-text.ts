@@ -67,9 +67,10 @@ export function troubleLines({ trouble, report_fault }: RunShown): string[] {
   return lines.map((line) => `  ${paint('red', clip(plainLine(line), LONGEST))}`)
 }
 
-export function runTitle({ id, name, state, nodes, elapsed_ms }: RunShown): string {
+export function runTitle({ id, name, state, gathering, nodes, elapsed_ms }: RunShown): string {
   const done = nodes.filter((node) => node.state === 'completed').length
-  const how = paint(OUTCOME_STYLE[state], `(${id}) ${state === 'running' ? 'is running' : state}`)
+  const doing = gathering ? 'is gathering its outputs' : 'is running'
+  const how = paint(OUTCOME_STYLE[state], `(${id}) ${state === 'running' ? doing : state}`)
   const far = `${done} of ${counted(nodes.length, 'agent')} done, ${durationText(elapsed_ms)}`
   return `${paint('bold', plainLine(name))} ${how}: ${far}`
 }

@@ -41,16 +41,18 @@ function byRank(one: NodeShown, other: NodeShown): number {
 }
 
 function headLine(run: RunShown, { width, sinceMs }: Screen): string {
-  const { counts, agents, state } = run
+  const { counts, agents, state, gathering } = run
   const done = counts.completed ?? 0
-  const elapsed = run.elapsed_ms + (state === 'running' ? sinceMs : 0)
+  const isAtWork = state === 'running' && !gathering
+  const elapsed = run.elapsed_ms + (isAtWork ? sinceMs : 0)
   const others = (['running', 'asking', 'failed', 'skipped'] as const).flatMap((one) =>
     counts[one] === undefined || counts[one] === 0 ? [] : [`${counts[one]} ${one}`],
   )
   const facts = [
     `${done} of ${agents} done`,
     ...others,
-    state === 'running' ? runningTime(elapsed) : durationText(elapsed),
+    isAtWork ? runningTime(elapsed) : durationText(elapsed),
+    ...(gathering ? ['gathering outputs'] : []),
   ].join(', ')
   const name = clip(plainLine(run.name), Math.max(8, width - widthOf(`${run.id}    ${facts}`)))
   const line = clip(`${name}  ${run.id}  ${facts}`, width)

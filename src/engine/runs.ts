@@ -30,6 +30,7 @@ import { createReviewing } from './runs/reviewing.ts'
 import { createSealedInboxes } from './runs/sealed-inboxes.ts'
 import { createValidatedOutputs } from './runs/validated-outputs.ts'
 import { createValidating } from './runs/validating.ts'
+import { withheldFrom } from './runs/withheld.ts'
 import type { Workshops } from './runs/worker.ts'
 import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
@@ -131,7 +132,8 @@ export function createRuns(options: RunsOptions): Runs {
   })
   const validated = createValidatedOutputs()
   const sealed = createSealedInboxes()
-  const fixing = createFixing({ clock, workshops, deliver, validated })
+  const withheld = (driver: Driver) => withheldFrom(driver, team().config)
+  const fixing = createFixing({ clock, workshops, deliver, validated, withheldFrom: withheld })
   const validate = createValidating({
     ...{ clock, team, models: options.models, meter: options.meter, marks, validated, sealed },
     environment: options.environment,
@@ -140,6 +142,7 @@ export function createRuns(options: RunsOptions): Runs {
   const outside = createOutside({
     ...{ log, clock, attempts, fixing, validate, now, marks, validated, sealed },
     working: command.working,
+    withheldFrom: withheld,
     expect(driver, node) {
       const order = orderOf(driver, node, 1)
       if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)

@@ -16,6 +16,7 @@ import { checkRemovable } from './removal-check.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
+import type { Withheld } from './withheld.ts'
 import { replaceFile, temporaryName, writeNew } from './writing.ts'
 
 export interface WorkspaceWanted {
@@ -108,6 +109,8 @@ export interface InboxWanted {
   readonly limits: Limits
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
+  /** What is never taken from the folders among the inputs. */
+  readonly withheld?: () => readonly Withheld[]
   /** A folder of inputs that were put right, by their places in the inbox: they stand instead of those that come. */
   readonly corrections?: Pick<InputWanted, 'path' | 'within'>
   /** Deliverables that are asked for, for the instructions. */
@@ -130,8 +133,8 @@ export interface BegunInbox {
 
 /** The part of an inbox that can be known before what others make. Whoever does not use it has to discard it. */
 export async function beginInbox(wanted: InboxWanted, inPlace = false): Promise<Outcome<BegunInbox>> {
-  const { workspace, limits, signal, isNew = false } = wanted
-  const options = { limits, isNew, inPlace, ...(signal === undefined ? {} : { signal }) }
+  const { workspace, limits, withheld, signal, isNew = false } = wanted
+  const options = { limits, isNew, inPlace, withheld, ...(signal === undefined ? {} : { signal }) }
   const drafted = await draftInbox(workspace, options)
   if (!drafted.ok) return drafted
   const draft = drafted.value

@@ -10,6 +10,7 @@ import { type OutputPattern, parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError, problem } from './problem.ts'
 import { selectFiles } from './selection.ts'
+import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
 
 export interface Added {
   readonly inputs: readonly Input[]
@@ -58,19 +59,26 @@ export interface InboxOptions {
   readonly isNew?: boolean
   /** Nobody looks at it before it is whole: it need not be put in place at once. */
   readonly inPlace?: boolean
+  /** What is never taken from the user's folders; asked for where there are inputs. */
+  readonly withheld?: (() => readonly Withheld[]) | undefined
   readonly signal?: AbortSignal
 }
 
 export async function draftInbox(
   workspace: string,
-  { limits, isNew = false, inPlace = false, signal }: InboxOptions,
+  { limits, isNew = false, inPlace = false, withheld = () => [], signal }: InboxOptions,
 ): Promise<Outcome<InboxDraft>> {
   const pace = startPace(signal)
   const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace, isNew, inPlace }))
-  return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace) } : opened
+  return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace, withheld) } : opened
 }
 
-function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
+function draftBy(
+  copier: Copier,
+  limits: Limits,
+  pace: Pace,
+  withheldHere: () => readonly Withheld[],
+): InboxDraft {
   return {
     write: (path, text) => attempt(`inbox/${path}`, () => copier.write(splitPlace(path), text)),
     addInput: ({ path, to, within }) =>
@@ -79,6 +87,8 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           return await takeFolder(openWithin(within, path), path, splitPlace(to), 'inside')
         // The user may well name a link; what it leads to is then the input.
         const real = realpathSync(path)
+        const withheld = lookForWithheld(withheldHere())
+        withheld.refuseWithin(real, showName(path))
         const parent = openDirectory(dirname(real))
         try {
           const name = basename(real)
@@ -86,7 +96,7 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
           const folder = openFolder(parent, name)
           if (!folder.ok && folder.problem.code !== 'not_a_folder') throw new ProblemError(folder.problem)
           if (!folder.ok) return { inputs: [await copier.takeFile(parent, name, real, place)], leftOut: [] }
-          return await takeFolder(folder.value, real, splitPlace(to), 'any')
+          return await takeFolder(folder.value, real, splitPlace(to), 'any', withheld)
         } finally {
           parent.close()
         }
@@ -147,9 +157,10 @@ function draftBy(copier: Copier, limits: Limits, pace: Pace): InboxDraft {
     real: string,
     place: string[],
     hardLinks: 'inside' | 'any',
+    withheld?: WithheldSeen,
   ): Promise<Added> {
     try {
-      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks })
+      const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks, withheld })
       return { inputs: await copier.takeFiles(folder, files, () => real, place), leftOut }
     } finally {
       folder.close()

@@ -1,13 +1,13 @@
-import { closeSync, mkdirSync } from 'node:fs'
+import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { readContent } from './content.ts'
 import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
-import { formatBytes, type Limits } from './limits.ts'
+import type { Limits } from './limits.ts'
 import type { OutputContent } from './outbox.ts'
 import { startPace } from './pace.ts'
-import { attempt, errnoOf, type Outcome, type Problem, ProblemError, refuse } from './problem.ts'
+import { attempt, errnoOf, type Outcome, type Problem, ProblemError } from './problem.ts'
 import { removeTree } from './removal.ts'
-import { openFound, selectFiles } from './selection.ts'
-import { createFile, makeFolders, writeAll } from './writing.ts'
+import { checkSize, openFound, selectFiles } from './selection.ts'
+import { createFile, makeFolders, temporaryName, writeAll } from './writing.ts'
 
 export interface KeepOptions {
   readonly limits: Limits
@@ -79,30 +79,49 @@ export function writeOutbox(
   })
 }
 
-/** What fails, or is called off, leaves nothing behind: a part of a file would be taken for the file. */
+/**
+ * Filled under a hidden name, so that nobody takes a part of it for all of it, also after a crash. What fails, or is called
+ * off, leaves nothing behind.
+ */
 function wholeOrNothing<T>(to: NewFolder, fill: (openTarget: OpenTarget) => Promise<T>): Promise<Outcome<T>> {
-  return attempt(to.name, async () => {
+  const { parent, name } = to
+  const draft = temporaryName(name)
+  return attempt(name, async () => {
     try {
-      return await fill(() => makeAnew(to))
+      const filled = await fill(() => makeDraft(parent, draft))
+      await putInPlace(to, draft)
+      return filled
     } catch (error) {
-      await removeTree(to.parent, to.name, startPace())
+      for (const left of [draft, name]) await removeTree(parent, left, startPace())
       throw error
     }
   })
 }
 
-/** Whatever an agent has put there is none of the outputs. */
-async function makeAnew({ parent, name }: NewFolder): Promise<Directory> {
+async function makeDraft(parent: Directory, draft: string): Promise<Directory> {
   try {
-    mkdirSync(parent.at(name), 0o755)
+    mkdirSync(parent.at(draft), 0o755)
   } catch (error) {
     if (errnoOf(error) !== 'EEXIST') throw error
-    await removeTree(parent, name, startPace())
-    mkdirSync(parent.at(name), 0o755)
+    await removeTree(parent, draft, startPace())
+    mkdirSync(parent.at(draft), 0o755)
   }
-  const opened = openFolder(parent, name)
+  const opened = openFolder(parent, draft)
   if (!opened.ok) throw new ProblemError(opened.problem)
   return opened.value
+}
+
+const IS_TAKEN: ReadonlySet<string> = new Set(['EEXIST', 'ENOTEMPTY', 'ENOTDIR'])
+
+/** Whatever an agent has put there is none of the outputs. */
+async function putInPlace({ parent, name }: NewFolder, draft: string): Promise<void> {
+  try {
+    renameSync(parent.at(draft), parent.at(name))
+  } catch (error) {
+    if (!IS_TAKEN.has(errnoOf(error) ?? '')) throw error
+    await removeTree(parent, name, startPace())
+    renameSync(parent.at(draft), parent.at(name))
+  }
 }
 
 async function copyFrom(
@@ -126,11 +145,7 @@ export async function copyFiles(
 ): Promise<readonly Problem[]> {
   const pace = startPace(signal)
   const { files, leftOut } = await selectFiles(from, { limits, pace, hardLinks: 'inside' })
-  const size = files.reduce((sum, { stat }) => sum + Number(stat.size), 0)
-  if (size > limits.referencedBytes) {
-    const most = formatBytes(limits.referencedBytes)
-    refuse('too_large', from.shown, `is larger than ${most}, which is the limit`)
-  }
+  checkSize(files, limits, from.shown)
   const target = await openTarget()
   try {
     for (const found of files) {

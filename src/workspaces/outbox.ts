@@ -3,11 +3,11 @@ import { closeSync } from 'node:fs'
 import { type Content, readBytes, readContent } from './content.ts'
 import { type Directory, type Opened, openPart } from './directory.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
-import { type Limits, TEXT_BYTES } from './limits.ts'
+import { formatBytes, type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
-import { attempt, type Outcome, type Problem, problem } from './problem.ts'
-import { type Found, openFound, selectFiles } from './selection.ts'
+import { attempt, type Outcome, type Problem, problem, refuse } from './problem.ts'
+import { checkSize, type Found, openFound, selectFiles } from './selection.ts'
 import { readSmall } from './small-file.ts'
 
 export interface Output {
@@ -51,6 +51,7 @@ const CONTENT_BYTES = 1024 * 1024
 const SUMMARY = 'summary.md'
 const REPORTS = new Set([SUMMARY, ERROR_REPORT])
 const PARTIAL = 'partial/'
+const MOST_NAMED = 3
 /** S4.7, S4.8, S4.11. */
 const ABOUT_THE_WORK = new Set([SUMMARY, ERROR_REPORT, 'changelog.md', 'issues.md', 'metadata.json'])
 
@@ -58,6 +59,8 @@ export interface CollectOptions {
   readonly limits: Limits
   /** Hash each output. */
   readonly content?: boolean
+  /** More than could be read is refused, also where nothing is read yet. */
+  readonly sizeCounts?: boolean
   /** Told of each output whose content was read and is small, as long as they are not many. */
   readonly onContent?: (output: OutputContent) => void
   readonly signal?: AbortSignal
@@ -65,16 +68,18 @@ export interface CollectOptions {
 
 export function collectOutbox(
   workspace: string,
-  { limits, content = false, onContent, signal }: CollectOptions,
+  { limits, content = false, sizeCounts = content, onContent, signal }: CollectOptions,
 ): Promise<Outcome<Outbox>> {
   return attempt('outbox', async () => {
     const pace = startPace(signal)
     const folder = openPart(workspace, 'outbox')
     try {
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
+      if (sizeCounts) checkSize(files, limits, folder.shown)
       const outputs: Output[] = []
       const reports = new Map<string, Buffer>()
       let room = CONTENT_BYTES
+      let left = limits.referencedBytes
       for (const file of files) {
         const { path, stat } = file
         if (!content) {
@@ -83,7 +88,8 @@ export function collectOutbox(
         }
         const rest = pace.rest()
         if (rest !== undefined) await rest
-        const { size, sha256, bytes } = await readFound(folder, file, pace)
+        const { size, sha256, bytes } = await readFound(folder, file, left, pace)
+        left -= size
         outputs.push({ path, size, sha256 })
         if (bytes === undefined) continue
         if (REPORTS.has(path) && stat.nlink === 1n) reports.set(path, bytes)
@@ -123,10 +129,15 @@ const textOf = (bytes: Buffer) => bytes.toString().replace(/^\ufeff/, '')
 async function readFound(
   root: Directory,
   found: Found,
+  most: number,
   pace: Pace,
 ): Promise<Content & { readonly bytes?: Buffer }> {
   const file = openFound(root, found)
   try {
+    if (file.stat.size > most) {
+      const size = formatBytes(Number(file.stat.size))
+      refuse('too_large', found.shown, `has grown to ${size} since it was seen, which is over the limit`)
+    }
     const bytes = readBytes(file, found.shown)
     if (bytes === undefined) return await readContent(file, found.shown, pace)
     return { size: bytes.length, sha256: hash('sha256', bytes), bytes }
@@ -162,9 +173,9 @@ export function findShortcomings(
     found.push(problem('invalid', `outbox/${SUMMARY}`, why))
   }
   if (outbox.deliverables.length === 0) {
-    found.push(
-      problem('missing', 'outbox', 'holds no deliverable: at least one file besides the summary is required'),
-    )
+    const why = 'holds no deliverable: at least one file besides the summary is required'
+    const others = outbox.leftOut.filter(({ path }) => path !== `outbox/${SUMMARY}`)
+    found.push(problem('missing', 'outbox', why + namesOf(others)))
   }
   const patterns = parseOutputs(outputs)
   if (!patterns.ok) return [...found, ...patterns.problems]
@@ -176,6 +187,13 @@ export function findShortcomings(
     found.push(problem('missing', 'outbox', `has nothing that matches ${pattern}${why}`))
   }
   return found
+}
+
+/** What is there and does not count may be what is missed. */
+export function namesOf(leftOut: readonly Problem[]): string {
+  const more = leftOut.length - MOST_NAMED
+  const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => `; ${message}`)
+  return named.join('') + (more > 0 ? `; and ${more} more` : '')
 }
 
 function whyLeftOut({ leftOut }: Outbox, name: string): string {

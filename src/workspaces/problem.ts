@@ -20,6 +20,7 @@ export type ProblemCode =
   | 'irremovable'
   | 'half_removed'
   | 'called_off'
+  | 'withheld'
   | 'invalid'
 
 export interface Problem {

@@ -1,10 +1,11 @@
 import { type BigIntStats, closeSync } from 'node:fs'
 import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
-import type { Limits } from './limits.ts'
+import { formatBytes, type Limits } from './limits.ts'
 import type { OutputPattern } from './output-patterns.ts'
 import type { Pace } from './pace.ts'
 import { type Problem, ProblemError, problem, refuse } from './problem.ts'
 import { walkTree } from './walk.ts'
+import type { WithheldSeen } from './withheld.ts'
 
 /** A regular file that was seen; it is opened later, and must then be the same one. */
 export interface Found {
@@ -36,12 +37,14 @@ export interface SelectOptions {
    */
   readonly hardLinks: 'inside' | 'any'
   skips?(path: string): boolean
+  /** What is never taken, wherever it lies in the tree. */
+  readonly withheld?: WithheldSeen | undefined
 }
 
 const MOST_LEFT_OUT = 100
 
 export async function selectFiles(root: Directory, options: SelectOptions): Promise<Selection> {
-  const { patterns, limits, pace, skips } = options
+  const { patterns, limits, pace, skips, withheld } = options
   const files: Found[] = []
   const leftOut: Problem[] = []
   const otherTraps: Problem[] = []
@@ -57,13 +60,21 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
       if (!firstOnTheWay.has(pattern) && pattern.leadsThrough(segments)) firstOnTheWay.set(pattern, why)
     }
   }
+  const isWithheld = (stat: BigIntStats, shown: string) => {
+    const why = withheld?.whyNot(stat, shown)
+    if (why !== undefined) note(leftOut, why)
+    return why !== undefined
+  }
   const means = (segments: readonly string[]) => patterns?.filter((pattern) => pattern.takes(segments))
 
   await walkTree(root, {
     limits,
     pace,
     ...(skips === undefined ? {} : { skips }),
+    // Nothing below it is even looked at: runs may hold more files than the limit.
+    enters: ({ shown, stat }) => !isWithheld(stat, shown),
     file({ path, segments, shown, stat }) {
+      if (isWithheld(stat, shown)) return
       if (stat.nlink > 1n) names.set(identity(stat), (names.get(identity(stat)) ?? 0) + 1)
       const by = means(segments)
       if (by !== undefined && by.length === 0) return
@@ -96,6 +107,20 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
     leftOut: unmatched.length === 0 ? leftOut : [...new Set([...onTheWay, ...leftOut, ...otherTraps])],
     unmatched: unmatched.map(({ pattern }) => pattern),
   }
+}
+
+/** Before anything of it is read: a file with holes takes no room on the disk, and hours to read. */
+export function checkSize(files: readonly Found[], { referencedBytes }: Limits, shown: string): void {
+  let size = 0
+  let largest = files[0]
+  for (const file of files) {
+    size += Number(file.stat.size)
+    if (file.stat.size > largest!.stat.size) largest = file
+  }
+  if (size <= referencedBytes) return
+  const which = `of which ${largest!.shown} has ${formatBytes(Number(largest!.stat.size))}`
+  const what = `has ${formatBytes(size)} of files, ${which}; the limit is ${formatBytes(referencedBytes)}`
+  refuse('too_large', shown, what)
 }
 
 /** Opens a file that was found before. It must be the same one, and have the same number of names. */

@@ -20,7 +20,8 @@ export interface Walk {
   readonly limits: Pick<Limits, 'files' | 'depth' | 'pathBytes'>
   readonly pace: Pace
   file(entry: Entry): void | Promise<void>
-  folder?(entry: Entry): void
+  /** Whether a folder is looked into; each is where this is not given. */
+  enters?(entry: Entry): boolean
   /** A link, a device, a name that is none: not entered. Its segments where its name can be read. */
   trap(problem: Problem, segments: readonly string[] | undefined): void
   /** Whether what is at a path is left alone. */
@@ -63,10 +64,10 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
   }
 
   async function enter(entry: Entry): Promise<void> {
+    if (walk.enters?.(entry) === false) return
     if (entry.segments.length > walk.limits.depth) {
       refuse('too_deep', root.shown, `has folders more than ${walk.limits.depth} deep, which is the limit`)
     }
-    walk.folder?.(entry)
     const opened = openFolder(entry.directory, entry.name)
     // Closed by the agent itself: what is in it cannot be known. Anything else is a change under our hands.
     if (!opened.ok && opened.problem.code === 'unreadable') return walk.trap(opened.problem, entry.segments)

@@ -85,6 +85,12 @@ describe('the view of a run', () => {
     expect(without).toContain('it has no report: no room')
   })
 
+  it('says that all agents have ended, and its outputs are gathered', () => {
+    const ended = run([node('a', { state: 'completed' })], { gathering: true })
+    expect(runSummary(ended)).toContain('is gathering its outputs: 1 of 1 agent done')
+    expect(runView(ended, wide).split('\n')[0]).toContain('gathering outputs')
+  })
+
   it('lets the clocks of those at work go on between two looks, and no others', () => {
     const nodes = [node('a', working), node('b', { ...working, state: 'completed' })]
     const [head, a, b] = runView(run(nodes), { ...wide, sinceMs: 7100 }).split('\n')

@@ -34,6 +34,11 @@ it.runIf(process.platform === 'linux')('are not dissolved before they are given 
   const { switchboard } = await team.start()
   await switchboard.runs.start({ plan: PLAN, folder: team.folder }, 'operator')
   await vi.waitFor(() => expect(switchboard.runs.troubles()).toHaveLength(1), 10_000)
+  // It ends once they are there.
+  expect((await team.orc('run show run_1')).out).toMatch(/\(run_1\) is gathering its outputs: 1 of 1 agent/)
+  const [shown] = (await team.orc('run show run_1 --json')).json()
+  expect(shown).toMatchObject({ state: 'running', gathering: true })
+  expect(shown).not.toHaveProperty('ended_at')
   for (const force of ['', ' --force']) {
     expect(await team.orc(`workspace dissolve runs/run_1${force}`)).toMatchObject({
       code: 1,

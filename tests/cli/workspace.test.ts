@@ -63,6 +63,22 @@ describe('orc workspace create', () => {
     expect(statSync(path('agents/sorter/inbox/names.txt')).mode & 0o777).toBe(0o444)
   })
 
+  it('gives the agent nothing of the state of the service, nor its own folder', async () => {
+    put('orc.yaml', 'agents: { a: {} }')
+    mkdirSync(path('.orc'))
+    put('.orc/operator.token', 'a secret')
+    put('names.txt', 'b')
+    const ran = await orc('workspace create sorter .')
+    expect(ran.code).toBe(0)
+    expect(ran.err).toContain('.orc is the state folder of the service')
+    const [given] = readdirSync(path('sorter/inbox')).filter((name) => name !== 'instructions.md')
+    expect(readdirSync(path('sorter/inbox', given!)).sort()).toEqual(['names.txt', 'orc.yaml'])
+    expect(await orc('workspace create other .orc/operator.token')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('cannot be an input'),
+    })
+  })
+
   it('makes nothing where it is there already, an input is missing or the name is none', async () => {
     await orc('workspace create one')
     expect(await orc('workspace create one')).toMatchObject({

@@ -1,6 +1,15 @@
 /** What fixers put right, one after the other: `_fixed/` in the folder of a run. */
 import type * as FileSystem from 'node:fs'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { beforeEach, expect, it, onTestFinished, vi } from 'vitest'
@@ -75,6 +84,12 @@ it('one that cannot be taken changes nothing, and leaves nothing', async () => {
   expect(await take(2, { 'summary.md': 'nothing' })).toMatchObject({
     ok: false,
     problems: [{ code: 'missing' }],
+  })
+  mkdirSync(join(place, '_fixes/b.5/outbox/inputs'), { recursive: true })
+  symlinkSync('/etc/passwd', join(place, '_fixes/b.5/outbox/inputs/one'))
+  const why = 'one is a symbolic link, and links are not followed'
+  expect(await take(5, {})).toMatchObject({
+    problems: [{ message: `the fixer put nothing that counts into outbox/inputs/; outbox/inputs/${why}` }],
   })
   expect(await take(3, { 'inputs/instructions.md': 'mine' })).toMatchObject({ ok: false })
   put('_fixes/b.4/outbox/inputs', 'a file')

@@ -5,6 +5,8 @@ import type { SeenRun } from '../../src/engine/runs.ts'
 import { isSettled, type NodeState, type RunNode } from '../../src/model/run.ts'
 import type { Models } from '../../src/models/model.ts'
 import type { Runtime } from '../../src/runtimes/runtime.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
+import type { Store } from '../../src/store/store.ts'
 import { openBoard } from './harness.ts'
 
 export interface RunTeamOptions {
@@ -12,6 +14,7 @@ export interface RunTeamOptions {
   models?: Models
   runtimes?: Runtime[]
   autostart?: boolean
+  openStore?: (options: StoreOptions) => Promise<Store>
 }
 
 /** A switchboard that carries out plans with real processes; the engine's clock is the test's. */

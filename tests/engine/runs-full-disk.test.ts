@@ -1,6 +1,6 @@
 /** A run while the disk is full, or does not take what is written to it. */
 import type * as FileSystem from 'node:fs'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { AppError } from '../../src/model/errors.ts'
@@ -36,6 +36,8 @@ afterEach(async () => {
 })
 
 const PLAN = `agents: { a: { command: "${MADE} whole > outbox/x", retries: 0 } }`
+/** Filled under a hidden name. */
+const IN_OUTPUTS = /\/_outputs\/\.a\.[^/]+\/x$/
 const FULL = 'the disk is full: its outputs and its report wait for room'
 
 async function startFull(refuses: RegExp): Promise<string> {
@@ -50,7 +52,7 @@ const told = () =>
 
 describe('while the disk is full', () => {
   it('nothing is in _outputs that is not whole, and the run ends once it is there', async () => {
-    const id = await startFull(/\/_outputs\/a\/x$/)
+    const id = await startFull(IN_OUTPUTS)
     expect(readdirSync(team.place(id, '_outputs'))).toEqual([])
     await team.clock.advance(5000)
     expect((await team.see(id)).run.head).toMatchObject({ outcome: 'completed', reportOwed: true })
@@ -96,17 +98,20 @@ describe('while the disk is full', () => {
   })
 
   it('the next service writes what this one could not', async () => {
-    const id = await startFull(/\/_outputs\/a\/x$/)
+    const id = await startFull(IN_OUTPUTS)
+    // As one that was killed in the middle of it leaves it.
+    mkdirSync(team.place(id, '_outputs', '.a.of-a-killed-one'))
     team = await team.reopened()
     disk.refuses = undefined
     await team.ended(id, 1000)
     expect(team.file(id, '_outputs', 'a', 'x')).toBe('whole\n')
+    expect(readdirSync(team.place(id, '_outputs'))).toEqual(['a'])
   })
 })
 
 describe('what does not pass', () => {
   it('is told in the notes and in the report', async () => {
-    disk.refuses = /\/_outputs\/a\/x$/
+    disk.refuses = IN_OUTPUTS
     disk.code = 'EIO'
     const id = await team.start(PLAN)
     const why = 'its outputs are not in _outputs: a cannot be used (EIO)'

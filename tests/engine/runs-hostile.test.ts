@@ -64,6 +64,29 @@ describe('an outbox', () => {
     expect(maker.reason).toMatch(/more than 10,?000 files/)
   })
 
+  it('with a file of more than could be read is an error with the numbers, before anything is read', async () => {
+    team = await openRunTeam()
+    const checks = 'retries: 0, checks: [{ name: looks, command: "touch ../../../checked" }]'
+    for (const more of ['retries: 0', checks]) {
+      const { maker } = await run(`${SUMMARY}; truncate -s 8T outbox/big; echo x > outbox/x`, more)
+      expect(maker.state).toBe('failed')
+      expect(maker.reason).toContain(
+        'outbox has 8 TiB of files, of which outbox/big has 8 TiB; the limit is 64 GiB',
+      )
+      expect(maker.attempts[0]!.evidence).toMatchObject([
+        { step: 'schema', outcome: 'passed' },
+        { step: 'outputs', outcome: 'failed' },
+      ])
+    }
+    expect(existsSync(join(team.plans, 'checked'))).toBe(false)
+  })
+
+  it('with nothing but a link names the link', async () => {
+    team = await openRunTeam()
+    const { maker } = await run(`${SUMMARY}; ln -s ../workspace/result.txt outbox/result.txt`)
+    expect(maker.reason).toMatch(/holds no deliverable.*; outbox\/result\.txt is a symbolic link/)
+  })
+
   it('with a sparse file over the limit hands it on by reference, uncopied', async () => {
     team = await openRunTeam()
     const { id, seen } = await run(`${SUMMARY}; truncate -s 256M outbox/big.bin`)

@@ -6,15 +6,18 @@ import {
   readFileSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { keepAttempt, readAttempts } from '../../src/workspaces/attempts.ts'
+import { openDirectory } from '../../src/workspaces/directory.ts'
+import { keepOutbox, writeOutbox } from '../../src/workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { collectOutbox, findShortcomings } from '../../src/workspaces/outbox.ts'
 import { readStatus } from '../../src/workspaces/status-file.ts'
-import { codesOf, expectOk, makePlace, makeWorkspace, write } from './place.ts'
+import { codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const limits = DEFAULT_LIMITS
 
@@ -100,6 +103,58 @@ describe('collecting an outbox', () => {
       'outbox has nothing that matches outbox/data/v/*; outbox/data/v is a symbolic link, and links are not followed',
       'outbox has nothing that matches none.md',
     ])
+  })
+
+  it('is refused before it is read where all of it together is over the limit, or grows over it', async () => {
+    const workspace = await filled({ a: 'x'.repeat(60), b: 'x'.repeat(70) })
+    const small = { ...limits, referencedBytes: 100 }
+    const seen: string[] = []
+    const options = { limits: small, onContent: ({ path }: { path: string }) => void seen.push(path) }
+    const refused = await collectOutbox(workspace, { ...options, content: true })
+    expect(problemsOf(refused).map(({ message }) => message)).toEqual([
+      'outbox has 130 bytes of files, of which outbox/b has 70 bytes; the limit is 100 bytes',
+    ])
+    expect(seen).toEqual([])
+    expect(codesOf(await collectOutbox(workspace, { limits: small, sizeCounts: true }))).toEqual([
+      'too_large',
+    ])
+    // Whoever reads nothing is told what is there.
+    expect(expectOk(await collectOutbox(workspace, { limits: small })).outputs).toHaveLength(2)
+
+    const growing = await filled({ a: '1', b: '2' })
+    const onContent = ({ path }: { path: string }) => {
+      if (path === 'a') truncateSync(join(growing, 'outbox/b'), 1000)
+    }
+    const grown = await collectOutbox(growing, { limits: small, content: true, onContent })
+    expect(problemsOf(grown)[0]!.message).toBe(
+      'outbox/b has grown to 1000 bytes since it was seen, which is over the limit',
+    )
+  })
+
+  it('is kept under a hidden name until it is whole', async () => {
+    const workspace = await filled({ a: '1', b: '2', 'deep/c': '3' })
+    const place = makePlace()
+    const parent = openDirectory(place)
+    onTestFinished(() => parent.close())
+    const seen: string[][] = []
+    const look = () => void seen.push(readdirSync(place).map((name) => name.replace(/^\..*/, 'hidden')))
+    const to = { parent, name: 'kept' }
+    expectOk(await keepOutbox(workspace, to, { limits, copied: look }))
+    expect(seen).toEqual([['hidden'], ['hidden'], ['hidden']])
+    expect(readdirSync(join(place, 'kept')).sort()).toEqual(['a', 'b', 'deep'])
+    // What stands in its place is none of the outputs, whatever it is.
+    for (const plant of [
+      () => write(place, { 'kept/planted': 'of an agent' }),
+      () => symlinkSync('/etc', join(place, 'kept')),
+      () => write(place, { kept: 'a file' }),
+    ]) {
+      rmSync(join(place, 'kept'), { recursive: true })
+      plant()
+      const output = { path: 'x', sha256: '', bytes: Buffer.from('x'), executable: 0 }
+      expectOk(await writeOutbox([output], to))
+      expect(readdirSync(place)).toEqual(['kept'])
+      expect(readdirSync(join(place, 'kept'))).toEqual(['x'])
+    }
   })
 
   it('finds nothing missing where summary.md and a deliverable are there (C22)', async () => {

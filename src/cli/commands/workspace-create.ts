@@ -3,8 +3,10 @@ import { AGENT_NAME } from '../../model/agent.ts'
 import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../model/plan.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import type { Withheld } from '../../workspaces/withheld.ts'
 import { usage } from '../faults.ts'
 import { complain, paint, print, printJson } from '../output.ts'
+import type { Place } from '../place.ts'
 import type { Verb } from '../verb.ts'
 import { refused } from '../workspace-folder.ts'
 
@@ -30,7 +32,7 @@ export const verb: Verb = {
     'orc workspace create researcher --template research --objective "Find who uses SQLite on phones"',
     'orc workspace create agents/sorter names.txt data/ --objective "Sort the names"',
   ],
-  async run({ words, option, json }) {
+  async run({ place, words, option, json }) {
     const [named, ...inputs] = words
     const path = resolve(named!)
     const name = basename(path)
@@ -47,7 +49,8 @@ export const verb: Verb = {
       const isThere = created.problems[0]!.code === 'exists'
       throw refused(created.problems, isThere ? 'Choose another name.' : 'Choose another place.')
     }
-    const left = await fill(path, { name, objective, context: option('context') ?? '', inputs })
+    const given = { name, objective, context: option('context') ?? '', inputs }
+    const left = await fill(path, given, withheldFrom(place, path))
     if (json) printJson({ workspace: path, name, template, left_out: left })
     else {
       print(path)
@@ -64,8 +67,21 @@ interface Given {
   inputs: readonly string[]
 }
 
+/** A folder that is given may hold both. */
+function withheldFrom({ stateFolder }: Place, workspace: string): Withheld[] {
+  const state = 'is the state folder of the service, which holds its tokens'
+  return [
+    ...(stateFolder === undefined ? [] : [{ path: stateFolder, what: state, isSecret: true }]),
+    { path: workspace, what: 'is the workspace itself', isSecret: false },
+  ]
+}
+
 /** Where the inbox cannot be filled, the folder goes again: whole or not at all. */
-async function fill(workspace: string, { name, objective, context, inputs }: Given) {
+async function fill(
+  workspace: string,
+  { name, objective, context, inputs }: Given,
+  withheld: readonly Withheld[],
+) {
   const filled = await prepareInbox({
     workspace,
     task: name,
@@ -79,6 +95,7 @@ async function fill(workspace: string, { name, objective, context, inputs }: Giv
       outputExpectations: [],
     },
     inputs: inputs.map((input) => ({ path: resolve(input), to: `inbox/${basename(resolve(input))}` })),
+    withheld: () => withheld,
     limits: DEFAULT_LIMITS,
   })
   if (filled.ok) return filled.value.leftOut

@@ -96,9 +96,9 @@ function whatIsWanted(
  * service drives any more nobody can say more than that it has not ended.
  */
 function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
-  const isOpen = shown?.state === 'running'
-  const isOwed = shown !== undefined && shown.report === undefined && shown.report_fault === undefined
-  if (!isOpen && isOwed && (isDriven || !force)) {
+  const isOwed = shown?.gathering === true
+  const isOpen = shown?.state === 'running' && !isOwed
+  if (isOwed && (isDriven || !force)) {
     throw new AppError('CONFLICT', `The outputs of ${id} are not in _outputs yet`, {
       hint: isDriven
         ? `They may wait for room on the disk. orc run cancel ${id} gives them up.`

@@ -2,8 +2,9 @@ import { mkdirSync, renameSync } from 'node:fs'
 import { type Directory, lookAt, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
 import { copyFiles } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import { namesOf } from '../../workspaces/outbox.ts'
 import { startPace } from '../../workspaces/pace.ts'
-import { attempt, type Outcome, ProblemError, refuse } from '../../workspaces/problem.ts'
+import { attempt, type Outcome, type Problem, ProblemError, refuse } from '../../workspaces/problem.ts'
 import { removeTree } from '../../workspaces/removal.ts'
 import { temporaryName } from '../../workspaces/writing.ts'
 import { FIXED, openOwn } from '../run-place.ts'
@@ -38,14 +39,14 @@ export function takeCorrections(wanted: CorrectionsWanted): Promise<Outcome<read
     try {
       mkdirSync(fixed.at(draft), 0o755)
       const files = new Set<string>()
-      await inFolder(openCorrected(workspace), (from) =>
+      const leftOut = await inFolder(openCorrected(workspace), (from) =>
         copyFiles(from, openDraft, {
           ...{ limits: DEFAULT_LIMITS, signal },
           takes: (path) => !OWN.has(path),
           copied: (path) => files.add(path),
         }),
       )
-      if (files.size === 0) nothingThere()
+      if (files.size === 0) nothingThere(leftOut)
       const before = isCorrected ? openFolder(fixed, agent) : undefined
       // Whoever said so may have changed what the plan names, and put nothing here.
       if (before?.ok === true || (before !== undefined && before.problem.code !== 'missing')) {
@@ -80,13 +81,14 @@ function openCorrected(workspace: string): Directory {
   }
 }
 
-function nothingThere(): never {
-  refuse('missing', 'the fixer', `put nothing into outbox/${CORRECTED}/`)
+function nothingThere(leftOut: readonly Problem[] = []): never {
+  const what = leftOut.length === 0 ? 'nothing' : 'nothing that counts'
+  refuse('missing', 'the fixer', `put ${what} into outbox/${CORRECTED}/${namesOf(leftOut)}`)
 }
 
-async function inFolder(folder: Directory, work: (folder: Directory) => Promise<unknown>): Promise<void> {
+async function inFolder<T>(folder: Directory, work: (folder: Directory) => Promise<T>): Promise<T> {
   try {
-    await work(folder)
+    return await work(folder)
   } finally {
     folder.close()
   }

@@ -14,6 +14,7 @@ import { correctionsOf, exitsOf, fixOf, logOf, makeFixes, workspaceOf } from '..
 import type { Clock } from '../surroundings.ts'
 import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
+import type { PreparingOptions } from './preparing.ts'
 import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
@@ -24,12 +25,13 @@ export interface FixingOptions {
   workshops: Workshops
   deliver(workspace: string, report: string): Promise<void>
   validated: ValidatedOutputs
+  withheldFrom: PreparingOptions['withheldFrom']
 }
 
 type Done = { ok: true } | { ok: false; why: string }
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
-export function createFixing({ clock, workshops, deliver, validated }: FixingOptions) {
+export function createFixing({ clock, workshops, deliver, validated, withheldFrom }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -48,7 +50,7 @@ export function createFixing({ clock, workshops, deliver, validated }: FixingOpt
     const order = orderOf(driver, fixer, node, number)
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
-      const made = await prepare(driver, fixer, effect, workspace, validated, signal)
+      const made = await prepare(driver, fixer, effect, workspace, { validated, withheldFrom }, signal)
       if (!made.ok) return done(false, textOf(made.problems))
       // Called off while its inbox was filled.
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
@@ -230,7 +232,7 @@ async function prepare(
   fixer: Fixer,
   { node, before }: Fix,
   workspace: string,
-  validated: ValidatedOutputs,
+  { validated, withheldFrom }: Pick<FixingOptions, 'validated' | 'withheldFrom'>,
   signal: AbortSignal,
 ) {
   const { run, place, folder } = driver
@@ -268,6 +270,7 @@ async function prepare(
           : ['Place the corrected files in `outbox/inputs/`'],
     },
     limits: DEFAULT_LIMITS,
+    withheld: () => withheldFrom(driver),
     // The corrections of earlier fixes stand in place of what they corrected.
     inputs: [
       ...(earlier === undefined ? [] : [{ ...earlier, to: 'inbox/corrected_before' }]),

@@ -23,6 +23,7 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem, ProblemCode } from '../../workspaces/problem.ts'
+import type { Withheld } from '../../workspaces/withheld.ts'
 import { addWorktree, type Worktree } from '../../workspaces/worktree.ts'
 import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
@@ -55,6 +56,8 @@ export interface PreparingOptions {
   markOf: RunMarks['of']
   validated: ValidatedOutputs
   sealed: SealedInboxes
+  /** What of the user's folders no agent is given. */
+  withheldFrom(driver: Driver): readonly Withheld[]
 }
 
 /** Workspaces and inboxes of a run. */
@@ -74,7 +77,10 @@ export function createPreparing(options: PreparingOptions) {
     if (!made.ok || signal.aborted) return undefined
     expect(driver, agent.name)
     const likely = likelySources(agent).map((source) => options.validated.from(driver, source))
-    const wanted = inboxOf(driver, agent, workspace, likely, signal)
+    const wanted = {
+      ...inboxOf(driver, agent, workspace, likely, signal),
+      withheld: () => options.withheldFrom(driver),
+    }
     const inbox = await beginInbox({ ...wanted, isNew: true })
     return inbox.ok ? inbox.value : undefined
   }
@@ -164,7 +170,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
-  { markOf, validated, sealed }: PreparingOptions,
+  { markOf, validated, sealed, withheldFrom }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -187,6 +193,7 @@ async function prepareNode(
   const dependencies = sources.map((source) => validated.from(driver, source))
   const wanted = {
     ...inboxOf(driver, agent, workspace, dependencies, signal),
+    withheld: () => withheldFrom(driver),
     isNew: made.isNew,
     ...(areCorrected ? { corrections } : {}),
   }

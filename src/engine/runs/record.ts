@@ -42,7 +42,8 @@ export function entriesOf(
     if (effect.type !== 'run_ended') continue
     const { settled } = head
     const counts = Object.entries(settled).filter(([, count]) => count > 0)
-    const text = `${id} (${name}) ended: ${effect.outcome} (${counts.map(([state, count]) => `${count} ${state}`).join(', ')})`
+    const states = counts.map(([state, count]) => `${count} ${state}`).join(', ')
+    const text = `${id} (${name}): all agents have ended: ${effect.outcome} (${states})`
     entries.push(entry(id, 'ended', text, { name, round, outcome: effect.outcome, ...settled }))
   }
   if (event.type === 'report_written') {

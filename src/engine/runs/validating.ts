@@ -214,7 +214,11 @@ async function look(
 ): Promise<Looked> {
   const contents: OutputContent[] = []
   const onContent = (output: OutputContent) => void contents.push(output)
-  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content, onContent, signal })
+  const collected = await collectOutbox(workspace, {
+    ...{ limits: DEFAULT_LIMITS, content, onContent, signal },
+    // Found before any check is run.
+    sizeCounts: true,
+  })
   if (!collected.ok) return { ok: false, why: textOf(collected.problems) }
   const outbox = collected.value
   const short = findShortcomings(outbox, { outputs: agent.outputs })

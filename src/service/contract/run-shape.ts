@@ -26,6 +26,10 @@ export const RunSchema = z.object({
   name: z.string(),
   goal: z.string().optional(),
   state: z.enum(RUN_STATES),
+  gathering: z
+    .boolean()
+    .optional()
+    .describe('True: all its agents have ended; its outputs are gathered and its report is written'),
   folder: z.string().describe('What the paths of the plan are relative to'),
   place: z.string().describe('The folder with the workspaces, the outputs and the reports of the run'),
   round: z.number().describe('From 1; it grows when the run is resumed'),

@@ -13,19 +13,22 @@ const SUMMARY = 2000
 /** A run at a glance. */
 export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
   const { head, graph, nodes } = run
-  const { begunAt, endedAt, cancelled, reportFault } = head
+  const { outcome, begunAt, endedAt, cancelled, reportOwed, reportFault } = head
+  // It ends once its outputs and its report are there.
+  const hasEnded = outcome !== null && !reportOwed
   return {
     id,
     name: graph.plan.name,
     ...(graph.plan.goal === '' ? {} : { goal: graph.plan.goal }),
-    state: head.outcome ?? 'running',
+    state: hasEnded ? outcome : 'running',
+    ...(reportOwed ? { gathering: true } : {}),
     folder,
     place,
     round: head.round,
     by,
     created_at: iso(head.createdAt),
     ...(begunAt === null ? {} : { begun_at: iso(begunAt) }),
-    ...(endedAt === null ? {} : { ended_at: iso(endedAt) }),
+    ...(hasEnded && endedAt !== null ? { ended_at: iso(endedAt) } : {}),
     elapsed_ms: begunAt === null ? 0 : (endedAt ?? now) - begunAt,
     agents: graph.plan.agents.length,
     counts: countsOf(nodes.values()),

@@ -17,8 +17,9 @@ type Run = AnswerOf<'runs'>['runs'][number]
 
 const LOOK_MS = 5000
 
-/** Over, a run may still wait for room for its report. */
 const isOpen = ({ state, trouble }: Run) => state === 'running' || trouble !== undefined
+
+const wordOf = ({ state, gathering }: Run) => (gathering ? 'gathering outputs' : state)
 
 export function RunsView() {
   const { id } = usePlace()
@@ -47,7 +48,7 @@ function AllRuns() {
             <Rows items={runs} size={37} label="Runs, newest first" keyOf={({ id }) => id}>
               {(run) => (
                 <a className="line" href={to('runs', run.id)}>
-                  <Chip word={run.state} tone={runTone(run.state)} />
+                  <Chip word={wordOf(run)} tone={runTone(run.state)} />
                   <span className="line-main">
                     <b>{run.name}</b> <Trouble run={run} /> {run.goal ?? ''}
                   </span>
@@ -168,7 +169,7 @@ function OneRun({ id }: { id: string }) {
 function RunNote({ run }: { run: Run }) {
   return (
     <>
-      <Chip word={run.state} tone={runTone(run.state)} /> <Progress run={run} /> · {span(run.elapsed_ms)}
+      <Chip word={wordOf(run)} tone={runTone(run.state)} /> <Progress run={run} /> · {span(run.elapsed_ms)}
       {run.round > 1 ? ` · round ${run.round}` : ''} <Trouble run={run} />
     </>
   )
