@@ -5,6 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Client } from '../client/client.ts'
 import { AppError } from '../model/errors.ts'
 import { isRunning } from '../model/process.ts'
+import { SESSION_MARK } from '../runtimes/process-table.ts'
 import { openClientIfRunning } from './connect.ts'
 import { loadTeam } from './offline.ts'
 import type { Place } from './place.ts'
@@ -44,7 +45,8 @@ export async function startDetached(
   const child = spawn(
     process.execPath,
     [...process.execArgv, process.argv[1]!, 'serve', '--config', config.file!, ...options, ...flags],
-    { detached: true, stdio: ['ignore', log, log] },
+    // Whoever starts it may be an agent that ends before it: it is not a part of that one's work.
+    { detached: true, stdio: ['ignore', log, log], env: { ...process.env, [SESSION_MARK]: undefined } },
   )
   child.unref()
   const { pid } = child

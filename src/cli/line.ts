@@ -84,10 +84,10 @@ async function readOwnFile(file: string | undefined): Promise<string> {
   }
 }
 
-/** Whether the service here was only there for runs, and was killed: one that is stopped takes its note away. */
-export function wasKilledInRuns(place: Place, env: Env = process.env): boolean {
+/** What a service that is only there for runs has left: one that is stopped takes its note away. */
+export function noteOfRuns(place: Place, env: Env = process.env): { isAlive: boolean } | undefined {
   const noted = env.ORC_URL ? undefined : readNote(place)
-  return noted?.for_runs === true && !isAlive(noted.pid)
+  return noted?.for_runs ? { isAlive: isAlive(noted.pid) } : undefined
 }
 
 function readNote({ stateFolder }: Place): { url: string; pid: number; for_runs?: true } | undefined {

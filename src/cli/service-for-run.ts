@@ -4,7 +4,8 @@ import { AppError } from '../model/errors.ts'
 import { isRunning } from '../model/process.ts'
 import { openClientIfRunning } from './connect.ts'
 import { startDetached } from './detached.ts'
-import { wasKilledInRuns } from './line.ts'
+import { noteOfRuns } from './line.ts'
+import { loadTeam } from './offline.ts'
 import { complain, paint } from './output.ts'
 import type { Place } from './place.ts'
 import { makeTeamOfNobody } from './plan-place.ts'
@@ -59,16 +60,16 @@ const MOST_RESTARTS = 3
  * The service of a run that is watched. One that `orc run` started has nobody else who would start it again after it
  * was killed; one that somebody runs or has stopped is left to them.
  */
-export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: string) {
+export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
   let service = first
   let restarts = 0
   return {
     current: () => service,
     async startAgain(): Promise<boolean> {
-      if (!wasKilledInRuns(invocation.place)) return false
+      if (!(await wasKilled(invocation.place))) return false
       if (++restarts > MOST_RESTARTS) {
         throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
-          hint: `${comeBack} starts it once more, and comes back.`,
+          hint: `${comeBack()} starts it once more.`,
         })
       }
       complain(paint('dim', 'The service was killed; it is started again.', 'err'))
@@ -81,6 +82,19 @@ export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, 
       return true
     },
   }
+}
+
+export type KeptService = ReturnType<typeof keepServiceForRun>
+
+/** Its number may still be there, as a zombie or as another process: but whoever serves has the store. */
+async function wasKilled(place: Place): Promise<boolean> {
+  const noted = noteOfRuns(place)
+  if (noted === undefined || !noted.isAlive) return noted !== undefined
+  const { readOffline } = await import('../main.ts')
+  const snapshot = readOffline(await loadTeam(place))
+  if (typeof snapshot === 'string') return false
+  snapshot.close()
+  return true
 }
 
 /** Longer than any agent takes to end. */

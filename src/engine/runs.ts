@@ -98,6 +98,8 @@ export interface RunsOptions {
 export function createRuns(options: RunsOptions): Runs {
   const { store, timers, clock, log, standstill, team } = options
   const drivers = new Map<string, Driver>()
+  /** What ended runs left is being ended. */
+  const sweeps = new Set<Promise<void>>()
   const cut = createExcerpts(options.redact)
   const requests = createRunRequests(cut)
   const marks = createRunMarks(team().config.stateFolder)
@@ -185,7 +187,8 @@ export function createRuns(options: RunsOptions): Runs {
       command.expectNone(driver.id)
       mail.end(driver.id)
       void driver.close()
-      void sweepRun(driver.id, marks, log)
+      const sweep = sweepRun(driver.id, marks, log).finally(() => sweeps.delete(sweep))
+      sweeps.add(sweep)
     },
   }
 
@@ -239,9 +242,10 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   function abandon(driver: Driver) {
+    void driver.close()
+    if (drivers.get(driver.id) !== driver) return
     drivers.delete(driver.id)
     mail.end(driver.id)
-    void driver.close()
   }
 
   const orders = createOrders({
@@ -391,6 +395,7 @@ export function createRuns(options: RunsOptions): Runs {
       await outside.close()
       await mail.close()
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
+      await Promise.all(sweeps)
       member.close()
       comingUp.close()
       command.close()

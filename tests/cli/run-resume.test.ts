@@ -177,3 +177,12 @@ describe('what would change a run that goes on', () => {
     await team.orc('run cancel run_1')
   })
 })
+
+it.runIf(existsSync('/proc/self/environ'))(
+  'its service is no part of the agent that started it',
+  async () => {
+    plan(WAITS)
+    await team.orc('run plan.yaml -d', { env: { ORC_SESSION: 'run-0123456789ab/run_1/a/attempt/1' } })
+    expect(readFileSync(`/proc/${pidOfService()}/environ`, 'utf8')).not.toContain('run-0123456789ab')
+  },
+)

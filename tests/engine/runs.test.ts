@@ -394,6 +394,37 @@ agents:
       .trim()
       .split('\n').length
 
+  it('goes on by one driver, however many ask for it in the moment in which the run ends', async () => {
+    team = await openRunTeam()
+    const id = await team.start(
+      'agents: { a: { command: "mkdir ../../../once && exit 1; exec sleep 300", retries: 0 } }',
+    )
+    const resumed = async () => {
+      for (;;) {
+        const answer = await team.resume(id).catch((error: Error) => error)
+        if (answer instanceof Error || answer.resumed || answer.round > 1) return answer
+        await new Promise(setImmediate)
+      }
+    }
+    const answers = await Promise.all([resumed(), resumed(), resumed()])
+    expect(answers.filter((answer) => !(answer instanceof Error) && answer.resumed)).toHaveLength(1)
+    await team.becomes(id, 'a', 'running')
+    expect(await team.runs.cancel(id, 'operator', 'enough')).toEqual({ run_id: id, cancelled: true })
+    expect((await team.ended(id)).run.head).toMatchObject({ round: 2, outcome: 'cancelled' })
+  })
+
+  it('ends nothing of another run that has an agent of its name', async () => {
+    team = await openRunTeam()
+    const first = await team.start(
+      `agents: { run_2: { command: "sleep 1; ${MADE} x > outbox/x", retries: 0 } }`,
+    )
+    await team.becomes(first, 'run_2', 'running')
+    const second = await team.start('agents: { a: { command: "exit 1", retries: 0 } }')
+    expect(second).toBe('run_2')
+    await team.ended(second)
+    expect((await team.ended(first)).run.nodes.get('run_2')!.state).toBe('completed')
+  })
+
   it('runs only what depends on an input that was changed', async () => {
     team = await openRunTeam()
     team.write('l.txt', 'l\n')

@@ -13,7 +13,13 @@ import { showPlan } from '../plan-text.ts'
 import { type Before, resumeRun, seenBefore } from '../resume-run.ts'
 import type { RunShown } from '../run-state.ts'
 import { placeLines, runSummary, runTitle, troubleLines } from '../run-text.ts'
-import { endServiceOfRun, keepServiceForRun, type ServiceForRun, serviceForRun } from '../service-for-run.ts'
+import {
+  endServiceOfRun,
+  type KeptService,
+  keepServiceForRun,
+  type ServiceForRun,
+  serviceForRun,
+} from '../service-for-run.ts'
 import { isUnreachable } from '../stored-runs.ts'
 import type { Invocation, Verb } from '../verb.ts'
 import { watchRun } from '../watch-run.ts'
@@ -61,9 +67,11 @@ export const verb: Verb = {
     process.on('SIGTERM', leave)
     const resumed = invocation.option('resume')
     const before = resumed === undefined ? undefined : await seenBefore(invocation.place, resumed)
-    const service = await serviceForRun(invocation)
-    const id = await begin(service, plan, invocation, before).catch(async (error) => {
-      await endServiceOfRun(service, invocation.place)
+    let id: string | undefined
+    const again = () => (id === undefined ? 'The same again' : comeBack(invocation.place, id))
+    const service = keepServiceForRun(await serviceForRun(invocation), invocation, again)
+    id = await begin(service, plan, invocation, before).catch(async (error) => {
+      await endServiceOfRun(service.current(), invocation.place)
       throw error
     })
     if (flag('detach')) return detached(invocation, id)
@@ -93,14 +101,32 @@ function concurrencyOf({ option }: Invocation): { concurrency?: number } {
   throw usage(`--concurrency: "${text}" is not a number of agents`, 'From 1 to 10000.')
 }
 
+/** A service that is killed just then may have stored it: under one key, and for one round, it is not done twice. */
 async function begin(
-  service: ServiceForRun,
+  service: KeptService,
   plan: PlanFile | undefined,
   invocation: Invocation,
   before: Before | undefined,
 ): Promise<string> {
+  const key = newIdempotencyKey()
+  for (;;) {
+    try {
+      return await order(service.current(), plan, invocation, before, key)
+    } catch (error) {
+      if (!isUnreachable(error) || !(await service.startAgain())) throw error
+    }
+  }
+}
+
+async function order(
+  service: ServiceForRun,
+  plan: PlanFile | undefined,
+  invocation: Invocation,
+  before: Before | undefined,
+  key: string,
+): Promise<string> {
   if (!invocation.json) await noteHalt(service)
-  if (before === undefined) return await start(service, plan!, invocation)
+  if (before === undefined) return await start(service, plan!, invocation, key)
   const said = await resumeRun(service.client, invocation.place, before, {
     ...(plan === undefined ? {} : { plan: plan.text, folder: plan.folder, file: plan.file }),
     ...concurrencyOf(invocation),
@@ -115,11 +141,10 @@ async function noteHalt({ client }: ServiceForRun): Promise<void> {
   if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
 }
 
-/** Under one key, so that a connection that breaks does not start it twice. */
-async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation) {
+async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation, key: string) {
   const { text, folder, file, name } = plan
   const body = { plan: text, folder, file, name, ...concurrencyOf(invocation) }
-  const { run_id } = await client.startRun(body, { idempotencyKey: newIdempotencyKey() })
+  const { run_id } = await client.startRun(body, { idempotencyKey: key })
   return run_id
 }
 
@@ -138,12 +163,11 @@ function detached({ place, json }: Invocation, id: string): number {
 
 async function follow(
   invocation: Invocation,
-  first: ServiceForRun,
+  service: KeptService,
   id: string,
   signal: AbortSignal,
 ): Promise<number> {
   const { place, json } = invocation
-  const service = keepServiceForRun(first, invocation, comeBack(place, id))
   try {
     const footer = `Ctrl-C leaves it running; ${comeBack(place, id)} comes back.`
     const { startAgain } = service

@@ -8,7 +8,7 @@ import type { RunMarks } from './mark.ts'
 export async function sweepRun(run: string, marks: RunMarks, log: Log): Promise<void> {
   try {
     for (const mark of (await marks.find()).keys()) {
-      if (mark.includes(`/${run}/`)) await endProcesses({ mark })
+      if (mark.startsWith(marks.ofRun(run))) await endProcesses({ mark })
     }
   } catch (error) {
     log.error({ err: error, run }, 'what a run left behind could not be ended')

@@ -125,11 +125,11 @@ export function createOrders(options: OrdersOptions) {
     if (order.fresh === true) {
       for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
     }
-    // Of two at once, the second finds it going on.
-    const begun = drivers.get(id)
-    if (begun !== undefined) return comeBack(begun, order)
     const records =
       seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
+    // Of two at once, the second finds it going on: nothing is awaited between this look and the driver.
+    const begun = drivers.get(id)
+    if (begun !== undefined) return comeBack(begun, order)
     const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
     try {
       await store.write(async (tx) => {
