@@ -105,9 +105,14 @@ export async function endServiceOfRun({ ours }: ServiceForRun, place: Place): Pr
   const client = ours === undefined ? undefined : await openClientIfRunning(place)
   const state = await client?.state().catch(() => undefined)
   if (client === undefined || ours === undefined || state?.pid !== ours) return
-  const { runs } = await client.runs({ state: 'open' })
-  if (runs.length > 0) return
-  await client.stop('end')
+  try {
+    const { runs } = await client.runs({ state: 'open' })
+    if (runs.length > 0) return
+    await client.stop('end')
+  } catch (error) {
+    // It has ended with its last run by itself, or at the word of another who watched.
+    if (!isUnreachable(error)) throw error
+  }
   const deadline = Date.now() + PATIENCE_MS
   while (isRunning(ours) && Date.now() < deadline) await wait(20)
 }
