@@ -41,7 +41,8 @@ function place(files: Record<string, string> = {}) {
   return { folder, notes, driver }
 }
 
-it('begins an attempt anew that an earlier service began and never stored, with nothing that it left', async () => {
+/** Begins an attempt that an earlier service began and never stored; gives what its worker finds, once it starts. */
+async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () => {}) {
   const { folder, driver } = place({
     'one/outbox/half.txt': 'half',
     'one/status.json': '{"state":"running"}',
@@ -62,21 +63,24 @@ it('begins an attempt anew that an earlier service began and never stored, with 
   }
   const options = { clock, log, workshops: { command: workshop }, deliver: async () => {}, inform() {} }
   const attempts = createAttempts(options as unknown as Parameters<typeof createAttempts>[0])
-  const effect = {
-    type: 'start_attempt' as const,
-    key: 'run_1/one/start/1',
-    node: 'one',
-    attempt: 1,
-    before: null,
-  }
+  const key = 'run_1/one/start/1'
+  const effect = { type: 'start_attempt' as const, key, node: 'one', attempt: 1, before: null }
   const nodes = new Map([['one', { name: 'one', state: 'running', attempt: 1, attempts: [] }]])
-  await attempts.start(
-    driver({ head: { id: 'run_1' }, graph: { agents: new Map([['one', agent]]) }, nodes }),
-    effect as never,
-    false,
-  )
+  const run = { head: { id: 'run_1' }, graph: { agents: new Map([['one', agent]]) }, nodes }
+  const started = attempts.start(driver(run), effect as never, false)
+  meanwhile(nodes)
+  await started
   await attempts.close('leave')
-  expect(seen).toEqual([false, 'pending'])
+  return seen
+}
+
+it('begins an attempt anew that an earlier service began and never stored, with nothing that it left', async () => {
+  expect(await beginAnew()).toEqual([false, 'pending'])
+})
+
+it('begins no attempt that was called off while it was made ready', async () => {
+  const seen = await beginAnew((nodes) => nodes.set('one', { ...nodes.get('one'), state: 'cancelled' }))
+  expect(seen).toEqual([])
 })
 
 it('notes where what is collected is not what was validated', async () => {
