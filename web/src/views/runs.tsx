@@ -5,6 +5,7 @@ import { later } from '../parts/later.ts'
 import { Empty, Head, Loading, Shown } from '../parts/panel.tsx'
 import { Rows } from '../parts/rows.tsx'
 import { Chip } from '../parts/state.tsx'
+import { whileSeen } from '../parts/while-seen.ts'
 import { clock, counted, span } from '../parts/words.ts'
 import { useAsk, useRoom } from '../room.ts'
 import { to, usePlace } from '../route.ts'
@@ -14,8 +15,6 @@ import { runTone } from './run-tone.ts'
 const Graph = later(async () => (await import('./run-graph.tsx')).RunGraph)
 
 type Run = AnswerOf<'runs'>['runs'][number]
-
-const LOOK_MS = 5000
 
 const isOpen = ({ state, trouble }: Run) => state === 'running' || trouble !== undefined
 
@@ -85,16 +84,20 @@ function Trouble({ run: { trouble, report_fault } }: { run: Run }) {
   return <span className="trouble">{text}</span>
 }
 
-/** While the disk is full nothing can be stored, and so no event tells of it: whoever watches a run looks. */
-function useLooking(isRunning: boolean) {
+/** While the disk is full nothing can be stored, and so the audit tells nothing: the run's own events do. */
+function useNotices(id: string, isWatched: boolean) {
   const room = useRoom()
   useEffect(() => {
-    if (!isRunning) return undefined
-    const timer = setInterval(() => {
-      if (!document.hidden) room.touch('run')
-    }, LOOK_MS)
-    return () => clearInterval(timer)
-  }, [room, isRunning])
+    if (!isWatched) return undefined
+    return whileSeen(async (signal) => {
+      // What is stored by now is shown already.
+      const after = room.recent().at(-1)?.seq
+      const from = after === undefined ? {} : { after }
+      for await (const { type } of room.client.runEvents(id, { ...from, signal })) {
+        if (type === 'note') room.touch('run')
+      }
+    })
+  }, [room, id, isWatched])
 }
 
 function OneRun({ id }: { id: string }) {
@@ -103,7 +106,7 @@ function OneRun({ id }: { id: string }) {
   const { query } = usePlace()
   const chosen = query.get('node')
   const answer = useAsk(`run:${id}`, (client) => client.run(id), ['run', 'task', 'human'])
-  useLooking(answer.data !== undefined && isOpen(answer.data))
+  useNotices(id, answer.data !== undefined && isOpen(answer.data))
   const node = answer.data?.nodes.find(({ name }) => name === chosen)
   return (
     <>
