@@ -35,7 +35,7 @@ const line = z
   .min(1)
   .max(500)
   .regex(/^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$/, { error: 'must be one line without control characters' })
-const name = z.string().regex(AGENT_NAME, { error: 'is not a legal agent name' })
+const name = z.string().regex(AGENT_NAME, { error: 'is not a valid agent name' })
 const someone = z.string().min(1).describe('The name of an agent, or "*" for all.')
 const anyNumber = (list: z.ZodArray<typeof someone>, text: string) => z.union([someone, list]).describe(text)
 /** A name or address, with a port or without; no scheme, no path, no wildcard. */

@@ -8,19 +8,19 @@ interface JsonSchema {
   anyOf?: JsonSchema[]
 }
 
-/** What a published schema says of the keys of a document: the words that editors show. */
+/** The descriptions of a published JSON schema, as editors show them. */
 export interface Description {
-  /** Of a key, or of the nearest key around it. */
+  /** Describes a key, or its nearest ancestor that has a description. */
   describe(path: Path): string
-  /** The keys that may stand inside the map at that path. */
+  /** The keys that the map at that path may have. */
   knownKeys(path: Path): string[]
 }
 
-/** `smallest`: the smallest document that works, for the hint on the document as a whole. */
+/** @param smallest the minimal working document, shown when a hint concerns the whole document */
 export function describeBy(schema: () => Record<string, unknown>, smallest: string): Description {
   let published: JsonSchema | undefined
 
-  /** All the forms a value may have there. */
+  /** All alternatives that the schema allows at a path. */
   function schemasAt(path: Path): JsonSchema[] {
     published ??= schema() as JsonSchema
     return path.reduce<JsonSchema[]>(
@@ -35,7 +35,7 @@ export function describeBy(schema: () => Record<string, unknown>, smallest: stri
         const text = schemasAt(path.slice(0, depth)).find((form) => form.description)?.description
         if (text !== undefined) return text
       }
-      return `The smallest that works: ${smallest}`
+      return `A minimal example: ${smallest}`
     },
     knownKeys: (path) => schemasAt(path).flatMap((form) => Object.keys(form.properties ?? {})),
   }

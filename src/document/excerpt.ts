@@ -4,10 +4,10 @@ import type { Excerpt, Problem } from './problem.ts'
 const WIDTH = 100
 const ROOM_AFTER = 20
 
-/** Each character of a password in `://user:…@`, so that the columns stay true. */
+/** Matches each character of a password in `://user:…@`; masking one by one keeps the columns right. */
 const PASSWORD = /(?<=:\/\/[^\s:@/]{0,64}:[^\s@]{0,100})[^\s@](?=[^\s@]{0,100}@)/g
 
-/** Line and column of an offset, with the line itself for people to see. */
+/** Returns line and column of an offset, with an excerpt of the line. */
 export function positionAt(
   offset: number,
   text: string,
@@ -20,7 +20,7 @@ export function positionAt(
   return { line, column, excerpt: excerptOf(text, begin, end, column) }
 }
 
-/** A window of the line around the column. Control characters could move the cursor of the terminal that shows it. */
+/** Cuts a window around the column and replaces control characters, which could move the cursor of a terminal. */
 function excerptOf(text: string, begin: number, end: number, column: number): Excerpt {
   const skipped = Math.max(0, column - WIDTH + ROOM_AFTER)
   const window = text.slice(begin + skipped, Math.min(end, begin + skipped + WIDTH))

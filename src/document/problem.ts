@@ -1,13 +1,13 @@
-/** Something wrong in a document that a person wrote, with its place and what to do about it. Lines and columns count from 1. */
+/** An error in a document that a person wrote, with its position and a hint how to fix it. Lines and columns count from 1. */
 export interface Problem {
-  /** 0 when it did not come from a file. */
+  /** 0 when the document did not come from a file. */
   readonly line: number
   readonly column: number
-  /** The key concerned, such as `rules.forbid[0].to`; empty for the file as a whole. */
+  /** The key in question, such as `rules.forbid[0].to`; empty for the whole file. */
   readonly path: string
   readonly message: string
   readonly hint: string
-  /** The line as far as it can be shown, and where in it to point. */
+  /** A part of the line, and the column in it to point at. */
   readonly excerpt?: Excerpt
 }
 
@@ -18,7 +18,7 @@ export interface Excerpt {
 
 export type Path = readonly (string | number)[]
 
-/** Where a key of a document stands in its source. */
+/** Finds the position of a key in the source. */
 export type Locate = (path: Path, what: 'key' | 'value') => Pick<Problem, 'line' | 'column' | 'excerpt'>
 
 export type Report = (path: Path, message: string, hint: string, what?: 'key' | 'value') => void
@@ -41,10 +41,10 @@ export function problemAt(
   return { ...place, path: formatPath(path), message: printable(message), hint: printable(hint), ...shown }
 }
 
-/** The store's URL may hold a password, and people try to put keys beside models: neither must come out in a log. */
+/** Store URLs may hold passwords, and people put API keys beside models: keep both out of logs. */
 const MAY_HOLD_SECRETS: ReadonlySet<unknown> = new Set(['store', 'models'])
 
-/** Keys and names from the file come back in messages: they must neither fill nor steer a terminal. */
+/** Messages quote keys and names from the file, which must neither flood nor control a terminal. */
 function printable(text: string): string {
   const plain = text.replace(/[\x00-\x1f\x7f-\x9f\u2028\u2029]/g, ' ')
   return plain.length > 500 ? `${plain.slice(0, 499)}…` : plain
@@ -60,7 +60,7 @@ export function formatPath(path: Path): string {
 
 const PROBLEMS_SHOWN = 20
 
-/** For people: `file:line:column: message`, the line with a caret under the place, and the hint. */
+/** Formats problems for people: `file:line:column: message`, the line with a caret, and the hint. */
 export function formatProblems(problems: readonly Problem[], file = 'orc.yaml'): string {
   const shown = problems.slice(0, PROBLEMS_SHOWN).map((problem) => formatProblem(problem, file))
   const rest = problems.length - shown.length

@@ -5,22 +5,22 @@ import { didYouMean } from './suggestion.ts'
 
 type Issue = z.core.$ZodIssue
 
-interface Finding {
+interface ShapeProblem {
   readonly path: Path
   readonly message: string
   readonly hint: string
   readonly what?: 'key'
 }
 
-/** What a kind of document says about itself in hints. */
+/** Texts for hints about one kind of document. */
 export interface Words extends Description {
-  /** A good guess that deserves a better answer than a list of keys. */
+  /** A specific hint for an unknown key that people commonly try. */
   wellMeant?(key: string, parent: Path): string | undefined
-  /** What a key that is not a legal name should have been; otherwise an agent's name. */
+  /** The kind of name expected at the path; an agent name by default. */
   named?(path: Path): string | undefined
 }
 
-/** Checks the data against the schema, and says what is wrong in the words of someone who writes such a document. */
+/** Checks the data against the schema and reports problems in terms of the document. */
 export function checkShape<S extends z.ZodType>(
   schema: S,
   words: Words,
@@ -43,7 +43,7 @@ interface Checked {
   readonly root: unknown
 }
 
-function findings(issue: Issue, path: Path, checked: Checked): Finding[] {
+function findings(issue: Issue, path: Path, checked: Checked): ShapeProblem[] {
   const { words, root } = checked
   const key = path.at(-1)
   const subject = key === undefined ? 'The file' : typeof key === 'number' ? 'The entry' : `"${key}"`
@@ -56,7 +56,7 @@ function findings(issue: Issue, path: Path, checked: Checked): Finding[] {
       return [
         {
           path,
-          message: `${subject} is not a legal ${words.named?.(path) ?? 'agent name'}`,
+          message: `${subject} is not a valid ${words.named?.(path) ?? 'agent name'}`,
           hint: NAME_HINT,
           what: 'key',
         },
@@ -78,13 +78,13 @@ function findings(issue: Issue, path: Path, checked: Checked): Finding[] {
       return union(issue, path, checked) ?? [{ path, message: `${subject} cannot be ${kindOf(value)}`, hint }]
     case 'invalid_value': {
       const choices = issue.values.map(String)
-      const message = `${subject} must be one of ${choices.join(', ')}, not ${kindOf(value)}`
+      const message = `${subject} must be one of: ${choices.join(', ')} (got ${kindOf(value)})`
       return [{ path, message, hint: typeof value === 'string' ? didYouMean(value, choices, hint) : hint }]
     }
     case 'invalid_type': {
-      const message = `${subject} must be ${kindWanted(issue.expected)}, not ${kindOf(value)}`
+      const message = `${subject} must be ${kindWanted(issue.expected)} (got ${kindOf(value)})`
       const quotable = issue.expected === 'string' && typeof value !== 'object'
-      return [{ path, message, hint: quotable ? `If you mean it, put it in quotes. ${hint}` : hint }]
+      return [{ path, message, hint: quotable ? `To use it as text, put it in quotes. ${hint}` : hint }]
     }
     default:
       return [{ path, message: `${subject}: ${issue.message}`, hint }]
@@ -93,12 +93,12 @@ function findings(issue: Issue, path: Path, checked: Checked): Finding[] {
 
 const NAME_HINT = 'A name starts with a letter, then letters, digits, _ and -, at most 64.'
 
-function unknownKey(key: string, parent: Path, words: Words): Finding {
+function unknownKey(key: string, parent: Path, words: Words): ShapeProblem {
   const known = words.knownKeys(parent)
-  const otherwise = known.length > 0 ? `Known here: ${known.join(', ')}.` : 'Remove it.'
+  const otherwise = known.length > 0 ? `Known keys: ${known.join(', ')}.` : 'Remove it.'
   const hint = wellMeant(key, parent, words) ?? didYouMean(key, known, otherwise)
   const shown = key.length > 64 ? `${key.slice(0, 64)}…` : key
-  return { path: [...parent, key], message: `There is no key "${shown}" here`, hint, what: 'key' }
+  return { path: [...parent, key], message: `Unknown key "${shown}"`, hint, what: 'key' }
 }
 
 function wellMeant(key: string, parent: Path, words: Words): string | undefined {
@@ -106,8 +106,12 @@ function wellMeant(key: string, parent: Path, words: Words): string | undefined 
   return words.wellMeant?.(key, parent)
 }
 
-/** Of several forms, the writer was after the one whose outer kind fits; undefined when none does. */
-function union(issue: z.core.$ZodIssueInvalidUnion, path: Path, checked: Checked): Finding[] | undefined {
+/** Reports the union member whose outer type fits the value; undefined when no member's does. */
+function union(
+  issue: z.core.$ZodIssueInvalidUnion,
+  path: Path,
+  checked: Checked,
+): ShapeProblem[] | undefined {
   const meant = issue.errors.find((branch) =>
     branch.every(
       (inner) =>
@@ -117,7 +121,7 @@ function union(issue: z.core.$ZodIssueInvalidUnion, path: Path, checked: Checked
   return meant?.flatMap((inner) => findings(inner, [...path, ...(inner.path as Path)], checked))
 }
 
-/** A word where one of several words may stand. */
+/** Whether the value is text and the member expects one of several words. */
 function isWord(inner: Issue, value: unknown): boolean {
   return inner.code === 'invalid_value' && inner.values.length > 1 && typeof value === 'string'
 }
@@ -145,7 +149,7 @@ function kindWanted(expected: string): string {
   return KINDS[expected] ?? expected
 }
 
-/** Text is shown only when short: a long one may be a secret or a whole file. */
+/** Shows text only when it is short: long text may be a secret or a whole file. */
 function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'boolean' || typeof value === 'number') return String(value)

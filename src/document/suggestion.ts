@@ -1,7 +1,7 @@
-/** Longer words are not typed by mistake, and the distance costs length². */
+/** Longer words are unlikely to be typos, and computing the distance takes length² steps. */
 const LONGEST = 64
 
-/** The candidate most likely meant, or undefined when none is near. */
+/** Returns the most similar candidate, or undefined when none is close. */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const folded = fold(word)
   if (folded.length === 0 || folded.length > LONGEST) return undefined
@@ -20,7 +20,7 @@ export function didYouMean(word: string, candidates: Iterable<string>, otherwise
   return meant === undefined ? otherwise : `Did you mean "${meant}"?`
 }
 
-/** `perMinute`, `per-minute` and `per_minute` are one thing to a person. */
+/** Treats `perMinute`, `per-minute` and `per_minute` as the same word. */
 function fold(word: string): string {
   return word
     .replace(/([a-z])([A-Z])/g, '$1_$2')
@@ -28,7 +28,7 @@ function fold(word: string): string {
     .toLowerCase()
 }
 
-/** How many letters to insert, remove, replace or swap with their neighbour. */
+/** Damerau–Levenshtein distance (restricted: neighbours swapped once). */
 function distance(a: string, b: string): number {
   let [before, last]: [number[], number[]] = [[], Array.from({ length: b.length + 1 }, (_, j) => j)]
   for (let i = 1; i <= a.length; i++) {

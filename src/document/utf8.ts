@@ -5,19 +5,19 @@ type Decoded =
   | { readonly ok: true; readonly text: string }
   | { readonly ok: false; readonly problem: Problem }
 
-/** Text is UTF-8 or it is refused: a guess at another encoding would put wrong names into rules. */
+/** Refuses text that is not UTF-8: guessing another encoding could put wrong names into rules. */
 export function decodeUtf8(source: string | Uint8Array): Decoded {
   if (typeof source === 'string') return { ok: true, text: source.replace(/^\uFEFF/, '') }
   if (isUtf8(source)) return { ok: true, text: new TextDecoder().decode(source) }
   const [line, column] = firstBadByte(source)
   const utf16 = (source[0] === 0xff && source[1] === 0xfe) || (source[0] === 0xfe && source[1] === 0xff)
   const hint = utf16
-    ? 'It looks like UTF-16: save it as UTF-8.'
-    : 'Save the file as UTF-8, and check the letters here.'
+    ? 'The file looks like UTF-16; save it as UTF-8.'
+    : 'Save the file as UTF-8 and check the characters at this position.'
   return { ok: false, problem: { line, column, path: '', message: 'The file is not UTF-8', hint } }
 }
 
-/** A line feed is never part of another character, so lines can be judged one by one. */
+/** In UTF-8, a line feed is never part of another character, so each line can be checked on its own. */
 function firstBadByte(bytes: Uint8Array): [line: number, column: number] {
   let start = 0
   for (let line = 1; ; line++) {
@@ -30,7 +30,7 @@ function firstBadByte(bytes: Uint8Array): [line: number, column: number] {
   }
 }
 
-/** Characters before the first byte that breaks the encoding. */
+/** Counts the characters before the first invalid byte. */
 function validPrefix(piece: Uint8Array): number {
   let [low, high] = [0, piece.length]
   while (low < high) {
@@ -43,7 +43,7 @@ function validPrefix(piece: Uint8Array): number {
 
 function completeCharacters(prefix: Uint8Array): boolean {
   try {
-    // Streaming: a character cut off by the end of the prefix is no mistake.
+    // Streaming accepts a character that the end of the prefix cuts off.
     new TextDecoder('utf-8', { fatal: true }).decode(prefix, { stream: true })
     return true
   } catch {

@@ -14,27 +14,27 @@ import { DEEPEST, PROTO_HINT, PROTO_MESSAGE } from './plain.ts'
 import { readPlainYaml } from './plain-yaml.ts'
 import { type Locate, type Path, type Problem, type Report, reportInto } from './problem.ts'
 
-/** Large enough for thousands of agents; small enough that the worst nonsense is read in seconds. */
+/** Large enough for thousands of agents, small enough that the worst input parses in seconds. */
 export const MAX_BYTES = 256 * 1024
 
-/** Anchors may save typing. A few of them inside each other can stand for billions of nodes, so these are counted. */
+/** Nested aliases can expand to billions of nodes, so each expanded node counts. */
 const MAX_NODES = 100_000
 
-/** After the first few, syntax errors follow from each other, as do those at one place. */
+/** Later syntax errors usually follow from the first ones. */
 const SYNTAX_ERRORS_SHOWN = 5
 
 export interface YamlSource {
   readonly value: unknown
   readonly locate: Locate
-  /** Not empty: the value is not to be used. */
+  /** When there are any, don't use the value. */
   readonly problems: readonly Problem[]
 }
 
-/** Where one node stands, and those inside it. */
-interface Place {
+/** Source offsets of a node and of its children. */
+interface NodeOffsets {
   readonly key: number
   readonly value: number
-  readonly inside: Map<string | number, Place>
+  readonly inside: Map<string | number, NodeOffsets>
 }
 
 export function readYaml(text: string, maxNodes = MAX_NODES): YamlSource {
@@ -52,10 +52,10 @@ export function readYaml(text: string, maxNodes = MAX_NODES): YamlSource {
 export function readWithPlaces(text: string, maxNodes = MAX_NODES): YamlSource {
   const lines = new LineCounter()
   const problems: Problem[] = []
-  const root: Place = { key: 0, value: 0, inside: new Map() }
+  const root: NodeOffsets = { key: 0, value: 0, inside: new Map() }
   const locate = locator(text, lines, root)
   const report = reportInto(problems, locate)
-  // uniqueKeys compares every key with every other, which takes minutes for a large map; the walk does it in one pass.
+  // `uniqueKeys` compares every pair of keys, which takes minutes for a large map; `walk` finds duplicates in one pass.
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -69,7 +69,13 @@ export function readWithPlaces(text: string, maxNodes = MAX_NODES): YamlSource {
   return { value, locate, problems }
 }
 
-function walk(contents: unknown, root: Place, lines: LineCounter, report: Report, maxNodes: number): unknown {
+function walk(
+  contents: unknown,
+  root: NodeOffsets,
+  lines: LineCounter,
+  report: Report,
+  maxNodes: number,
+): unknown {
   const anchors = new Map<string, unknown>()
   let nodes = 0
   let gaveUp = false
@@ -80,46 +86,46 @@ function walk(contents: unknown, root: Place, lines: LineCounter, report: Report
     return null
   }
 
-  function visit(node: unknown, place: Place, path: Path): unknown {
+  function visit(node: unknown, offsets: NodeOffsets, path: Path): unknown {
     if (gaveUp) return null
     if (++nodes > maxNodes)
       return giveUp(
         path.slice(0, 2),
-        'The file holds too much',
-        `At most ${maxNodes} values, those that aliases stand for included.`,
+        'The file holds too many values',
+        `At most ${maxNodes} values, counting everything that aliases expand to.`,
       )
     if (path.length > DEEPEST)
       return giveUp(path.slice(0, 4), 'is nested too deeply', `At most ${DEEPEST} levels.`)
-    if (isAlias(node)) return visitAlias(node.source, place, path)
+    if (isAlias(node)) return visitAlias(node.source, offsets, path)
     if (isScalar(node) || isMap(node) || isSeq(node)) {
       if (node.anchor !== undefined) anchors.set(node.anchor, node)
     }
-    if (isMap(node)) return visitMap(node, place, path)
+    if (isMap(node)) return visitMap(node, offsets, path)
     if (isSeq(node)) {
       return node.items.map((item, index) =>
-        visit(item, enter(place, index, start(item, place.value)), [...path, index]),
+        visit(item, enter(offsets, index, start(item, offsets.value)), [...path, index]),
       )
     }
     return isScalar(node) ? node.value : null
   }
 
-  function visitAlias(name: string, place: Place, path: Path): unknown {
-    if (anchors.has(name)) return visit(anchors.get(name), place, path)
+  function visitAlias(name: string, offsets: NodeOffsets, path: Path): unknown {
+    if (anchors.has(name)) return visit(anchors.get(name), offsets, path)
     report(
       path,
-      `There is no anchor &${name} above`,
-      'Define it before it is used, or put text with a leading * in quotes.',
+      `There is no anchor &${name} above this line`,
+      'Define the anchor before using it, or quote text that starts with *.',
     )
     return null
   }
 
-  function visitMap(map: YAMLMap, place: Place, path: Path): Record<string, unknown> {
+  function visitMap(map: YAMLMap, offsets: NodeOffsets, path: Path): Record<string, unknown> {
     const result: Record<string, unknown> = {}
     for (const pair of map.items) {
       const key = keyText(pair)
-      const here = start(pair.key, place.value)
+      const here = start(pair.key, offsets.value)
       if (key === undefined) {
-        const odd = enter(place, '?', here)
+        const odd = enter(offsets, '?', here)
         report(
           [...path, '?'],
           'A key must be a plain word',
@@ -130,17 +136,17 @@ function walk(contents: unknown, root: Place, lines: LineCounter, report: Report
         continue
       }
       if (Object.hasOwn(result, key)) {
-        const { line } = lines.linePos(place.inside.get(key)!.key)
-        enter(place, key, here)
+        const { line } = lines.linePos(offsets.inside.get(key)!.key)
+        enter(offsets, key, here)
         report(
           [...path, key],
-          `The key "${key}" is there twice, first in line ${line}`,
+          `The key "${key}" appears twice, first in line ${line}`,
           'Keep one of the two.',
           'key',
         )
         continue
       }
-      const child = enter(place, key, start(pair.value, here), here)
+      const child = enter(offsets, key, start(pair.value, here), here)
       if (key === '__proto__') report([...path, key], PROTO_MESSAGE, PROTO_HINT, 'key')
       else result[key] = visit(pair.value, child, [...path, key])
     }
@@ -150,17 +156,17 @@ function walk(contents: unknown, root: Place, lines: LineCounter, report: Report
   return visit(contents, root, [])
 }
 
-/** The key as it is written, so that an agent may be called `true` or `404` as far as YAML is concerned. */
+/** Returns the key as written: `true` and `404` stay text. */
 function keyText(pair: Pair): string | undefined {
   if (!isScalar(pair.key)) return pair.key === null ? '' : undefined
   if (typeof pair.key.value === 'string') return pair.key.value
   return pair.key.source ?? ''
 }
 
-function enter(parent: Place, part: string | number, value: number, key = value): Place {
-  const place: Place = { key, value, inside: new Map() }
-  parent.inside.set(part, place)
-  return place
+function enter(parent: NodeOffsets, part: string | number, value: number, key = value): NodeOffsets {
+  const offsets: NodeOffsets = { key, value, inside: new Map() }
+  parent.inside.set(part, offsets)
+  return offsets
 }
 
 function start(node: unknown, otherwise: number): number {
@@ -169,46 +175,49 @@ function start(node: unknown, otherwise: number): number {
     : otherwise
 }
 
-/** The place of a path, or of the nearest thing around it that exists. */
-function locator(text: string, lines: LineCounter, root: Place): Locate {
+/** Locates a path, or its nearest ancestor that exists. */
+function locator(text: string, lines: LineCounter, root: NodeOffsets): Locate {
   return (path, what) => {
-    let place = root
+    let offsets = root
     let found = 0
     for (const part of path) {
-      const next = place.inside.get(part)
+      const next = offsets.inside.get(part)
       if (next === undefined) break
-      place = next
+      offsets = next
       found++
     }
-    // What is missing is best pointed out at the key of the thing it is missing from.
-    const offset = what === 'value' && found === path.length ? place.value : place.key
+    // A missing value is reported at the key of its nearest ancestor.
+    const offset = what === 'value' && found === path.length ? offsets.value : offsets.key
     return positionAt(offset, text, lines)
   }
 }
 
 interface Wording {
-  /** Where the parser's own words speak to programmers. */
+  /** Replaces the parser's message, which is written for programmers. */
   readonly message?: string
   readonly hint: string
 }
 
-const QUOTE_COLON = 'A colon too many: put text that contains ": " in quotes.'
+const QUOTE_COLON = 'Unexpected colon: quote text that contains ": ".'
 
 const WORDING: Partial<Record<YAMLError['code'], Wording>> = {
-  TAB_AS_INDENT: { hint: 'Indent with spaces; YAML does not take tabs.' },
-  BAD_INDENT: { hint: 'A bracket is not closed, or the indentation differs from that of the lines around.' },
-  MISSING_CHAR: { hint: 'A bracket, comma, colon or closing quote is missing here or just before.' },
+  TAB_AS_INDENT: { hint: 'Indent with spaces; YAML does not allow tabs.' },
+  BAD_INDENT: { hint: 'Close the bracket, or align the indentation with the lines around it.' },
+  MISSING_CHAR: { hint: 'Add the missing bracket, comma, colon or closing quote here or just before.' },
   MULTIPLE_DOCS: {
-    message: 'A second document begins',
-    hint: 'Remove the "---": the file holds one document.',
+    message: 'A second document begins here',
+    hint: 'Remove the "---": the file must hold a single document.',
   },
   TAG_RESOLVE_FAILED: {
-    message: 'Tags are not understood here',
-    hint: 'Remove the word that begins with "!".',
+    message: 'Tags are not supported',
+    hint: 'Remove the word that starts with "!".',
   },
   BLOCK_AS_IMPLICIT_KEY: { hint: QUOTE_COLON },
   BLOCK_IN_FLOW: { hint: QUOTE_COLON },
-  RESOURCE_EXHAUSTION: { message: 'This is nested too deeply to be read', hint: 'Are all brackets closed?' },
+  RESOURCE_EXHAUSTION: {
+    message: 'The brackets are nested too deeply',
+    hint: 'Check that every bracket is closed.',
+  },
   BAD_DQ_ESCAPE: { hint: 'Use single quotes for text with backslashes.' },
 }
 

@@ -25,7 +25,7 @@ const oneLine = (most: number) =>
     .max(most)
     .regex(/^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$/, { error: 'must be one line without control characters' })
 const text = z.string().max(20_000)
-const name = z.string().regex(AGENT_NAME, { error: 'is not a legal agent name' })
+const name = z.string().regex(AGENT_NAME, { error: 'is not a valid agent name' })
 const duration = z.string().regex(DURATION, { error: 'is not a duration' })
 const off = z.union([z.literal('off'), z.literal(false)])
 const command = z.string().min(1).max(20_000)

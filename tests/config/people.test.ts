@@ -37,10 +37,10 @@ describe('people in orc.yaml', () => {
       'people.operator: "operator" stands for the service or its people',
     ])
     expect(problemsOf('agents: { A: {} }\npeople: { "a b": {} }')).toEqual([
-      'people["a b"]: "a b" is not a legal name for a person',
+      'people["a b"]: "a b" is not a valid name for a person',
     ])
     expect(problemsOf('agents: { A: {} }\npeople: { ada: { role: boss } }')).toEqual([
-      'people.ada.role: "role" must be one of operator, viewer, moderator, not "boss"',
+      'people.ada.role: "role" must be one of: operator, viewer, moderator (got "boss")',
     ])
   })
 })
@@ -85,7 +85,7 @@ rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, 
   it('have no place where nobody is asked', () => {
     expect(
       problemsOf(`agents: { A: {}, B: {} }\n${people}\nrules: { allow: [{ from: A, to: B, quorum: 2 }] }`),
-    ).toEqual(['rules.allow[0].quorum: There is no key "quorum" here'])
+    ).toEqual(['rules.allow[0].quorum: Unknown key "quorum"'])
     expect(
       problemsOf(`agents: { A: {} }\n${people}\npermissions: { urgent: { verdict: allow, quorum: 1 } }`),
     ).toHaveLength(1)
