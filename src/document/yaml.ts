@@ -11,7 +11,6 @@ import {
 } from 'yaml'
 import { positionAt } from './excerpt.ts'
 import { DEEPEST, PROTO_HINT, PROTO_MESSAGE } from './plain.ts'
-import { readPlainYaml } from './plain-yaml.ts'
 import { type Locate, type Path, type Problem, type Report, reportInto } from './problem.ts'
 
 /** Large enough for thousands of agents, small enough that the worst input parses in seconds. */
@@ -38,18 +37,6 @@ interface NodeOffsets {
 }
 
 export function readYaml(text: string, maxNodes = MAX_NODES): YamlSource {
-  const plain = readPlainYaml(text, maxNodes)
-  if (plain === undefined) return readWithPlaces(text, maxNodes)
-  let source: YamlSource | undefined
-  const locate: Locate = (path, what) => {
-    source ??= readWithPlaces(text, maxNodes)
-    return source.locate(path, what)
-  }
-  return { value: plain.value, locate, problems: [] }
-}
-
-/** Ten times as slow, but it knows where everything stands, and finds the words for what is wrong. */
-export function readWithPlaces(text: string, maxNodes = MAX_NODES): YamlSource {
   const lines = new LineCounter()
   const problems: Problem[] = []
   const root: NodeOffsets = { key: 0, value: 0, inside: new Map() }

@@ -1,12 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stringify } from 'yaml'
-import { readPlainYaml } from '../../src/document/plain-yaml.ts'
-import { readWithPlaces, readYaml } from '../../src/document/yaml.ts'
+import { readYaml } from '../../src/document/yaml.ts'
 
-const MANY = 100_000
-
-/** What lines of YAML are made of, right and wrong. */
+/** Fragments of valid and invalid YAML lines. */
 const WORDS = String.raw`
   a b agents true No null ~ NULL tRue -1 +7 007 0o17 0x1F 1e3 1e3007 1_000 .5 -.inf .NaN 1. 12345678901234567890 -0 1:30 2026-11-15 = << @a %
   a#b a:b -a ?a é __proto__ : - , [ ] { } [] {} " ' "q\n" "\x41\u00e9" "\U00110000" 'it''s' "" '' | > |- >+ |2 *a --- ...`
@@ -26,20 +23,10 @@ const SPACED = [
     '\t',
     ' ',
     '  ',
-    '    ',
     '`',
   ],
-  ...[
-    '|\n   t\n',
-    '>-\n  u\n\n  v\n',
-    '[a,\n b]',
-    '"m\n n"',
-    '"a\\\n\n b"',
-    '"a\\\n b"',
-    '\r',
-    'k'.repeat(1100),
-  ],
-  ...['\u{1f600}', '\ufeff', '\u2028', '\x85', '\0', '\xa0'],
+  ...['|\n   t\n', '>-\n  u\n\n  v\n', '[a,\n b]', '"m\n n"', '"a\\\n\n b"', '"a\\\n b"', '\r'],
+  ...['k'.repeat(1100), '\u{1f600}', '\ufeff', '\u2028', '\x85', '\0', '\xa0'],
 ]
 const fragment = fc.constantFrom(...WORDS.trim().split(/\s+/), ...SPACED)
 const indent = fc.constantFrom('', '', '  ', '    ', '      ', ' ', '- ', '  - ', '\t')
@@ -54,25 +41,31 @@ const text = fc
   )
   .map(([lines, end, last]) => lines.join(end) + last)
 
-/** False: it was left to the reader that knows the places. */
-function expectTheSame(source: string): boolean {
-  const plain = readPlainYaml(source, MANY)
-  if (plain === undefined) return false
-  const careful = readWithPlaces(source, MANY)
-  expect(careful.problems).toEqual([])
-  expect(plain.value).toStrictEqual(careful.value)
-  return true
-}
+const messages = (source: string, maxNodes?: number) =>
+  readYaml(source, maxNodes).problems.map(({ message }) => message)
 
 describe('YAML', () => {
-  it('is read quickly only where the reader that knows the places reads the same', () => {
+  it('is read or refused with a position and a hint, whatever the text', () => {
     fc.assert(
-      fc.property(text, (source) => void expectTheSame(source)),
-      { numRuns: 20_000 },
+      fc.property(text, (source) => {
+        const { value, problems, locate } = readYaml(source)
+        for (const { line, column, message, hint } of [
+          ...problems,
+          { ...locate([], 'value'), message: '-', hint: '-' },
+        ]) {
+          expect(line).toBeGreaterThan(0)
+          expect(column).toBeGreaterThan(0)
+          expect(message).not.toBe('')
+          expect(hint).not.toBe('')
+        }
+        // Plain data only: no prototype, class instance or alias survives the reading.
+        if (problems.length === 0 && Number.isFinite(value ?? 0)) expect(JSON.stringify(value)).toBeDefined()
+      }),
+      { numRuns: 5_000 },
     )
   })
 
-  it('is read quickly as people and programs write it, in every style', () => {
+  it('has the same value in every style', () => {
     const style = fc.record({
       defaultStringType: fc.constantFrom(
         'PLAIN',
@@ -82,61 +75,55 @@ describe('YAML', () => {
         'BLOCK_FOLDED',
       ),
       defaultKeyType: fc.constantFrom(null, 'PLAIN', 'QUOTE_DOUBLE', 'QUOTE_SINGLE'),
-      collectionStyle: fc.constantFrom('any', 'block', 'flow'),
+      collectionStyle: fc.constantFrom('any', 'flow'),
       indent: fc.integer({ min: 1, max: 6 }),
       indentSeq: fc.boolean(),
       lineWidth: fc.constantFrom(0, 20, 80),
     } as const)
-    const tree = fc.dictionary(fc.stringMatching(/^[a-z_]{1,12}$/), fc.jsonValue({ maxDepth: 4 }), {
+    // The library's block styles lose spaces at the ends of a text when writing.
+    const word = fc.string({ maxLength: 20 }).map((value) => value.trim())
+    const leaf = fc.oneof(fc.integer(), fc.boolean(), fc.constant(null), word)
+    const key = fc.stringMatching(/^[a-z_]{1,12}$/).filter((name) => name !== '__proto__')
+    const inner = fc.oneof(leaf, fc.array(leaf, { maxLength: 4 }))
+    const map = fc.dictionary(key, inner, { minKeys: 1, maxKeys: 4, noNullPrototype: true })
+    const tree = fc.dictionary(key, fc.oneof(inner, map, fc.array(map, { maxLength: 3 })), {
       minKeys: 1,
+      maxKeys: 4,
+      noNullPrototype: true,
     })
-    let quickly = 0
     fc.assert(
       fc.property(tree, style, (value, options) => {
-        const source = stringify(value, { ...options, aliasDuplicateObjects: false })
-        if (expectTheSame(source)) quickly++
+        const read = readYaml(stringify(value, { ...options, aliasDuplicateObjects: false }))
+        expect(read.problems).toEqual([])
+        expect(read.value).toEqual(value)
       }),
-      { numRuns: 2_000 },
+      { numRuns: 1_000 },
     )
-    expect(quickly).toBeGreaterThan(400)
   })
 
-  it('leaves to the other reader what it is not sure of', () => {
-    const unsure = [
-      ...[
-        'a: &x 1',
-        'a: *x',
-        'a: !!str 1',
-        '%YAML 1.2\n---\na',
-        'a: 1\n---\nb: 2',
-        'a: 1\na: 2',
-        '__proto__: 1',
-      ],
-      ...[
-        '[a]: 1',
-        ': 1',
-        'a:\t1',
-        'a: |2\n    b',
-        'a: >+\n  b\n\n',
-        'a',
-        '- a\r- b',
-        'a: "\\U00110000"',
-        `${'k'.repeat(1001)}: 1`,
-        'a: 1e3007',
-        'a: [',
-        '- k:\n  - [] b: 1',
-        '\ufeffa: 1',
-        '',
-      ],
+  it('is refused where its meaning is doubtful', () => {
+    expect(messages('a: *x')[0]).toContain('no anchor &x')
+    expect(messages('a: !t 1')).toEqual(['Tags are not supported'])
+    expect(messages('a: 1\n---\nb: 2')).toEqual(['A second document begins here'])
+    expect(messages('a: 1\na: 2')[0]).toContain('The key "a" appears twice')
+    expect(messages('__proto__: 1')[0]).toContain('__proto__')
+    expect(messages('[a]: 1')[0]).toContain('A key must be a plain word')
+    expect(messages('- k:\n  - [] b: 1')).not.toEqual([])
+  })
+
+  it('is bounded in values, aliases included, and in depth', () => {
+    expect(messages('[1, 2, 3]', 3)).toEqual(['The file holds too many values'])
+    const bomb = [
+      'a0: &a0 [x, x]',
+      ...Array.from({ length: 40 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]`),
     ]
-    for (const source of unsure) expect(readPlainYaml(source, MANY), source).toBeUndefined()
-    expect(readPlainYaml('[1, 2, 3]', 4)).toBeUndefined()
-    expect(readPlainYaml('['.repeat(40) + ']'.repeat(40), MANY)).toBeUndefined()
+    expect(messages(bomb.join('\n'))).toHaveLength(1)
+    expect(messages('['.repeat(40) + ']'.repeat(40))).toEqual(['is nested too deeply'])
+    expect(messages('['.repeat(100_000))).not.toEqual([])
   })
 
-  it('says where things stand, however it was read', () => {
+  it('tells where things stand', () => {
     const source = 'agents:\n  a: { command: "true" }\n  b:\n    - 1\n'
-    expect(readPlainYaml(source, MANY)).toBeDefined()
     const { locate, value } = readYaml(source)
     expect(value).toEqual({ agents: { a: { command: 'true' }, b: [1] } })
     expect(locate(['agents', 'b', 0], 'value')).toMatchObject({ line: 4, column: 7 })
