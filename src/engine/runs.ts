@@ -27,8 +27,6 @@ import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import type { ResumeOrder } from './runs/resuming.ts'
 import { createReviewing } from './runs/reviewing.ts'
-import { createSealedInboxes } from './runs/sealed-inboxes.ts'
-import { createValidatedOutputs } from './runs/validated-outputs.ts'
 import { createValidating } from './runs/validating.ts'
 import { withheldFrom } from './runs/withheld.ts'
 import type { Workshops } from './runs/worker.ts'
@@ -132,17 +130,15 @@ export function createRuns(options: RunsOptions): Runs {
     ...{ clock, log, workshops, deliver, inform },
     endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
   })
-  const validated = createValidatedOutputs()
-  const sealed = createSealedInboxes()
   const withheld = (driver: Driver) => withheldFrom(driver, team().config)
-  const fixing = createFixing({ clock, workshops, deliver, validated, withheldFrom: withheld })
+  const fixing = createFixing({ clock, workshops, deliver, withheldFrom: withheld })
   const validate = createValidating({
-    ...{ clock, team, models: options.models, meter: options.meter, marks, validated, sealed },
+    ...{ clock, team, models: options.models, meter: options.meter, marks },
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
   const outside = createOutside({
-    ...{ log, clock, attempts, fixing, validate, now, marks, validated, sealed },
+    ...{ log, clock, attempts, fixing, validate, now, marks },
     working: command.working,
     withheldFrom: withheld,
     expect(driver, node) {

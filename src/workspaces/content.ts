@@ -34,11 +34,6 @@ export async function readContent(file: OpenFile, shown: string, pace: Pace, to?
   return { size, sha256: hash('sha256', bytes) }
 }
 
-/** All of a small one; undefined where it is not. */
-export function readBytes(file: OpenFile, shown: string): Buffer | undefined {
-  return file.stat.size <= SMALL ? readSmallContent(file, shown) : undefined
-}
-
 function readSmallContent(file: OpenFile, shown: string): Buffer {
   const size = Number(file.stat.size)
   const buffer = Buffer.allocUnsafe(size)

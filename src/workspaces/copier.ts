@@ -13,17 +13,14 @@ import {
 import { formatBytes, type Limits } from './limits.ts'
 import { listNames } from './listing.ts'
 import { type Input, type Manifest, manifestOf, REFERENCES } from './manifest.ts'
-import type { OutputContent } from './outbox.ts'
 import { type Pace, startPace } from './pace.ts'
 import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
-import { type Stamping, type Stamps, startStamping } from './stamps.ts'
 import { createFile, makeFolder, makeFolders, setMode, temporaryName, writeNew } from './writing.ts'
 
 const DRAFT = '.inbox.'
 const MOST_LEFTOVERS = 1000
-const MOST_HELD = 32
 
 /** Fills a folder beside inbox/ with copies and references, and puts it in inbox/'s place. */
 export interface Copier {
@@ -34,19 +31,12 @@ export interface Copier {
     files: readonly Found[],
     real: () => string,
     to: readonly string[],
+    check?: (path: string, sha256: string) => void,
   ): Promise<Input[]>
-  /** One that was read before. */
-  put(output: OutputContent, to: readonly string[]): Promise<Input>
   /** What was taken so far stays, whatever comes later for its place. */
   prefer(): void
-  seal(): Promise<Sealed>
+  seal(): Promise<Manifest>
   discard(): Promise<void>
-}
-
-export interface Sealed {
-  readonly manifest: Manifest
-  /** Where a change can be told by them. */
-  readonly stamps: Stamps | undefined
 }
 
 export interface CopierOptions {
@@ -65,15 +55,12 @@ export async function openCopier(
   const root = openDirectory(workspace, { shown: '' })
   const draftName = inPlace ? 'inbox' : temporaryName('inbox')
   const draft = await beginDraft(root, draftName, isNew, pace)
-  const stamping = startStamping(draft)
   const inputs: Input[] = []
   const taken = new Set([REFERENCES])
   const preferred = new Map<string, Input>()
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
-  /** Folders in the draft, open until it is sealed: most inputs go where the one before went. */
-  const held = new Map<string, Directory>()
   // What was begun is cleared away, even when the work was called off.
   const unhurried = startPace()
 
@@ -89,11 +76,6 @@ export async function openCopier(
     return path
   }
 
-  function countCopied(size: number, shown: string): void {
-    copiedBytes += size
-    if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
-  }
-
   function keep(input: Input): Input {
     inputs.push(input)
     return input
@@ -107,8 +89,6 @@ export async function openCopier(
     to: readonly string[],
   ): Promise<Input> {
     try {
-      const better = preferred.get(to.join('/'))
-      if (better !== undefined) return better
       const path = claim(to)
       const size = Number(file.stat.size)
       if (size > limits.inlineBytes) {
@@ -116,7 +96,8 @@ export async function openCopier(
         if (referencedBytes > limits.referencedBytes) tooLarge('references', shown, limits.referencedBytes)
         return keep({ path, ...(await readContent(file, shown, pace)), reference: real() })
       }
-      countCopied(size, shown)
+      copiedBytes += size
+      if (copiedBytes > limits.copiedBytes) tooLarge('copies', shown, limits.copiedBytes)
       const mode = (file.stat.mode & 0o111n) === 0n ? 0o444 : 0o555
       return keep({ path, ...(await inFolder(to, (folder, last) => copy(folder, last, mode))) })
     } finally {
@@ -128,7 +109,6 @@ export async function openCopier(
       try {
         const content = await readContent(file, shown, pace, out)
         setMode(out, mode)
-        stamping?.file(to.join('/'), out)
         return content
       } finally {
         closeSync(out)
@@ -142,51 +122,45 @@ export async function openCopier(
   ): Promise<T> {
     const above = segments.slice(0, -1)
     if (above.length === 0) return await work(draft, segments.at(-1)!)
-    const path = above.join('/')
-    const known = held.get(path)
-    const folder = known ?? makeFolders(draft, above)
-    const isHeld = known !== undefined || held.size < MOST_HELD
-    if (isHeld) held.set(path, folder)
+    const folder = makeFolders(draft, above)
     try {
       return await work(folder, segments.at(-1)!)
     } finally {
-      if (!isHeld) folder.close()
+      folder.close()
     }
   }
 
   async function write(segments: readonly string[], text: string, path = claim(segments)): Promise<Input> {
     const data = Buffer.from(text)
-    const written = (fd: number) => stamping?.file(path, fd)
-    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444, written))
+    await inFolder(segments, (folder, last) => writeNew(folder, last, data, 0o444))
     return keep({ path, size: data.length, sha256: hash('sha256', data) })
   }
 
   return {
     write: (segments, text) => write(segments, text),
-    takeFile(directory, name, real, to) {
+    async takeFile(directory, name, real, to) {
+      const corrected = preferred.get(to.join('/'))
+      if (corrected !== undefined) return corrected
       const opened = openFile(directory, name)
       if (!opened.ok) throw new ProblemError(opened.problem)
-      return take(opened.value, real, () => real, to)
+      return await take(opened.value, real, () => real, to)
     },
-    async takeFiles(from, files, real, to) {
+    async takeFiles(from, files, real, to, check) {
       const found: Input[] = []
       for (const file of files) {
         const rest = pace.rest()
         if (rest !== undefined) await rest
         const place = [...to, ...file.segments]
-        found.push(await take(openFound(from, file), file.shown, () => join(real(), file.path), place))
+        const corrected = preferred.get(place.join('/'))
+        if (corrected !== undefined) {
+          found.push(corrected)
+          continue
+        }
+        const input = await take(openFound(from, file), file.shown, () => join(real(), file.path), place)
+        check?.(file.path, input.sha256)
+        found.push(input)
       }
       return found
-    },
-    async put({ sha256, bytes, executable }, to) {
-      const better = preferred.get(to.join('/'))
-      if (better !== undefined) return better
-      const path = claim(to)
-      countCopied(bytes.length, `inbox/${path}`)
-      const mode = executable === 0 ? 0o444 : 0o555
-      const written = (fd: number) => stamping?.file(path, fd)
-      await inFolder(to, (folder, last) => writeNew(folder, last, bytes, mode, written))
-      return keep({ path, size: bytes.length, sha256 })
     },
     prefer() {
       for (const input of inputs) preferred.set(input.path, input)
@@ -194,11 +168,10 @@ export async function openCopier(
     async seal() {
       const references = inputs.filter(({ reference }) => reference !== undefined)
       if (references.length > 0) await write([REFERENCES], formatReferences(references), REFERENCES)
-      makeReadOnly(draft, held, inputs, stamping)
+      makeReadOnly(draft, inputs)
       await putInPlace()
-      stamping?.folder('', draft)
       close()
-      return { manifest: manifestOf(inputs), stamps: stamping?.stamps() }
+      return manifestOf(inputs)
     },
     async discard() {
       if (!open) return
@@ -220,8 +193,6 @@ export async function openCopier(
 
   function close() {
     open = false
-    for (const folder of held.values()) folder.close()
-    held.clear()
     draft.close()
     root.close()
   }
@@ -265,20 +236,12 @@ function formatReferences(references: readonly Input[]): string {
   return `${JSON.stringify({ references: list }, null, 2)}\n`
 }
 
-function makeReadOnly(
-  draft: Directory,
-  held: ReadonlyMap<string, Directory>,
-  inputs: readonly Input[],
-  stamping: Stamping | undefined,
-): void {
+function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
   for (const path of foldersOf(inputs)) {
-    const known = held.get(path)
-    const opened =
-      known === undefined ? openFolders(draft, path.split('/')) : { ok: true as const, value: known }
+    const opened = openFolders(draft, path.split('/'))
     if (!opened.ok) throw new ProblemError(opened.problem)
     fchmodSync(opened.value.fd, 0o555)
-    stamping?.folder(path, opened.value)
-    if (known === undefined) opened.value.close()
+    opened.value.close()
   }
   fchmodSync(draft.fd, 0o555)
 }

@@ -2,13 +2,13 @@ import { existsSync, mkdirSync, realpathSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../model/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
-import type { Sealed } from './copier.ts'
 import { type Directory, openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { allowOwner } from './folder-mode.ts'
 import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
+import type { Manifest } from './manifest.ts'
 import { startPace } from './pace.ts'
 import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
 import { removeTree } from './removal.ts'
@@ -120,7 +120,8 @@ export interface InboxWanted {
   readonly signal?: AbortSignal
 }
 
-export interface PreparedInbox extends Sealed {
+export interface PreparedInbox {
+  readonly manifest: Manifest
   readonly leftOut: readonly Problem[]
 }
 
@@ -197,7 +198,7 @@ export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Pro
       leftOut.push(...added.value.leftOut)
     }
     const sealed = await draft.seal()
-    return sealed.ok ? { ok: true, value: { ...sealed.value, leftOut } } : sealed
+    return sealed.ok ? { ok: true, value: { manifest: sealed.value, leftOut } } : sealed
   } finally {
     await draft.discard()
   }

@@ -1,14 +1,13 @@
 import { realpathSync } from 'node:fs'
 import { basename, dirname, relative, sep } from 'node:path'
-import { type Copier, openCopier, type Sealed } from './copier.ts'
+import { type Copier, openCopier } from './copier.ts'
 import { type Directory, openDirectory, openFolder, openFolders, openPart } from './directory.ts'
 import { showName, splitPath } from './entry-name.ts'
 import type { Limits } from './limits.ts'
-import type { Input } from './manifest.ts'
-import type { OutputContent } from './outbox.ts'
-import { type OutputPattern, parseOutputs } from './output-patterns.ts'
+import type { Input, Manifest } from './manifest.ts'
+import { parseOutputs } from './output-patterns.ts'
 import { type Pace, startPace } from './pace.ts'
-import { attempt, type Outcome, type Problem, ProblemError, problem } from './problem.ts'
+import { attempt, type Outcome, type Problem, ProblemError, problem, refuse } from './problem.ts'
 import { selectFiles } from './selection.ts'
 import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts'
 
@@ -27,8 +26,8 @@ export interface OutputsWanted {
   readonly outputs: readonly string[]
   /** `inbox/source_data/` (S4.13). */
   readonly copyTo: string
-  /** All that it made, where that is at hand: then nothing is read. */
-  readonly contents?: readonly OutputContent[]
+  /** The outputs as they were validated, by paths below outbox/. Anything else is refused: the outbox changed since then. */
+  readonly validated?: readonly { readonly path: string; readonly sha256: string }[]
 }
 
 export interface InputWanted {
@@ -49,7 +48,7 @@ export interface InboxDraft {
   /** What was added so far stays, whatever comes later for its place. */
   prefer(): void
   /** Makes it read-only and puts it in place. */
-  seal(): Promise<Outcome<Sealed>>
+  seal(): Promise<Outcome<Manifest>>
   discard(): Promise<void>
 }
 
@@ -101,19 +100,19 @@ function draftBy(
           parent.close()
         }
       }),
-    async addOutputs({ workspace: from, agent, outputs, copyTo, contents }) {
+    async addOutputs({ workspace: from, agent, outputs, copyTo, validated }) {
       const patterns = parseOutputs(outputs)
       if (!patterns.ok) return patterns
       return attempt(`${agent}/outbox`, async () => {
         const place = splitPlace(copyTo)
-        if (contents !== undefined)
-          return { inputs: await takeContents(contents, patterns.value, agent, place), leftOut: [] }
         const outbox = openPart(from, 'outbox', `${agent}/outbox`)
         try {
           const wanted = { patterns: patterns.value, limits, pace, hardLinks: 'inside' as const }
           const { files, leftOut, unmatched } = await selectFiles(outbox, wanted)
           if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, leftOut))
-          const inputs = await copier.takeFiles(outbox, files, () => `${realpathSync(from)}/outbox`, place)
+          const check = validated === undefined ? undefined : checkValidated(agent, validated)
+          const real = () => `${realpathSync(from)}/outbox`
+          const inputs = await copier.takeFiles(outbox, files, real, place, check)
           return { inputs, leftOut }
         } finally {
           outbox.close()
@@ -123,33 +122,6 @@ function draftBy(
     prefer: () => copier.prefer(),
     seal: () => attempt('inbox', () => copier.seal()),
     discard: () => copier.discard(),
-  }
-
-  async function takeContents(
-    contents: readonly OutputContent[],
-    patterns: readonly OutputPattern[],
-    agent: string,
-    place: string[],
-  ): Promise<Input[]> {
-    const matched = new Set<OutputPattern>()
-    const meant: { output: OutputContent; segments: string[] }[] = []
-    for (const output of contents) {
-      const rest = pace.rest()
-      if (rest !== undefined) await rest
-      const segments = output.path.split('/')
-      const by = patterns.filter(({ takes }) => takes(segments))
-      for (const pattern of by) matched.add(pattern)
-      if (by.length > 0) meant.push({ output, segments })
-    }
-    const unmatched = patterns.filter((pattern) => !matched.has(pattern)).map(({ pattern }) => pattern)
-    if (unmatched.length > 0) throw new ProblemError(nothingFor(agent, unmatched, []))
-    const inputs: Input[] = []
-    for (const { output, segments } of meant) {
-      const rest = pace.rest()
-      if (rest !== undefined) await rest
-      inputs.push(await copier.put(output, [...place, ...segments]))
-    }
-    return inputs
   }
 
   async function takeFolder(
@@ -176,6 +148,20 @@ function openWithin(within: string, path: string): Directory {
     return opened.value
   } finally {
     root.close()
+  }
+}
+
+/** Another agent, or a process that was left running, can write to an outbox after its validation. */
+function checkValidated(agent: string, validated: NonNullable<OutputsWanted['validated']>) {
+  const known = new Map(validated.map(({ path, sha256 }) => [path, sha256]))
+  return (path: string, sha256: string) => {
+    if (known.get(path) === sha256) return
+    const shown = `${agent}/outbox/${showName(path)}`
+    refuse(
+      'invalid',
+      shown,
+      known.has(path) ? 'was changed after it was validated' : `was added after ${agent} was validated`,
+    )
   }
 }
 

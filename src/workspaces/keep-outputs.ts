@@ -2,12 +2,11 @@ import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { readContent } from './content.ts'
 import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
 import type { Limits } from './limits.ts'
-import type { OutputContent } from './outbox.ts'
 import { startPace } from './pace.ts'
 import { attempt, errnoOf, type Outcome, type Problem, ProblemError } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { checkSize, openFound, selectFiles } from './selection.ts'
-import { createFile, makeFolders, temporaryName, writeAll } from './writing.ts'
+import { createFile, makeFolders, temporaryName } from './writing.ts'
 
 export interface KeepOptions {
   readonly limits: Limits
@@ -44,39 +43,6 @@ export function keepOutbox(
   options: KeepOptions,
 ): Promise<Outcome<readonly Problem[]>> {
   return wholeOrNothing(to, (openTarget) => copyFrom(workspace, options, openTarget))
-}
-
-/** The same of what was read before. */
-export function writeOutbox(
-  outputs: readonly OutputContent[],
-  to: NewFolder,
-  signal?: AbortSignal,
-): Promise<Outcome<void>> {
-  return wholeOrNothing(to, async (openTarget) => {
-    const pace = startPace(signal)
-    const target = await openTarget()
-    try {
-      for (const { path, bytes, executable } of outputs) {
-        const rest = pace.rest()
-        if (rest !== undefined) await rest
-        const segments = path.split('/')
-        const above = segments.slice(0, -1)
-        const folder = above.length === 0 ? target : makeFolders(target, above)
-        try {
-          const out = createFile(folder, segments.at(-1)!, 0o644 | executable)
-          try {
-            writeAll(out, bytes)
-          } finally {
-            closeSync(out)
-          }
-        } finally {
-          if (folder !== target) folder.close()
-        }
-      }
-    } finally {
-      target.close()
-    }
-  })
 }
 
 /**

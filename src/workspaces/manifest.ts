@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname } from 'node:path'
 import { readContent } from './content.ts'
 import { type Opened, type OpenFile, openDirectory, openFile, openPart, openSeen } from './directory.ts'
 import type { Limits } from './limits.ts'
 import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
-import { areUntouched, type Stamps } from './stamps.ts'
 import { walkTree } from './walk.ts'
 
 /** One input as the agent finds it. */
@@ -50,8 +49,6 @@ export interface Difference {
 
 export interface InboxCheck {
   readonly limits: Limits
-  /** As they were when it was filled: where they are still the same, nothing in it is read. */
-  readonly stamps?: Stamps | undefined
   readonly signal?: AbortSignal
 }
 
@@ -59,12 +56,11 @@ export interface InboxCheck {
 export function checkInbox(
   workspace: string,
   manifest: Manifest,
-  { limits, stamps, signal }: InboxCheck,
+  { limits, signal }: InboxCheck,
 ): Promise<Outcome<readonly Difference[]>> {
   const pace = startPace(signal)
   return attempt('inbox', async () => {
-    const isUntouched = stamps !== undefined && areUntouched(join(workspace, 'inbox'), stamps)
-    const differences = isUntouched ? [] : await compareCopies(workspace, manifest, limits, pace)
+    const differences = await compareCopies(workspace, manifest, limits, pace)
     for (const { reference, ...input } of manifest.inputs) {
       if (reference === undefined) continue
       const folder = openDirectory(dirname(reference))

@@ -1,6 +1,5 @@
-import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
-import { type Content, readBytes, readContent } from './content.ts'
+import { type Content, readContent } from './content.ts'
 import { type Directory, type Opened, openPart } from './directory.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
 import { formatBytes, type Limits, TEXT_BYTES } from './limits.ts'
@@ -16,16 +15,6 @@ export interface Output {
   readonly size: number
   /** Where the content was asked for. */
   readonly sha256?: string
-}
-
-/** An output as it was read, so that it can be handed on without being read again. */
-export interface OutputContent {
-  /** Below outbox/. */
-  readonly path: string
-  readonly sha256: string
-  readonly bytes: Buffer
-  /** Who may execute it, as the mode of a file says it. */
-  readonly executable: number
 }
 
 /** What an agent has delivered. workspace/ is never looked at (S4.10). */
@@ -45,11 +34,7 @@ export interface Outbox {
   readonly leftOut: readonly Problem[]
 }
 
-/** Of all outputs of an agent together. */
-const CONTENT_BYTES = 1024 * 1024
-
 const SUMMARY = 'summary.md'
-const REPORTS = new Set([SUMMARY, ERROR_REPORT])
 const PARTIAL = 'partial/'
 const MOST_NAMED = 3
 /** S4.7, S4.8, S4.11. */
@@ -61,14 +46,12 @@ export interface CollectOptions {
   readonly content?: boolean
   /** More than could be read is refused, also where nothing is read yet. */
   readonly sizeCounts?: boolean
-  /** Told of each output whose content was read and is small, as long as they are not many. */
-  readonly onContent?: (output: OutputContent) => void
   readonly signal?: AbortSignal
 }
 
 export function collectOutbox(
   workspace: string,
-  { limits, content = false, sizeCounts = content, onContent, signal }: CollectOptions,
+  { limits, content = false, sizeCounts = content, signal }: CollectOptions,
 ): Promise<Outcome<Outbox>> {
   return attempt('outbox', async () => {
     const pace = startPace(signal)
@@ -77,8 +60,6 @@ export function collectOutbox(
       const { files, leftOut } = await selectFiles(folder, { limits, pace, hardLinks: 'inside' })
       if (sizeCounts) checkSize(files, limits, folder.shown)
       const outputs: Output[] = []
-      const reports = new Map<string, Buffer>()
-      let room = CONTENT_BYTES
       let left = limits.referencedBytes
       for (const file of files) {
         const { path, stat } = file
@@ -88,15 +69,11 @@ export function collectOutbox(
         }
         const rest = pace.rest()
         if (rest !== undefined) await rest
-        const { size, sha256, bytes } = await readFound(folder, file, left, pace)
+        const { size, sha256 } = await readFound(folder, file, left, pace)
         left -= size
         outputs.push({ path, size, sha256 })
-        if (bytes === undefined) continue
-        if (REPORTS.has(path) && stat.nlink === 1n) reports.set(path, bytes)
-        room -= size
-        if (room >= 0) onContent?.({ path, sha256, bytes, executable: Number(stat.mode & 0o111n) })
       }
-      return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs, reports) }
+      return { ...sortOutputs(outputs), leftOut, ...readReports(folder, outputs) }
     } finally {
       folder.close()
     }
@@ -109,11 +86,10 @@ function sortOutputs(outputs: readonly Output[]) {
   return { outputs, partial, deliverables }
 }
 
-function readReports(folder: Directory, outputs: readonly Output[], known: ReadonlyMap<string, Buffer>) {
+function readReports(folder: Directory, outputs: readonly Output[]) {
   const read = (name: string): Opened<Buffer> | undefined => {
     if (!outputs.some(({ path }) => path === name)) return undefined
-    const bytes = known.get(name)
-    return bytes === undefined ? readSmall(folder, name, TEXT_BYTES) : { ok: true, value: bytes }
+    return readSmall(folder, name, TEXT_BYTES)
   }
   const [summary, report] = [read(SUMMARY), read(ERROR_REPORT)]
   return {
@@ -126,21 +102,14 @@ function readReports(folder: Directory, outputs: readonly Output[], known: Reado
 
 const textOf = (bytes: Buffer) => bytes.toString().replace(/^\ufeff/, '')
 
-async function readFound(
-  root: Directory,
-  found: Found,
-  most: number,
-  pace: Pace,
-): Promise<Content & { readonly bytes?: Buffer }> {
+async function readFound(root: Directory, found: Found, most: number, pace: Pace): Promise<Content> {
   const file = openFound(root, found)
   try {
     if (file.stat.size > most) {
       const size = formatBytes(Number(file.stat.size))
       refuse('too_large', found.shown, `has grown to ${size} since it was seen, which is over the limit`)
     }
-    const bytes = readBytes(file, found.shown)
-    if (bytes === undefined) return await readContent(file, found.shown, pace)
-    return { size: bytes.length, sha256: hash('sha256', bytes), bytes }
+    return await readContent(file, found.shown, pace)
   } finally {
     closeSync(file.fd)
   }

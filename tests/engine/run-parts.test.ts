@@ -8,7 +8,6 @@ import { createAttempts } from '../../src/engine/runs/attempts.ts'
 import type { Driver } from '../../src/engine/runs/driver.ts'
 import { createRunMail } from '../../src/engine/runs/mail.ts'
 import { createReporting } from '../../src/engine/runs/reporting.ts'
-import { createValidatedOutputs } from '../../src/engine/runs/validated-outputs.ts'
 import { AppError } from '../../src/model/errors.ts'
 import { openRunTeam } from './run-harness.ts'
 
@@ -96,11 +95,7 @@ it('notes where what is collected is not what was validated', async () => {
   })
   const outputs = [output('same.txt', 'same'), output('changed.txt', 'before'), output('gone.txt', '')]
   const nodes = new Map([['one', { state: 'completed', result: { outputs, outputsHash: 'validated' } }]])
-  await createReporting(createValidatedOutputs(), clock).collect(
-    driver({ nodes }),
-    'one',
-    new AbortController().signal,
-  )
+  await createReporting(clock).collect(driver({ nodes }), 'one', new AbortController().signal)
   expect(notes).toEqual(['what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'])
   expect(readFileSync(join(folder, '_outputs/one/same.txt'), 'utf8')).toBe('same')
 })

@@ -94,7 +94,7 @@ export async function filling<T>(
     const filled = await fill(draft)
     if (!filled.ok) return filled
     const sealed = await draft.seal()
-    return sealed.ok ? { ok: true as const, value: { ...filled.value, ...sealed.value } } : sealed
+    return sealed.ok ? { ok: true as const, value: { ...filled.value, manifest: sealed.value } } : sealed
   } finally {
     await draft.discard()
   }

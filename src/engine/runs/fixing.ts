@@ -14,8 +14,7 @@ import { correctionsOf, exitsOf, fixOf, logOf, makeFixes, workspaceOf } from '..
 import type { Clock } from '../surroundings.ts'
 import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
-import type { PreparingOptions } from './preparing.ts'
-import type { ValidatedOutputs } from './validated-outputs.ts'
+import { outputsFrom, type PreparingOptions } from './preparing.ts'
 import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
@@ -24,14 +23,13 @@ export interface FixingOptions {
   clock: Clock
   workshops: Workshops
   deliver(workspace: string, report: string): Promise<void>
-  validated: ValidatedOutputs
   withheldFrom: PreparingOptions['withheldFrom']
 }
 
 type Done = { ok: true } | { ok: false; why: string }
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
-export function createFixing({ clock, workshops, deliver, validated, withheldFrom }: FixingOptions) {
+export function createFixing({ clock, workshops, deliver, withheldFrom }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -50,7 +48,7 @@ export function createFixing({ clock, workshops, deliver, validated, withheldFro
     const order = orderOf(driver, fixer, node, number)
     const found = existsSync(workspace) ? await find(order, signal) : undefined
     if (found === undefined) {
-      const made = await prepare(driver, fixer, effect, workspace, { validated, withheldFrom }, signal)
+      const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
       if (!made.ok) return done(false, textOf(made.problems))
       // Called off while its inbox was filled.
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
@@ -232,7 +230,7 @@ async function prepare(
   fixer: Fixer,
   { node, before }: Fix,
   workspace: string,
-  { validated, withheldFrom }: Pick<FixingOptions, 'validated' | 'withheldFrom'>,
+  withheldFrom: FixingOptions['withheldFrom'],
   signal: AbortSignal,
 ) {
   const { run, place, folder } = driver
@@ -277,7 +275,7 @@ async function prepare(
       ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
     ],
     dependencies: [
-      ...sources.map((source) => validated.from(driver, { ...source, copyTo: below(source.copyTo) })),
+      ...sources.map((source) => outputsFrom(driver, { ...source, copyTo: below(source.copyTo) })),
       ...(hasReport
         ? [
             {

@@ -10,8 +10,6 @@ import type { Fixing } from './fixing.ts'
 import type { RunMarks } from './mark.ts'
 import { createPreparing, type Expect, type PreparingOptions } from './preparing.ts'
 import { createReporting } from './reporting.ts'
-import type { SealedInboxes } from './sealed-inboxes.ts'
-import type { ValidatedOutputs } from './validated-outputs.ts'
 import type { Validating } from './validating.ts'
 
 export interface OutsideOptions {
@@ -23,8 +21,6 @@ export interface OutsideOptions {
   now(): number
   expect: Expect
   marks: Pick<RunMarks, 'of'>
-  validated: ValidatedOutputs
-  sealed: SealedInboxes
   withheldFrom: PreparingOptions['withheldFrom']
   /** How many commands are at work. */
   working(): number
@@ -38,12 +34,12 @@ const MOST_FOLLOWED = availableParallelism()
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
 export function createOutside(options: OutsideOptions) {
-  const { log, attempts, fixing, validate, now, expect, marks, validated, sealed, withheldFrom } = options
+  const { log, attempts, fixing, validate, now, expect, marks, withheldFrom } = options
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const reporting = createReporting(validated, options.clock)
-  const preparing = createPreparing({ expect, markOf: marks.of, validated, sealed, withheldFrom })
+  const reporting = createReporting(options.clock)
+  const preparing = createPreparing({ expect, markOf: marks.of, withheldFrom })
   /** Reports in the making, to be called off. */
   const reports = new Map<Driver, AbortController>()
   /** Who was validated, well or not, and whose outputs may be collected. */

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Dependency, MESSAGES, type PlanAgent } from '../../model/plan.ts'
 import type { RunNode } from '../../model/run.ts'
-import type { Keyed, OutsideEffect, Source } from '../../runs/effect.ts'
+import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
@@ -29,8 +29,6 @@ import { correctionsOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
 import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
-import type { SealedInboxes } from './sealed-inboxes.ts'
-import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
@@ -54,8 +52,6 @@ export type Expect = (driver: Driver, node: string) => void
 export interface PreparingOptions {
   expect: Expect
   markOf: RunMarks['of']
-  validated: ValidatedOutputs
-  sealed: SealedInboxes
   /** What of the user's folders no agent is given. */
   withheldFrom(driver: Driver): readonly Withheld[]
 }
@@ -76,7 +72,7 @@ export function createPreparing(options: PreparingOptions) {
     const made = await createWorkspace(wantedOf(driver, agent, workspace))
     if (!made.ok || signal.aborted) return undefined
     expect(driver, agent.name)
-    const likely = likelySources(agent).map((source) => options.validated.from(driver, source))
+    const likely = likelySources(agent).map((source) => outputsFrom(driver, source))
     const wanted = {
       ...inboxOf(driver, agent, workspace, likely, signal),
       withheld: () => options.withheldFrom(driver),
@@ -170,7 +166,7 @@ async function prepareNode(
   driver: Driver,
   effect: Prepare,
   ahead: BegunInbox | undefined,
-  { markOf, validated, sealed, withheldFrom }: PreparingOptions,
+  { markOf, withheldFrom }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
   const { node, preparation, sources, missing, checkKept } = effect
@@ -189,24 +185,17 @@ async function prepareNode(
   // Others can put something there, too: it counts only once somebody has said that it is put right.
   const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.place, node) : undefined
-  const areCorrected = corrections !== undefined
-  const dependencies = sources.map((source) => validated.from(driver, source))
+  const dependencies = sources.map((source) => outputsFrom(driver, source))
   const wanted = {
     ...inboxOf(driver, agent, workspace, dependencies, signal),
     withheld: () => withheldFrom(driver),
     isNew: made.isNew,
-    ...(areCorrected ? { corrections } : {}),
+    ...(corrections === undefined ? {} : { corrections }),
   }
   const prepared = await prepareInbox(wanted, isAhead ? ahead : undefined)
   if (!prepared.ok) return failed(prepared.problems, made.record)
-  const { manifest, stamps, leftOut } = prepared.value
-  const other = areCorrected ? undefined : changedSince(driver, agent, sources, manifest)
-  if (other !== undefined) {
-    const event = { type: 'copy_failed' as const, node, preparation, why: other, recoverable: false }
-    return { event, record: made.record }
-  }
+  const { manifest, leftOut } = prepared.value
   const inbox = JSON.stringify(manifest)
-  if (stamps !== undefined) sealed.seal(driver, node, inbox, stamps)
   for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
   const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
   const inputsHash = hashInputs({ agent, files, missing })
@@ -265,37 +254,17 @@ export function manifestIn({ inbox }: NodeRecord): Manifest | undefined {
   return inbox === undefined ? undefined : (JSON.parse(inbox) as Manifest)
 }
 
-/** What was validated is what is handed on: an outbox may have been changed since. */
-function changedSince(
-  { run }: Driver,
-  agent: PlanAgent,
-  sources: readonly Source[],
-  { inputs }: Manifest,
-): string | undefined {
-  if (sources.length === 0) return undefined
-  const validated = new Map<string, { from: string; path: string; sha256: string }>()
-  const folders = new Map<string, string>()
-  for (const { agent: from, copyTo } of sources) {
-    const place = copyTo.replace(/^inbox\/?/, '')
-    const folder = place === '' ? '' : `${place}/`
-    folders.set(folder, from)
-    for (const { path, sha256 } of run.nodes.get(from)!.result!.outputs) {
-      validated.set(folder + path.slice('outbox/'.length), { from, path, sha256 })
-    }
-  }
-  const given = agent.inputs.map(({ to }) => to.replace(/^inbox\/?/, ''))
-  for (const { path, sha256 } of inputs) {
-    const known = validated.get(path)
-    if (known !== undefined) {
-      if (known.sha256 !== sha256) return `${known.from}/${known.path} was changed after it was validated`
-      continue
-    }
-    if (OWN.has(path) || given.some((to) => to === '' || path === to || path.startsWith(`${to}/`))) continue
-    for (const [folder, from] of folders) {
-      if (path.startsWith(folder)) return `inbox/${path} was not there when the work of ${from} was validated`
-    }
-  }
-  return undefined
+/** The validated outputs of another agent, as an inbox takes them over. */
+export function outputsFrom(
+  driver: Driver,
+  { agent, outputs, copyTo }: Pick<Dependency, 'agent' | 'outputs' | 'copyTo'>,
+): OutputsWanted {
+  const validated = driver.run.nodes.get(agent)!.result?.outputs.map(({ path, sha256 }) => ({
+    path: path.slice('outbox/'.length),
+    sha256,
+  }))
+  const wanted = { workspace: workspaceOf(driver.place, agent), agent, outputs, copyTo }
+  return validated === undefined ? wanted : { ...wanted, validated }
 }
 
 async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {

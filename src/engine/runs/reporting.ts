@@ -6,7 +6,7 @@ import { markdownReport } from '../../runs/markdown.ts'
 import { reportOf as reportOfRun } from '../../runs/report.ts'
 import { type Directory, openDirectory } from '../../workspaces/directory.ts'
 import { removeFolder } from '../../workspaces/folder.ts'
-import { keepOutbox, type NewFolder, writeOutbox } from '../../workspaces/keep-outputs.ts'
+import { keepOutbox, type NewFolder } from '../../workspaces/keep-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { attempt, errnoOf, type Outcome } from '../../workspaces/problem.ts'
 import { replaceFile } from '../../workspaces/writing.ts'
@@ -14,7 +14,6 @@ import { outputsOf, workspaceOf } from '../run-place.ts'
 import type { Clock } from '../surroundings.ts'
 import { DISK_FULL, type Driver } from './driver.ts'
 import { pause } from './pause.ts'
-import type { ValidatedOutputs } from './validated-outputs.ts'
 
 /** What of this round is in `_outputs`, or on its way there. */
 interface Collected {
@@ -38,7 +37,7 @@ const AGAIN_MS = 1000
 const FULL = `${DISK_FULL}: its outputs and its report wait for room`
 
 /** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
-export function createReporting(validated: ValidatedOutputs, clock: Clock) {
+export function createReporting(clock: Clock) {
   const known = new WeakMap<Driver, Collected>()
 
   function collectedOf(driver: Driver, signal: AbortSignal): Collected {
@@ -72,12 +71,9 @@ export function createReporting(validated: ValidatedOutputs, clock: Clock) {
     signal: AbortSignal,
   ): Promise<Fault | undefined> {
     await ready
-    const outputs = validated.of(driver, name, result.outputsHash)
     const other: string[] = []
-    const copied = await inOutputs<unknown>(driver.place, name, (to) =>
-      outputs === undefined
-        ? copyFromOutbox(driver, name, to, result, references, other, signal)
-        : writeOutbox(outputs, to, signal),
+    const copied = await inOutputs(driver.place, name, (to) =>
+      copyFromOutbox(driver, name, to, result, references, other, signal),
     )
     if (copied.ok && other.length === 0) return undefined
     if (copied.ok) {

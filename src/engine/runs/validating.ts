@@ -12,9 +12,8 @@ import { hashOutputs } from '../../runs/inputs-hash.ts'
 import { formatInstructions } from '../../workspaces/instructions.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { checkInbox } from '../../workspaces/manifest.ts'
-import { collectOutbox, findShortcomings, type Outbox, type OutputContent } from '../../workspaces/outbox.ts'
+import { collectOutbox, findShortcomings, type Outbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
-import type { Stamps } from '../../workspaces/stamps.ts'
 import { readStatus } from '../../workspaces/status-file.ts'
 import { summarizeBranch } from '../../workspaces/worktree-outbox.ts'
 import { runProcess } from '../check-process.ts'
@@ -30,8 +29,6 @@ import { madeOutputs } from './made.ts'
 import type { RunMarks } from './mark.ts'
 import { manifestIn, worktreeOf } from './preparing.ts'
 import type { Judged, Review, Reviewing } from './reviewing.ts'
-import type { SealedInboxes } from './sealed-inboxes.ts'
-import type { ValidatedOutputs } from './validated-outputs.ts'
 
 type Validate = Keyed<Extract<OutsideEffect, { type: 'validate' }>>
 
@@ -44,8 +41,6 @@ export interface ValidatingOptions {
   environment: Readonly<NodeJS.ProcessEnv>
   /** Of an agent of the team. */
   review: Reviewing
-  validated: ValidatedOutputs
-  sealed: SealedInboxes
 }
 
 const SUMMARY_CHARACTERS = 8000
@@ -72,8 +67,7 @@ export function createValidating(options: ValidatingOptions) {
     }
 
     const record = driver.record(node)
-    const stamps = options.sealed.take(driver, node, record.inbox)
-    const inboxFault = await whatChanged(workspace, manifestIn(record), stamps, signal)
+    const inboxFault = await whatChanged(workspace, manifestIn(record), signal)
     const schemaFault = statusFault(workspace) ?? inboxFault
     if (!found('schema', schemaFault === undefined ? 'passed' : 'failed', schemaFault ?? '')) return refused()
 
@@ -121,11 +115,9 @@ export function createValidating(options: ValidatingOptions) {
     const claim = { key: `${driver.id}/${node}/review ${attempt}`, workspace, report, evidence: checksText }
     const judged = await judge(agent, claim, signal)
     if (!found('judge', judged.outcome, judged.text)) return refused()
-    const outputsHash = hashOutputs(outputs)
-    if (last.contents !== undefined) options.validated.keep(driver, node, outputsHash, last.contents)
     return {
       ...{ type: 'validated', node, attempt, passed: true, evidence, recoverable: true },
-      ...{ outputs, outputsHash, summary },
+      ...{ outputs, outputsHash: hashOutputs(outputs), summary },
     }
   }
 
@@ -201,10 +193,7 @@ function judgeOf(team: Team, { judge }: PlanAgent): Judge | AppError | undefined
   return judge === 'default' ? team.config.tasks.judge : findJudge(team, judge.name)
 }
 
-/** `contents`: all of it, where it is small and nothing is there that does not count. */
-type Looked =
-  | { ok: true; outbox: Outbox; contents: readonly OutputContent[] | undefined }
-  | { ok: false; why: string }
+type Looked = { ok: true; outbox: Outbox } | { ok: false; why: string }
 
 async function look(
   workspace: string,
@@ -212,10 +201,8 @@ async function look(
   content: boolean,
   signal: AbortSignal,
 ): Promise<Looked> {
-  const contents: OutputContent[] = []
-  const onContent = (output: OutputContent) => void contents.push(output)
   const collected = await collectOutbox(workspace, {
-    ...{ limits: DEFAULT_LIMITS, content, onContent, signal },
+    ...{ limits: DEFAULT_LIMITS, content, signal },
     // Found before any check is run.
     sizeCounts: true,
   })
@@ -223,8 +210,7 @@ async function look(
   const outbox = collected.value
   const short = findShortcomings(outbox, { outputs: agent.outputs })
   if (short.length > 0) return { ok: false, why: textOf(short) }
-  const isAll = contents.length === outbox.outputs.length && outbox.leftOut.length === 0
-  return { ok: true, outbox, contents: isAll ? contents : undefined }
+  return { ok: true, outbox }
 }
 
 /** One that never touched it has left it whole. */
@@ -237,11 +223,10 @@ function statusFault(workspace: string): string | undefined {
 async function whatChanged(
   workspace: string,
   manifest: ReturnType<typeof manifestIn>,
-  stamps: Stamps | undefined,
   signal: AbortSignal,
 ): Promise<string | undefined> {
   if (manifest === undefined) return undefined
-  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, stamps, signal })
+  const checked = await checkInbox(workspace, manifest, { limits: DEFAULT_LIMITS, signal })
   if (!checked.ok) return textOf(checked.problems)
   if (checked.value.length === 0) return undefined
   const shown = checked.value.slice(0, PROBLEMS_SHOWN).map(({ path, change }) => `${path} (${change})`)
