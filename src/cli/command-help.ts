@@ -1,10 +1,10 @@
 import { askType, builtInTypes, type CommandType, verbOf } from './command-types.ts'
-import { dashed } from './faults.ts'
-import { paint, plain, plainLine, print, printJson } from './output.ts'
-import type { Place } from './place.ts'
-import { table } from './table.ts'
+import type { Place } from './connection/team-location.ts'
+import { dashed } from './errors.ts'
+import { table } from './output/layout.ts'
+import { paint, plain, plainLine, print, printJson } from './output/print.ts'
+import { fitted } from './output/wrap.ts'
 import { COMMON_OPTIONS, type Option } from './verb.ts'
-import { fitted } from './wrap.ts'
 
 /** Help for a command type, read off its schema. */
 export async function showCommandHelp(

@@ -1,7 +1,7 @@
 import { AppError } from '../model/errors.ts'
-import { exchange, openLine } from './line.ts'
-import type { Place } from './place.ts'
-import type { Unknown } from './report.ts'
+import { exchange, openLine } from './connection/connection.ts'
+import type { Place } from './connection/team-location.ts'
+import type { Unknown } from './print-error.ts'
 
 /** The part of JSON Schema that help and completion read. */
 export interface FieldSchema {

@@ -1,5 +1,5 @@
-import { readTyped } from './invocation.ts'
-import { findPlace } from './line.ts'
+import { readTyped } from './args.ts'
+import { findPlace } from './connection/connection.ts'
 import type { Program, Verb } from './verb.ts'
 import { showVerbHelp } from './verb-help.ts'
 

@@ -1,9 +1,9 @@
+import { usageLine } from './args.ts'
 import { optionsText } from './command-help.ts'
-import { usageLine } from './invocation.ts'
-import { paint, print, printJson } from './output.ts'
-import { table } from './table.ts'
+import { table } from './output/layout.ts'
+import { paint, print, printJson } from './output/print.ts'
+import { fitted } from './output/wrap.ts'
 import { COMMON_OPTIONS, type Verb } from './verb.ts'
-import { fitted } from './wrap.ts'
 
 export function showVerbHelp(verb: Verb, below: readonly Verb[], json: boolean): void {
   if (json) printJson(verbFacts(verb))

@@ -1,4 +1,4 @@
-import type { Place } from './place.ts'
+import type { Place } from './connection/team-location.ts'
 
 export interface Option {
   name: string

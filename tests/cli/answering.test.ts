@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { verdictOf } from '../../src/cli/answering.ts'
-import type { HumanRequest } from '../../src/cli/request-text.ts'
+import { verdictOf } from '../../src/cli/commands/tasks/prompt-for-answer.ts'
+import type { HumanRequest } from '../../src/cli/output/request-text.ts'
 
 const request = (given: Partial<HumanRequest>): HumanRequest => ({
   id: 'req_1',

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
-import { exchange, findPlace, readAnswer } from '../../src/cli/line.ts'
+import { exchange, findPlace, readAnswer } from '../../src/cli/connection/connection.ts'
 import { stateFolder } from '../../src/config.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { auditMatcher } from '../../src/cli/audit-filter.ts'
+import { auditMatcher } from '../../src/cli/commands/audit/filter.ts'
 import type { AuditEntryAnswer } from '../../src/service/contract.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 

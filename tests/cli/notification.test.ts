@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createNotifier, notification, type Way, wayOf } from '../../src/cli/notification.ts'
+import { createNotifier, notification, type Way, wayOf } from '../../src/cli/output/notification.ts'
 import { createSimulatedClock } from '../fakes/simulated-clock.ts'
 
 describe('the way to notify', () => {

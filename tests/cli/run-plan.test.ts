@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { NOBODY } from '../../src/cli/plan-place.ts'
+import { NOBODY } from '../../src/cli/connection/plan-team.ts'
 import { createTeamFolder, startOrc, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeShown, RunShown } from '../../src/cli/run-state.ts'
-import { eventLine, runSummary } from '../../src/cli/run-text.ts'
-import { runView } from '../../src/cli/run-view.ts'
-import { width } from '../../src/cli/table.ts'
+import type { NodeShown, RunShown } from '../../src/cli/commands/runs/run-state.ts'
+import { eventLine, runSummary } from '../../src/cli/commands/runs/run-text.ts'
+import { runView } from '../../src/cli/commands/runs/run-view.ts'
+import { width } from '../../src/cli/output/layout.ts'
 import { NODE_STATES } from '../../src/model/run.ts'
 
 const AT = '2026-01-15T10:30:00.000Z'

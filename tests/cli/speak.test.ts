@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { SHAPES } from '../../src/cli/speak.ts'
+import { SHAPES } from '../../src/cli/connection/send-command.ts'
 import { BUILT_IN_COMMANDS, type CommandDefinition, defineCommand } from '../../src/model/command.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 

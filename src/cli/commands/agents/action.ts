@@ -1,0 +1,33 @@
+import type { Action } from '../../../model/command.ts'
+import type { Receipt } from '../../../model/receipt.ts'
+import { openClient } from '../../connection/client.ts'
+import { showAnyReceipt } from '../../output/receipt-text.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+
+/** A verb that does one thing with an agent: the command `request_action` under a shorter name. */
+export function actionVerb(action: Action, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
+  return {
+    group: 'Run',
+    arguments: [{ name: 'AGENT', rest: true }],
+    options: [{ name: 'reason', value: 'TEXT', summary: 'why, for the record' }],
+    examples: [`orc ${about.name} Worker`, `orc ${about.name} Worker Reviewer --reason "a new task"`],
+    ...about,
+    run: (invocation) => actOn(action, invocation),
+  }
+}
+
+async function actOn(action: Action, { place, words, option, json }: Invocation): Promise<number> {
+  const client = await openClient(place)
+  const reason = option('reason')
+  let code = 0
+  for (const target of words) {
+    const receipt = (await client.command({
+      type: 'request_action',
+      action,
+      target,
+      ...(reason === undefined ? {} : { reason }),
+    })) as Receipt
+    code = Math.max(code, showAnyReceipt(receipt, json))
+  }
+  return code
+}

@@ -1,0 +1,41 @@
+import { spawnSync } from 'node:child_process'
+import { AppError } from '../../../model/errors.ts'
+import { openClient } from '../../connection/client.ts'
+import { exitCode } from '../../exit-code.ts'
+import { printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'attach',
+  group: 'Look',
+  summary: "open an agent's terminal in yours; leave it with the tmux prefix and d (Ctrl-b d)",
+  details: 'While you type a draft, messages to that agent wait: nothing is ever pasted into it.',
+  arguments: [{ name: 'AGENT' }],
+  options: [{ name: 'read-only', summary: 'look, without being able to type' }],
+  examples: ['orc attach Worker', 'orc attach Worker --read-only', 'orc attach Worker --json'],
+  async run({ place, words, flag, json }) {
+    const [agent] = words
+    const client = await openClient(place)
+    const { view, ...about } = await client.terminal(agent!, { lines: 1 })
+    if (view === undefined) {
+      throw new AppError('CONFLICT', `${about.agent} has no terminal`, {
+        hint: `What it says is in the audit: orc audit --agent ${about.agent} --follow`,
+      })
+    }
+    const argv = flag('read-only') ? [...view, '-r'] : view
+    if (json) {
+      printJson({ agent: about.agent, command: argv })
+      return 0
+    }
+    if (process.stdin.isTTY !== true || process.stdout.isTTY !== true) {
+      throw new AppError('USAGE', 'orc attach needs a terminal', {
+        hint: `orc logs ${about.agent} prints what it shows. The command for a terminal is: ${argv.join(' ')}`,
+      })
+    }
+    // A session inside a session is what tmux refuses, unless it is told that this is meant.
+    const { TMUX: _, ...env } = process.env
+    const { status, error } = spawnSync(argv[0]!, argv.slice(1), { stdio: 'inherit', env })
+    if (error !== undefined) throw new AppError('RUNTIME_MISSING', error.message, { hint: 'Install tmux.' })
+    return status ?? exitCode('error')
+  },
+}

@@ -1,0 +1,24 @@
+import { AppError } from '../../../model/errors.ts'
+import { openClient } from '../../connection/client.ts'
+import { plain, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'logs',
+  group: 'Look',
+  summary: 'print the end of what an agent shows in its terminal',
+  arguments: [{ name: 'AGENT' }],
+  options: [{ name: 'lines', short: 'n', value: 'N', summary: 'how many lines; 200 unless said' }],
+  examples: ['orc logs Worker', 'orc logs Worker -n 20', 'orc logs Worker --json'],
+  async run({ place, words, option, json }) {
+    const lines = Number(option('lines') ?? 200)
+    if (!Number.isInteger(lines) || lines < 1 || lines > 10_000) {
+      throw new AppError('USAGE', `"${option('lines')}" is no number of lines`, { hint: 'From 1 to 10000.' })
+    }
+    const client = await openClient(place)
+    const { view: _, ...about } = await client.terminal(words[0]!, { lines })
+    if (json) printJson(about)
+    else print(plain(about.screen))
+    return 0
+  },
+}

@@ -1,0 +1,49 @@
+import { AppError } from '../../../model/errors.ts'
+import type { AnswerOf } from '../../../service/contract.ts'
+import { openClientIfRunning } from '../../connection/client.ts'
+import { loadTeam } from '../../connection/offline.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'prompt',
+  group: 'Tools',
+  summary: 'the text that teaches an agent the protocol: names, permissions, commands',
+  details:
+    'Asks the running service, which knows the commands that its application adds, or reads orc.yaml when none runs.',
+  arguments: [{ name: 'AGENT' }],
+  examples: ['orc prompt Worker', 'orc prompt Worker >> CLAUDE.md'],
+  async run({ words, place, json }) {
+    const answer = (await askPrompt(place, words[0]!)) ?? (await readPrompt(place, words[0]!))
+    if (json) printJson(answer)
+    else print(answer.prompt)
+    return 0
+  },
+}
+
+type Answer = AnswerOf<'prompt'>
+
+async function askPrompt(place: Place, name: string): Promise<Answer | undefined> {
+  const client = await openClientIfRunning(place)
+  return await client?.prompt(name).catch((error: unknown) => {
+    if (error instanceof AppError && error.code === 'SERVICE_UNREACHABLE') return undefined
+    throw error
+  })
+}
+
+async function readPrompt(place: Place, name: string): Promise<Answer> {
+  const config = await loadTeam(place)
+  const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
+    import('../../../engine/identity.ts'),
+    import('../../../engine/prompt.ts'),
+    import('../../../engine/team.ts'),
+    import('../../../model/registry.ts'),
+  ])
+  const team = createTeam(config)
+  const agent = team.resolve(name)
+  if (agent === undefined) {
+    throw unknownAgent(team, name)
+  }
+  return { agent, prompt: renderPrompt(agent, team, createRegistry()) }
+}

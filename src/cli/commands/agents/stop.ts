@@ -1,0 +1,61 @@
+import { AppError } from '../../../model/errors.ts'
+import type { AnswerOf } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { paint, plainLine, print, printJson } from '../../output/print.ts'
+import type { Invocation } from '../../verb.ts'
+import { actionVerb } from './action.ts'
+
+const one = actionVerb('terminate_agent', {
+  name: 'stop',
+  summary: 'stop an agent and everything it started; with --all, stop everything at once',
+  details:
+    'An agent stays stopped until it is spawned. --all interrupts every busy agent and holds everything: nothing is\n' +
+    'delivered, started or timed, and what agents say is refused, until `orc go`. It outlives a restart. The service\n' +
+    'itself goes on; `orc down` ends that.',
+})
+
+export const verb = {
+  ...one,
+  arguments: [{ name: 'AGENT', rest: true, optional: true }],
+  options: [{ name: 'all', summary: 'stop everything at once, until `orc go`' }, ...(one.options ?? [])],
+  examples: ['orc stop Worker', 'orc stop --all', 'orc stop --all --reason "they go in circles"'],
+  run: (invocation: Invocation) => (invocation.flag('all') ? stopAll(invocation) : stopSome(invocation)),
+} as const satisfies typeof one
+
+async function stopSome(invocation: Invocation): Promise<number> {
+  if (invocation.words.length > 0) return await one.run(invocation)
+  throw new AppError('USAGE', 'AGENT is missing', {
+    hint: 'orc stop AGENT stops one; orc stop --all stops everything.',
+  })
+}
+
+async function stopAll({ place, words, option, json }: Invocation): Promise<number> {
+  if (words.length > 0) {
+    throw new AppError('USAGE', 'Either --all or the names of agents', {
+      hint: 'orc stop --all; why, if you like, is said with --reason "…"',
+    })
+  }
+  const client = await openClient(place)
+  const reason = option('reason')
+  const answer = await client.halt(reason === undefined ? {} : { reason })
+  if (json) printJson(answer)
+  else print(haltText(answer))
+  return answer.interrupts.every(({ stopped }) => stopped) ? 0 : 1
+}
+
+function haltText({ already, halt, interrupts }: AnswerOf<'halt'>): string {
+  const why = halt.reason === undefined ? '' : `: ${plainLine(halt.reason)}`
+  const lines = [
+    already
+      ? `Everything was stopped already, by ${halt.by}${why}.`
+      : paint('bold', `Everything is stopped${why}.`),
+  ]
+  for (const { agent, stopped, evidence } of interrupts) {
+    lines.push(
+      stopped
+        ? `  ${agent} was interrupted: ${plainLine(evidence)}`
+        : paint('red', `  ${agent} did not stop: ${plainLine(evidence)}. End it: orc stop ${agent}`),
+    )
+  }
+  return [...lines, 'orc go lets it go on.'].join('\n')
+}

@@ -1,0 +1,184 @@
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { formatLine } from '../../../audit/line.ts'
+import {
+  isPublic,
+  openPublicChain,
+  type PublicHead,
+  publicLine,
+  publicTitle,
+} from '../../../audit/public-trail.ts'
+import { AppError } from '../../../model/errors.ts'
+import type { AuditEntryAnswer } from '../../../service/contract.ts'
+import { streamAudit, toEntry } from '../../../store/audit-log.ts'
+import type { Store } from '../../../store/store.ts'
+import { reach } from '../../connection/online-or-offline.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { noJson } from '../../errors.ts'
+import { counted } from '../../output/plural.ts'
+import { complain, printJson, printRaw } from '../../output/print.ts'
+import { showProgress } from '../../output/progress.ts'
+import type { Verb } from '../../verb.ts'
+import { type ExportEnd, exportLine, openExportEnd } from './export-file.ts'
+import { PUBLIC_FORMS } from './public-format.ts'
+
+const FORMATS = ['jsonl', 'text', 'html']
+
+export const verb: Verb = {
+  name: 'audit export',
+  group: 'Look',
+  summary: 'write the whole audit out, to be kept or checked elsewhere',
+  options: [
+    {
+      name: 'output',
+      short: 'o',
+      value: 'FILE',
+      summary: 'into this file, which is there only when it is whole',
+    },
+    {
+      name: 'format',
+      value: 'FORMAT',
+      summary:
+        'jsonl (the default, can be verified) or text; with --public, html as well, and all of them can be',
+      choices: FORMATS,
+    },
+    {
+      name: 'public',
+      summary: 'only what anyone may read: what agents did for repositories, in a chain of its own',
+    },
+    { name: 'repository', value: 'OWNER/NAME', summary: 'with --public: of this one only' },
+  ],
+  examples: [
+    'orc audit export -o audit.jsonl',
+    'orc audit export --format text | less',
+    'orc audit export --public --format html -o trail.html',
+  ],
+
+  async run({ place, option, flag, json }) {
+    const format = option('format') ?? 'jsonl'
+    const file = option('output')
+    const repository = option('repository')
+    if (!flag('public') && (format === 'html' || repository !== undefined)) {
+      throw new AppError(
+        'USAGE',
+        `${format === 'html' ? 'html' : '--repository'} goes together with --public`,
+        {
+          hint: 'Add --public, or leave it away.',
+        },
+      )
+    }
+    if (json && file === undefined && format === 'text')
+      throw noJson(
+        'audit export --format text',
+        'Leave one of --json and --format text away, or add -o FILE.',
+      )
+    const write = (take: (text: string) => void): Promise<Written> =>
+      flag('public') ? writePublic(place, format, repository, take) : writeEntries(place, format, take)
+    if (file === undefined) {
+      await write(printRaw)
+      return 0
+    }
+    const { head, count } = await writeWhole(file, write)
+    if (json) printJson({ file, format, count, head })
+    else if (flag('public')) complain(`${counted(count, 'line', 'lines')} in ${file}`)
+    else complain(`${counted(count, 'entry', 'entries')} in ${file}`)
+    return 0
+  },
+}
+
+/** All entries and, where it can be verified, the line that tells the last of them. */
+async function writeEntries(place: Place, format: string, write: (text: string) => void): Promise<ExportEnd> {
+  const progress = openExportEnd()
+  await eachEntry(place, (entry) => {
+    progress.add(entry)
+    write(`${format === 'text' ? entry.line : exportLine(entry)}\n`)
+  })
+  const end = progress.end()
+  if (format !== 'text') write(`${JSON.stringify(end)}\n`)
+  return end
+}
+
+type Written = ExportEnd | { head: PublicHead; count: number }
+
+/** The lines that anyone may read, and the head of their own chain. */
+async function writePublic(
+  place: Place,
+  format: string,
+  repository: string | undefined,
+  write: (text: string) => void,
+): Promise<Written> {
+  const title = publicTitle(repository)
+  const form = PUBLIC_FORMS[format]!
+  const chain = openPublicChain(title)
+  write(form.begin(title))
+  await eachEntry(
+    place,
+    (entry) => {
+      if (isPublic(entry, repository)) write(form.line(chain.add(publicLine(entry))))
+    },
+    { class: 'public' },
+  )
+  const head = chain.head()
+  write(form.end(title, head))
+  return { head, count: head.n }
+}
+
+/** From the running service, or from the store itself when none runs. */
+async function eachEntry(
+  place: Place,
+  take: (entry: AuditEntryAnswer) => void,
+  query: { class?: 'public' } = {},
+): Promise<void> {
+  await reach(
+    place,
+    async (client) => {
+      for await (const entry of client.audit(query)) take(entry)
+    },
+    ({ store }) => eachStored(store, take, query),
+  )
+}
+
+async function eachStored(
+  store: Store,
+  take: (entry: AuditEntryAnswer) => void,
+  query: { class?: 'public' },
+): Promise<void> {
+  for await (const row of streamAudit(store, query)) {
+    const entry = toEntry(row)
+    take({ ...entry, data: entry.data ?? {}, line: formatLine(entry) })
+  }
+}
+
+/** Under another name until it is on disk, so that a half-written file never passes for an export. */
+async function writeWhole(
+  file: string,
+  fill: (write: (text: string) => void) => Promise<Written>,
+): Promise<Written> {
+  const temporary = `${file}.${process.pid}.part`
+  const progress = showProgress('entries')
+  let count = 0
+  try {
+    const descriptor = openSync(temporary, 'wx', 0o600)
+    const end = await fill((text) => {
+      writeFileSync(descriptor, text)
+      count += 1
+      progress.update(count)
+    })
+    fsyncSync(descriptor)
+    closeSync(descriptor)
+    renameSync(temporary, file)
+    return end
+  } catch (error) {
+    throw aboutFile(error, temporary, file)
+  } finally {
+    progress.end()
+  }
+}
+
+/** Nothing half-written stays, and the error tells of the file that was named. */
+function aboutFile(error: unknown, temporary: string, file: string): unknown {
+  const fault = error as NodeJS.ErrnoException
+  const isOurs = fault.code !== 'EEXIST'
+  if (isOurs) rmSync(temporary, { force: true })
+  if (isOurs && fault.path === temporary) fault.path = file
+  return error
+}

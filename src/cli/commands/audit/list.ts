@@ -1,0 +1,111 @@
+import type { Client } from '../../../client/client.ts'
+import { AppError } from '../../../model/errors.ts'
+import type { AuditEntryAnswer, QueryOf } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import { untilInterrupted } from '../../until-interrupted.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+import { auditMatcher } from './filter.ts'
+
+/** Of what was before, when nothing says how much. */
+const TAIL = 10
+const CLASSES = ['public', 'internal', 'private']
+
+export const verb: Verb = {
+  name: 'audit',
+  group: 'Look',
+  summary: 'everything that was said and done, oldest first',
+  options: [
+    {
+      name: 'follow',
+      short: 'f',
+      summary: `stay, and show entries as they come; begins with the newest ${TAIL}`,
+    },
+    { name: 'since', value: 'TIME', summary: 'such as 10m, 2h, 1d, or a time' },
+    { name: 'until', value: 'TIME', summary: 'the same' },
+    { name: 'agent', value: 'NAME', summary: 'where this agent acts or is concerned' },
+    { name: 'with', value: 'NAME', summary: 'with --agent: between the two' },
+    { name: 'type', value: 'TYPE', summary: 'such as message.accepted, or message for all that begin so' },
+    { name: 'class', value: 'CLASS', summary: CLASSES.join(', '), choices: CLASSES },
+    { name: 'text', value: 'TEXT', summary: 'with this text in it' },
+    { name: 'limit', value: 'N', summary: 'the newest so many; all unless said' },
+  ],
+  examples: [
+    'orc audit --since 10m',
+    'orc audit --follow --agent Worker',
+    'orc audit --agent Master --with Worker --type message',
+    'orc audit --type security --json',
+  ],
+
+  async run(invocation) {
+    const { place, flag, json } = invocation
+    const query = queryOf(invocation)
+    const client = await openClient(place)
+    const show = (entry: AuditEntryAnswer) => (json ? printJson(entry) : print(entryLine(entry)))
+    if (!flag('follow')) {
+      let isEmpty = true
+      for await (const entry of client.audit(query)) {
+        show(entry)
+        isEmpty = false
+      }
+      // Of an audit without a filter nothing need be said; one with a slip in it would look like peace and quiet.
+      if (isEmpty && !json && Object.keys(query).length > 0) complain(await nothingFound(client, query))
+      return 0
+    }
+    if (query.until !== undefined) {
+      throw new AppError('USAGE', '--follow and --until do not go together', { hint: 'Keep one of the two.' })
+    }
+    return await untilInterrupted((signal) => follow(client, query, show, signal))
+  },
+}
+
+type Query = QueryOf<'audit'>
+
+function queryOf({ option }: Invocation): Query {
+  const given: Record<string, string> = {}
+  for (const name of ['since', 'until', 'agent', 'with', 'type', 'class', 'text', 'limit']) {
+    const value = option(name)
+    if (value !== undefined) given[name] = value
+  }
+  if (given.with !== undefined && given.agent === undefined) {
+    throw new AppError('USAGE', '--with goes together with --agent', {
+      hint: 'Such as --agent Master --with Worker',
+    })
+  }
+  return given as Query
+}
+
+/** A name that nobody has is no mistake: agents that were taken out of orc.yaml are in the audit still. */
+async function nothingFound(client: Client, { agent, with: other }: Query): Promise<string> {
+  const { agents } = await client.agents()
+  const known = agents.map(({ name }) => name)
+  const strangers = [agent, other].filter((name) => name !== undefined && !known.includes(name))
+  if (strangers.length === 0) return 'No entry is like that.'
+  return `No entry is like that; ${strangers.join(' and ')} is no agent now. Agents: ${known.join(', ')}.`
+}
+
+/** The end of the log is noted before it is read, so that nothing falls between reading and following. */
+async function follow(
+  client: Client,
+  query: Query,
+  show: (entry: AuditEntryAnswer) => void,
+  signal: AbortSignal,
+) {
+  let last = 0
+  for await (const entry of client.audit({ limit: 1 }, { signal })) last = entry.seq
+  const before = query.since === undefined && query.limit === undefined ? { ...query, limit: TAIL } : query
+  for await (const entry of client.audit(before, { signal })) {
+    show(entry)
+    last = Math.max(last, entry.seq)
+  }
+  const matches = auditMatcher(query)
+  for await (const entry of client.events({ after: last, signal })) if (matches(entry)) show(entry)
+}
+
+/** The readable line is made by the service and holds no control characters. */
+function entryLine(entry: AuditEntryAnswer): string {
+  if (entry.type.startsWith('security.')) return paint('red', entry.line)
+  return /\.(blocked|refused|rejected|failed|expired|parked)$/.test(entry.type)
+    ? paint('yellow', entry.line)
+    : entry.line
+}

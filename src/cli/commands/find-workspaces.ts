@@ -1,0 +1,67 @@
+import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import { workspaceOf } from '../../engine/run-place.ts'
+import { AppError } from '../../model/errors.ts'
+import type { DissolvedAgent } from '../../workspaces/dissolve.ts'
+import { findWorktrees } from '../../workspaces/find-worktrees.ts'
+import type { Problem } from '../../workspaces/problem.ts'
+import { readStatus } from '../../workspaces/status-file.ts'
+import type { OwningRun } from './owning-run.ts'
+
+export interface FoundFolder {
+  /** Absolute, without links. */
+  path: string
+  agents: { name: string; workspace: string }[]
+  /** The folder is one workspace itself, not a folder of some. */
+  isOne: boolean
+}
+
+/** A workspace, or all those in a folder such as that of a run. */
+export function findWorkspaces(named: string): FoundFolder {
+  const path = realpathSync(resolve(named))
+  if (isWorkspace(path)) return { path, agents: [{ name: basename(path), workspace: path }], isOne: true }
+  const agents = readdirSync(path, { withFileTypes: true })
+    .filter((entry: Dirent) => entry.isDirectory() && isWorkspace(join(path, entry.name)))
+    .map(({ name }) => ({ name, workspace: join(path, name) }))
+    .sort((one, other) => (one.name < other.name ? -1 : 1))
+  if (agents.length > 0) return { path, agents, isOne: false }
+  throw new AppError('NOT_FOUND', `${named}: there is no workspace here`, {
+    hint: 'Name a workspace (a folder with inbox/, outbox/ and status.json), or a folder of them, such as runs/run_1.',
+  })
+}
+
+function isWorkspace(path: string): boolean {
+  return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
+}
+
+/** How far each is, by its run or else by its files, and who has worktrees. */
+export async function inspect(
+  { agents }: FoundFolder,
+  run: OwningRun | undefined,
+): Promise<DissolvedAgent[]> {
+  const states = new Map(
+    run?.shown?.nodes.map(({ name, state }) => [workspaceOf(run.folder, name), state] as const),
+  )
+  const inspected: DissolvedAgent[] = []
+  for (const { name, workspace } of agents) {
+    const state = states.get(workspace)
+    const status = readStatus(workspace)
+    const { worktrees, unseen } = await findWorktrees(workspace)
+    inspected.push({
+      name,
+      workspace,
+      ...(state === undefined ? {} : { state }),
+      // An agent that was killed, or came to its time limit, had no time to say so.
+      isRunning: state === undefined && status.ok && status.status.state === 'running',
+      worktrees,
+      unseenWorktrees: unseen,
+    })
+  }
+  return inspected
+}
+
+/** What files or the disk refused, as an error for people. */
+export function refused(problems: readonly Problem[], hint: string): AppError {
+  const code = problems[0]!.code === 'missing' ? 'NOT_FOUND' : 'CONFLICT'
+  return new AppError(code, problems.map(({ message }) => message).join('\n'), { hint })
+}

@@ -1,0 +1,95 @@
+import { wait } from '../../../client/backoff.ts'
+import type { AnswerOf } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { shortTime } from '../../output/message-text.ts'
+import { createNotifier, wayOf } from '../../output/notification.ts'
+import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { untilInterrupted } from '../../until-interrupted.ts'
+import type { Verb } from '../../verb.ts'
+
+type Flag = AnswerOf<'moderation'>['flags'][number]
+
+const LOOK_MS = 3000
+
+export const verb: Verb = {
+  name: 'moderation',
+  group: 'People',
+  summary: 'flags about conduct, for moderators only',
+  details:
+    'For people with the role moderator, with a token of their own in ORC_TOKEN (orc token NAME makes it). Nobody else is\n' +
+    'told that there are any: they are not in the inbox, the audit, the events, the metrics or on GitHub.',
+  options: [
+    { name: 'all', summary: 'decided ones as well' },
+    { name: 'follow', short: 'f', summary: 'stay, show new ones as they come, and ring the bell' },
+  ],
+  examples: [
+    'orc moderation',
+    'orc moderation --follow',
+    'orc moderation decide 1f0c… upheld --comment "spoken to"',
+  ],
+  async run({ place, flag, json }) {
+    const client = await openClient(place)
+    const state = flag('all') ? 'all' : 'open'
+    const show = (one: Flag) => (json ? printJson(one) : print(flagText(one)))
+    const { flags } = await client.moderation({ state })
+    for (const one of flags.toReversed()) show(one)
+    if (!flag('follow')) {
+      if (flags.length === 0 && !json) complain(paint('dim', 'Nothing waits for a moderator.', 'err'))
+      return 0
+    }
+    const known = new Set(flags.map(({ id }) => id))
+    const notifier = createNotifier({
+      write: (text) => process.stderr.write(text),
+      way: process.stderr.isTTY ? wayOf(process.env) : 'bell',
+      after(ms, callback) {
+        const timer = setTimeout(callback, ms)
+        return () => clearTimeout(timer)
+      },
+    })
+    return await untilInterrupted(async (signal) => {
+      while (!signal.aborted) {
+        await wait(LOOK_MS, signal)
+        const { flags: now } = await client.moderation({ state })
+        for (const one of now.toReversed().filter(({ id }) => !known.has(id))) {
+          known.add(one.id)
+          show(one)
+          if (process.stderr.isTTY) notifier.asked('Something for moderators')
+        }
+      }
+    }).finally(() => notifier.close())
+  },
+}
+
+function flagText({ id, repository, number, at, flag, closed_by, decision, comment }: Flag): string {
+  const {
+    violation = {},
+    context = {},
+    analysis,
+    recommended_action,
+  } = flag as {
+    violation?: Record<string, unknown>
+    context?: Record<string, unknown>
+    analysis?: Record<string, unknown>
+    recommended_action?: string
+  }
+  const where = `${repository}${number === undefined ? '' : `#${number}`}`
+  const line = (name: string, said: unknown) =>
+    said === undefined || said === ''
+      ? []
+      : [`  ${name}: ${plainLine(typeof said === 'string' ? said : JSON.stringify(said))}`]
+  const excerpt =
+    typeof context.excerpt === 'string' ? plain(context.excerpt).replaceAll('\n', '\n  > ') : undefined
+  return [
+    `${paint('bold', id)}  ${plainLine(where)}  ${shortTime(at)}  ${plainLine(String(violation.severity ?? ''))} ${plainLine(String(violation.violation_type ?? ''))} (confidence: ${plainLine(String(violation.confidence ?? '?'))})`,
+    ...(excerpt === undefined ? [] : [`  > ${excerpt}`]),
+    ...line('where', violation.location),
+    ...line('url', violation.url),
+    ...line('history', context.user_history),
+    ...line('thread', context.thread_context),
+    ...line('analysis', analysis),
+    ...line('recommended', recommended_action),
+    closed_by === undefined
+      ? paint('dim', `  orc moderation decide ${id} upheld|dismissed`)
+      : `  ${decision ?? 'closed'} by ${plainLine(closed_by)}${comment === undefined ? '' : `: ${plainLine(comment)}`}`,
+  ].join('\n')
+}

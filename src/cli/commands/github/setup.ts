@@ -1,0 +1,79 @@
+import { checkSetup, type Finding, type Setup } from '../../../engine/github-setup.ts'
+import { createTeam } from '../../../engine/team.ts'
+import { AppError } from '../../../model/errors.ts'
+import { openClientIfRunning } from '../../connection/client.ts'
+import { loadTeam } from '../../connection/offline.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { exitCode } from '../../exit-code.ts'
+import { table } from '../../output/layout.ts'
+import { paint, plainLine, print, printJson, type Style } from '../../output/print.ts'
+import { showWorking } from '../../output/progress.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'github setup',
+  group: 'Tools',
+  summary: 'what the team needs of GitHub, whether it has it, and how to mend what is missing',
+  details:
+    'Asks GitHub with the credentials that the running service has, or with those in this environment when none runs.\n' +
+    'Nothing is changed. It ends with 1 if something is missing.',
+  examples: ['orc github setup', 'orc github setup --json'],
+  async run({ place, json }) {
+    const working = showWorking('asking GitHub')
+    const setup = await setupOf(place).finally(working.end)
+    const isMissing = setup.findings.some(({ level }) => level === 'missing')
+    if (json) printJson({ ok: !isMissing, ...setup })
+    else show(setup)
+    return exitCode(isMissing ? 'error' : 'ok')
+  },
+}
+
+async function setupOf(place: Place): Promise<Setup> {
+  const config = await loadTeam(place)
+  if (config.github === undefined) {
+    throw new AppError('NOT_FOUND', `${config.file ?? 'orc.yaml'} has no "github"`, {
+      hint: 'The smallest: github: { secret_env: ORC_GITHUB_SECRET, token_env: ORC_GITHUB_TOKEN, repositories: [OWNER/NAME] }',
+    })
+  }
+  const client = await openClientIfRunning(place)
+  try {
+    if (client !== undefined) return (await client.githubSetup()) as Setup
+  } catch (error) {
+    const { code } = error as { code?: unknown }
+    // It was started before "github:" was written, or was killed.
+    if (code !== 'NOT_FOUND' && code !== 'SERVICE_UNREACHABLE') throw error
+  }
+  const { openGithub } = await import('../../../main.ts')
+  return await checkSetup(createTeam(config), openGithub(config.github).survey, process.env)
+}
+
+const STYLES: Record<Finding['level'], Style> = {
+  ok: 'green',
+  missing: 'red',
+  note: 'yellow',
+  unknown: 'cyan',
+}
+
+function show({ needs, findings }: Setup) {
+  print(paint('bold', 'What it needs'))
+  print(
+    table(
+      needs.permissions.map(({ name, level, why }) => [name, level, why]),
+      '  ',
+    ),
+  )
+  print(`  webhook to ${needs.webhook}, application/json, with a secret`)
+  print(`  events ${needs.events.join(', ')}`)
+  print('')
+  print(paint('bold', 'What it has'))
+  let about: string | undefined
+  for (const { level, repository, text, mend } of findings) {
+    if (repository !== about && repository !== undefined) print(`  ${paint('bold', repository)}`)
+    about = repository
+    print(`  ${paint(STYLES[level], level.padEnd(7))}  ${plainLine(text)}`)
+    if (mend !== undefined) print(`           ${paint('dim', plainLine(mend))}`)
+  }
+  const missing = findings.filter(({ level }) => level === 'missing').length
+  print('')
+  print(missing === 0 ? paint('green', 'Nothing is missing.') : paint('red', `${missing} missing.`))
+}

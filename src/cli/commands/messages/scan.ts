@@ -1,0 +1,111 @@
+import { createReadStream } from 'node:fs'
+import type { CommandShape, Scanned } from '../../../wire/scanner.ts'
+import { type CommandType, shapeOf, typesHere } from '../../command-types.ts'
+import { exitCode } from '../../exit-code.ts'
+import { indent } from '../../output/message-text.ts'
+import { complain, paint, plain, print, printJson } from '../../output/print.ts'
+import { noteTypedInput } from '../../standard-input.ts'
+import type { Verb } from '../../verb.ts'
+
+/** No mistakes: an agent may well show a command to another, or quote an answer. */
+const QUOTED = new Set<string>(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
+
+export const verb: Verb = {
+  name: 'scan',
+  group: 'Tools',
+  summary: 'show which commands would be extracted from a text, and why the rest would not',
+  details:
+    'Reads FILE, or standard input without one or with -. Nothing is carried out and no service is needed; while\n' +
+    'one runs here, the commands that its application adds are known too.\n' +
+    'With --json each line is {"ok":true,"type","fields","offset","line"} or {"ok":false,"code","message","offset","line"};\n' +
+    'offsets count bytes, and fields are as they were said.',
+  arguments: [{ name: 'FILE|-', optional: true }],
+  options: [
+    {
+      name: 'strict',
+      summary: 'exit with 1 if something looks like a command but is none, unless it is quoted',
+    },
+  ],
+  examples: ['orc scan answer.txt', 'my-agent | orc scan - --json', 'orc scan --strict prompts/worker.md'],
+
+  async run({ words, flag, json, place }) {
+    const [{ createScanner }, types] = await Promise.all([
+      import('../../../wire/scanner.ts'),
+      typesHere(place),
+    ])
+    const known = new Map(types.map((type) => [type.type, type]))
+    const scanner = createScanner((type) => scannedShape(known.get(type)))
+    const counts = { commands: 0, mistakes: 0, quoted: 0 }
+    const show = (found: Scanned) => {
+      if (found.ok) counts.commands += 1
+      else counts[QUOTED.has(found.code) ? 'quoted' : 'mistakes'] += 1
+      if (json) printJson(jsonOf(found))
+      else print(textOf(found, found.ok ? known.get(found.type) : undefined))
+    }
+    const file = words[0] ?? '-'
+    if (file === '-') noteTypedInput()
+    for await (const chunk of file === '-' ? process.stdin : createReadStream(file))
+      scanner.push(chunk).forEach(show)
+    scanner.end().forEach(show)
+    if (!json) complain(summary(counts))
+    return exitCode(flag('strict') && counts.mistakes > 0 ? 'error' : 'ok')
+  },
+}
+
+function scannedShape(command: CommandType | undefined): CommandShape | undefined {
+  if (command === undefined) return undefined
+  const { fields, body } = shapeOf(command)
+  return { type: command.type, fields: new Set(fields), ...(body === undefined ? {} : { body }) }
+}
+
+function jsonOf(found: Scanned) {
+  const { offset, line } = found.span
+  if (found.ok) return { ok: true, type: found.type, fields: found.fields, offset, line }
+  return { ok: false, code: found.code, message: found.message, offset, line }
+}
+
+function textOf(found: Scanned, command: CommandType | undefined): string {
+  const place = paint('dim', `line ${found.span.line}`)
+  if (!found.ok) {
+    const code = paint(QUOTED.has(found.code) ? 'dim' : 'red', found.code)
+    return `${place}  ${code}  ${plain(found.message)}\n    ${paint('dim', `hint: ${plain(found.hint)}`)}`
+  }
+  const fields = Object.entries(found.fields).map(([name, value]) => fieldText(name, plain(value)))
+  const ignored = found.ignored.length === 0 ? [] : [`    not used: ${plain(found.ignored.join(', '))}`]
+  const missing = command === undefined ? [] : missingFields(command, found.fields)
+  const refused =
+    missing.length === 0
+      ? []
+      : [
+          `    ${paint('red', 'would be refused:')} ${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} missing`,
+        ]
+  return [`${place}  ${paint('green', found.type)}`, ...fields, ...ignored, ...refused].join('\n')
+}
+
+/** An empty value is as good as none where the schema takes no empty one. */
+function missingFields({ schema }: CommandType, fields: Readonly<Record<string, string>>): string[] {
+  return (schema.required ?? []).filter((name) => {
+    const value = fields[name]
+    const { minLength = 0, enum: choices } = schema.properties?.[name] ?? {}
+    return value === undefined || (value === '' && (minLength > 0 || choices !== undefined))
+  })
+}
+
+function fieldText(name: string, value: string): string {
+  return value.includes('\n') ? `    ${name}:\n${indent(indent(value))}` : `    ${name}: ${value}`
+}
+
+function summary({
+  commands,
+  mistakes,
+  quoted,
+}: {
+  commands: number
+  mistakes: number
+  quoted: number
+}): string {
+  const parts = [`${commands} ${commands === 1 ? 'command' : 'commands'}`]
+  if (mistakes > 0) parts.push(`${mistakes} with a mistake`)
+  if (quoted > 0) parts.push(`${quoted} quoted and left alone`)
+  return parts.join(', ')
+}

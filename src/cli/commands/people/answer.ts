@@ -1,0 +1,58 @@
+import { isatty } from 'node:tty'
+import { speak } from '../../connection/send-command.ts'
+import { usage } from '../../errors.ts'
+import { readInput } from '../../standard-input.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+import { giveVerdict } from './decide.ts'
+
+export const verb: Verb = {
+  name: 'answer',
+  group: 'People',
+  summary: 'answer a question: a request to people, or the query of an agent; - reads standard input',
+  details:
+    'Where there are choices, TEXT is the number or the text of one. An empty TEXT ("") takes the default, where\n' +
+    'there is one. On a terminal, orc answer ID alone shows the question and asks.',
+  arguments: [{ name: 'ID' }, { name: 'TEXT', rest: true, optional: true }],
+  options: [
+    { name: 'from', value: 'AGENT', summary: 'the agent that answers, when the operator speaks for it' },
+    { name: 'insist', summary: 'the answer counts, whatever the model that checks answers thinks of it' },
+  ],
+  examples: [
+    'orc answer req_4 "Use the second one."',
+    'orc answer req_4 2',
+    'orc answer req_4 - < answer.txt',
+    'orc answer msg_12 "Price."',
+  ],
+  async run(invocation) {
+    const [id, ...text] = invocation.words
+    const isRequest = id!.startsWith('req_')
+    if (text.length === 0) {
+      if (isRequest && isatty(0))
+        return await (await import('./answer-on-terminal.ts')).askAndAnswer(invocation, id!)
+      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]; - reads it from standard input.')
+    }
+    const words = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
+    return isRequest ? await answerRequest(invocation, id!, words) : await answerQuery(invocation, id!, words)
+  },
+}
+
+async function answerRequest(invocation: Invocation, id: string, words: string): Promise<number> {
+  const insist = invocation.flag('insist')
+  return await giveVerdict(invocation, id, {
+    decision: 'answer',
+    comment: words,
+    ...(insist ? { insist } : {}),
+  })
+}
+
+async function answerQuery(invocation: Invocation, id: string, words: string): Promise<number> {
+  const { configFile } = invocation.place
+  const from = invocation.option('from')
+  return await speak('answer', [
+    ...['--in-response-to', id],
+    ...(from === undefined ? [] : ['--from', from]),
+    ...(invocation.json ? ['--json'] : []),
+    ...(configFile === undefined ? [] : ['--config', configFile]),
+    ...['--', words],
+  ])
+}

@@ -1,0 +1,70 @@
+import { backoff, wait } from '../../../client/backoff.ts'
+import { type Client, ClientError } from '../../../client/client.ts'
+import { openClient } from '../../connection/client.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import { type HumanRequest, requestText } from '../../output/request-text.ts'
+import { untilInterrupted } from '../../until-interrupted.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'inbox',
+  group: 'People',
+  summary: 'what waits for a person: held commands, parked conversations, questions, tasks that need help',
+  options: [
+    { name: 'all', summary: 'decided ones as well' },
+    { name: 'follow', short: 'f', summary: 'stay, and show new ones as they come' },
+  ],
+  examples: ['orc inbox', 'orc inbox --follow', 'orc inbox --all --json'],
+  async run({ place, flag, json }) {
+    const client = await openClient(place)
+    const state = flag('all') ? 'all' : 'open'
+    const show = (request: HumanRequest) => (json ? printJson(request) : print(requestText(request)))
+    if (!flag('follow')) {
+      const { requests } = await client.humanRequests({ state })
+      requests.forEach(show)
+      if (requests.length === 0 && !json) complain(paint('dim', 'Nothing waits for a person.', 'err'))
+      return 0
+    }
+    return await untilInterrupted((signal) => follow(client, state, show, signal))
+  },
+}
+
+/**
+ * The place in the log is taken before the list, so that nothing between the two is missed; over broken connections
+ * the events go on where they were.
+ */
+async function follow(
+  client: Client,
+  state: 'open' | 'all',
+  show: (one: HumanRequest) => void,
+  signal: AbortSignal,
+) {
+  let after = 0
+  for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
+  const shown = new Map<string, string>()
+  function showIfNew(request: HumanRequest) {
+    const now = JSON.stringify([request.state, request.action?.hash, request.approvals.length])
+    if (shown.get(request.id) === now) return
+    shown.set(request.id, now)
+    if (state === 'all' || request.state === 'open') show(request)
+  }
+  const { requests } = await client.humanRequests({ state })
+  requests.forEach(showIfNew)
+  for await (const { type, data } of client.events({ after, signal })) {
+    if (type.startsWith('human.') && typeof data.request_id === 'string') {
+      showIfNew(await fetchRequest(client, data.request_id, signal))
+    }
+  }
+}
+
+/** The service may be gone again between an event and the look at what it is about. */
+async function fetchRequest(client: Client, id: string, signal: AbortSignal): Promise<HumanRequest> {
+  for (let failures = 0; ; failures++) {
+    try {
+      return await client.humanRequest(id)
+    } catch (error) {
+      if (!(error instanceof ClientError) || !error.isTemporary || signal.aborted) throw error
+      await wait(backoff(failures), signal)
+    }
+  }
+}

@@ -1,0 +1,101 @@
+import type { Config } from '../../../config.ts'
+import { ACTIONS, type Action, type Permissions, type Rule, type Who } from '../../../model/rule.ts'
+import { loadTeam } from '../../connection/offline.ts'
+import { table } from '../../output/layout.ts'
+import { paint, plain, print, printJson } from '../../output/print.ts'
+import { fitted } from '../../output/wrap.ts'
+import type { Verb } from '../../verb.ts'
+import { approvalText } from './approval-text.ts'
+
+export const verb: Verb = {
+  name: 'rules',
+  group: 'Rules',
+  summary: 'show the rules and permissions in orc.yaml, with their lines',
+  arguments: [{ name: 'show', optional: true, choices: ['show', 'explain', 'check'] }],
+  examples: ['orc rules', 'orc rules --json', 'orc rules explain Worker Master'],
+  async run({ place, json }) {
+    const config = await loadTeam(place)
+    const { rules, permissions, approvals } = config
+    if (json) {
+      const agents = config.agents.map(({ name, parent, send, receive, permissions }) => ({
+        name,
+        parent,
+        send,
+        receive,
+        permissions,
+      }))
+      printJson({ file: config.file, rules, permissions, approvals, agents })
+    } else print(fitted(rulesText(config)))
+    return 0
+  },
+}
+
+function rulesText(config: Config): string {
+  const { rules, agents } = config
+  const sections = [
+    `${paint('bold', 'preset')}  ${rules.preset}${rules.hub === undefined ? '' : `, the hub is ${rules.hub}`}${lineOf(config, 'rules.preset')}`,
+    ...(['forbid', 'ask', 'allow'] as const).flatMap((list) => listText(config, list, rules[list])),
+    ...narrowingText(config),
+    paint('bold', 'permissions'),
+    permissionsText('everyone', config.permissions, (action) => placeOf(config, `permissions.${action}`)),
+    ...agents.map(({ name, permissions }) =>
+      permissionsText(name, permissions, (action) => placeOf(config, `agents.${name}.permissions.${action}`)),
+    ),
+    paint('dim', `  otherwise  ${silentText()}`),
+  ]
+  return sections.filter((section) => section !== '').join('\n')
+}
+
+function listText(config: Config, list: string, rules: readonly Rule[]): string[] {
+  if (rules.length === 0) return []
+  const rows = rules.map(({ from, to, reason }, index) => [
+    `${whoText(from)} → ${whoText(to)}`,
+    `${reason === undefined ? '' : plain(reason)}${placeOf(config, `rules.${list}[${index}]`)}`,
+  ])
+  return [paint('bold', list), table(rows, '  ')]
+}
+
+/** What single agents narrow for themselves. */
+function narrowingText(config: Config): string[] {
+  return config.agents.flatMap(({ name, send, receive }) => [
+    ...(send === undefined
+      ? []
+      : [`${paint('bold', name)} writes only to ${whoText(send)}${lineOf(config, `agents.${name}.send`)}`]),
+    ...(receive === undefined
+      ? []
+      : [
+          `${paint('bold', name)} accepts only from ${whoText(receive)}${lineOf(config, `agents.${name}.receive`)}`,
+        ]),
+  ])
+}
+
+function permissionsText(who: string, permissions: Permissions, line: (action: string) => string): string {
+  const said = Object.entries(permissions).filter(([, verdict]) => verdict !== undefined)
+  if (said.length === 0) return ''
+  return `  ${who}  ${said.map(([action, verdict]) => `${action}: ${verdict}${line(action)}`).join(', ')}`
+}
+
+/** What holds beside the table: an agent may read the log of those below it. */
+const IN_FULL: Partial<Record<Action, string>> = { read_log: "its own descendants' only" }
+
+function silentText(): string {
+  return (Object.keys(ACTIONS) as Action[])
+    .map((action) => `${action}: ${IN_FULL[action] ?? ACTIONS[action].silent}`)
+    .join(', ')
+}
+
+function whoText(who: Who): string {
+  return who.length === 0 ? 'nobody' : who.map((name) => (name === '*' ? 'everyone' : name)).join(', ')
+}
+
+function placeOf(config: Config, path: string): string {
+  return `${waitsFor(config, path)}${lineOf(config, path)}`
+}
+
+function waitsFor({ approvals }: Config, path: string): string {
+  return approvals[path] === undefined ? '' : ` [${plain(approvalText(approvals[path]))}]`
+}
+
+function lineOf({ lines }: Config, path: string): string {
+  return lines[path] === undefined ? '' : paint('dim', ` (line ${lines[path]})`)
+}

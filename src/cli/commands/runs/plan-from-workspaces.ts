@@ -1,0 +1,77 @@
+import { basename } from 'node:path'
+import type { Problem } from '../../../document/problem.ts'
+import { type FoundWorkspace, planFromManifests } from '../../../runs/manifest.ts'
+import { readPlan } from '../../../runs/plan.ts'
+import { planText } from '../../../runs/plan-text.ts'
+import type { AgentInput } from '../../../runs/schema.ts'
+import { openPart } from '../../../workspaces/directory.ts'
+import { isExpectedAnyway } from '../../../workspaces/instructions.ts'
+import { parseInstructions, type ReadInstructions } from '../../../workspaces/instructions-reader.ts'
+import { attempt, ProblemError } from '../../../workspaces/problem.ts'
+import { readSmall } from '../../../workspaces/small-file.ts'
+import { findWorkspaces, refused } from '../find-workspaces.ts'
+
+const MOST_BYTES = 1024 * 1024
+
+/** The plan that the workspaces of a folder amount to (S4.13): who waits for whom and gets what, and what each is told. */
+export async function planFrom(folder: string): Promise<{ plan: string; problems: readonly Problem[] }> {
+  const { path, agents } = findWorkspaces(folder)
+  const found: FoundWorkspace[] = []
+  for (const { name, workspace } of agents) {
+    const read = await readWorkspace(name, workspace)
+    if (!read.ok) throw refused(read.problems, 'Only plain files of an inbox are read.')
+    found.push(read.value)
+  }
+  const planned = planFromManifests(found)
+  if (!planned.ok) {
+    const problems = planned.problems.map(({ path: place, message }) => ({
+      ...{ code: 'invalid' as const, path: place, message: `${place}: ${message}` },
+    }))
+    throw refused(problems, planned.problems[0]!.hint)
+  }
+  const plan = planText({ name: basename(path), ...planned.input })
+  const read = readPlan(plan, {})
+  return { plan, problems: read.ok ? [] : read.problems }
+}
+
+function readWorkspace(name: string, workspace: string) {
+  return attempt(`${name}/inbox`, (): FoundWorkspace => {
+    const inbox = openPart(workspace, 'inbox', `${name}/inbox`)
+    try {
+      const textOf = (file: string) => {
+        const read = readSmall(inbox, file, MOST_BYTES)
+        if (read.ok) return read.value.toString()
+        if (read.problem.code === 'missing') return null
+        throw new ProblemError(read.problem)
+      }
+      const told = parseInstructions(textOf('instructions.md') ?? '')
+      const instructions = told.ok ? asWritten(told.value) : undefined
+      return {
+        name,
+        manifest: textOf('dependencies.json'),
+        ...(instructions === undefined ? {} : { definition: { instructions } }),
+      }
+    } finally {
+      inbox.close()
+    }
+  })
+}
+
+/** Without what is written anew: the inputs by the plan, and what is expected of everyone. */
+function asWritten({ task, instructions }: ReadInstructions): AgentInput['instructions'] {
+  const { objective, context, requirements, successCriteria, constraints } = instructions
+  const expected = instructions.outputExpectations.filter((line) => !isExpectedAnyway(line))
+  const lists = {
+    requirements,
+    success_criteria: successCriteria,
+    constraints,
+    output_expectations: expected,
+  }
+  const given = Object.entries(lists).filter(([, items]) => items.length > 0)
+  if (objective === '' && context === '' && given.length === 0) return undefined
+  return {
+    objective: objective || task || 'Not written down',
+    ...(context === '' ? {} : { context }),
+    ...Object.fromEntries(given.map(([key, items]) => [key, [...items]])),
+  }
+}

@@ -1,0 +1,26 @@
+import { reachRuns } from '../../connection/stored-runs.ts'
+import { noJson } from '../../errors.ts'
+import { plain, print, printRaw } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'run report',
+  group: 'Plans',
+  summary: 'what a run came to, so far or in the end: Markdown, or one HTML page',
+  arguments: [{ name: 'RUN' }],
+  options: [{ name: 'html', summary: 'one page that needs no network and no scripts' }],
+  examples: ['orc run report run_1', 'orc run report run_1 --html > report.html'],
+  async run({ place, words, flag, json }) {
+    if (json) throw noJson('run report', 'orc run show RUN --json has the facts.')
+    const id = words[0]!
+    const format = flag('html') ? 'html' : 'markdown'
+    const report = await reachRuns(
+      place,
+      (client) => client.runReport(id, { format }),
+      (stored) => stored.report(id, format),
+    )
+    if (flag('html')) printRaw(report)
+    else print(plain(report.trimEnd()))
+    return 0
+  },
+}

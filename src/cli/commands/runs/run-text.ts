@@ -1,0 +1,118 @@
+import { relative } from 'node:path'
+import { durationText, spentText } from '../../../runs/wording.ts'
+import type { RunEvent } from '../../../service/contract.ts'
+import { clip, table } from '../../output/layout.ts'
+import { counted } from '../../output/plural.ts'
+import { paint, plainLine } from '../../output/print.ts'
+import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunLine, type RunShown } from './run-state.ts'
+import { detailOf } from './run-view.ts'
+
+const LONGEST = 200
+
+/** One thing that happened, in one line for a pipe. Undefined for what tells nothing new. */
+export function eventLine(event: RunEvent): string | undefined {
+  const text = wordsOf(event)
+  return text === undefined ? undefined : `${event.at.slice(11, 19)} ${text}`
+}
+
+function wordsOf(event: RunEvent): string | undefined {
+  switch (event.type) {
+    case 'node': {
+      const { node, state, attempt, cached, reason = '' } = event
+      const again = attempt > 1 && state === 'running' ? `, attempt ${attempt}` : ''
+      // Why it is tried again is told by the note that comes with it.
+      const why = reason === '' || state === 'retrying' ? '' : `: ${brief(reason)}`
+      return `${node} ${cached ? 'completed as before' : state}${again}${why}`
+    }
+    case 'progress': {
+      const { node, step, done, total } = event
+      if (step === '' && total === 0) return undefined
+      const share = total > 0 ? ` ${done}/${total}` : ''
+      return `${node} progress${share}${step === '' ? '' : `: ${brief(step)}`}`
+    }
+    case 'asked':
+      return event.awaits ? `${event.node} asks a person: orc inbox shows ${event.request_id}` : undefined
+    case 'begun':
+      return brief(event.text)
+    case 'note':
+      return brief(event.text.replace(new RegExp(`^${event.run_id}:? (?!\\()`), ''))
+    case 'end':
+      return undefined
+  }
+}
+
+function brief(text: string): string {
+  return clip(plainLine(text), LONGEST)
+}
+
+/** All there is to know of a run at a glance. */
+export function runSummary(run: RunShown): string {
+  const rows = run.nodes.map((node) => [
+    `${LOOKS[node.state].mark} ${node.name}`,
+    node.cached ? 'as before' : node.state,
+    node.elapsed_ms === undefined || node.cached ? '' : durationText(node.elapsed_ms),
+    [madeText(node), costText(node)].filter(Boolean).join(', '),
+    clip(node.state === 'completed' ? '' : detailOf(node), LONGEST),
+  ])
+  const agents = table(rows, '  ', (cell, column) => (column === 4 ? paint('dim', cell) : cell))
+  return [runTitle(run), ...troubleLines(run), agents].join('\n')
+}
+
+/** What a look at a run must not overlook. */
+export function troubleLines({ trouble, report_fault }: RunShown): string[] {
+  const lines = [
+    ...(trouble === undefined ? [] : [trouble]),
+    ...(report_fault === undefined ? [] : [`it has no report: ${report_fault}`]),
+  ]
+  return lines.map((line) => `  ${paint('red', clip(plainLine(line), LONGEST))}`)
+}
+
+export function runTitle({ id, name, state, gathering, nodes, elapsed_ms }: RunShown): string {
+  const done = nodes.filter((node) => node.state === 'completed').length
+  const doing = gathering ? 'is gathering its outputs' : 'is running'
+  const how = paint(OUTCOME_STYLE[state], `(${id}) ${state === 'running' ? doing : state}`)
+  const far = `${done} of ${counted(nodes.length, 'agent')} done, ${durationText(elapsed_ms)}`
+  return `${paint('bold', plainLine(name))} ${how}: ${far}`
+}
+
+/** Where everything of a run is. */
+export function placeLines(run: RunShown, files: { outputs?: string; reports: readonly string[] }): string {
+  const rows = [
+    ['workspaces', shown(run.place)],
+    ...(files.outputs === undefined ? [] : [['outputs', shown(files.outputs)]]),
+    ...(files.reports.length === 0 ? [] : [['report', files.reports.map(shown).join(', ')]]),
+  ]
+  return table(rows, '  ')
+}
+
+/** Short where it is near. */
+function shown(path: string): string {
+  const near = relative(process.cwd(), path)
+  return plainLine(near === '' ? '.' : near.startsWith('../../') ? path : near)
+}
+
+function madeText({ outputs }: NodeShown): string {
+  return outputs.length === 0 ? '' : counted(outputs.length, 'output')
+}
+
+function costText({ spent }: NodeShown): string {
+  if (spent === undefined) return ''
+  const { input_tokens, output_tokens, cost } = spent
+  return spentText({ inputTokens: input_tokens, outputTokens: output_tokens, cost: cost ?? null })
+}
+
+export function runsText(runs: readonly RunLine[]): string {
+  return table(
+    runs.map((run) => [
+      run.id,
+      run.state,
+      `${run.counts.completed ?? 0} of ${run.agents}`,
+      durationText(run.elapsed_ms),
+      run.created_at.slice(0, 19).replace('T', ' '),
+      clip(plainLine(run.name), 60),
+      ...(run.trouble === undefined ? [] : [clip(plainLine(run.trouble), 60)]),
+    ]),
+    '',
+    (cell, column) => (column === 1 ? paint(OUTCOME_STYLE[cell as RunLine['state']], cell) : cell),
+  )
+}

@@ -1,0 +1,118 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../../client/client.ts'
+import { AppError } from '../../../model/errors.ts'
+import { isRunning } from '../../../model/process.ts'
+import { openClientIfRunning } from '../../connection/client.ts'
+import { noteOfRuns } from '../../connection/connection.ts'
+import { loadTeam } from '../../connection/offline.ts'
+import { makeTeamOfNobody } from '../../connection/plan-team.ts'
+import { startDetached } from '../../connection/start-service.ts'
+import { isUnreachable } from '../../connection/stored-runs.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { complain, paint } from '../../output/print.ts'
+import { showWorking } from '../../output/progress.ts'
+import type { Invocation } from '../../verb.ts'
+
+export interface ServiceForRun {
+  client: Client
+  /** The process that was started for this run, and ends with it. */
+  ours?: number
+}
+
+/**
+ * The running service, or one in the background: a run must outlive the terminal that started it, so that it is never
+ * in this process.
+ */
+export async function serviceForRun(invocation: Invocation): Promise<ServiceForRun> {
+  await makeTeamOfNobody(invocation.place)
+  const running = await openAnswering(invocation)
+  if (running !== undefined) return { client: running }
+  const working = showWorking('starting a service for this run')
+  try {
+    const { client, facts, isOthers } = await startDetached(invocation, ['--for-runs'])
+    return isOthers ? { client } : { client, ours: facts.pid }
+  } catch (error) {
+    // Another `orc run` may have been faster.
+    const other = await openAnswering(invocation)
+    if (other === undefined) throw error
+    return { client: other }
+  } finally {
+    working.end()
+  }
+}
+
+async function openAnswering({ place }: Invocation): Promise<Client | undefined> {
+  const client = await openClientIfRunning(place)
+  try {
+    await client?.health()
+    return client
+  } catch (error) {
+    // Whoever named a service means that one.
+    if (process.env.ORC_URL !== undefined) throw error
+    return undefined
+  }
+}
+
+/** What is killed again and again is not to be fought. */
+const MOST_RESTARTS = 3
+
+/**
+ * The service of a run that is watched. One that `orc run` started has nobody else who would start it again after it
+ * was killed; one that somebody runs or has stopped is left to them.
+ */
+export function keepServiceForRun(first: ServiceForRun, invocation: Invocation, comeBack: () => string) {
+  let service = first
+  let restarts = 0
+  return {
+    current: () => service,
+    async startAgain(): Promise<boolean> {
+      if (!(await wasKilled(invocation.place))) return false
+      if (++restarts > MOST_RESTARTS) {
+        throw new AppError('SERVICE_UNREACHABLE', `The service was killed ${restarts} times`, {
+          hint: `${comeBack()} starts it once more.`,
+        })
+      }
+      complain(paint('dim', 'The service was killed; it is started again.', 'err'))
+      try {
+        service = await serviceForRun(invocation)
+      } catch (error) {
+        // It may have been killed while it started, which counts like any other time.
+        if (!isUnreachable(error) || restarts === MOST_RESTARTS) throw error
+      }
+      return true
+    },
+  }
+}
+
+export type KeptService = ReturnType<typeof keepServiceForRun>
+
+/** Its number may still be there, as a zombie or as another process: but whoever serves has the store. */
+async function wasKilled(place: Place): Promise<boolean> {
+  const noted = noteOfRuns(place)
+  if (noted === undefined || !noted.isAlive) return noted !== undefined
+  const { readOffline } = await import('../../../main.ts')
+  const snapshot = readOffline(await loadTeam(place))
+  if (typeof snapshot === 'string') return false
+  snapshot.close()
+  return true
+}
+
+/** Longer than any agent takes to end. */
+const PATIENCE_MS = 60_000
+
+/** Nothing is left running that nobody asked for; other runs that began meanwhile are not taken down with it. */
+export async function endServiceOfRun({ ours }: ServiceForRun, place: Place): Promise<void> {
+  const client = ours === undefined ? undefined : await openClientIfRunning(place)
+  const state = await client?.state().catch(() => undefined)
+  if (client === undefined || ours === undefined || state?.pid !== ours) return
+  try {
+    const { runs } = await client.runs({ state: 'open' })
+    if (runs.length > 0) return
+    await client.stop('end')
+  } catch (error) {
+    // It has ended with its last run by itself, or at the word of another who watched.
+    if (!isUnreachable(error)) throw error
+  }
+  const deadline = Date.now() + PATIENCE_MS
+  while (isRunning(ours) && Date.now() < deadline) await wait(20)
+}

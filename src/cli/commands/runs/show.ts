@@ -1,0 +1,23 @@
+import { reachRuns } from '../../connection/stored-runs.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { runSummary } from './run-text.ts'
+
+export const verb: Verb = {
+  name: 'run show',
+  group: 'Plans',
+  summary: 'one run: each of its agents, how far it is and what it waits for',
+  arguments: [{ name: 'RUN' }],
+  examples: ['orc run show run_1', 'orc run show run_1 --json'],
+  async run({ place, words, json }) {
+    const id = words[0]!
+    const run = await reachRuns(
+      place,
+      (client) => client.run(id),
+      (stored) => stored.show(id),
+    )
+    if (json) printJson(run)
+    else print(runSummary(run))
+    return 0
+  },
+}

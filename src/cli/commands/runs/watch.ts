@@ -1,0 +1,141 @@
+import type { Client } from '../../../client/client.ts'
+import { AppError } from '../../../model/errors.ts'
+import type { RunEvent } from '../../../service/contract.ts'
+import { type Instead, throughRestarts } from '../../connection/reconnect.ts'
+import { reachRuns } from '../../connection/stored-runs.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { paint, print, printJson } from '../../output/print.ts'
+import { canRedraw, openLive, screenSize } from '../../output/redraw.ts'
+import type { RunShown } from './run-state.ts'
+import { eventLine } from './run-text.ts'
+import { runView } from './run-view.ts'
+
+export interface Watched {
+  place: Place
+  id: string
+  json: boolean
+  /** Said below the live view: how to leave, and how to come back. */
+  footer: string
+  signal: AbortSignal
+  /** Starts the service again where that is ours to do; false: it is not. */
+  startAgain(): Promise<boolean>
+}
+
+export type RunEnd = Extract<RunEvent, { type: 'end' }>
+
+/** Shows what happens in a run until it ends, over restarts of the service. */
+export async function watchRun(watched: Watched): Promise<RunEnd> {
+  const { place, id, json, footer, signal } = watched
+  let last: number | undefined
+
+  async function watch(client: Client): Promise<RunEnd> {
+    const view = !json && canRedraw() ? openRunView(client, id, footer) : undefined
+    try {
+      const after = last === undefined ? {} : { after: last }
+      for await (const event of client.runEvents(id, { ...after, signal, reconnect: false })) {
+        last = event.seq
+        if (json) printJson(event)
+        else if (view === undefined) showLine(event)
+        else view.changed()
+        if (event.type === 'end') {
+          await view?.last()
+          return event
+        }
+      }
+    } finally {
+      view?.close()
+    }
+    signal.throwIfAborted()
+    throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
+  }
+
+  /** The run may have been brought to its end by a service that is gone again: nobody else would tell. */
+  async function whileAway(): Promise<Instead<RunEnd>> {
+    const stored = await readEnd(place, id, last)
+    if (stored === undefined) return (await watched.startAgain()) ? 'again' : 'wait'
+    const { run, missed, end } = stored
+    if (json) for (const event of missed) printJson(event)
+    else if (canRedraw()) print(runView(run, { ...screenSize(), sinceMs: 0 }))
+    else for (const event of missed) showLine(event)
+    return { value: end }
+  }
+
+  return await throughRestarts(place, signal, watch, whileAway)
+}
+
+/** A run that has ended, in the store of no service, and what was not told of it. */
+async function readEnd(place: Place, id: string, after: number | undefined) {
+  const read = await reachRuns(
+    place,
+    async () => undefined,
+    async (runs) => ({ run: await runs.show(id), missed: await runs.events(id, after) }),
+    // Whatever keeps it from being read, what is left is to wait.
+  ).catch(() => undefined)
+  const end = read?.missed.at(-1)
+  return read !== undefined && end?.type === 'end' ? { ...read, end } : undefined
+}
+
+function showLine(event: RunEvent) {
+  const line = eventLine(event)
+  if (line !== undefined) print(line)
+}
+
+/** No faster than an eye can see: what happens meanwhile is shown together. */
+const REST_MS = 100
+/** The clocks go on although nothing happens. */
+const TICK_MS = 1000
+
+function openRunView(client: Client, id: string, footer: string) {
+  const live = openLive()
+  let run: RunShown | undefined
+  let lookedAt = 0
+  let isStale = true
+  let looking: Promise<void> | undefined
+  let isClosed = false
+
+  function draw() {
+    if (run === undefined || isClosed) return
+    const { width, height } = screenSize()
+    const sinceMs = run.state === 'running' ? performance.now() - lookedAt : 0
+    const view = runView(run, { width, height: height - 1, sinceMs })
+    live.draw(run.state === 'running' ? `${view}\n${paint('dim', footer)}` : view)
+  }
+
+  async function look() {
+    run = await client.run(id)
+    lookedAt = performance.now()
+    draw()
+  }
+
+  async function lookWhileStale() {
+    while (isStale && !isClosed) {
+      isStale = false
+      // A service that is going away ends the stream of events, and that is told.
+      await look().catch(() => {})
+      await new Promise((resolve) => setTimeout(resolve, REST_MS))
+    }
+    looking = undefined
+  }
+
+  function changed() {
+    isStale = true
+    looking ??= lookWhileStale()
+  }
+
+  const ticking = setInterval(draw, TICK_MS)
+  process.stdout.on('resize', draw)
+  changed()
+  return {
+    changed,
+    /** As it is in the end. */
+    async last() {
+      await looking
+      await look()
+    },
+    close() {
+      isClosed = true
+      clearInterval(ticking)
+      process.stdout.off('resize', draw)
+    },
+  }
+}

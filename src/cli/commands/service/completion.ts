@@ -1,0 +1,27 @@
+import { builtInTypes } from '../../command-types.ts'
+import { completionScript, SHELLS, type Shell } from '../../completion.ts'
+import { loadTeam } from '../../connection/offline.ts'
+import { noJson } from '../../errors.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'completion',
+  group: 'Tools',
+  summary: 'the script that makes a shell complete commands, options and agents',
+  details: '`orc completion agents` lists the agents in orc.yaml; the scripts use it.',
+  arguments: [{ name: 'SHELL', choices: SHELLS, unlisted: ['agents'] }],
+  examples: [
+    'source <(orc completion bash)    # in ~/.bashrc',
+    'source <(orc completion zsh)     # in ~/.zshrc, after compinit',
+    'orc completion fish > ~/.config/fish/completions/orc.fish',
+  ],
+  async run({ words, program, place, json }) {
+    const shell = words[0] as Shell | 'agents'
+    if (shell === 'agents') {
+      for (const { name } of (await loadTeam(place)).agents) json ? printJson(name) : print(name)
+    } else if (json) throw noJson('completion', 'A script for the shell is no JSON; leave --json away.')
+    else print(completionScript(shell, await program.verbs(), await builtInTypes()))
+    return 0
+  },
+}

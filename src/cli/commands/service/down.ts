@@ -1,0 +1,44 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { AppError } from '../../../model/errors.ts'
+import { isRunning } from '../../../model/process.ts'
+import { openClientIfRunning } from '../../connection/client.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+/** Longer than any agent takes to end. */
+const PATIENCE_MS = 60_000
+const LOOK_AGAIN_MS = 50
+
+export const verb: Verb = {
+  name: 'down',
+  group: 'Run',
+  summary: 'stop the service and the team; `orc up` takes their conversations up again',
+  options: [
+    { name: 'keep-agents', summary: 'stop the service only: agents in terminals go on until it is back' },
+  ],
+  details: '`orc stop --all` stops all that happens and keeps the service.',
+  examples: ['orc down', 'orc down --keep-agents'],
+  async run({ place, flag, json }) {
+    const agents = flag('keep-agents') ? 'leave' : 'end'
+    const client = await openClientIfRunning(place)
+    if (client === undefined) {
+      if (json) printJson({ status: 'not running' })
+      else print('The service is not running.')
+      return 0
+    }
+    const { pid } = await client.stop(agents)
+    const deadline = Date.now() + PATIENCE_MS
+    while (isRunning(pid)) {
+      if (Date.now() > deadline) {
+        throw new AppError('CONFLICT', `The service (process ${pid}) is still stopping`, {
+          hint: 'Look again in a moment: orc status.',
+        })
+      }
+      await wait(LOOK_AGAIN_MS)
+    }
+    if (json) printJson({ status: 'stopped', pid, agents })
+    else
+      print(agents === 'end' ? 'Service and team are stopped.' : 'The service is stopped; its agents go on.')
+    return 0
+  },
+}

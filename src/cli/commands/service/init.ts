@@ -1,0 +1,59 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { AppError } from '../../../model/errors.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { proposeTeam } from './propose-team.ts'
+
+export const verb: Verb = {
+  name: 'init',
+  group: 'Run',
+  summary: 'write a first orc.yaml for the agent programs that are installed here',
+  arguments: [{ name: 'FOLDER', optional: true }],
+  options: [
+    { name: 'force', summary: 'replace an orc.yaml that is there' },
+    { name: 'print', summary: 'print it, and write nothing' },
+  ],
+  examples: ['orc init', 'orc init --print', 'orc init my-project && cd my-project && orc up'],
+  async run({ words, flag, json }) {
+    const folder = resolve(words[0] ?? '.')
+    if (!existsSync(folder)) {
+      throw new AppError('NOT_FOUND', `There is no folder ${folder}`, {
+        hint: 'Make it first, or name another.',
+      })
+    }
+    const file = join(folder, 'orc.yaml')
+    const { text, around } = proposeTeam(folder)
+    if (flag('print')) {
+      if (json) printJson({ file, text })
+      else print(text.trimEnd())
+      return 0
+    }
+    try {
+      writeFileSync(file, text, { flag: flag('force') ? 'w' : 'wx' })
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      throw new AppError('CONFLICT', `There is an orc.yaml already: ${file}`, {
+        hint: 'orc init --print shows what would be written; --force replaces it.',
+      })
+    }
+    const programs = around.programs.map((found) => found.program)
+    if (json) {
+      printJson({ file, programs, tmux: around.hasTmux })
+      return 0
+    }
+    print(`Wrote ${file}`)
+    print(
+      programs.length === 0
+        ? 'No agent program was found: name one for each agent, or start your own with a token.'
+        : `Found ${around.programs.map((found) => found.title).join(', ')}.`,
+    )
+    if (!around.hasTmux && programs.length > 0) {
+      complain(
+        `${paint('yellow', 'warning:', 'err')} tmux is missing, and agents in terminals need it. Install it first.`,
+      )
+    }
+    print(paint('dim', 'Next: look it over, then orc up'))
+    return 0
+  },
+}

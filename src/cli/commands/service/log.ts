@@ -1,0 +1,42 @@
+import { isatty } from 'node:tty'
+import type { Log } from '../../../engine/surroundings.ts'
+import { complain, ifTaken, paint, plain, type Style } from '../../output/print.ts'
+
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const
+type Level = (typeof LOG_LEVELS)[number]
+
+/** Of what a full disk does not take; what is more is dropped. */
+const KEPT_BYTES = 1024 ** 2
+
+/** On standard error: lines for people at a terminal, JSON for programs. */
+export async function openLog(level: string): Promise<Log> {
+  if (!isatty(2)) {
+    const { pino } = await import('pino')
+    const destination = pino.destination({ dest: 2, sync: true, maxLength: KEPT_BYTES })
+    // The log may lie on a disk that is full. What it cannot take now is written later; that ends no service.
+    destination.on('error', () => {})
+    const log: Log = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, destination)
+    return log
+  }
+  const least = LOG_LEVELS.indexOf(level as Level)
+  const at = (own: Level, style: Style) => (fields: Record<string, unknown>, text: string) => {
+    if (LOG_LEVELS.indexOf(own) >= least) ifTaken(() => complain(logLine(own, style, fields, text)))
+  }
+  return {
+    debug: at('debug', 'dim'),
+    info: at('info', 'green'),
+    warn: at('warn', 'yellow'),
+    error: at('error', 'red'),
+  }
+}
+
+function logLine(level: Level, style: Style, fields: Record<string, unknown>, text: string): string {
+  const { err, ...others } = fields
+  const more = Object.entries(others).map(
+    ([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`,
+  )
+  const cause = err instanceof Error ? `: ${err.message}` : ''
+  const time = new Date().toISOString().slice(11, 19)
+  const line = plain([`${text}${cause}`, ...more].join('  '))
+  return `${paint('dim', time, 'err')} ${paint(style, level.padEnd(5), 'err')} ${line}`
+}

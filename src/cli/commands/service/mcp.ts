@@ -1,0 +1,42 @@
+import { readLines } from '../../../client/lines.ts'
+import { createTransport, type Transport } from '../../../client/transport.ts'
+import { openLine } from '../../connection/connection.ts'
+import { fetchOverSocket } from '../../connection/socket-fetch.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { ifTaken, printRaw } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { bridgeMcp } from './mcp-bridge.ts'
+
+export const verb: Verb = {
+  name: 'mcp',
+  group: 'For programs',
+  summary: 'every command as an MCP tool, on standard input and output',
+  details:
+    'For programs that start their MCP servers themselves. Those that speak HTTP connect to /mcp of the service and\n' +
+    'need no process for it. Speaks as the agent whose token is in ORC_TOKEN, else as the operator. While the service\n' +
+    'is away, calls say so; they work again as soon as it is back. docs/mcp.md has the settings of the programs.',
+  examples: ['ORC_TOKEN=$(orc token Worker) orc mcp', 'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc mcp'],
+  async run({ place, program }) {
+    process.stdin.setEncoding('utf8')
+    await bridgeMcp({
+      lines: readLines(process.stdin as AsyncIterable<string>),
+      write: (message) => ifTaken(() => printRaw(`${message}\n`)),
+      post: postTo(place),
+      version: await program.version(),
+    })
+    return 0
+  },
+}
+
+/** The service is looked for each time: after a restart it may have another address. */
+function postTo(place: Place) {
+  let known: { address: string; token: string; transport: Transport } | undefined
+  return async (body: string, headers: Record<string, string>) => {
+    const { address, token } = await openLine(place)
+    if (known?.address !== address || known.token !== token) {
+      const socket = address.startsWith('unix:') ? fetchOverSocket(address.slice('unix:'.length)) : undefined
+      known = { address, token, transport: createTransport(address, token, socket) }
+    }
+    return await known.transport.ask({ method: 'POST', path: '/mcp', headers, body })
+  }
+}

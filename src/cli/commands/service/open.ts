@@ -1,0 +1,39 @@
+import { spawn } from 'node:child_process'
+import { AppError } from '../../../model/errors.ts'
+import { openClient } from '../../connection/client.ts'
+import { openLine } from '../../connection/connection.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'open',
+  group: 'Look',
+  summary: 'open the control room in a browser, signed in by a link that works once',
+  details:
+    'You are whoever your token says. The link is good for 5 minutes, the session for 7 days; `orc token list` shows it,\n' +
+    '`orc token revoke ID` ends it at once.',
+  options: [{ name: 'print', summary: 'print the link and open nothing' }],
+  examples: ['orc open', 'orc open --print'],
+  async run({ place, json, flag }) {
+    const { address } = await openLine(place)
+    if (address.startsWith('unix:')) {
+      throw new AppError('CONFLICT', 'No browser reaches a service on a Unix socket', {
+        hint: 'Let it listen on a port: service.port in orc.yaml, without unix_socket.',
+      })
+    }
+    const { path, expires_at } = await (await openClient(place)).mintLogin()
+    const url = address + path
+    if (json) printJson({ url, expires_at })
+    else print(url)
+    if (!json && !flag('print') && process.stdout.isTTY === true) openInBrowser(url)
+    return 0
+  },
+}
+
+/** If there is none, the link that was printed is enough. */
+function openInBrowser(url: string) {
+  const command = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  const child = spawn(command, [url], { stdio: 'ignore', detached: true })
+  child.on('error', () => {})
+  child.unref()
+}

@@ -1,0 +1,43 @@
+import { readFileSync } from 'node:fs'
+import { AppError } from '../../../model/errors.ts'
+import { openScript, ScriptSettings } from '../../../runtimes/script.ts'
+import { noJson } from '../../errors.ts'
+import type { Verb } from '../../verb.ts'
+import { playOnTerminal } from './script-player.ts'
+
+export const verb: Verb = {
+  name: 'play',
+  group: 'Tools',
+  summary: 'be an agent in this terminal that plays a script; for demonstrations and tests',
+  details:
+    'The script is JSON: { "script": [{ "on": "start" | { "text": … }, "say": …, "after_ms": … }] }.\n' +
+    'It runs as an agent with program: any. Its commands carry the nonce of its session, from ORC_NONCE.',
+  arguments: [{ name: 'FILE' }],
+  examples: ['orc play worker.json'],
+  async run({ words, json }) {
+    if (json) throw noJson('play', 'What it says is in the audit: orc audit --follow --json')
+    const [file] = words
+    const parsed = ScriptSettings.safeParse(readScript(file!))
+    if (!parsed.success) {
+      const [problem] = parsed.error.issues
+      throw new AppError('CONFIG_INVALID', `${file}: ${problem!.path.join('.')}: ${problem!.message}`, {
+        hint: 'A script is { "script": [{ "on": "start", "say": "…" }] }.',
+      })
+    }
+    await playOnTerminal(openScript(parsed.data), {
+      name: process.env.ORC_AGENT ?? 'agent',
+      nonce: process.env.ORC_NONCE ?? '',
+    })
+    return 0
+  },
+}
+
+function readScript(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new AppError('NOT_FOUND', `${file} cannot be read as JSON: ${(error as Error).message}`, {
+      hint: 'Name a file that holds a script.',
+    })
+  }
+}

@@ -1,0 +1,97 @@
+import type { Line, Script } from '../../../runtimes/script.ts'
+import { paint } from '../../output/print.ts'
+
+export interface Player {
+  name: string
+  /** Marks its commands: they are read off this terminal. */
+  nonce: string
+}
+
+/** What an agent with program: any must say of such a player. */
+export const PLAYER_PATTERNS = {
+  idle: '› $',
+  busy: '… thinking$',
+  submitted: '^✓ got {id}$',
+} as const
+
+const PROMPT = '› '
+const PASTE = { on: '\x1b[?2004h', off: '\x1b[?2004l', begin: '\x1b[200~', end: '\x1b[201~' }
+const CLEAR_LINE = '\r\x1b[2K'
+const SHOWN_LINES = 3
+
+/**
+ * A small agent in a terminal, with an input box as real ones have: it takes bracketed pastes, shows drafts, and
+ * goes on with Enter. It ends with Ctrl-C or when its terminal does.
+ */
+export async function playOnTerminal(script: Script, { name, nonce }: Player): Promise<void> {
+  const { stdin, stdout } = process
+  stdin.setRawMode?.(true)
+  stdin.setEncoding('utf8')
+  let draft = ''
+  let isPasting = false
+  let thinking: NodeJS.Timeout | undefined
+  const { promise: over, resolve: end } = Promise.withResolvers<void>()
+
+  function prompt() {
+    stdout.write(`${CLEAR_LINE}${PROMPT}${shown(draft)}`)
+  }
+
+  function answer(line: Line | undefined) {
+    if (line === undefined) {
+      prompt()
+      return
+    }
+    stdout.write('… thinking')
+    thinking = setTimeout(() => {
+      thinking = undefined
+      stdout.write(`${CLEAR_LINE}${marked(line.say, nonce)}\n\n`)
+      prompt()
+    }, line.afterMs)
+  }
+
+  function submit() {
+    const text = draft
+    draft = ''
+    stdout.write(CLEAR_LINE)
+    for (const message of hear(text)) {
+      stdout.write(`✓ got ${message.id}\n${paint('dim', `  ${message.from}: ${message.title}`)}\n`)
+    }
+    answer(script.toTurn(text))
+  }
+
+  function type(input: string) {
+    for (const piece of input.split(/(\x1b\[20[01]~|[\r\x03\x7f])/)) {
+      if (piece === PASTE.begin) isPasting = true
+      else if (piece === PASTE.end) isPasting = false
+      else if (piece === '\x03') end()
+      else if (piece === '\r' && !isPasting) {
+        if (thinking === undefined) submit()
+      } else if (piece === '\x7f') draft = draft.slice(0, -1)
+      else draft += piece === '\r' ? '\n' : piece
+    }
+    if (thinking === undefined) prompt()
+  }
+
+  stdin.on('data', type)
+  stdin.on('end', end)
+  stdout.write(`${PASTE.on}${paint('bold', name)} plays its script.\n\n`)
+  answer(script.atStart())
+  await over
+  clearTimeout(thinking)
+  stdout.write(PASTE.off)
+}
+
+function shown(draft: string): string {
+  const lines = draft.split('\n')
+  return lines.length > SHOWN_LINES ? `[pasted ${lines.length} lines]` : draft.replaceAll('\n', ' ')
+}
+
+function marked(say: string, nonce: string): string {
+  return say.replaceAll('<orc-command ', `<orc-command nonce="${nonce}" `)
+}
+
+function hear(text: string): { id: string; from: string; title: string }[] {
+  return [...text.matchAll(/\[ORCHUB MESSAGE (\S+)\]\nFrom: (.*)\nTitle: (.*)\n/g)].map(
+    ([, id, from, title]) => ({ id: id!, from: from!, title: title! }),
+  )
+}

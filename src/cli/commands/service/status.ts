@@ -1,0 +1,68 @@
+import type { Client } from '../../../client/client.ts'
+import type { AnswerOf } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { findService } from '../../connection/connection.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { type Agent, agentsText, waitingFor } from '../../output/agent-table.ts'
+import { githubLine } from '../../output/github-text.ts'
+import { shortTime } from '../../output/message-text.ts'
+import { paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'status',
+  group: 'Look',
+  summary: 'the service and the team at a glance: agents, waiting messages, open requests',
+  examples: ['orc status', 'orc status --json'],
+  run: async ({ place, json }) => showStatus(await openClient(place), place, json),
+}
+
+function haltLine({ by, at, reason }: NonNullable<AnswerOf<'state'>['halt']>): string {
+  const why = reason === undefined ? '' : `: ${plainLine(reason)}`
+  return paint('red', `EVERYTHING IS STOPPED by ${by} since ${shortTime(at)}${why}. orc go lets it go on.`)
+}
+
+/** Why an agent is in no state to work: its last change of session says it. */
+async function troubles(client: Client, agents: readonly Agent[]): Promise<string[]> {
+  const lines: string[] = []
+  for (const { name, session } of agents) {
+    if (session !== 'error') continue
+    try {
+      for await (const { data } of client.audit({ agent: name, type: 'session.changed', limit: 1 })) {
+        if (data.agent === name && typeof data.evidence === 'string')
+          lines.push(`  ${name}: ${plainLine(data.evidence)}`)
+      }
+    } catch {
+      // Whoever may see the state may not see the audit; that must not hide the rest.
+    }
+  }
+  return lines
+}
+
+export async function showStatus(client: Client, place: Place, json: boolean): Promise<number> {
+  const state = await client.state()
+  if (json) {
+    printJson(state)
+    return 0
+  }
+  const program = paint('bold', `Orchub ${state.version}`)
+  print(
+    `${program} at ${await findService(place)}, process ${state.pid}, since ${shortTime(state.started_at)}`,
+  )
+  // Agents are not told where it is.
+  if (state.store.place !== '') print(`store ${state.store.engine}: ${plain(state.store.place)}`)
+  if (state.halt !== undefined) print(haltLine(state.halt))
+  for (const { run_id, text } of state.troubles ?? []) print(paint('red', `${run_id}: ${plainLine(text)}`))
+  print(agentsText(state.agents, waitingFor(state.deliveries)))
+  for (const line of await troubles(client, state.agents)) print(paint('red', line))
+  if (state.github !== undefined) print(githubLine(state.github))
+  const { open_requests: open } = state
+  print(
+    open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),
+  )
+  if (state.config.problem !== undefined) {
+    print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))
+    print(plain(state.config.problem))
+  }
+  return 0
+}

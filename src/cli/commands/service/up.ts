@@ -1,0 +1,72 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../../client/client.ts'
+import { openClientIfRunning } from '../../connection/client.ts'
+import { startDetached } from '../../connection/start-service.ts'
+import { print, printJson } from '../../output/print.ts'
+import { showWorking } from '../../output/progress.ts'
+import type { Verb } from '../../verb.ts'
+import { runService } from './run-service.ts'
+import { SERVICE_OPTIONS } from './serve.ts'
+import { showStatus } from './status.ts'
+
+export const verb: Verb = {
+  name: 'up',
+  group: 'Run',
+  summary: 'start the service and the team; agents take up their last conversations',
+  details:
+    'In the foreground until Ctrl-C, which stops the team as well; when its terminal is closed, agents in panes go on.\n' +
+    'With --detach it returns when the agents are up, after 20 seconds at the latest; with --json as soon as the\n' +
+    'service answers.\n' +
+    'When a person is asked, the terminal rings and shows a notification where it can, unless --quiet or notify: off.',
+  options: [{ name: 'detach', short: 'd', summary: 'run in the background' }, ...SERVICE_OPTIONS],
+  examples: ['orc up', 'orc up --detach', 'orc up -d && orc attach Master'],
+  async run(invocation) {
+    const { place, flag, json } = invocation
+    const running = await openClientIfRunning(place)
+    if (running !== undefined && (await isAnswering(running))) {
+      if (!json) print('It is up already.')
+      return await showStatus(running, place, json)
+    }
+    if (!flag('detach')) {
+      return await runService(invocation, {
+        agents: 'end',
+        farewell: 'Ctrl-C stops the service and the team. With --detach they run in the background.',
+      })
+    }
+    const started = await startDetached(invocation)
+    if (json) printJson(started.facts)
+    else if (started.isOthers) print('It is up already.')
+    else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
+    if (json) return 0
+    await untilReady(started.client)
+    return await showStatus(started.client, place, false)
+  },
+}
+
+/** Programs take seconds to start; after this the status tells how far they are. */
+const READY_MS = 20_000
+const LOOK_AGAIN_MS = 200
+
+async function untilReady(client: Client): Promise<void> {
+  const working = showWorking('starting the agents')
+  const deadline = Date.now() + READY_MS
+  try {
+    while (Date.now() < deadline) {
+      const { agents } = await client.agents()
+      if (!agents.some((agent) => agent.runtime !== 'none' && agent.session === 'initializing')) return
+      await wait(LOOK_AGAIN_MS)
+    }
+  } finally {
+    working.end()
+  }
+}
+
+async function isAnswering(client: { health(): Promise<unknown> }): Promise<boolean> {
+  try {
+    await client.health()
+    return true
+  } catch {
+    // It was killed, and its note of where it listens is still there.
+    return false
+  }
+}

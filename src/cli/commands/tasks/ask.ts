@@ -1,0 +1,162 @@
+import type { Client } from '../../../client/client.ts'
+import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
+import { AppError } from '../../../model/errors.ts'
+import { isEnd } from '../../../model/task.ts'
+import type { TaskEvent } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { throughRestarts } from '../../connection/reconnect.ts'
+import { usage } from '../../errors.ts'
+import { exitCode } from '../../exit-code.ts'
+import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import { showWorking } from '../../output/progress.ts'
+import { isInputGiven, readInput } from '../../standard-input.ts'
+import type { Invocation, Verb } from '../../verb.ts'
+import { type Answering, canType, openAnswering } from './prompt-for-answer.ts'
+import { createEchoes, progressLine } from './task-event-text.ts'
+
+export const verb: Verb = {
+  name: 'ask',
+  group: 'Talk',
+  summary: 'ask the team, and watch until the answer is there; - reads standard input',
+  details:
+    'Who is needed is chosen, the root agent gets the question as a task, works alone or delegates, and answers. The\n' +
+    'answer goes to standard output, what happens meanwhile to standard error. A question to a person can be answered\n' +
+    'right here. Ctrl-C leaves the team at work and ends with 130; --resume comes back. A task that failed or was\n' +
+    'cancelled ends with 9.',
+  arguments: [{ name: 'QUESTION', optional: true, rest: true }],
+  options: [
+    {
+      name: 'agent',
+      value: 'ROOT',
+      summary: 'who answers; else the only agent without a parent, or one is chosen',
+    },
+    { name: 'resume', value: 'TASK', summary: 'go on watching what was asked before' },
+    { name: 'idempotency-key', value: 'KEY', summary: 'with the same key it is asked once, however often' },
+  ],
+  examples: [
+    'orc ask "Which of our tests are slow, and why?"',
+    'orc ask --agent Planner "Find a flight to Rome" > answer.txt',
+    'orc ask --resume task_7',
+    'orc ask --json "How many users have we?"',
+  ],
+  async run(invocation) {
+    const leaving = new AbortController()
+    const leave = () => leaving.abort()
+    process.on('SIGINT', leave)
+    process.on('SIGTERM', leave)
+    let task = checkResume(invocation)
+    try {
+      task ??= await ask(invocation, leaving.signal)
+      return await watch(invocation, task, leaving)
+    } catch (error) {
+      if (!leaving.signal.aborted) throw error
+      complain(
+        task === undefined
+          ? 'The team is being asked all the same; `orc tasks` shows it.'
+          : `${task} goes on without you. Come back with: orc ask --resume ${task}`,
+      )
+      return exitCode('interrupted')
+    }
+  },
+}
+
+function checkResume({ option, words }: Invocation): string | undefined {
+  const task = option('resume')
+  if (task === undefined) return undefined
+  if (words.length > 0 || option('agent') !== undefined || option('idempotency-key') !== undefined) {
+    throw usage(
+      '--resume asks nothing new',
+      'Either ask, or come back to what was asked: orc ask --resume TASK',
+    )
+  }
+  return task
+}
+
+/** Under one key, so that it is asked once whatever breaks in between. */
+async function ask({ place, words, option, json }: Invocation, signal: AbortSignal): Promise<string> {
+  const question = await readQuestion(words)
+  const agent = option('agent')
+  const idempotencyKey = option('idempotency-key') ?? newIdempotencyKey()
+  if (!/^[!-~]{1,200}$/.test(idempotencyKey)) {
+    throw usage('This is no idempotency key', 'At most 200 letters, digits and signs, no spaces.')
+  }
+  const body = { question, ...(agent === undefined ? {} : { agent }) }
+  const working = json ? undefined : showWorking('Choosing who is needed')
+  try {
+    const { task_id } = await throughRestarts(place, signal, (client) =>
+      client.ask(body, { idempotencyKey, signal }),
+    )
+    return task_id
+  } finally {
+    working?.end()
+  }
+}
+
+async function readQuestion(words: readonly string[]): Promise<string> {
+  if (words.length > 0 && !(words.length === 1 && words[0] === '-')) return words.join(' ')
+  if (words.length === 0 && !isInputGiven()) throw usage('QUESTION is missing', 'Usage: orc ask QUESTION…')
+  return await readInput()
+}
+
+type End = Extract<TaskEvent, { type: 'end' }>
+
+async function watch({ place, json, option }: Invocation, task: string, leaving: AbortController) {
+  const { signal } = leaving
+  const client = () => openClient(place)
+  if (option('resume') !== undefined && !json) {
+    const { id, agent, state, result, reason, ended_at } = await (await client()).task(task)
+    if (ended_at !== undefined) {
+      return showEnd({ type: 'end', seq: 0, at: ended_at, task_id: id, agent, state, result, reason })
+    }
+  }
+  if (!json) await noteHalt(await client())
+  const answering = openAnswering({ client, typing: canType() && !json, interrupted: () => leaving.abort() })
+  const isEcho = createEchoes()
+  let last = 0
+  try {
+    const end = await throughRestarts(place, signal, async (connected) => {
+      const events = connected.taskEvents(task, { after: last, signal, reconnect: false })
+      for await (const event of events) {
+        if (json) printJson(event)
+        else if (!isEcho(event)) await show(event, task, answering)
+        // Not before: a question that could not be looked at, because the service went away, comes again.
+        last = event.seq
+        if (event.type === 'end') return event
+      }
+      signal.throwIfAborted()
+      throw new AppError('SERVICE_UNREACHABLE', 'The service ended the stream')
+    })
+    answering.close()
+    return json ? exitOf(end) : showEnd(end)
+  } finally {
+    answering.close()
+  }
+}
+
+async function noteHalt(client: Client) {
+  const { halted } = await client.health()
+  if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+}
+
+async function show(event: TaskEvent, task: string, answering: Answering) {
+  if (event.type === 'asked' && event.awaits && (await answering.ask(event.request_id))) return
+  if (event.type === 'verdict') answering.decided(event.request_id)
+  const line = progressLine(event, task)
+  if (line !== undefined) answering.say(line)
+}
+
+function showEnd(end: End): number {
+  const { task_id, state, result, reason } = end
+  if (state === 'completed') print(plain(result ?? reason ?? ''))
+  else {
+    complain(paint('red', `${task_id} is ${state}: ${plainLine(reason ?? '')}`, 'err'))
+    if (result !== undefined) complain(`What there was by then:\n${plain(result)}`)
+    complain(paint('dim', `orc trace ${task_id} shows what happened.`, 'err'))
+  }
+  return exitOf(end)
+}
+
+function exitOf({ state }: End): number {
+  if (!isEnd(state)) throw new Error(`${state} is no end`)
+  return state === 'completed' ? exitCode('ok') : exitCode('taskFailed')
+}

@@ -1,0 +1,109 @@
+import type { Client } from '../../../client/client.ts'
+import type { AnswerOf } from '../../../service/contract.ts'
+import { openClient } from '../../connection/client.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import { canRedraw, openLive } from '../../output/redraw.ts'
+import { untilInterrupted } from '../../until-interrupted.ts'
+import type { Verb } from '../../verb.ts'
+import { taskTree } from './task-text.ts'
+
+type Task = AnswerOf<'tasks'>['tasks'][number]
+
+export const verb: Verb = {
+  name: 'tasks',
+  group: 'Look',
+  summary: 'what was delegated to whom and how far it is, as a tree',
+  options: [
+    { name: 'all', summary: 'ended ones as well' },
+    { name: 'follow', short: 'f', summary: 'stay, and show each change as it happens' },
+    { name: 'limit', value: 'N', summary: 'at most so many, the newest (default: 200)' },
+  ],
+  examples: ['orc tasks', 'orc tasks --follow', 'orc tasks --all --limit 20'],
+  async run({ place, flag, option, json }) {
+    const client = await openClient(place)
+    const limit = option('limit')
+    const query = limit === undefined ? {} : { limit }
+    if (flag('follow')) {
+      const show = json ? showChanges(printJson) : canRedraw() ? redrawn() : showChanges(showLine)
+      return await untilInterrupted((signal) => follow(client, { query, all: flag('all'), show, signal }))
+    }
+    const { tasks } = await client.tasks({ state: flag('all') ? 'all' : 'open', ...query })
+    if (json) for (const task of tasks) printJson(task)
+    else if (tasks.length > 0) print(taskTree(tasks))
+    else complain(paint('dim', 'No task is open.', 'err'))
+    return 0
+  },
+}
+
+interface Followed {
+  query: { limit?: string }
+  all: boolean
+  show(tasks: readonly Task[]): void
+  signal: AbortSignal
+}
+
+/** No faster than an eye can see: what happens meanwhile is shown together. */
+const REST_MS = 100
+
+/** The place in the log is taken before the first look, so that nothing between the two is missed. */
+async function follow(client: Client, { query, all, show, signal }: Followed) {
+  let after = 0
+  for await (const entry of client.audit({ limit: 1 }, { signal })) after = entry.seq
+  const seen = new Set<string>()
+  let isStale = false
+  let isLooking = false
+
+  /** The trees with something open, and those that ended while they were looked at. */
+  async function look() {
+    const { tasks } = await client.tasks({ state: 'all', ...query })
+    for (const { root, ended_at } of tasks) if (ended_at === undefined) seen.add(root)
+    show(all ? tasks : tasks.filter(({ root }) => seen.has(root)))
+  }
+  async function lookAgain() {
+    while (isStale && !signal.aborted) {
+      isStale = false
+      await look().catch((error: { isTemporary?: boolean }) => {
+        if (error.isTemporary !== true) throw error
+        // The service is restarting.
+        isStale = true
+      })
+      await new Promise((resolve) => setTimeout(resolve, REST_MS))
+    }
+    isLooking = false
+  }
+
+  await look()
+  const failed = Promise.withResolvers<never>()
+  const changes = async () => {
+    for await (const entry of client.events({ after, signal })) {
+      if (!entry.type.startsWith('task.')) continue
+      isStale = true
+      if (isLooking) continue
+      isLooking = true
+      lookAgain().catch(failed.reject)
+    }
+  }
+  await Promise.race([changes(), failed.promise])
+}
+
+function redrawn(): Followed['show'] {
+  const live = openLive()
+  return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'No task is open.') : taskTree(tasks))
+}
+
+/** Each task when it is first seen, and again when its state changed. */
+function showChanges(show: (task: Task) => void): Followed['show'] {
+  const shown = new Map<string, string>()
+  return (tasks) => {
+    for (const task of tasks) {
+      const now = `${task.state} ${task.attempt}`
+      if (shown.get(task.id) === now) continue
+      shown.set(task.id, now)
+      show(task)
+    }
+  }
+}
+
+function showLine(task: Task) {
+  print(taskTree([task]))
+}

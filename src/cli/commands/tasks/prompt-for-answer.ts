@@ -1,0 +1,151 @@
+import { writeSync } from 'node:fs'
+import { createInterface, type Interface } from 'node:readline'
+import { isatty } from 'node:tty'
+import type { Client } from '../../../client/client.ts'
+import { AppError } from '../../../model/errors.ts'
+import type { BodyOf } from '../../../service/contract.ts'
+import { complain, paint, plain } from '../../output/print.ts'
+import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
+
+/** Questions to a person, while something is watched: shown as they come, and answered right there by typing. */
+export interface Answering {
+  /** Shows an open request; false if it is not open any more. */
+  ask(id: string): Promise<boolean>
+  /** Somebody decided it, here or elsewhere. */
+  decided(id: string): void
+  /** A line of progress, without tearing what is being typed. */
+  say(text: string): void
+  close(): void
+}
+
+/** Whether somebody sits there who can read a question and type an answer. */
+export function canType(): boolean {
+  return isatty(0) && isatty(2)
+}
+
+export function openAnswering(options: {
+  client(): Promise<Client>
+  typing: boolean
+  /** Ctrl-C while something is being typed. */
+  interrupted(): void
+}): Answering {
+  const waiting: HumanRequest[] = []
+  let keyboard: Interface | undefined
+  let isSending = false
+
+  function say(text: string) {
+    if (keyboard !== undefined) writeSync(2, '\r\x1b[J')
+    complain(text)
+    keyboard?.prompt(true)
+  }
+
+  /** Shows the next one that waits, or gives the keyboard back. */
+  function next() {
+    const [request] = waiting
+    if (request === undefined) {
+      close()
+      return
+    }
+    keyboard ??= openKeyboard()
+    keyboard.setPrompt(paint('bold', `${request.id}> `, 'err'))
+    say(`${requestText(request)}\n${paint('dim', howTo(request), 'err')}`)
+  }
+
+  function openKeyboard(): Interface {
+    const opened = createInterface({ input: process.stdin, output: process.stderr, historySize: 0 })
+    opened.on('line', (line) => void send(line))
+    opened.on('SIGINT', options.interrupted)
+    // Ctrl-D: whoever does not want to answer here still can elsewhere.
+    opened.on('close', () => {
+      if (keyboard !== opened) return
+      keyboard = undefined
+      for (const request of waiting.splice(0)) complain(`\n${requestText(request)}`)
+    })
+    return opened
+  }
+
+  async function send(line: string) {
+    const [request] = waiting
+    if (request === undefined || isSending) return
+    const verdict = verdictOf(request, line)
+    if (verdict === undefined) return next()
+    isSending = true
+    try {
+      const decision = await (await options.client()).decide(request.id, verdict)
+      if (decision.request.state === 'open')
+        say(`${request.id} is still open: ${missingText(decision.request)}`)
+      decided(request.id)
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error
+      say(
+        `${paint('red', plain(error.message), 'err')}${error.hint === undefined ? '' : `\n  ${plain(error.hint)}`}`,
+      )
+      if (!(await isOpen(request.id))) decided(request.id)
+      else next()
+    } finally {
+      isSending = false
+    }
+  }
+
+  async function find(id: string): Promise<HumanRequest | undefined> {
+    const request = await (await options.client()).humanRequest(id)
+    return request.state === 'open' ? request : undefined
+  }
+
+  async function isOpen(id: string): Promise<boolean> {
+    // While the service is away, nobody decides: the question stays.
+    return await find(id).then(
+      (request) => request !== undefined,
+      () => true,
+    )
+  }
+
+  function decided(id: string) {
+    const at = waiting.findIndex((request) => request.id === id)
+    if (at < 0) return
+    waiting.splice(at, 1)
+    if (at === 0) next()
+  }
+
+  function close() {
+    const closing = keyboard
+    keyboard = undefined
+    if (closing === undefined) return
+    writeSync(2, '\r\x1b[J')
+    closing.close()
+  }
+
+  return {
+    async ask(id) {
+      const request = await find(id)
+      if (request === undefined) return false
+      if (!options.typing) say(requestText(request))
+      else if (waiting.push(request) === 1) next()
+      return true
+    },
+    decided,
+    say,
+    close,
+  }
+}
+
+type Verdict = BodyOf<'decide'>
+
+/** Undefined: it wants a yes or a no, and this is neither. */
+export function verdictOf({ kind, decisions, action }: HumanRequest, line: string): Verdict | undefined {
+  const takesAnswer = decisions.includes('answer')
+  if (kind === 'input' && takesAnswer) return { decision: 'answer', comment: line }
+  const [, word, comment = ''] = /^\s*(approve|reject)\b[\s:,]*(.*)$/is.exec(line) ?? []
+  const decision = word?.toLowerCase() as 'approve' | 'reject' | undefined
+  // Of what was shown, and of nothing that it may have been changed into since.
+  const hash = decision === 'approve' && action !== undefined ? { hash: action.hash } : {}
+  if (decision !== undefined) return { decision, ...hash, ...(comment === '' ? {} : { comment }) }
+  return takesAnswer ? { decision: 'answer', comment: line } : undefined
+}
+
+function howTo({ kind, decisions }: HumanRequest): string {
+  const takesAnswer = decisions.includes('answer')
+  if (kind === 'input' && takesAnswer) return '  Type the answer. Ctrl-D to answer later.'
+  const also = takesAnswer ? ', or an answer in words' : ''
+  return `  Type approve or reject, with a comment if you like${also}. Ctrl-D to answer later.`
+}

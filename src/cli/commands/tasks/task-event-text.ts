@@ -1,0 +1,118 @@
+import { OPERATOR } from '../../../model/agent.ts'
+import type { TaskEvent } from '../../../service/contract.ts'
+import { counted } from '../../output/plural.ts'
+import { paint, plainLine } from '../../output/print.ts'
+
+const SHOWN = 100
+
+export function brief(text: string, length = SHOWN): string {
+  const line = plainLine(text.trim())
+  const characters = [...line]
+  return characters.length > length ? `${characters.slice(0, length - 1).join('')}…` : line
+}
+
+/** What a person who waits for an answer wants to see of an event, or nothing of it. For standard error. */
+export function progressLine(event: TaskEvent, root: string): string | undefined {
+  const about = event.task_id === root ? '' : paint('dim', `${event.task_id}  `, 'err')
+  switch (event.type) {
+    case 'selected':
+      return chosenText(event)
+    case 'delegated':
+      return event.task_id === root
+        ? `${paint('bold', root, 'err')}  ${event.to} is asked: ${brief(event.text)}`
+        : `  ${event.from} → ${event.to}  ${paint('bold', event.task_id, 'err')}: ${brief(event.text)}`
+    case 'state':
+      return stateText(event, about)
+    case 'message':
+      return messageText(event, about)
+    case 'asked':
+      return event.awaits
+        ? `  ${about}${paint('yellow', `${event.from} asks a person, ${event.request_id}`, 'err')}: ${brief(event.text)}`
+        : `  ${about}${paint('yellow', `for people, ${event.request_id}`, 'err')}: ${brief(event.text)}`
+    case 'verdict':
+      return `  ${about}${event.request_id} is ${event.verdict} by ${event.by}${event.text === '' ? '' : `: ${brief(event.text)}`}`
+    case 'evidence':
+      return event.outcome === 'skipped'
+        ? undefined
+        : `  ${about}${event.step} ${event.outcome}: ${brief(event.text)}`
+    case 'note':
+      return event.request_id === undefined ? undefined : `  ${about}${brief(event.text)}`
+    case 'halt':
+      return haltText(event)
+    case 'end':
+      return undefined
+  }
+}
+
+/** For whoever waits for an answer: why nothing moves, and what to do about it. */
+function haltText({ over, text }: EventOf<'halt'>): string {
+  const words = over ? `${brief(text)}.` : `Everything is stopped; \`orc go\` lets it go on. ${brief(text)}.`
+  return paint('yellow', words, 'err')
+}
+
+/** What was said in a message, without the context that goes along with a delegation. */
+export function saidBrief({ text }: EventOf<'message'>): string {
+  return brief(text.split('\n\nContext:\n', 1)[0]!)
+}
+
+/** A person's answer is a verdict, and then a message with the same words: one of them tells it. */
+export function createEchoes(): (event: TaskEvent) => boolean {
+  const verdicts = new Map<string, string>()
+  const placeOf = ({ task_id }: TaskEvent, to: string) => `${task_id} ${to}`
+  return (event) => {
+    if (event.type === 'verdict' && event.to !== undefined) verdicts.set(placeOf(event, event.to), event.text)
+    if (event.type !== 'message' || event.kind !== 'answer' || event.from !== OPERATOR) return false
+    const place = placeOf(event, event.to)
+    const isEcho = verdicts.get(place) === event.text
+    verdicts.delete(place)
+    return isEcho
+  }
+}
+
+type EventOf<T extends TaskEvent['type']> = Extract<TaskEvent, { type: T }>
+
+function chosenText({ agent, chosen, why, by, unknown, root_why }: EventOf<'selected'>): string {
+  const how = by === 'model' ? 'by the model' : 'by words'
+  const lines = [
+    ...(root_why === undefined ? [] : [`  ${agent} answers: ${brief(root_why, 200)}`]),
+    `  ${paint('cyan', `chosen ${how}: ${chosen.join(', ') || 'nobody besides'}`, 'err')}. ${brief(why, 200)}`,
+  ]
+  if (unknown.length > 0) {
+    const what = counted(unknown.length, 'name that nobody has', 'names that nobody has')
+    lines.push(paint('dim', `  left out ${what}: ${brief(unknown.join(', '))}`, 'err'))
+  }
+  return lines.join('\n')
+}
+
+/** Only the steps that tell something new: that somebody waits shows in what they wait for. */
+function stateText({ agent, state, attempt, text }: EventOf<'state'>, about: string): string | undefined {
+  const why = brief(text.replace(/^\S+ is \w+(, attempt \d+ of \d+)?(: )?/, ''), 160)
+  switch (state) {
+    case 'analyzing':
+      return `  ${about}${agent} is analyzing`
+    case 'executing':
+      return /\((started|acknowledged)\)$/.test(text) ? `  ${about}${agent} is at work` : undefined
+    case 'pending':
+      return attempt > 1 ? `  ${about}${paint('yellow', `attempt ${attempt}`, 'err')} of ${agent}` : undefined
+    case 'blocked':
+    case 'failed':
+    case 'cancelled':
+    case 'skipped':
+      return `  ${about}${paint('yellow', `${agent}: ${state}`, 'err')}. ${why}`
+    case 'completed':
+      return `  ${about}${paint('green', `${agent} is done`, 'err')}`
+    default:
+      return undefined
+  }
+}
+
+/** Of these another event tells already. */
+const TOLD: ReadonlySet<string> = new Set(['delegate', 'children_ended', 'failed', 'cancelled'])
+
+/** What goes to the person is the answer itself. */
+function messageText(event: EventOf<'message'>, about: string): string | undefined {
+  const { kind, from, to } = event
+  if (TOLD.has(kind) || to === OPERATOR) return undefined
+  if (kind === 'reminder') return `  ${about}${paint('yellow', `${to} is reminded to report`, 'err')}`
+  return `  ${about}${from} → ${to}  ${kind.replaceAll('_', ' ')}: ${saidBrief(event)}`
+}

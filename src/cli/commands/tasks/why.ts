@@ -1,0 +1,24 @@
+import { openClient } from '../../connection/client.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { whyTree } from './task-text.ts'
+
+export const verb: Verb = {
+  name: 'why',
+  group: 'Look',
+  summary: 'what a task waits for, on whom and since when, with what it waits for in turn; or why it ended',
+  arguments: [{ name: 'ID' }],
+  examples: ['orc why task_7'],
+  async run({ place, words, json }) {
+    const client = await openClient(place)
+    if (json) {
+      const { id, state, waits_for, due, reason } = await client.task(words[0]!)
+      printJson({ id, state, waits_for, due, reason })
+    } else {
+      print(whyTree(await client.trace(words[0]!)))
+      const { halted } = await client.health()
+      if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+    }
+    return 0
+  },
+}

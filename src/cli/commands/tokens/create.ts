@@ -1,0 +1,51 @@
+import { isatty } from 'node:tty'
+import { unknownAgent } from '../../../engine/identity.ts'
+import { createTeam, isOperatorName } from '../../../engine/team.ts'
+import type { Offline } from '../../connection/offline.ts'
+import { reach } from '../../connection/online-or-offline.ts'
+import { complain, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'token',
+  group: 'Run',
+  summary: 'make a token for an agent or a person and print it, this once',
+  details:
+    'Its holder puts it into the environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
+    'while it does not. An agent that is called like a verb below: orc token -- list',
+  arguments: [{ name: 'AGENT|PERSON' }],
+  examples: [
+    'orc token Worker',
+    'orc token ada',
+    'ORC_TOKEN=$(orc token Worker) my-agent',
+    'orc token list',
+    'orc token revoke Worker',
+  ],
+  async run({ words, place, json }) {
+    const agent = words[0]!
+    const minted = await reach(
+      place,
+      (client) => client.mintToken(agent),
+      (offline) => mint(offline, agent),
+    )
+    if (json) printJson(minted)
+    else {
+      print(minted.token)
+      if (isatty(1)) complain(`It is ${minted.id}, and is not shown again. Its holder sets ORC_TOKEN to it.`)
+    }
+    return 0
+  },
+}
+
+async function mint(
+  { tokens, config }: Offline,
+  name: string,
+): Promise<{ id: string; agent: string; token: string }> {
+  if (isOperatorName(name)) return { agent: 'operator', ...(await tokens.mint(null)) }
+  const team = createTeam(config)
+  const person = team.person(name)?.name
+  if (person !== undefined) return { agent: person, ...(await tokens.mintForPerson(person)) }
+  const agent = team.resolve(name)
+  if (agent === undefined) throw unknownAgent(team, name)
+  return { agent, ...(await tokens.mint(agent)) }
+}

@@ -1,0 +1,32 @@
+import { reach } from '../../connection/online-or-offline.ts'
+import { table } from '../../output/layout.ts'
+import { shortTime } from '../../output/message-text.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'token list',
+  group: 'Run',
+  summary: 'the valid tokens by id; the tokens themselves are kept nowhere',
+  examples: ['orc token list', 'orc token list --json'],
+  async run({ place, json }) {
+    const tokens = await reach(
+      place,
+      async (client) => (await client.tokens()).tokens,
+      (offline) => offline.tokens.list(),
+    )
+    if (json) for (const token of tokens) printJson(token)
+    else
+      print(
+        table(
+          tokens.map(({ id, agent, kind, created_at, expires_at }) => [
+            id,
+            kind === 'person' ? `${agent} (a person)` : agent,
+            shortTime(created_at),
+            expires_at === undefined ? '' : `a browser, until ${shortTime(expires_at)}`,
+          ]),
+        ),
+      )
+    return 0
+  },
+}

@@ -1,0 +1,34 @@
+import { createTeam } from '../../../engine/team.ts'
+import { AppError } from '../../../model/errors.ts'
+import type { Offline } from '../../connection/offline.ts'
+import { reach } from '../../connection/online-or-offline.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+
+export const verb: Verb = {
+  name: 'token revoke',
+  group: 'Run',
+  summary: 'make a token invalid at once, by its id, or all of an agent or person',
+  arguments: [{ name: 'ID|AGENT|PERSON' }],
+  examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
+  async run({ words, place, json }) {
+    const which = words[0]!
+    const answer = await reach(
+      place,
+      (client) => client.revokeTokens(which),
+      (offline) => revoke(offline, which),
+    )
+    if (json) printJson(answer)
+    else print(`${answer.revoked} revoked`)
+    return 0
+  },
+}
+
+async function revoke({ tokens, config }: Offline, which: string): Promise<{ revoked: number }> {
+  const team = createTeam(config)
+  const revoked = await tokens.revoke(team.resolve(which) ?? team.person(which)?.name ?? which)
+  if (revoked > 0) return { revoked }
+  throw new AppError('NOT_FOUND', `There is no valid token ${which}, nor one of such an agent or person`, {
+    hint: 'orc token list shows the valid ones.',
+  })
+}

@@ -1,0 +1,103 @@
+import { existsSync, realpathSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import type { AppError } from '../../../model/errors.ts'
+import { DEFAULT_LIMITS, formatBytes } from '../../../workspaces/limits.ts'
+import { collectOutbox, findShortcomings, type Outbox } from '../../../workspaces/outbox.ts'
+import type { Problem } from '../../../workspaces/problem.ts'
+import { copySideBySide } from '../../../workspaces/side-by-side.ts'
+import { untilCalledOff } from '../../abort-on-interrupt.ts'
+import { usage } from '../../errors.ts'
+import { exitCode } from '../../exit-code.ts'
+import { table } from '../../output/layout.ts'
+import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { type FoundFolder, findWorkspaces, refused } from '../find-workspaces.ts'
+
+const limits = DEFAULT_LIMITS
+
+export const verb: Verb = {
+  name: 'workspace collect',
+  group: 'Plans',
+  summary: 'copy what a workspace delivered, or all those in a folder, side by side; needs no service',
+  details:
+    'The outputs of each agent go to TO/AGENT/, a new folder: all of them, or nothing. Links, devices and other traps are\n' +
+    'left out, each with why. Nothing is changed in the workspaces, of these agents or of others. It ends with 1 where\n' +
+    'summary.md or a deliverable is missing.',
+  arguments: [{ name: 'FOLDER', optional: true }],
+  options: [{ name: 'to', value: 'FOLDER', summary: 'where they go (default: FOLDER.outputs)' }],
+  examples: ['orc workspace collect researcher', 'orc workspace collect runs/run_1 --to results'],
+  async run({ words, option, json }) {
+    const found = findWorkspaces(words[0] ?? '.')
+    const to = resolve(option('to') ?? `${found.path}.outputs`)
+    refuseInside(found, to)
+    const outboxes: Outbox[] = []
+    for (const { workspace } of found.agents) {
+      const outbox = await collectOutbox(workspace, { limits, content: json })
+      if (!outbox.ok) throw notCopied(outbox.problems, to)
+      outboxes.push(outbox.value)
+    }
+    const copied = await untilCalledOff((signal) => copySideBySide(found.agents, to, { limits, signal }))
+    if (!copied.ok) throw notCopied(copied.problems, to)
+    let isWhole = true
+    const rows: string[][] = []
+    for (const [index, { name }] of found.agents.entries()) {
+      const { outputs } = outboxes[index]!
+      const leftOut = copied.value.leftOut[index]!
+      const missing = findShortcomings(outboxes[index]!)
+      isWhole &&= missing.length === 0
+      if (json) printJson({ name, to: resolve(to, name), outputs, left_out: leftOut, missing })
+      else {
+        rows.push(...outputs.map(({ path, size }) => [plainLine(`${name}/${path}`), formatBytes(size)]))
+        for (const { message } of leftOut) note('left out', `${name}/${message}`)
+        for (const { message } of missing) note('missing', `${name}/${message}`)
+      }
+    }
+    if (!json) print([table(rows), paint('dim', `in ${to}`)].filter(Boolean).join('\n'))
+    return isWhole ? exitCode('ok') : exitCode('error')
+  },
+}
+
+/** Nothing is changed in any workspace, whatever links lead there; but one around all of it is the caller's own. */
+function refuseInside({ path, agents }: FoundFolder, to: string): void {
+  for (const { name } of agents) {
+    const target = resolve(to, name)
+    const into = withFoldersAbove(realPlace(target)).find(
+      (folder) => isInUse(folder) && !path.startsWith(`${folder}/`),
+    )
+    if (into === undefined) continue
+    throw usage(
+      `${target}: this is in the workspace of ${plainLine(basename(into))}`,
+      'Choose a folder outside of the workspaces with --to.',
+    )
+  }
+}
+
+/** Even if its agent has removed its status.json. */
+function isInUse(folder: string): boolean {
+  return ['inbox', 'outbox'].every((part) => existsSync(join(folder, part)))
+}
+
+function withFoldersAbove(path: string): string[] {
+  return path === dirname(path) ? [path] : [path, ...withFoldersAbove(dirname(path))]
+}
+
+/** Where something would be that need not be there yet. */
+function realPlace(path: string): string {
+  if (existsSync(path)) return realpathSync(path)
+  return path === dirname(path) ? path : join(realPlace(dirname(path)), basename(path))
+}
+
+/** Nothing stays of it, so that it can be done again. */
+function notCopied(problems: readonly Problem[], to: string): AppError {
+  const isAtTarget = problems[0]!.path.startsWith(to)
+  return refused(
+    problems,
+    isAtTarget
+      ? 'Nothing was copied. Choose another folder with --to.'
+      : 'Nothing was copied. If its agent is still at work, try again when it is done.',
+  )
+}
+
+function note(what: string, text: string): void {
+  complain(`${paint('yellow', `${what}:`, 'err')} ${plainLine(text)}`)
+}

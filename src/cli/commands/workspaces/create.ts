@@ -1,0 +1,104 @@
+import { basename, resolve } from 'node:path'
+import { AGENT_NAME } from '../../../model/agent.ts'
+import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../model/plan.ts'
+import { createWorkspace, prepareInbox, removeFolder } from '../../../workspaces/folder.ts'
+import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
+import type { Withheld } from '../../../workspaces/withheld.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { usage } from '../../errors.ts'
+import { complain, paint, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { refused } from '../find-workspaces.ts'
+
+export const verb: Verb = {
+  name: 'workspace create',
+  group: 'Plans',
+  summary: "make an agent's folder: SKILL.md, inbox, outbox, workspace, status.json; needs no service",
+  details:
+    'The name of its folder is the name of the agent. The files and folders named after it are copied into its inbox,\n' +
+    'read-only. inbox/instructions.md has all its sections.',
+  arguments: [{ name: 'WORKSPACE' }, { name: 'FILE', optional: true, rest: true }],
+  options: [
+    {
+      name: 'template',
+      value: 'TEMPLATE',
+      summary: 'what its SKILL.md is made from (default: generic)',
+      choices: WORKSPACE_TEMPLATES,
+    },
+    { name: 'objective', value: 'TEXT', summary: 'what is to be accomplished' },
+    { name: 'context', value: 'TEXT', summary: 'what it needs to know besides' },
+  ],
+  examples: [
+    'orc workspace create researcher --template research --objective "Find who uses SQLite on phones"',
+    'orc workspace create agents/sorter names.txt data/ --objective "Sort the names"',
+  ],
+  async run({ place, words, option, json }) {
+    const [named, ...inputs] = words
+    const path = resolve(named!)
+    const name = basename(path)
+    if (!AGENT_NAME.test(name)) {
+      throw usage(
+        `"${name}" is no name for an agent`,
+        'It starts with a letter, then letters, digits, _ and -.',
+      )
+    }
+    const template = (option('template') ?? 'generic') as WorkspaceTemplate
+    const objective = option('objective') ?? ''
+    const created = await createWorkspace({ path, name, template, objective })
+    if (!created.ok) {
+      const isThere = created.problems[0]!.code === 'exists'
+      throw refused(created.problems, isThere ? 'Choose another name.' : 'Choose another place.')
+    }
+    const given = { name, objective, context: option('context') ?? '', inputs }
+    const left = await fill(path, given, withheldFrom(place, path))
+    if (json) printJson({ workspace: path, name, template, left_out: left })
+    else {
+      print(path)
+      for (const { message } of left) complain(`${paint('yellow', 'left out:', 'err')} ${message}`)
+    }
+    return 0
+  },
+}
+
+interface Given {
+  name: string
+  objective: string
+  context: string
+  inputs: readonly string[]
+}
+
+/** A folder that is given may hold both. */
+function withheldFrom({ stateFolder }: Place, workspace: string): Withheld[] {
+  const state = 'is the state folder of the service, which holds its tokens'
+  return [
+    ...(stateFolder === undefined ? [] : [{ path: stateFolder, what: state, isSecret: true }]),
+    { path: workspace, what: 'is the workspace itself', isSecret: false },
+  ]
+}
+
+/** Where the inbox cannot be filled, the folder goes again: whole or not at all. */
+async function fill(
+  workspace: string,
+  { name, objective, context, inputs }: Given,
+  withheld: readonly Withheld[],
+) {
+  const filled = await prepareInbox({
+    workspace,
+    task: name,
+    instructions: {
+      objective,
+      context,
+      inputsProvided: [],
+      requirements: [],
+      successCriteria: [],
+      constraints: [],
+      outputExpectations: [],
+    },
+    inputs: inputs.map((input) => ({ path: resolve(input), to: `inbox/${basename(resolve(input))}` })),
+    withheld: () => withheld,
+    limits: DEFAULT_LIMITS,
+  })
+  if (filled.ok) return filled.value.leftOut
+  await removeFolder(workspace)
+  throw refused(filled.problems, 'Nothing was made.')
+}

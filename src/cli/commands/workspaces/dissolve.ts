@@ -1,0 +1,158 @@
+import { existsSync, rmdirSync } from 'node:fs'
+import { basename } from 'node:path'
+import { AppError } from '../../../model/errors.ts'
+import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
+import type { Problem } from '../../../workspaces/problem.ts'
+import { untilCalledOff } from '../../abort-on-interrupt.ts'
+import { counted } from '../../output/plural.ts'
+import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { type FoundFolder, findWorkspaces, inspect, refused } from '../find-workspaces.ts'
+import { findOwningRun, type OwningRun } from '../owning-run.ts'
+
+export const verb: Verb = {
+  name: 'workspace dissolve',
+  group: 'Plans',
+  summary: 'report what the agents did, then remove their folders; needs no service',
+  details:
+    'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, while their run has not\n' +
+    'ended, while a worktree holds work that is in no commit or on no branch, and while the archive or the kept outputs\n' +
+    'could not hold all that they should. Branches with commits of their own stay.',
+  arguments: [{ name: 'FOLDER' }],
+  options: [
+    {
+      name: 'archive',
+      summary: 'keep all of record in FOLDER.tar.gz: the report, inboxes, outboxes, attempts',
+    },
+    { name: 'keep-outputs', summary: 'keep the outputs side by side in FOLDER.outputs/' },
+    {
+      name: 'force',
+      summary: 'although a status.json says running, a run has not ended, or work is lost',
+    },
+  ],
+  examples: [
+    'orc workspace dissolve researcher --archive',
+    'orc workspace dissolve runs/run_1 --archive --keep-outputs',
+  ],
+  async run({ words, flag, json, place }) {
+    const found = findWorkspaces(words[0]!)
+    const run = await findOwningRun(place, found.path)
+    if (run !== undefined) refuseWhileRunning(run, flag('force'))
+    const wanted = whatIsWanted(found, await inspect(found, run), flag)
+    for (const file of [wanted.reportFile, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
+    const dissolved = await untilCalledOff((signal) => dissolve({ ...wanted, signal }))
+    if (!dissolved.ok) throw notDissolved(dissolved.problems)
+    const { report, leftOut, branchesKept } = dissolved.value
+    removeIfEmpty(found)
+    const kept = { archive: wanted.archive, outputs: wanted.keepOutputsIn }
+    if (json) {
+      const agents = found.agents.map(({ name }) => name)
+      const unmerged = dissolved.value.agents.flatMap((agent) =>
+        agent.unmerged.map((work) => ({ agent: agent.name, ...work })),
+      )
+      const left = { left_out: leftOut, branches_kept: branchesKept, unmerged }
+      printJson({ report: wanted.reportFile, ...kept, agents, ...left })
+      return 0
+    }
+    print(plain(report.trimEnd()))
+    for (const message of toldOnce(leftOut))
+      complain(`${paint('yellow', 'left out:', 'err')} ${plainLine(message)}`)
+    for (const branch of branchesKept)
+      complain(`The branch ${plainLine(branch)} stays: it has commits of its own.`)
+    const files = [wanted.reportFile, ...Object.values(kept)].filter((file) => file !== undefined)
+    complain(
+      paint('dim', `Removed ${counted(found.agents.length, 'workspace')}; kept ${files.join(', ')}`, 'err'),
+    )
+    return 0
+  },
+}
+
+/** The archive and the kept outputs leave out the same things; of the two the one is told that names the agent. */
+function toldOnce(leftOut: readonly Problem[]): string[] {
+  const messages = leftOut.map(({ message }) => message)
+  return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
+}
+
+function whatIsWanted(
+  found: FoundFolder,
+  agents: readonly DissolvedAgent[],
+  flag: (name: string) => boolean,
+): DissolveWanted {
+  const force = flag('force')
+  return {
+    title: basename(found.path),
+    agents: force ? agents.map((agent) => ({ ...agent, isRunning: false })) : agents,
+    limits: DEFAULT_LIMITS,
+    allowLoss: force,
+    reportFile: `${found.path}.report.md`,
+    ...(flag('archive') ? { archive: `${found.path}.tar.gz` } : {}),
+    ...(flag('keep-outputs') ? { keepOutputsIn: `${found.path}.outputs` } : {}),
+  }
+}
+
+/**
+ * What the run knows counts more than what the files say, and no --force goes over what is seen to run. Of a run that no
+ * service drives any more nobody can say more than that it has not ended.
+ */
+function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
+  const isOwed = shown?.gathering === true
+  const isOpen = shown?.state === 'running' && !isOwed
+  if (isOwed && (isDriven || !force)) {
+    throw new AppError('CONFLICT', `The outputs of ${id} are not in _outputs yet`, {
+      hint: isDriven
+        ? `They may wait for room on the disk. orc run cancel ${id} gives them up.`
+        : `orc run --resume ${id} gathers them; --force gives them up.`,
+    })
+  }
+  if (isOpen && isDriven) {
+    throw new AppError('CONFLICT', `${id} is still running`, {
+      hint: `Wait for its end, or cancel it: orc run cancel ${id}`,
+    })
+  }
+  if (processes.size > 0) {
+    const alive = [...processes].map(([agent, pids]) => `${agent} (process ${pids.join(', ')})`)
+    throw new AppError('CONFLICT', `${id} is still running: ${alive.join('; ')}`, {
+      hint: isOpen
+        ? `Its service has ended. orc run --resume ${id} takes it up again, and orc run cancel ${id} then ends it.`
+        : 'Wait for their end, or end them.',
+    })
+  }
+  if (isOpen && !force) {
+    throw new AppError('CONFLICT', `${id} has not ended: it goes on when its service runs again`, {
+      hint: `orc run --resume ${id} takes it up again; --force removes its folders all the same.`,
+    })
+  }
+}
+
+/** Objections can be gone over; what could not be read, written or removed must be put right. */
+function notDissolved(problems: readonly Problem[]): AppError {
+  const has = (code: Problem['code']) => problems.some((problem) => problem.code === code)
+  if (has('half_removed')) {
+    return refused(
+      problems,
+      'Move the record away and dissolve it again, once what is in the way is put right.',
+    )
+  }
+  return refused(
+    problems,
+    has('invalid')
+      ? 'Stop it or bring the work in safety; --force goes on all the same.'
+      : `Nothing was removed. ${has('called_off') ? '' : 'Put it right, and try again.'}`.trim(),
+  )
+}
+
+function refuseIfThere(file: string | undefined): void {
+  if (file === undefined || !existsSync(file)) return
+  throw new AppError('CONFLICT', `${file}: this is there already`, { hint: 'Move it away first.' })
+}
+
+/** The folder of a run holds its report and outputs as well, which stay. */
+function removeIfEmpty({ path, isOne }: FoundFolder): void {
+  if (isOne) return
+  try {
+    rmdirSync(path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+  }
+}

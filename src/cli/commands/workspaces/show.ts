@@ -1,0 +1,27 @@
+import { surveyAgents } from '../../../workspaces/dissolve.ts'
+import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
+import { print, printJson } from '../../output/print.ts'
+import type { Verb } from '../../verb.ts'
+import { findWorkspaces, inspect } from '../find-workspaces.ts'
+import { findOwningRun } from '../owning-run.ts'
+import { noteLines, workspaceFacts, workspacesText, workspaceText } from './workspace-text.ts'
+
+export const verb: Verb = {
+  name: 'workspace show',
+  group: 'Plans',
+  summary: 'how far a workspace is and what it holds, or all those in a folder; needs no service',
+  arguments: [{ name: 'FOLDER', optional: true }],
+  examples: ['orc workspace show', 'orc workspace show researcher', 'orc workspace show runs/run_1 --json'],
+  async run({ words, json, place }) {
+    const found = findWorkspaces(words[0] ?? '.')
+    const agents = await inspect(found, await findOwningRun(place, found.path))
+    const records = await surveyAgents({ title: '', agents, limits: DEFAULT_LIMITS })
+    if (json) {
+      for (const [index, record] of records.entries()) {
+        printJson(workspaceFacts(record, found.agents[index]!.workspace))
+      }
+    } else if (found.isOne) print(workspaceText(records[0]!))
+    else print([workspacesText(records), ...records.flatMap(noteLines)].join('\n'))
+    return 0
+  },
+}

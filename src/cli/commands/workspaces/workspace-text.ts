@@ -1,0 +1,87 @@
+import type { AgentRecord } from '../../../workspaces/dissolve-report.ts'
+import { formatBytes } from '../../../workspaces/limits.ts'
+import { findShortcomings } from '../../../workspaces/outbox.ts'
+import type { Problem } from '../../../workspaces/problem.ts'
+import { table } from '../../output/layout.ts'
+import { indent } from '../../output/message-text.ts'
+import { counted } from '../../output/plural.ts'
+import { paint, plain, plainLine } from '../../output/print.ts'
+import { bar } from '../../output/progress-bar.ts'
+
+/** Every workspace in one line. */
+export function workspacesText(agents: readonly AgentRecord[]): string {
+  return table(agents.map((agent) => [agent.name, agent.state, madeText(agent), progressText(agent)]))
+}
+
+/** One workspace with all that is in it. */
+export function workspaceText(agent: AgentRecord): string {
+  const { name, status, outbox, attempts } = agent
+  const lines = [`${paint('bold', name)}  ${agent.state}  ${progressText(agent)}`.trimEnd()]
+  if (status?.error !== undefined) {
+    const { type, message } = status.error
+    lines.push(`  failed: ${plainLine([type, message].filter(Boolean).join(': '))}`)
+  }
+  const outputs = outbox?.outputs ?? []
+  if (outputs.length > 0) {
+    lines.push(
+      '  outbox',
+      table(
+        outputs.slice(0, MOST_LISTED).map(({ path, size }) => [plainLine(path), formatBytes(size)]),
+        '    ',
+      ),
+    )
+  }
+  if (outputs.length > MOST_LISTED) lines.push(`    and ${outputs.length - MOST_LISTED} more`)
+  if (outbox?.summary?.trim()) lines.push('  summary', indent(plain(outbox.summary.trim())))
+  for (const { number, status: before, errorReport } of attempts) {
+    const why = errorReport?.description || before?.error?.message || before?.state || ''
+    lines.push(`  attempt ${number}: ${plainLine(why)}`)
+  }
+  return [...lines, ...noteLines(agent)].join('\n')
+}
+
+const MOST_LISTED = 100
+
+function madeText({ outbox }: AgentRecord): string {
+  const outputs = outbox?.outputs ?? []
+  if (outputs.length === 0) return 'no outputs'
+  const size = outputs.reduce((sum, output) => sum + output.size, 0)
+  return `${counted(outputs.length, 'output')}, ${formatBytes(size)}`
+}
+
+function progressText({ state, status }: AgentRecord): string {
+  if (state !== 'running' || status?.progress === undefined) return ''
+  const { current_step = '', steps_completed = 0, total_steps = 0 } = status.progress
+  return [total_steps > 0 ? bar(steps_completed, total_steps) : '', plainLine(current_step)]
+    .filter((part) => part !== '')
+    .join(' ')
+}
+
+/** What is missing, what was left out and what could not be read. */
+export function noteLines(agent: AgentRecord): string[] {
+  return problemsOf(agent).map(
+    ({ message }) => `  ${paint('yellow', 'note:')} ${agent.name}/${plainLine(message)}`,
+  )
+}
+
+export function problemsOf({ state, outbox, problems }: AgentRecord): readonly Problem[] {
+  const missing = state === 'completed' && outbox !== undefined ? findShortcomings(outbox) : []
+  return [...problems, ...missing, ...(outbox?.leftOut ?? [])]
+}
+
+/** For programs. */
+export function workspaceFacts(agent: AgentRecord, workspace: string) {
+  const { name, state, status, outbox, attempts, unmerged } = agent
+  return {
+    name,
+    workspace,
+    state,
+    ...(status?.progress === undefined ? {} : { progress: status.progress }),
+    ...(status?.error === undefined ? {} : { error: status.error }),
+    outputs: outbox?.outputs ?? [],
+    ...(outbox?.summary === undefined ? {} : { summary: outbox.summary }),
+    attempts: attempts.length + 1,
+    ...(unmerged.length === 0 ? {} : { unmerged }),
+    problems: problemsOf(agent),
+  }
+}

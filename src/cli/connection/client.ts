@@ -1,0 +1,30 @@
+import type { Client } from '../../client/client.ts'
+import { AppError } from '../../model/errors.ts'
+import { openLine } from './connection.ts'
+import type { Place } from './team-location.ts'
+
+/** The typed client of the running service, with the token of whoever types. */
+export async function openClient(place: Place): Promise<Client> {
+  const { address, token } = await openLine(place)
+  const { createClient } = await import('../../client/client.ts')
+  const isAddress = address.startsWith('unix:') || /^https?:$/.test(URL.parse(address)?.protocol ?? '')
+  if (!isAddress) throw (await import('../errors.ts')).noAddress(address)
+  if (!address.startsWith('unix:')) return createClient({ url: address, token, retries: 0 })
+  const { fetchOverSocket } = await import('./socket-fetch.ts')
+  return createClient({
+    url: address,
+    token,
+    retries: 0,
+    fetch: fetchOverSocket(address.slice('unix:'.length)),
+  })
+}
+
+/** The same, or undefined when no service runs here: for what can be done without one. */
+export async function openClientIfRunning(place: Place): Promise<Client | undefined> {
+  try {
+    return await openClient(place)
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'SERVICE_UNREACHABLE') return undefined
+    throw error
+  }
+}

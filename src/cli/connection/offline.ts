@@ -1,0 +1,59 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ChainMark } from '../../audit/verify.ts'
+import type { Config, LoadedConfig } from '../../config.ts'
+import { AppError } from '../../model/errors.ts'
+import { noTeam } from '../errors.ts'
+import type { Place } from './team-location.ts'
+
+/** The configuration that the place names, or an error that tells its mistakes with their lines. */
+export async function loadTeam({ configFile }: Place, how: Loading = {}): Promise<Config> {
+  if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
+  const { formatProblems, readConfig } = await import('../../config.ts')
+  const loaded = (how.read ?? readConfig)(configFile)
+  if (!loaded.ok) {
+    const problems = formatProblems(loaded.problems, configFile)
+    throw new AppError('CONFIG_INVALID', `The configuration has mistakes\n\n${problems}\n`, {
+      hint: `orc rules check ${configFile} shows them again.`,
+    })
+  }
+  if (loaded.warnings.length > 0) how.onWarnings?.(formatProblems(loaded.warnings, configFile))
+  return loaded.config
+}
+
+export interface Loading {
+  /** `readTeam` of main.ts checks the settings of the runtimes too, but takes longer to load. */
+  read?: (file: string) => LoadedConfig
+  onWarnings?: (text: string) => void
+}
+
+export type Offline = Awaited<ReturnType<typeof import('../../main.ts').openOffline>> & {
+  config: Config
+  /** The head of the audit as it was noted outside the store. */
+  witness: ChainMark | undefined
+}
+
+/** Works on the store itself while no service runs. Whoever can open it is the operator, unless it says otherwise. */
+export async function withStore<T>(place: Place, use: (offline: Offline) => Promise<T>): Promise<T> {
+  if (process.env.ORC_TOKEN !== undefined) {
+    throw new AppError('FORBIDDEN', 'Only the operator may do this, and ORC_TOKEN makes you an agent', {
+      hint: 'Unset ORC_TOKEN to speak as the operator.',
+    })
+  }
+  const config = await loadTeam(place)
+  const { openOffline } = await import('../../main.ts')
+  const offline = await openOffline(config)
+  try {
+    return await use({ ...offline, config, witness: readWitness(join(config.stateFolder, 'audit.witness')) })
+  } finally {
+    await offline.close()
+  }
+}
+
+function readWitness(file: string): ChainMark | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,269 @@
+import type { Receipt } from '../../model/receipt.ts'
+import { exchange, findPlace, type Line, openLine } from './connection.ts'
+import type { Place } from './team-location.ts'
+
+const faults = () => import('../errors.ts')
+const output = () => import('../output/print.ts')
+
+/** What the shell form must know of a command type. */
+interface Shape {
+  fields: readonly string[]
+  required?: readonly string[]
+  /** The field that the words without an option fill. */
+  body?: string
+}
+
+/**
+ * The built-in commands: a copy of what the registry says, because loading the schemas would double the time of a
+ * short command. A test compares the two. For other types the service is asked.
+ */
+export const SHAPES: Readonly<Record<string, Shape>> = {
+  send_message: {
+    fields: ['from', 'to', 'title', 'priority', 'in_reply_to', 'content'],
+    required: ['to', 'content'],
+    body: 'content',
+  },
+  mailbox_check: { fields: ['agent'] },
+  query_mailbox: { fields: ['agent', 'filter', 'after'] },
+  update_status: { fields: ['agent', 'status', 'current_task'], required: ['status'], body: 'current_task' },
+  request_action: {
+    fields: ['from', 'action', 'target', 'reason'],
+    required: ['action', 'target'],
+    body: 'reason',
+  },
+  query_state: { fields: ['query', 'filter', 'agent'], required: ['query'] },
+  list_agents: { fields: [] },
+  context_status: { fields: ['agent'] },
+  acknowledge: { fields: ['agent', 'ids'], required: ['ids'], body: 'ids' },
+  delegate: {
+    fields: [
+      'from',
+      'to',
+      'task',
+      'context',
+      'requires_response',
+      'checks',
+      'judge',
+      'result_schema',
+      'timeout_seconds',
+      'in_response_to',
+      'message_id',
+    ],
+    required: ['to', 'task'],
+    body: 'task',
+  },
+  report: {
+    fields: ['from', 'to', 'status', 'in_response_to', 'message_id', 'result'],
+    required: ['status', 'result'],
+    body: 'result',
+  },
+  query: {
+    fields: ['from', 'to', 'question', 'requires_response', 'in_response_to', 'message_id'],
+    required: ['question'],
+    body: 'question',
+  },
+  answer: {
+    fields: ['from', 'to', 'in_response_to', 'message_id', 'answer'],
+    required: ['answer'],
+    body: 'answer',
+  },
+  request_user_input: {
+    fields: [
+      'from',
+      'question',
+      'context',
+      'choices',
+      'default',
+      'allow_other',
+      'awaiting_response',
+      'in_response_to',
+      'message_id',
+    ],
+    required: ['question'],
+    body: 'question',
+  },
+  user_response: {
+    fields: ['to', 'in_response_to', 'message_id', 'answer'],
+    required: ['answer'],
+    body: 'answer',
+  },
+  judge: {
+    fields: ['from', 'task_id', 'claim', 'completed', 'reason'],
+    required: ['task_id', 'claim', 'completed', 'reason'],
+    body: 'reason',
+  },
+  task_action: {
+    fields: ['from', 'task_id', 'action', 'seconds', 'text'],
+    required: ['task_id', 'action'],
+    body: 'text',
+  },
+}
+
+/** A command in the shell form, before anyone knows its parameters. */
+interface Said {
+  fields: Record<string, string>
+  /** What is no option: the body, `-` for standard input. */
+  words: string[]
+  json?: true
+  help?: true
+  /** Leave what mailbox-check prints unread. */
+  noAck?: true
+  config?: string
+  idempotencyKey?: string
+}
+
+/**
+ * Any command type in the shell form: `orc send-message --to Worker "Hello"` says send_message. A type that an
+ * application adds works here at once (S0.16, S1.17). Names are checked here, where a slip of the finger must not
+ * send half a command; values are judged by the service.
+ */
+export async function speak(verb: string, argv: readonly string[]): Promise<number> {
+  const said = await readSaid(argv)
+  const type = verb.replaceAll('-', '_')
+  const place = findPlace(said.config)
+  if (said.help) {
+    const { showCommandHelp } = await import('../command-help.ts')
+    return await showCommandHelp(verb, type, place, said.json === true)
+  }
+  const shape = Object.hasOwn(SHAPES, type) ? SHAPES[type]! : await askForShape(verb, type, place)
+  if (said.noAck && type !== 'mailbox_check') throw (await faults()).noSuchField(verb, 'no-ack', shape.fields)
+  const fields = await withBody(await named(said.fields, verb, shape), said.words, verb, shape)
+  const line = await openLine(place)
+  const receipt = await say(line, { ...fields, type }, said.idempotencyKey)
+  const exit = await showReceipt(receipt, said.json === true)
+  const isMail = type === 'mailbox_check' && receipt.status === 'ok' && !said.noAck
+  return isMail ? await acknowledge(line, receipt, fields.agent, said.json === true) : exit
+}
+
+/** `--key value` and `--key=value` become fields, whatever the command. */
+async function readSaid(argv: readonly string[]): Promise<Said> {
+  const said: Said = { fields: {}, words: [] }
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at]!
+    if (word === '--') {
+      said.words.push(...argv.slice(at + 1))
+      break
+    }
+    if (word === '-' || !word.startsWith('-')) said.words.push(word)
+    else if (word === '--json') said.json = true
+    else if (word === '--help' || word === '-h') said.help = true
+    else if (word === '--no-ack') said.noAck = true
+    else at += await readOption(said, word, argv[at + 1])
+  }
+  return said
+}
+
+/** Gives how many of the words that follow were used. */
+async function readOption(said: Said, word: string, next: string | undefined): Promise<number> {
+  const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
+  if (name === undefined) {
+    const hint = 'Options begin with two dashes. Before text that begins with a dash, put --'
+    throw (await faults()).usage(`"${word}" is no option`, hint)
+  }
+  if (name === 'token') throw (await faults()).tokenInArguments()
+  const value = attached ?? next
+  if (value === undefined || (attached === undefined && value.startsWith('--'))) {
+    throw (await faults()).needsValue(name, 'VALUE')
+  }
+  if (name === 'config') said.config = value
+  else if (name === 'idempotency-key') {
+    // It becomes a header, so that a line end in it would begin another header.
+    if (!/^[\x21-\x7e]{1,200}$/.test(value)) {
+      throw (await faults()).usage(
+        'This is no idempotency key',
+        'At most 200 letters, digits and signs, no spaces.',
+      )
+    }
+    said.idempotencyKey = value
+  } else {
+    const field = fold(name)
+    if (Object.hasOwn(said.fields, field))
+      throw (await faults()).usage(`--${name} is there twice`, 'Keep one of the two.')
+    Object.defineProperty(said.fields, field, { value, enumerable: true })
+  }
+  return attached === undefined ? 1 : 0
+}
+
+/** `--in-reply-to`, `--in_reply_to` and `--In-Reply-To` are one field (S0.4). */
+function fold(name: string): string {
+  return name.replaceAll('-', '_').toLowerCase()
+}
+
+/** A verb that this program does not know may be a command type of the application that the service runs in. */
+async function askForShape(verb: string, type: string, place: Place): Promise<Shape> {
+  const { askType, shapeOf } = await import('../command-types.ts')
+  return shapeOf(await askType(verb, type, place))
+}
+
+/** The fields under the names the command has for them. */
+async function named(said: Said['fields'], verb: string, { fields, required, body }: Shape) {
+  const given: Record<string, string> = {}
+  for (const name of Object.keys(said)) {
+    const field = fields.find((one) => fold(one) === name)
+    if (field === undefined) throw (await faults()).noSuchField(verb, name, fields)
+    given[field] = said[name]!
+  }
+  const missing = required?.find((field) => field !== body && !Object.hasOwn(given, field))
+  if (missing !== undefined) throw (await faults()).missingField(verb, missing)
+  return given
+}
+
+async function withBody(
+  fields: Record<string, string>,
+  words: readonly string[],
+  verb: string,
+  { body, required }: Shape,
+): Promise<Record<string, string>> {
+  if (body === undefined) {
+    if (words.length === 0) return fields
+    throw (await faults()).usage(
+      `${verb} takes no text: "${words.join(' ')}"`,
+      `orc ${verb} --help shows its options.`,
+    )
+  }
+  const isNamed = Object.hasOwn(fields, body)
+  if (words.length > 0 && (isNamed || (words.includes('-') && words.length > 1))) {
+    throw (await faults()).textTwice(body)
+  }
+  if (words.length > 0 && words[0] !== '-') return { ...fields, [body]: words.join(' ') }
+  const isNeeded = !isNamed && required?.includes(body) === true
+  if (words.length === 0 && !isNeeded) return fields
+  const { isInputGiven, readInput } = await import('../standard-input.ts')
+  if (words.length === 0 && !isInputGiven()) throw (await faults()).missingText(verb, body)
+  return { ...fields, [body]: await readInput() }
+}
+
+async function say(line: Line, command: Record<string, string>, idempotencyKey?: string): Promise<Receipt> {
+  const body = JSON.stringify(command)
+  const key = idempotencyKey === undefined ? {} : { idempotencyKey }
+  const onSent = () => void output()
+  return await exchange<Receipt>(line, { method: 'POST', path: '/api/v1/commands', body, onSent, ...key })
+}
+
+async function showReceipt(receipt: Receipt, json: boolean): Promise<number> {
+  if (receipt.status !== 'delivered' || receipt.recipients !== undefined || receipt.ignored !== undefined) {
+    const { showAnyReceipt } = await import('../output/receipt-text.ts')
+    return showAnyReceipt(receipt, json)
+  }
+  const { print, printJson } = await output()
+  if (json) printJson(receipt)
+  else
+    print(`delivered: ${receipt.message_id}, in the mailbox of ${receipt.to} (delivery: ${receipt.delivery})`)
+  return 0
+}
+
+/** Only now that it is printed is it known to have arrived; had the output failed, all would come again. */
+async function acknowledge(
+  line: Line,
+  checked: Receipt,
+  agent: string | undefined,
+  json: boolean,
+): Promise<number> {
+  const messages = checked.status === 'ok' ? ((checked.details?.messages ?? []) as { id: string }[]) : []
+  if (messages.length === 0) return 0
+  const ids = messages.map(({ id }) => id).join(' ')
+  const receipt = await say(line, { type: 'acknowledge', ids, ...(agent === undefined ? {} : { agent }) })
+  if (receipt.status === 'ok') return 0
+  const { showAnyReceipt } = await import('../output/receipt-text.ts')
+  return showAnyReceipt(receipt, json)
+}

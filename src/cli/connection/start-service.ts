@@ -1,0 +1,78 @@
+import { spawn } from 'node:child_process'
+import { openSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../client/client.ts'
+import { AppError } from '../../model/errors.ts'
+import { isRunning } from '../../model/process.ts'
+import { SESSION_MARK } from '../../runtimes/process-table.ts'
+import type { Invocation } from '../verb.ts'
+import { openClientIfRunning } from './client.ts'
+import { loadTeam } from './offline.ts'
+import type { Place } from './team-location.ts'
+
+export interface Detached {
+  client: Client
+  logFile: string
+  facts: { pid: number; url?: string }
+  /** Another program has started one in the same moment; it is that one. */
+  isOthers?: true
+}
+
+/** A large team on a slow disk; longer than this it is not starting but stuck. */
+const PATIENCE_MS = 60_000
+const LOOK_AGAIN_MS = 50
+const OTHER_MS = 10_000
+const LOG_TAIL = 2000
+
+/** Starts `orc serve` in the background, and waits until it answers. `flags`: for it. */
+export async function startDetached(
+  { place, option }: Invocation,
+  flags: readonly string[] = [],
+): Promise<Detached> {
+  const { readTeam } = await import('../../main.ts')
+  // Mistakes are told here, not in a log that nobody looks into.
+  const config = await loadTeam(place, { read: readTeam })
+  const { makeStateFolder } = await import('../../config.ts')
+  makeStateFolder(config.stateFolder)
+  const logFile = join(config.stateFolder, 'service.log')
+  writeFileSync(logFile, '', { mode: 0o600 })
+  const log = openSync(logFile, 'a')
+  const options = ['port', 'host', 'log-level'].flatMap((name) => {
+    const value = option(name)
+    return value === undefined ? [] : [`--${name}`, value]
+  })
+  const child = spawn(
+    process.execPath,
+    [...process.execArgv, process.argv[1]!, 'serve', '--config', config.file!, ...options, ...flags],
+    // Whoever starts it may be an agent that ends before it: it is not a part of that one's work.
+    { detached: true, stdio: ['ignore', log, log], env: { ...process.env, [SESSION_MARK]: undefined } },
+  )
+  child.unref()
+  const { pid } = child
+  const deadline = Date.now() + PATIENCE_MS
+  while (pid !== undefined && isRunning(pid) && child.exitCode === null && Date.now() < deadline) {
+    const client = await openClientIfRunning(place)
+    const state = await client?.state().catch(() => undefined)
+    if (client !== undefined && state?.pid === pid) return { client, logFile, facts: { pid } }
+    await wait(LOOK_AGAIN_MS)
+  }
+  const said = readFileSync(logFile, 'utf8').slice(-LOG_TAIL).trim()
+  const other = said.includes('STORE_LOCKED') ? await otherService(place) : undefined
+  if (other !== undefined) return { ...other, logFile, isOthers: true }
+  throw new AppError('SERVICE_UNREACHABLE', `The service did not start\n${said || 'it said nothing'}`, {
+    hint: `Its log is ${logFile}; orc doctor checks its parts.`,
+  })
+}
+
+/** Whoever was faster holds the store, and may not listen yet. */
+async function otherService(place: Place): Promise<Pick<Detached, 'client' | 'facts'> | undefined> {
+  const deadline = Date.now() + OTHER_MS
+  while (Date.now() < deadline) {
+    const client = await openClientIfRunning(place)
+    const state = await client?.state().catch(() => undefined)
+    if (client !== undefined && state !== undefined) return { client, facts: { pid: state.pid } }
+    await wait(LOOK_AGAIN_MS)
+  }
+  return undefined
+}

@@ -1,0 +1,60 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Client } from '../../client/client.ts'
+import { AppError } from '../../model/errors.ts'
+import type { StoredRuns } from '../../service/stored-runs.ts'
+import { openClient } from './client.ts'
+import { loadTeam } from './offline.ts'
+import type { Place } from './team-location.ts'
+
+/** A service that is about to answer or about to end, or a command that works on the store for a moment. */
+const PATIENCE_MS = 1500
+const LOOK_AGAIN_MS = 50
+
+/**
+ * Asks the running service about runs, or reads the store while none runs: one that `orc run` started has ended with
+ * the run. Nothing is written. A service that has the store and does not answer is what could not be reached.
+ */
+export async function reachRuns<T>(
+  place: Place,
+  online: (client: Client) => Promise<T>,
+  offline: (runs: StoredRuns) => Promise<T>,
+  patienceMs = PATIENCE_MS,
+): Promise<T> {
+  const deadline = Date.now() + patienceMs
+  for (;;) {
+    try {
+      return await online(await openClient(place))
+    } catch (error) {
+      if (!isUnreachable(error) || !mayRead()) throw error
+      const read = await readStore(place, offline)
+      if (read !== 'locked' && read !== 'unreadable') return read.value
+      if (read === 'unreadable' || Date.now() > deadline) throw error
+    }
+    await wait(LOOK_AGAIN_MS)
+  }
+}
+
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof AppError && error.code === 'SERVICE_UNREACHABLE'
+}
+
+/** Only the operator, and only the store of the team that is meant. */
+function mayRead(): boolean {
+  return process.env.ORC_TOKEN === undefined && !process.env.ORC_URL
+}
+
+async function readStore<T>(
+  place: Place,
+  offline: (runs: StoredRuns) => Promise<T>,
+): Promise<{ value: T } | 'locked' | 'unreadable'> {
+  const config = await loadTeam(place)
+  const { readOffline } = await import('../../main.ts')
+  const snapshot = readOffline(config)
+  if (typeof snapshot === 'string') return snapshot
+  const { readStoredRuns } = await import('../../service/stored-runs.ts')
+  try {
+    return { value: await offline(readStoredRuns(snapshot.reader, Date.now)) }
+  } finally {
+    snapshot.close()
+  }
+}

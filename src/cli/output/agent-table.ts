@@ -1,0 +1,49 @@
+import type { AnswerOf } from '../../service/contract.ts'
+import { table } from './layout.ts'
+import { plainLine } from './print.ts'
+
+export type Agent = AnswerOf<'agents'>['agents'][number]
+
+/** One line each; `unread` adds a column. */
+export function agentsText(agents: readonly Agent[], unread?: ReadonlyMap<string, number>): string {
+  return table(
+    agents.map((agent) => [
+      agent.name,
+      agent.status === agent.session ? agent.status : `${agent.status} (session ${agent.session})`,
+      ...(unread === undefined ? [] : [`${unread.get(agent.name) ?? 0} waiting`]),
+      plainLine(
+        [
+          ...[agent.waits_for && `waits: ${agent.waits_for}`, agent.program, contextText(agent)],
+          ...[agent.current_task, agent.parent && `reports to ${agent.parent}`, unread && outside(agent)],
+        ]
+          .filter(Boolean)
+          .join('; '),
+      ),
+    ]),
+    '  ',
+  )
+}
+
+/** Nothing starts it here; until it says how it is, nobody knows whether somebody has. */
+function outside({ runtime, status }: Agent): string | false {
+  return runtime === 'none' && status === 'unknown' && 'runs outside, with its token'
+}
+
+function contextText({ context, spent }: Agent): string {
+  const full = context?.percent === undefined ? '' : `context ${context.percent} %`
+  return [full, spent === undefined ? '' : `spent ${spent.toFixed(2)}`].filter(Boolean).join(', ')
+}
+
+/** Further than these a message cannot be. */
+const DONE: ReadonlySet<string> = new Set(['read', 'failed'])
+
+/** How many messages are on their way to each agent. */
+export function waitingFor(
+  deliveries: readonly { agent: string; state: string; count: number }[],
+): ReadonlyMap<string, number> {
+  const waiting = new Map<string, number>()
+  for (const { agent, state, count } of deliveries) {
+    if (!DONE.has(state)) waiting.set(agent, (waiting.get(agent) ?? 0) + count)
+  }
+  return waiting
+}

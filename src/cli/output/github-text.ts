@@ -1,0 +1,53 @@
+import type { AnswerOf } from '../../service/contract.ts'
+import { table } from './layout.ts'
+import { shortTime } from './message-text.ts'
+import { paint, plainLine, type Style } from './print.ts'
+
+export type GithubState = NonNullable<AnswerOf<'state'>['github']>
+
+const STYLES: Readonly<Record<string, Style>> = { healthy: 'green', degraded: 'yellow', error: 'red' }
+
+/** One line for `orc status`, which names only those that are not well. */
+export function githubLine({ dry_run, agents, ...about }: GithubState): string {
+  const bad = agents.filter(({ status }) => status !== 'healthy')
+  const health =
+    bad.length === 0
+      ? `${agents.length} healthy`
+      : bad.map(({ agent, status }) => paint(STYLES[status]!, `${agent} ${status}`)).join(', ')
+  return `GitHub: ${[health, ...waiting(about), ...(dry_run ? ['dry run'] : [])].join(', ')}`
+}
+
+export function githubText({ agents, dry_run, ...about }: GithubState): string {
+  const head = [...waiting(about), ...(dry_run ? ['dry run: nothing is done on GitHub'] : [])]
+  const rows = agents.map(({ agent, roles, status, ...figures }) => [
+    agent,
+    roles.join(', '),
+    status,
+    `${figures.tasks_completed_last_hour} in an hour`,
+    figures.average_response_time_ms === undefined
+      ? ''
+      : `${(figures.average_response_time_ms / 1000).toFixed(1)} s each`,
+    `${figures.error_rate_percentage} % failed`,
+    figures.confidence_score_average === undefined ? '' : `confidence ${figures.confidence_score_average}`,
+    figures.last_task_completed === undefined ? '' : `last ${shortTime(figures.last_task_completed)}`,
+  ])
+  const troubles = agents.flatMap(({ agent, issues, warnings }) => [
+    ...issues.map((text) => paint('red', `${agent}: ${plainLine(text)}`)),
+    ...warnings.map((text) => paint('yellow', `${agent}: ${plainLine(text)}`)),
+  ])
+  const style = (cell: string, column: number) =>
+    column === 2 ? paint(STYLES[cell.trim()] ?? 'dim', cell) : cell
+  return [head.join(', '), table(rows, '  ', style), ...troubles].filter((line) => line !== '').join('\n')
+}
+
+function waiting({
+  events_waiting,
+  actions_waiting,
+  last_event_at,
+}: Pick<GithubState, 'events_waiting' | 'actions_waiting' | 'last_event_at'>): string[] {
+  return [
+    last_event_at === undefined ? 'no event yet' : `last event ${shortTime(last_event_at)}`,
+    ...(events_waiting === 0 ? [] : [`${events_waiting} events waiting`]),
+    ...(actions_waiting === 0 ? [] : [`${actions_waiting} actions waiting`]),
+  ]
+}

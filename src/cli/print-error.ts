@@ -1,0 +1,96 @@
+import { AppError, type ErrorCode } from '../model/errors.ts'
+import type { ErrorReceipt } from '../model/receipt.ts'
+import { exitCode, exitOfError } from './exit-code.ts'
+import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
+
+/** An error as everyone meets it: what happened, its code, what to do next. With --json on standard output. */
+export function reportError(error: Omit<ErrorReceipt, 'status'>, json: boolean): number {
+  const { code, message } = error
+  const hint = code === 'UNAUTHENTICATED' ? tokenHint(error.hint) : error.hint
+  if (json) printJson({ status: 'error', ...error, ...(hint === undefined ? {} : { hint }) })
+  else {
+    const [first, ...rest] = plain(message).split('\n')
+    complain([`${paint('red', 'orc:', 'err')} ${first} (${code})`, ...rest].join('\n'))
+    if (hint !== undefined) complain(`${paint('dim', 'hint:', 'err')} ${plain(hint)}`)
+  }
+  return exitCode(exitOfError(code))
+}
+
+/** The service speaks to programs, of a header; here a token comes from somewhere else. */
+function tokenHint(said: string | undefined): string | undefined {
+  if (!said?.includes('Authorization')) return said
+  return process.env.ORC_TOKEN === undefined
+    ? "The operator's token in the state folder is not one of this service: check ORC_URL and ORC_HOME, or start the service again."
+    : 'ORC_TOKEN was revoked, or belongs to another service. `orc token AGENT` makes a new one; unset it to speak as the operator.'
+}
+
+/** A word that is not known: whoever reports it may say what was probably meant. */
+export interface Unknown {
+  word: string
+  among: readonly string[]
+  /** Among the verbs as well. */
+  verbs?: true
+  prefix?: string
+}
+
+export type Suggest = (unknown: Unknown) => string | undefined
+
+/** The end of every run that did not go well; gives the exit code. */
+export function reportThrown(error: unknown, argv: readonly string[], suggest: Suggest): number {
+  try {
+    if (error instanceof OutputClosed) return exitCode('ok')
+    return reportError(partsOf(error, suggest), wantsJson(argv))
+  } catch (again) {
+    if (again instanceof OutputClosed) return exitCode('error')
+    throw again
+  }
+}
+
+function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'> {
+  if (!(error instanceof AppError)) return fileFault(error as NodeJS.ErrnoException) ?? ownFault(error)
+  const { code, message } = error
+  const hint = [meant(error.data?.unknown as Unknown | undefined, suggest), error.hint]
+    .filter(Boolean)
+    .join(' ')
+  return { code, message, ...(hint === '' ? {} : { hint }) }
+}
+
+/** What the system says about a file that was named. */
+const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
+  ENOENT: ['NOT_FOUND', 'there is no such file or folder', 'Check its name.'],
+  ENOTDIR: ['NOT_FOUND', 'there is no such file or folder', 'A part of the path is not a folder.'],
+  EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
+  EEXIST: ['CONFLICT', 'this is there already', 'Remove it, or choose another name.'],
+  EACCES: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
+  EPERM: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
+  EROFS: [
+    'CONFLICT',
+    'this cannot be written: the file system is read-only',
+    'Use a place that can be written.',
+  ],
+  ENOSPC: ['STORE_FULL', 'the disk is full', 'Make room and try again.'],
+}
+
+function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceipt, 'status'> | undefined {
+  const known = FILE_FAULTS[code]
+  if (known === undefined) return undefined
+  const [ours, text, hint] = known
+  return { code: ours, message: path === undefined ? text : `${path}: ${text}`, hint }
+}
+
+function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
+  const { message, stack } = error instanceof Error ? error : new Error(String(error))
+  const text = process.env.ORC_DEBUG ? (stack ?? message) : message
+  return { code: 'INTERNAL', message: text, hint: 'With ORC_DEBUG=1 in the environment it says where.' }
+}
+
+function meant(unknown: Unknown | undefined, suggest: Suggest): string | undefined {
+  if (unknown === undefined) return undefined
+  const word = suggest(unknown)
+  return word === undefined ? undefined : `Did you mean ${unknown.prefix ?? ''}${word}?`
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf('--')
+  return argv.slice(0, end === -1 ? undefined : end).includes('--json')
+}
