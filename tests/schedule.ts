@@ -33,15 +33,28 @@ const SLOW = [
   ...['agents/smoke', 'agents/survival/codex', 'agents/claude-code', 'agents/runs', 'agents/gemini'],
   ...['long/package', 'long/delegation-crash', 'long/crash', 'long/delegation-many'],
   ...[
-    'cli/github',
+    'cli/commands/github/github',
     'programs/claude-code/session',
-    'cli/run',
-    'cli/stopping',
+    'cli/commands/runs/run',
+    'cli/commands/service/stop-signals',
     'runtimes/tmux/paste',
     'web/xss',
   ],
-  ...['web/views', 'web/access', 'store/mailbox-model', 'cli/ask', 'service/delegation-hostile', 'cli/serve'],
-  ...['web/robust', 'web/session', 'runtimes/tmux/delivery', 'runtimes/tmux/survival', 'cli/help'],
+  ...[
+    'web/views',
+    'web/access',
+    'store/mailbox-model',
+    'cli/commands/tasks/ask',
+    'service/delegation-hostile',
+    'cli/commands/service/serve',
+  ],
+  ...[
+    'web/robust',
+    'web/session',
+    'runtimes/tmux/delivery',
+    'runtimes/tmux/survival',
+    'cli/commands/service/help',
+  ],
 ]
 
 /**

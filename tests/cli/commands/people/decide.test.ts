@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+
+let team: TeamFolder
+
+beforeAll(async () => {
+  team = createTeamFolder()
+  await team.start()
+})
+afterAll(() => team.close())
+
+/** A message that a rule holds for a person; gives the id of the request. */
+async function hold(text: string): Promise<string> {
+  const ran = await team.orc(['send-message', '--from', 'Worker', '--to', 'Spy', '--json', text])
+  const [receipt] = ran.json() as { status: string; request_id: string }[]
+  expect(receipt!.status).toBe('held')
+  return receipt!.request_id
+}
+
+async function contents(agent: string): Promise<string[]> {
+  const [receipt] = (await team.orc(`query-mailbox --agent ${agent} --filter all --json`)).json() as {
+    details: { messages: { content: string }[] }
+  }[]
+  return receipt!.details.messages.map(({ content }) => content)
+}
+
+describe('orc inbox (C9)', () => {
+  it('says that nothing waits', async () => {
+    expect(await team.orc('inbox')).toMatchObject({ code: 0, out: '', err: 'Nothing waits for a person.\n' })
+  })
+
+  it('shows who asks, why, the very command, and how to answer', async () => {
+    const id = await hold('first line\nsecond line')
+    const { out } = await team.orc('inbox')
+    expect(out).toContain(`${id}  approval, open`)
+    expect(out).toContain('a person wants to know')
+    expect(out).toContain('    content:\n        first line\n        second line')
+    expect(out).toContain(`orc approve ${id}, or orc reject ${id}`)
+    expect((await team.orc('inbox --json')).json()).toMatchObject([
+      { id, asker: 'Worker', action: { type: 'send_message' } },
+    ])
+    await team.orc(`reject ${id}`)
+    expect((await team.orc('inbox')).out).toBe('')
+    expect((await team.orc('inbox --all')).out).toContain(`${id}  approval, rejected`)
+  })
+
+  it('follows: shows what waits, then what comes, once each', async () => {
+    const before = await hold('before')
+    const { child, shows, ended } = team.begin('inbox --follow --json')
+    await shows(before)
+    const after = await hold('after')
+    await shows(`"${after}"`)
+    child.kill('SIGINT')
+    const ran = await ended
+    expect(ran).toMatchObject({ code: 130, err: '' })
+    expect((ran.json() as { id: string }[]).map(({ id }) => id)).toEqual([before, after])
+  })
+})
+
+describe('a verdict', () => {
+  it('lets the held command be carried out, and tells what became of it', async () => {
+    const id = await hold('approved text')
+    const ran = await team.orc(['approve', id, '--comment', 'go ahead'])
+    expect(ran).toMatchObject({ code: 0, out: expect.stringContaining(`${id} is approved; Worker is told`) })
+    expect(ran.out).toMatch(/delivered: msg_\d+, in the mailbox of Spy/)
+    expect(await contents('Spy')).toContain('approved text')
+    expect((await contents('Worker')).at(-1)).toContain('go ahead')
+  })
+
+  it('refuses it, and the asker is told why', async () => {
+    const id = await hold('rejected text')
+    const ran = await team.orc(['reject', id, '--comment', 'not before Monday', '--json'])
+    expect(ran.json()).toMatchObject([{ request: { id, state: 'rejected', comment: 'not before Monday' } }])
+    expect(await contents('Spy')).not.toContain('rejected text')
+    expect((await contents('Worker')).at(-1)).toContain('not before Monday')
+  })
+
+  it('counts once, and only on what waits', async () => {
+    const id = await hold('twice')
+    await team.orc(`approve ${id}`)
+    expect(await team.orc(`reject ${id}`)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('CONFLICT'),
+    })
+    expect((await team.orc('approve req_9999')).code).toBe(7)
+    expect((await team.orc('approve')).err).toContain('Usage: orc approve ID')
+  })
+
+  it("is the operator's, not an agent's", async () => {
+    const id = await hold('my own')
+    const env = { ORC_TOKEN: await team.token('Worker') }
+    expect(await team.orc(`approve ${id}`, { env })).toMatchObject({
+      code: 8,
+      err: expect.stringContaining('FORBIDDEN'),
+    })
+    expect(await contents('Spy')).not.toContain('my own')
+  })
+
+  it('can be an answer, from standard input as well, where a question waits', async () => {
+    const id = await hold('a question?')
+    const wrong = await team.orc(['answer', id, 'yes', 'indeed'])
+    expect(wrong.code).not.toBe(0)
+    expect(wrong.err).toContain('hint:')
+    expect((await team.orc(['answer', id])).err).toContain('TEXT is missing')
+    expect((await team.orc('answer req_9999 -', { input: 'x' })).code).toBe(7)
+  })
+})

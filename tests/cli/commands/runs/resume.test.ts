@@ -1,0 +1,188 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+
+let team: TeamFolder
+
+const makes = (name: string) => `echo ${name} > outbox/${name}.txt; echo Made by ${name}. > outbox/summary.md`
+/** Goes on until the file is there: nothing here depends on how fast a machine is. */
+const untilGo = 'until test -e $PWD/../../../go; do sleep 0.05; done'
+const FAILS = `agents: { s: { command: "echo x >> $PWD/../../../count; ${untilGo}; exit 1", retries: 0 } }\n`
+const WAITS = `agents:
+  patient: { command: "${untilGo}; ${makes('patient')}", retries: 0 }
+  after: { command: "${makes('after')}", depends_on: [patient] }
+`
+const inTeam = (...parts: string[]) => join(team.folder, ...parts)
+const plan = (text: string) => writeFileSync(inTeam('plan.yaml'), text)
+const go = () => writeFileSync(inTeam('go'), '')
+const count = () => readFileSync(inTeam('count'), 'utf8').length / 2
+
+function pidOfService(): number {
+  return JSON.parse(readFileSync(join(team.state, 'service.json'), 'utf8')).pid
+}
+
+function isThere(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+/** As `kill -9` does it; gives its pid. */
+async function killService(): Promise<number> {
+  const pid = pidOfService()
+  process.kill(pid, 'SIGKILL')
+  await vi.waitFor(() => expect(isThere(pid)).toBe(false), 10_000)
+  return pid
+}
+
+beforeEach(() => {
+  team = createTeamFolder()
+  writeFileSync(team.configFile, `${readFileSync(team.configFile, 'utf8')}service: { port: 0 }\n`)
+})
+afterEach(async () => {
+  // What still waits ends by itself, and so does a service that is there for it.
+  go()
+  await team.stop()
+  await team.orc('down')
+  await team.close()
+})
+
+describe('orc run --resume of a run whose service was killed', () => {
+  /** Its only agent has failed since, which nobody has noticed. */
+  async function interrupted() {
+    plan(FAILS)
+    expect((await team.orc('run plan.yaml -d')).out).toBe('run_1\n')
+    await vi.waitFor(() => expect(count()).toBe(1), 10_000)
+    await killService()
+    go()
+    await vi.waitFor(
+      () => expect(readFileSync(inTeam('runs/run_1/_logs/exits'), 'utf8')).not.toBe(''),
+      10_000,
+    )
+    expect((await team.orc('runs')).out).toMatch(/^run_1 +running/)
+  }
+
+  it('comes back to the round that was open, also when that ends before it is asked for', async () => {
+    await interrupted()
+    const back = await team.orc('run --resume run_1')
+    expect(back).toMatchObject({ code: 9, err: 'run_1 has not ended and goes on.\n' })
+    expect(count()).toBe(1)
+    const again = await team.orc('run --resume run_1')
+    expect(again).toMatchObject({ code: 9, err: 'run_1 is taken up again, round 2.\n' })
+    expect(count()).toBe(2)
+  })
+
+  it('begins no other round for the second of two who say it at once', async () => {
+    await interrupted()
+    const both = await Promise.all([team.orc('run --resume run_1'), team.orc('run --resume run_1')])
+    expect(both.map(({ code }) => code)).toEqual([9, 9])
+    expect(count()).toBe(1)
+    const next = await Promise.all([team.orc('run --resume run_1'), team.orc('run --resume run_1')])
+    expect(next.map(({ code }) => code)).toEqual([9, 9])
+    expect(count()).toBe(2)
+  })
+})
+
+describe('orc run whose service is killed', () => {
+  it('starts it again where it is one for runs, and goes on', async () => {
+    plan(WAITS)
+    const watching = team.begin('run plan.yaml --json')
+    await watching.shows('patient is running')
+    await killService()
+    await vi.waitFor(() => expect(watching.err()).toContain('it is started again'), 20_000)
+    go()
+    const { code, json } = await watching.ended
+    expect(code).toBe(0)
+    expect(json().at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 1 })
+    expect((await team.orc('status')).code).toBe(5)
+  })
+
+  it('does so for one that an orc run before it had started, and only so often', async () => {
+    plan(WAITS)
+    await team.orc('run plan.yaml -d')
+    const watching = team.begin('run --resume run_1')
+    await watching.shows('patient running')
+    let pid = await killService()
+    for (let restarts = 1; restarts <= 3; restarts++) {
+      await vi.waitFor(() => expect(pidOfService()).not.toBe(pid), 20_000)
+      await vi.waitFor(async () => expect((await team.orc('status')).code).toBe(0), 20_000)
+      pid = await killService()
+    }
+    expect(await watching.ended).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(/killed 4 times[\s\S]*orc run --resume run_1/),
+    })
+    expect((await team.orc('runs')).out).toMatch(/^run_1 +running/)
+  }, 60_000)
+
+  it('leaves it to whoever stopped it', async () => {
+    plan(WAITS)
+    const watching = team.begin('run plan.yaml')
+    await watching.shows('patient running')
+    expect((await team.orc('down')).code).toBe(0)
+    await vi.waitFor(() => expect(watching.err()).toContain('waiting for it'), 20_000)
+    watching.child.kill('SIGINT')
+    expect((await watching.ended).code).toBe(130)
+    expect(existsSync(join(team.state, 'service.json'))).toBe(false)
+  })
+
+  it('ends with a run that another has brought to its end meanwhile, and tells all of it', async () => {
+    plan(WAITS)
+    const service = team.begin('serve')
+    await service.shows('listens at')
+    const watching = team.begin('run plan.yaml --json')
+    await watching.shows('patient is running')
+    service.child.kill('SIGKILL')
+    await service.ended
+    await vi.waitFor(() => expect(watching.err()).toContain('waiting for it'), 20_000)
+    watching.child.kill('SIGSTOP')
+    go()
+    expect((await team.orc('run --resume run_1')).code).toBe(0)
+    expect((await team.orc('status')).code).toBe(5)
+    watching.child.kill('SIGCONT')
+    const { code, json } = await watching.ended
+    expect(code).toBe(0)
+    const events = json() as { seq: number; type: string }[]
+    expect(events).toContainEqual(expect.objectContaining({ node: 'after', state: 'completed' }))
+    expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
+    expect(new Set(events.slice(0, -1).map(({ seq }) => seq)).size).toBe(events.length - 1)
+  })
+})
+
+describe('what would change a run that goes on', () => {
+  it('is refused, with what to do; what is as it was is not', async () => {
+    await team.start()
+    plan(WAITS)
+    await team.orc('run plan.yaml -d --concurrency 2')
+    const refused = async (args: string, why: string) => {
+      const hint = expect.stringContaining('orc run cancel run_1')
+      const { code, json } = await team.orc(`run ${args} --resume run_1 -d --json`)
+      expect({ code, said: json() }).toMatchObject({
+        code: 1,
+        said: [{ code: 'CONFLICT', message: expect.stringContaining(why), hint }],
+      })
+    }
+    await refused('--fresh', 'a fresh start')
+    await refused('--concurrency 7', 'another concurrency than 2')
+    expect((await team.orc('run plan.yaml --resume run_1 -d')).code).toBe(0)
+    expect((await team.orc('run plan.yaml --concurrency 2 --resume run_1 -d')).code).toBe(0)
+    plan(WAITS.replaceAll('after', 'later'))
+    await refused('plan.yaml --concurrency 2', 'another plan')
+    expect((await team.orc('run cancel run_1')).code).toBe(0)
+    const taken = await team.orc('run plan.yaml --resume run_1 --fresh -d')
+    expect(taken).toMatchObject({ code: 0, err: expect.stringContaining('taken up again, round 2') })
+    await team.orc('run cancel run_1')
+  })
+})
+
+it.runIf(existsSync('/proc/self/environ'))(
+  'its service is no part of the agent that started it',
+  async () => {
+    plan(WAITS)
+    await team.orc('run plan.yaml -d', { env: { ORC_SESSION: 'run-0123456789ab/run_1/a/attempt/1' } })
+    expect(readFileSync(`/proc/${pidOfService()}/environ`, 'utf8')).not.toContain('run-0123456789ab')
+  },
+)

@@ -1,0 +1,169 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EXIT_CODES } from '../../../../src/cli/exit-code.ts'
+import { ACKNOWLEDGE_MS } from '../../../../src/engine/mailroom.ts'
+import { BUILT_IN_COMMANDS } from '../../../../src/model/command.ts'
+import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+
+let team: TeamFolder
+let names: string[]
+
+beforeAll(async () => {
+  team = createTeamFolder()
+  const [overview] = (await team.orc('help --json')).json() as { commands: { name: string }[] }[]
+  names = overview!.commands.map(({ name }) => name)
+})
+afterAll(() => team.close())
+
+describe('orc help', () => {
+  it('shows every command, the environment and the exit codes', async () => {
+    const { out, code } = await team.orc('help')
+    expect(code).toBe(0)
+    for (const type of Object.keys(BUILT_IN_COMMANDS))
+      expect(out).toContain(`  ${type.replaceAll('_', '-')} `)
+    for (const name of names) expect(out).toContain(name)
+    for (const [number, meaning] of Object.values(EXIT_CODES)) expect(out).toContain(`${number}  ${meaning}`)
+    expect((await team.orc('--help')).out).toBe(out)
+    expect((await team.orc([])).out).toBe(out)
+  })
+
+  it('shows of each command its usage, its options and examples that are this command', async () => {
+    expect(names.length).toBeGreaterThan(30)
+    const all = await Promise.all(names.map((name) => team.orc([...name.split(' '), '--help'])))
+    for (const [index, { code, out }] of all.entries()) {
+      const name = names[index]!
+      expect(code).toBe(0)
+      expect(out).toMatch(new RegExp(`^Usage: orc ${name}\\b`))
+      expect(out).toContain('--json')
+      expect(out).toMatch(
+        new RegExp(`Examples?:\\n(.*\\n)*.*orc ${name.replace(/^version$/, '--version')}\\b`),
+      )
+    }
+  }, 120_000)
+
+  it('shows one command, and says what was meant', async () => {
+    expect((await team.orc('help audit verify')).out).toMatch(/^Usage: orc audit verify \[FILE\]/)
+    expect((await team.orc('help send-message')).out).toContain('--priority low|normal|high|urgent')
+    expect((await team.orc('help adit')).err).toContain('Did you mean audit?')
+  })
+
+  it('shows options as they are typed, and long lists of values apart from their names', async () => {
+    const update = (await team.orc('help update-status')).out
+    expect(update).toContain('--current-task CURRENT_TASK ')
+    expect(update).toContain('--status working "Adding numbers"')
+    expect(update).not.toContain('--current_task')
+    expect((await team.orc('help request-action')).out).toMatch(
+      /--action ACTION {2,}spawn_agent, terminate_agent/,
+    )
+    expect((await team.orc('mailbox-check --help')).out).toContain(
+      `come again after ${ACKNOWLEDGE_MS / 1000} s`,
+    )
+  })
+
+  it('gives one command as JSON too', async () => {
+    const [verb] = (await team.orc('help audit export --json')).json()
+    expect(verb).toMatchObject({ name: 'audit export', usage: 'orc audit export [options]' })
+    expect((await team.orc('audit export --help --json')).json()).toEqual([verb])
+    const [type] = (await team.orc('send-message --help --json')).json()
+    expect(type).toMatchObject({
+      name: 'send-message',
+      body: 'content',
+      schema: { required: ['to', 'content'] },
+    })
+    expect((await team.orc('help send_message --json')).json()).toEqual([type])
+  })
+
+  it('prints the version of the package', async () => {
+    const { version } = JSON.parse(
+      readFileSync(join(import.meta.dirname, '../../../../package.json'), 'utf8'),
+    )
+    expect((await team.orc('--version')).out).toBe(`${version}\n`)
+  })
+
+  it('says what was meant by an unknown option', async () => {
+    const ran = await team.orc('audit --sinc 10m')
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --since?') })
+    expect((await team.orc('status now')).err).toContain('"now" is too much')
+    expect((await team.orc('audit verfy')).err).toContain('Did you mean audit verify?')
+    expect((await team.orc('audit --follow=yes')).err).toContain('takes no value')
+    expect((await team.orc('status --token x')).err).toContain('never goes on the command line')
+  })
+})
+
+describe('docs/cli.md', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../../../docs/cli.md'), 'utf8')
+
+  it('has every command and every exit code', () => {
+    for (const name of names) expect(page).toContain(`orc ${name}`)
+    for (const [number, meaning] of Object.values(EXIT_CODES))
+      expect(page).toContain(`| ${number} | ${meaning} |`)
+  })
+})
+
+describe('completion', () => {
+  const isInstalled = (shell: string) => spawnSync(shell, ['--version']).status === 0
+
+  it.each(['bash', 'zsh', 'fish'])('for %s is a script the shell accepts', async (shell) => {
+    const { out, code } = await team.orc(`completion ${shell}`)
+    expect(code).toBe(0)
+    for (const name of names) expect(out).toContain(name.split(' ').at(-1))
+    if (!isInstalled(shell)) return
+    const file = join(team.folder, `orc.${shell}`)
+    writeFileSync(file, out)
+    const checked = spawnSync(shell, ['-n', file], { encoding: 'utf8' })
+    expect(checked).toMatchObject({ status: 0, stderr: '' })
+  })
+
+  it('offers commands, options, values and agents in bash', async () => {
+    const cases: [typed: string[], offered: string[]][] = [
+      [['send'], ['send', 'send-message']],
+      [['audit', 'v'], ['verify']],
+      [['audit', '--cl'], ['--class']],
+      [
+        ['audit', '--class', 'p'],
+        ['public', 'private'],
+      ],
+      [
+        ['send-message', '--to', ''],
+        ['Master', 'Worker', 'Spy'],
+      ],
+      [['send-message', '--priority', 'u'], ['urgent']],
+      [['rules', 'explain', 'S'], ['Spy']],
+      [['rules', 'explain', 'Master', '--json', 'Spy', 'pause'], ['pause_session']],
+      [
+        ['token', ''],
+        ['list', 'revoke', 'Master', 'Worker', 'Spy'],
+      ],
+      [['token', 'revoke', 'W'], ['Worker']],
+      [['rules', 'explain', '--config', 'orc.yaml', 'Master', 'Spy', 'b'], ['broadcast']],
+      [['update-status', '--cur'], ['--current-task']],
+      [
+        ['workspace', 'c'],
+        ['create', 'collect'],
+      ],
+      [['workspace', 'create', 'x', '--template', 'a'], ['analysis']],
+      [['run', 'orc.y'], ['orc.yaml']],
+      [['run', 'ca'], ['cancel']],
+    ]
+    const tries = cases.map(([typed]) => {
+      const words = ['orc', ...typed].map((word) => `'${word}'`).join(' ')
+      return `COMP_WORDS=(${words}); COMP_CWORD=${typed.length}; _orc; echo "\${COMPREPLY[*]}"`
+    })
+    const { out, err } = await team.shell(['source <(orc completion bash)', ...tries].join('\n'))
+    expect(err).toBe('')
+    expect(out.trimEnd().split('\n')).toEqual(cases.map(([, offered]) => offered.join(' ')))
+  })
+
+  it('refuses JSON, which a script is not, and lists agents in it', async () => {
+    const refused = await team.orc('completion bash --json')
+    expect(refused).toMatchObject({ code: 2, err: '' })
+    expect(refused.json()).toMatchObject([{ code: 'USAGE' }])
+    expect((await team.orc('completion agents --json')).json()).toEqual(['Master', 'Worker', 'Spy'])
+  })
+
+  it('says which shells there are', async () => {
+    expect((await team.orc('completion tcsh')).err).toContain('bash, zsh, fish')
+  })
+})

@@ -1,0 +1,328 @@
+import { createServer, request } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { TaskEvent } from '../../../../src/service/contract.ts'
+import { type ModelServer, startModelServer } from '../../../fakes/model-server/model-server.ts'
+import type { ModelRequest, Play } from '../../../fakes/model-server/play.ts'
+import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+import { hasTerminals, openTerminal } from '../../own-terminal.ts'
+
+let team: TeamFolder
+let server: ModelServer | undefined
+afterEach(async () => {
+  await team.close()
+  await server?.close()
+  server = undefined
+})
+
+const speaker = ({ system }: ModelRequest) => /^You are (\w+),/.exec(system)?.[1]
+const isSelection = ({ system }: ModelRequest) => system.includes('choose which agents of a team are needed')
+
+/** Agents that are models, and a model that chooses among them. */
+async function openModels(play: Play, more = '') {
+  server = await startModelServer({ play })
+  team = createTeamFolder(`agents:
+  Lead: { runtime: llm, with: { model: local }, role: Leads }
+  Adder: { parent: Lead, runtime: llm, with: { model: local }, capabilities: [add, sums] }
+  Poet: { parent: Lead, runtime: llm, with: { model: local }, capabilities: [poems] }
+models:
+  local: { provider: openai-compatible, model: llama-3, base_url: "${server.url}/v1", retries: 0 }
+tasks: { selector: local }
+limits: { rate: off }
+${more}`)
+  await team.start()
+  return server
+}
+
+/** Agents with nothing but a token: the test says what they say. */
+async function openByHand() {
+  team = createTeamFolder(`agents:
+  Lead: { role: Leads }
+  Adder: { parent: Lead, capabilities: [add] }
+limits: { rate: off }
+`)
+  return (await team.start()).url
+}
+
+/** The way to a service, which breaks once: at the first look at a request to people. */
+async function openProxy(service: string) {
+  const { host } = new URL(service)
+  let refused = 0
+  const proxy = createServer((incoming, outgoing) => {
+    if (refused === 0 && incoming.url!.startsWith('/api/v1/human-requests/')) {
+      refused += 1
+      incoming.destroy()
+      return
+    }
+    const { method, headers, url } = incoming
+    const onward = request(new URL(url!, service), { method, headers: { ...headers, host } }, (answer) => {
+      outgoing.writeHead(answer.statusCode!, answer.headers)
+      answer.pipe(outgoing)
+    })
+    onward.on('error', () => outgoing.destroy())
+    incoming.pipe(onward)
+  })
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    refused: () => refused,
+    close() {
+      proxy.closeAllConnections()
+      proxy.close()
+    },
+  }
+}
+
+const tool = (name: string, input: Record<string, unknown>) => ({ toolCalls: [{ name, input }] })
+const DONE = { text: 'Done.' }
+
+/** Lead delegates to Adder, who reports; then Lead answers. */
+const adding: Play = (request) => {
+  const { userText, toolResults } = request
+  if (isSelection(request)) return { text: JSON.stringify({ ids: ['adder', 'Wizard'], why: 'It is a sum.' }) }
+  if (toolResults.length > 0) return DONE
+  if (speaker(request) === 'Adder') return tool('report', { status: 'completed', result: '5' })
+  if (userText.includes('(children_ended)'))
+    return tool('report', { status: 'completed', result: 'The sum is 5.' })
+  return tool('delegate', { to: 'Adder', task: 'Add 2 and 3' })
+}
+
+describe('orc ask (S2.9)', () => {
+  it('shows the choice and the work on standard error, and gives just the answer on standard output', async () => {
+    await openModels(adding)
+    const ran = await team.orc(['ask', 'How much is 2 and 3?'])
+    expect(ran.err).toContain('task_1  Lead is asked: How much is 2 and 3?')
+    expect(ran.err).toContain('chosen by the model: Adder. It is a sum.')
+    expect(ran.err).toContain('left out 1 name that nobody has: Wizard')
+    expect(ran.err).toContain('Lead → Adder  task_2: Add 2 and 3')
+    expect(ran.err).toContain('task_2  Adder is done')
+    expect(ran).toMatchObject({ code: 0, out: 'The sum is 5.\n' })
+    const again = await team.orc('ask --resume task_1')
+    expect(again).toMatchObject({ code: 0, out: 'The sum is 5.\n', err: '' })
+    const whole = (await team.orc('ask --resume task_1 --json')).json() as TaskEvent[]
+    expect(whole[0]).toMatchObject({ type: 'delegated', task_id: 'task_1' })
+    expect(whole.at(-1)).toMatchObject({ type: 'end', state: 'completed', result: 'The sum is 5.' })
+    const flow = await team.orc('trace task_1')
+    for (const [way, kind] of [
+      ['operator → Lead', 'delegate'],
+      ['Lead → Adder', 'delegate'],
+      ['Adder → Lead', 'report'],
+      ['Lead → operator', 'report'],
+    ]) {
+      expect(flow.out).toMatch(new RegExp(`\\d\\d:\\d\\d:\\d\\d\\.\\d{3}  ${way} +${kind} +task_`))
+    }
+  })
+
+  it.each([
+    ['nobody', { ids: [], why: 'Lead knows.' }, 'chosen by the model: nobody besides. Lead knows.'],
+    ['garbage', 'The best one, of course', 'chosen by words: Adder. The model could not choose'],
+  ])('goes on when the model chooses %s', async (_, says, shown) => {
+    await openModels((request) => {
+      if (isSelection(request)) return { text: typeof says === 'string' ? says : JSON.stringify(says) }
+      return request.toolResults.length > 0 ? DONE : tool('report', { status: 'completed', result: 'alone' })
+    })
+    const ran = await team.orc(['ask', 'Please add.'])
+    expect(ran).toMatchObject({ code: 0, out: 'alone\n' })
+    expect(ran.err).toContain(shown)
+  })
+
+  it('asks once for one key: the second watches what the first asked', async () => {
+    const models = await openModels(adding)
+    const args = ['ask', '--idempotency-key', 'one', 'How much is 2 and 3?']
+    const [first, second] = await Promise.all([team.orc(args), team.orc(args)])
+    expect([first.out, second.out]).toEqual(['The sum is 5.\n', 'The sum is 5.\n'])
+    expect(models.requests.filter(({ request }) => request && isSelection(request))).toHaveLength(1)
+    expect((await team.orc('tasks --all --json')).json()).toHaveLength(2)
+    expect((await team.orc(['ask', '--idempotency-key', 'one', 'Another?'])).err).toContain(
+      'IDEMPOTENCY_CONFLICT',
+    )
+  })
+
+  it('leaves the team at work with Ctrl-C, says how to come back, and comes back', async () => {
+    await openByHand()
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    asking.child.kill('SIGINT')
+    const left = await asking.ended
+    expect(left).toMatchObject({ code: 130, out: '' })
+    expect(left.err).toContain('task_1 goes on without you. Come back with: orc ask --resume task_1')
+    expect((await team.orc('tasks --json')).json()).toMatchObject([{ id: 'task_1', state: 'pending' }])
+    const back = team.begin('ask --resume task_1')
+    await vi.waitFor(() => expect(back.err()).toContain('Lead is asked: What-is-it?'), 20_000)
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'It is this.'])
+    expect(await back.ended).toMatchObject({ code: 0, out: 'It is this.\n' })
+  })
+
+  it('can be left while it is being chosen who is needed, and is asked all the same', async () => {
+    await openModels((request) =>
+      isSelection(request)
+        ? { text: JSON.stringify({ ids: [], why: 'Nobody.' }), delayMs: 1500 }
+        : request.toolResults.length > 0
+          ? DONE
+          : tool('report', { status: 'completed', result: 'asked once' }),
+    )
+    const asking = team.begin('ask --idempotency-key left What-is-it?')
+    await server!.waitFor(({ request }) => request !== undefined && isSelection(request))
+    asking.child.kill('SIGINT')
+    const left = await asking.ended
+    expect(left).toMatchObject({ code: 130, out: '' })
+    expect(left.err).toContain('The team is being asked all the same')
+    const again = await team.orc('ask --idempotency-key left What-is-it?')
+    expect(again).toMatchObject({ code: 0, out: 'asked once\n' })
+    expect((await team.orc('tasks --all --json')).json()).toHaveLength(1)
+  })
+
+  it('does no harm by being killed', async () => {
+    await openByHand()
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    asking.child.kill('SIGKILL')
+    await asking.ended
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'Still here.'])
+    expect(await team.orc('ask --resume task_1')).toMatchObject({ code: 0, out: 'Still here.\n' })
+  })
+
+  it('waits for a service that restarts, and misses nothing', async () => {
+    await openByHand()
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await team.stop()
+    await vi.waitFor(() => expect(asking.err()).toContain('The service is away'), 20_000)
+    await team.start()
+    await vi.waitFor(() => expect(asking.err()).toContain('The service is back'), 20_000)
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'After all.'])
+    const ran = await asking.ended
+    expect(ran).toMatchObject({ code: 0, out: 'After all.\n' })
+    expect(ran.err.match(/Lead is asked/g)).toHaveLength(1)
+  })
+
+  it('shows that everything was stopped, and that it goes on; so does the trace', async () => {
+    await openByHand()
+    await team.orc('stop --all --reason "an old one"')
+    await team.orc('go')
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await team.orc(['stop', '--all', '--reason', 'too fast'])
+    await vi.waitFor(() => expect(asking.err()).toContain('Everything is stopped; `orc go`'), 20_000)
+    expect(asking.err()).toContain('too fast')
+    await team.orc('go')
+    await vi.waitFor(() => expect(asking.err()).toContain('operator let everything go on'), 20_000)
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This.'])
+    expect(await asking.ended).toMatchObject({ code: 0, out: 'This.\n' })
+    await team.orc('stop --all --reason "a later one"')
+    await team.orc('go')
+    const events = (await team.orc('ask --resume task_1 --json')).json() as TaskEvent[]
+    const halts = events.filter((event) => event.type === 'halt')
+    expect(halts.map(({ over }) => over)).toEqual([false, true])
+    expect((await team.orc('trace task_1')).out).toMatch(/operator +stop +task_1 +.*too fast/)
+  })
+
+  it('shows a question though the service goes away just when it is looked at', async () => {
+    const proxy = await openProxy(await openByHand())
+    try {
+      const asking = team.begin('ask --agent Lead What-is-it?', { env: { ORC_URL: proxy.url } })
+      await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+      await team.orc('mailbox-check --agent Lead')
+      await team.orc(['ask-user', '--from', 'Lead', 'Which one?'])
+      await vi.waitFor(() => expect(proxy.refused()).toBe(1), 20_000)
+      await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
+      await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'This one.'])
+      expect(await asking.ended).toMatchObject({ code: 0, out: 'This one.\n' })
+    } finally {
+      proxy.close()
+    }
+  })
+
+  it('says how a question to a person is answered, where nobody can type', async () => {
+    await openByHand()
+    const asking = team.begin('ask --agent Lead What-is-it?')
+    await vi.waitFor(() => expect(asking.err()).toContain('Lead is asked'), 20_000)
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['request-user-input', '--from', 'Lead', 'Which one?'])
+    await vi.waitFor(() => expect(asking.err()).toContain('orc answer req_1 TEXT'), 20_000)
+    expect(asking.err()).toContain('Which one?')
+    await team.orc(['answer', 'req_1', 'The red one.'])
+    await vi.waitFor(
+      () => expect(asking.err()).toContain('req_1 is answered by operator: The red one.'),
+      20_000,
+    )
+    await team.orc('task-action --task-id task_1 --action cancel never mind')
+    const ran = await asking.ended
+    expect(ran).toMatchObject({ code: 9, out: '' })
+    expect(ran.err).toContain('task_1 is cancelled')
+    // A verdict and the message that it becomes are one line, and so are an end and the message of it.
+    expect(ran.err.match(/The red one\./g)).toHaveLength(1)
+    expect(ran.err).not.toContain('Lead  cancelled')
+    expect(await team.orc('ask --resume task_1')).toMatchObject({ code: 9, out: '' })
+  })
+
+  it('prints events as JSON, one a line, and the result in the last', async () => {
+    await openModels(adding)
+    const ran = await team.orc(['ask', '--json', 'How much is 2 and 3?'])
+    const events = ran.json() as TaskEvent[]
+    expect(ran).toMatchObject({ code: 0, err: '' })
+    expect(events.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['delegated', 'selected', 'state', 'message', 'end']),
+    )
+    expect(events.at(-1)).toMatchObject({ type: 'end', result: 'The sum is 5.' })
+  })
+
+  it('says what is missing or wrong', async () => {
+    await openByHand()
+    expect(await team.orc('ask')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('QUESTION is missing'),
+    })
+    expect(await team.orc('ask --resume task_1 What?')).toMatchObject({ code: 2 })
+    expect(await team.orc('ask --resume task_99')).toMatchObject({ code: 7 })
+    expect(await team.orc('ask --agent Nobody What?')).toMatchObject({ code: 7 })
+    expect(await team.orc('ask - --agent Lead', { input: ' \n' })).toMatchObject({ code: 2 })
+    const env = { ORC_TOKEN: await team.token('Adder') }
+    expect(await team.orc('ask What?', { env })).toMatchObject({ code: 8 })
+    await team.stop()
+    expect(await team.orc('ask What?')).toMatchObject({ code: 5 })
+  })
+})
+
+describe.runIf(hasTerminals)('orc ask on a terminal (S2.12, S2.16)', () => {
+  const onTerminal = (command: string) => openTerminal(team.folder, command)
+
+  it('takes the answer to a question right there, refuses a blank one with the question repeated, and goes on', async () => {
+    await openByHand()
+    const asking = onTerminal('ask --agent Lead "What is it?"')
+    await asking.shows('Lead is asked')
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['request-user-input', '--from', 'Lead', 'Which colour?'])
+    await asking.shows('req_1> ')
+    asking.type('  \r')
+    await asking.shows('blank')
+    expect(asking.out().match(/Which colour\?/g)!.length).toBeGreaterThan(1)
+    asking.type('red\r')
+    await asking.shows('req_1 is answered by operator: red')
+    expect((await team.orc('mailbox-check --agent Lead')).out).toContain('red')
+    await team.orc(['report', '--from', 'Lead', '--status', 'completed', 'It is red.'])
+    expect(await asking.ended).toBe(0)
+    expect(asking.out()).toContain('It is red.')
+  })
+
+  it('takes the question away when somebody answers it elsewhere, and leaves with Ctrl-C', async () => {
+    await openByHand()
+    const asking = onTerminal('ask --agent Lead "What is it?"')
+    await asking.shows('Lead is asked')
+    await team.orc('mailbox-check --agent Lead')
+    await team.orc(['request-user-input', '--from', 'Lead', 'Which colour?'])
+    await asking.shows('req_1> ')
+    await team.orc(['answer', 'req_1', 'blue'])
+    await asking.shows('req_1 is answered by operator: blue')
+    await team.orc(['request-user-input', '--from', 'Lead', 'Which shape?'])
+    await asking.shows('req_2> ')
+    asking.type('\u0003')
+    await asking.shows('task_1 goes on without you')
+    expect(await asking.ended).toBe(130)
+    expect((await team.orc('inbox --json')).json()).toMatchObject([{ id: 'req_2', state: 'open' }])
+  })
+})

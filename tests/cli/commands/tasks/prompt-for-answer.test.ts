@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest'
+import { verdictOf } from '../../../../src/cli/commands/tasks/prompt-for-answer.ts'
+import type { HumanRequest } from '../../../../src/cli/output/request-text.ts'
+
+const request = (given: Partial<HumanRequest>): HumanRequest => ({
+  id: 'req_1',
+  kind: 'input',
+  state: 'open',
+  asker: 'Worker',
+  question: 'What now?',
+  reason: 'Worker asks',
+  quorum: 1,
+  approvals: [],
+  decisions: ['answer'],
+  created_at: '2030-01-01T00:00:00.000Z',
+  expires_at: '2030-01-02T00:00:00.000Z',
+  ...given,
+})
+
+describe('what is typed to a request', () => {
+  it('is the answer where one is wanted, whatever it says (S2.5)', () => {
+    expect(verdictOf(request({}), 'approve')).toEqual({ decision: 'answer', comment: 'approve' })
+  })
+
+  it('is a yes or a no where a worker asks for more time, and nothing else (S3.19)', () => {
+    const extension = request({ decisions: ['approve', 'reject'] })
+    expect(verdictOf(extension, 'approve')).toEqual({ decision: 'approve' })
+    expect(verdictOf(extension, 'reject: it takes too long')).toEqual({
+      decision: 'reject',
+      comment: 'it takes too long',
+    })
+    expect(verdictOf(extension, 'well')).toBeUndefined()
+  })
+
+  it('approves the very command that was shown, by its hash (C9)', () => {
+    const action = { type: 'send_message', fields: {}, hash: 'c0ffee' }
+    const held = request({ kind: 'approval', decisions: ['approve', 'reject', 'modify'], action })
+    expect(verdictOf(held, 'approve')).toEqual({ decision: 'approve', hash: 'c0ffee' })
+  })
+
+  it('is an answer to a task that needs help, if it is neither yes nor no', () => {
+    const plea = request({ kind: 'escalation', decisions: ['approve', 'reject', 'answer'] })
+    expect(verdictOf(plea, 'use the other one')).toEqual({ decision: 'answer', comment: 'use the other one' })
+    // A notice is put away with a yes, and takes no answer.
+    expect(verdictOf(request({ kind: 'escalation', decisions: ['approve'] }), 'fine')).toBeUndefined()
+  })
+})

@@ -1,0 +1,501 @@
+import { execFileSync } from 'node:child_process'
+import {
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { findWorktrees } from '../../../../src/workspaces/find-worktrees.ts'
+import { addWorktree, releaseWorktree } from '../../../../src/workspaces/worktree.ts'
+import { createTeamFolder, type TeamFolder } from '../../orc.ts'
+
+let team: TeamFolder
+let at = 0
+let base: string
+
+beforeAll(() => {
+  team = createTeamFolder()
+})
+afterAll(() => team.close())
+beforeEach(() => {
+  base = `case-${++at}`
+  mkdirSync(join(team.folder, base))
+})
+
+const path = (...parts: string[]) => join(team.folder, base, ...parts)
+const orc = (args: string | readonly string[]) => team.orc(args, { cwd: path() })
+const put = (file: string, text: string, options = {}) => writeFileSync(path(file), text, options)
+
+/** A workspace whose agent is done. */
+async function makeDone(name: string) {
+  await orc(`workspace create ${name}`)
+  put(`${name}/outbox/summary.md`, `What ${name} did.`)
+  put(`${name}/outbox/result.txt`, `by ${name}`)
+  put(`${name}/status.json`, '{"state":"completed"}')
+}
+
+describe('orc workspace create', () => {
+  it('makes the folder of the protocol with instructions and read-only inputs (S4.1, S4.5)', async () => {
+    put('names.txt', 'b\na\n')
+    mkdirSync(path('data'))
+    put('data/one.csv', '1')
+    const ran = await orc([
+      ...'workspace create agents/sorter names.txt data --template code --objective'.split(' '),
+      'Sort the names',
+    ])
+    expect(ran).toMatchObject({ code: 0, out: `${path('agents/sorter')}\n`, err: '' })
+    for (const part of ['SKILL.md', 'inbox/names.txt', 'inbox/data/one.csv', 'outbox', 'workspace']) {
+      expect(existsSync(path('agents/sorter', part)), part).toBe(true)
+    }
+    const instructions = readFileSync(path('agents/sorter/inbox/instructions.md'), 'utf8')
+    expect(instructions).toContain('## Objective\nSort the names')
+    expect(instructions).toContain('- `names.txt`')
+    expect(JSON.parse(readFileSync(path('agents/sorter/status.json'), 'utf8')).state).toBe('pending')
+    expect(statSync(path('agents/sorter/inbox/names.txt')).mode & 0o777).toBe(0o444)
+  })
+
+  it('gives the agent nothing of the state of the service, nor its own folder', async () => {
+    put('orc.yaml', 'agents: { a: {} }')
+    mkdirSync(path('.orc'))
+    put('.orc/operator.token', 'a secret')
+    put('names.txt', 'b')
+    const ran = await orc('workspace create sorter .')
+    expect(ran.code).toBe(0)
+    expect(ran.err).toContain('.orc is the state folder of the service')
+    const [given] = readdirSync(path('sorter/inbox')).filter((name) => name !== 'instructions.md')
+    expect(readdirSync(path('sorter/inbox', given!)).sort()).toEqual(['names.txt', 'orc.yaml'])
+    expect(await orc('workspace create other .orc/operator.token')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('cannot be an input'),
+    })
+  })
+
+  it('makes nothing where it is there already, an input is missing or the name is none', async () => {
+    await orc('workspace create one')
+    expect(await orc('workspace create one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('CONFLICT'),
+    })
+    expect(await orc('workspace create two none.txt')).toMatchObject({ code: 7 })
+    expect(existsSync(path('two'))).toBe(false)
+    expect(await orc('workspace create 2nd')).toMatchObject({ code: 2 })
+    expect((await orc('workspace create two --template poem')).err).toContain('research, code, analysis')
+  })
+})
+
+describe('orc workspace show', () => {
+  it('tells of each how far it is and what it made (S4.2)', async () => {
+    await makeDone('done')
+    await orc('workspace create busy')
+    const progress = { current_step: 'counting', steps_completed: 1, total_steps: 4 }
+    put('busy/status.json', JSON.stringify({ state: 'running', progress }))
+    const { out, code } = await orc('workspace show')
+    expect(code).toBe(0)
+    expect(out).toMatch(/busy +running +no outputs +██▌░░░░░░░ 1\/4 counting/)
+    expect(out).toMatch(/done +completed +2 outputs, 21 bytes/)
+    expect((await orc('workspace show --json')).json()).toMatchObject([
+      { name: 'busy', state: 'running', progress },
+      { name: 'done', state: 'completed', summary: 'What done did.', problems: [] },
+    ])
+    expect((await orc('workspace show done')).out).toContain('    What done did.')
+  })
+
+  it('says what is missing and what was left out', async () => {
+    await orc('workspace create liar')
+    put('liar/status.json', '{"state":"completed"}')
+    symlinkSync('/etc/passwd', path('liar/outbox/link'))
+    const { out } = await orc('workspace show liar')
+    expect(out).toContain('outbox/summary.md is required and is not there')
+    expect(out).toContain('outbox/link is a symbolic link')
+    expect(await orc('workspace show /nowhere')).toMatchObject({ code: 7 })
+    mkdirSync(path('empty'))
+    expect((await orc('workspace show empty')).err).toContain('there is no workspace here')
+  })
+})
+
+describe('orc workspace collect', () => {
+  it('copies outputs side by side and leaves traps out', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('/etc/passwd', path('two/outbox/link'))
+    const ran = await orc('workspace collect . --to results')
+    expect(ran).toMatchObject({ code: 0, err: expect.stringContaining('left out: two/outbox/link') })
+    expect(readFileSync(path('results/two/result.txt'), 'utf8')).toBe('by two')
+    expect(existsSync(path('results/two/link'))).toBe(false)
+    expect((await orc('workspace collect one --to results')).code).toBe(1)
+  })
+
+  it('changes nothing in the workspaces: it copies into none of them, whatever leads there', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('one/workspace', path('link'))
+    for (const to of ['.', 'one', 'one/outbox/new', 'one/workspace', 'link']) {
+      const ran = await orc(`workspace collect one --to ${to}`)
+      expect(ran, to).toMatchObject({
+        code: 2,
+        err: expect.stringContaining('in the workspace of one'),
+      })
+      expect(ran.err).toContain('Choose a folder outside of the workspaces')
+    }
+    expect((await orc('workspace collect . --to two/workspace')).code).toBe(2)
+    expect(readdirSync(path('one')).sort()).toEqual([
+      'SKILL.md',
+      'inbox',
+      'outbox',
+      'status.json',
+      'workspace',
+    ])
+    expect(readdirSync(path('one/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
+  })
+
+  it('copies into no workspace of another agent either, at whatever depth, but into one that all of it is in', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    symlinkSync('two/outbox', path('link'))
+    for (const to of ['two', 'two/workspace/new/er', 'link/new']) {
+      const ran = await orc(`workspace collect one --to ${to}`)
+      expect(ran, to).toMatchObject({ code: 2, err: expect.stringContaining('in the workspace of two') })
+      expect(ran.err).toContain('Choose a folder outside of the workspaces with --to')
+    }
+    expect(readdirSync(path('two/outbox')).sort()).toEqual(['result.txt', 'summary.md'])
+    expect(readdirSync(path('two/workspace'))).toEqual([])
+    await makeDone('two/workspace/helper')
+    expect((await orc('workspace collect two/workspace/helper')).code).toBe(0)
+    expect(existsSync(path('two/workspace/helper.outputs/helper/result.txt'))).toBe(true)
+  })
+
+  it('copies nothing where one of the folders is there already, and leaves that as it is', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    mkdirSync(path('results/two'), { recursive: true })
+    put('results/two/summary.md', 'mine')
+    const ran = await orc('workspace collect . --to results')
+    expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('results/two is there already') })
+    expect(ran.err).toContain('Nothing was copied. Choose another folder with --to.')
+    expect(readdirSync(path('results'))).toEqual(['two'])
+    expect(readdirSync(path('results/two'))).toEqual(['summary.md'])
+    expect(readFileSync(path('results/two/summary.md'), 'utf8')).toBe('mine')
+  })
+
+  it('leaves nothing behind where an agent is still writing, and says to try again', async () => {
+    await makeDone('one')
+    await makeDone('two')
+    truncateSync(path('two/outbox/result.txt'), 64 * 1024 * 1024)
+    const writing = setInterval(() => put('two/outbox/result.txt', '.', { flag: 'r+' }), 1)
+    const ran = await orc('workspace collect . --to results').finally(() => clearInterval(writing))
+    expect(ran.code).toBe(1)
+    expect(ran.err).toContain('outbox/result.txt was changed while it was being read')
+    expect(ran.err).toContain('try again when it is done')
+    expect(ran.err).not.toContain('--to')
+    expect(existsSync(path('results'))).toBe(false)
+    expect((await orc('workspace collect . --to results')).code).toBe(0)
+    expect((await orc('workspace collect . --to results')).err).toContain('Choose another folder with --to')
+    expect(existsSync(path('results/two/result.txt'))).toBe(true)
+  })
+
+  it('ends with 1 where a required output is missing (S4.7)', async () => {
+    await orc('workspace create one')
+    expect(await orc('workspace collect one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('missing:'),
+    })
+  })
+})
+
+describe('orc workspace dissolve', () => {
+  it('reports, archives, keeps the outputs, and removes the folders', async () => {
+    mkdirSync(path('agents'))
+    await makeDone('agents/one')
+    await makeDone('agents/two')
+    const ran = await orc('workspace dissolve agents --archive --keep-outputs')
+    expect(ran.code).toBe(0)
+    expect(ran.out).toContain('| one | completed |')
+    expect(existsSync(path('agents'))).toBe(false)
+    expect(readFileSync(path('agents.report.md'), 'utf8')).toContain('> What agents/two did.')
+    expect(readFileSync(path('agents.outputs/one/result.txt'), 'utf8')).toBe('by agents/one')
+    const listed = execFileSync('tar', ['tzf', path('agents.tar.gz')], { encoding: 'utf8' })
+    expect(listed.split('\n')).toEqual(expect.arrayContaining(['report.md', 'two/inbox/instructions.md']))
+  })
+
+  it('refuses while one runs, unless it is told that none does', async () => {
+    await makeDone('one')
+    put('one/status.json', '{"state":"running"}')
+    expect(await orc('workspace dissolve one')).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('one is still running'),
+    })
+    expect(existsSync(path('one'))).toBe(true)
+    expect((await orc('workspace dissolve one --force')).code).toBe(0)
+    expect(existsSync(path('one'))).toBe(false)
+  })
+
+  it('leaves nothing behind where it fails, so that it can be tried again', async () => {
+    mkdirSync(path('agents'))
+    await makeDone('agents/one')
+    await makeDone('agents/two')
+    renameSync(path('agents/two/outbox'), path('outbox'))
+    symlinkSync('../../outbox', path('agents/two/outbox'))
+    const dissolve = 'workspace dissolve agents --archive --keep-outputs'
+    const refused = await orc(`${dissolve} --force`)
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('outbox is a symbolic link') })
+    expect(refused.err).toContain('Nothing was removed')
+    expect(readdirSync(path()).sort()).toEqual(['agents', 'outbox'])
+    unlinkSync(path('agents/two/outbox'))
+    renameSync(path('outbox'), path('agents/two/outbox'))
+    expect((await orc(dissolve)).code).toBe(0)
+  })
+
+  it('removes nothing where its report cannot be written', async () => {
+    const name = 'x'.repeat(248)
+    await makeDone('one')
+    renameSync(path('one'), path(name))
+    const refused = await orc(`workspace dissolve ${name}`)
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('has too long a name') })
+    expect(refused.err).toContain('Nothing was removed')
+    expect(readdirSync(path())).toEqual([name])
+    expect(readFileSync(path(name, 'outbox/result.txt'), 'utf8')).toBe('by one')
+  })
+
+  it('says what an archive or kept outputs could not hold while it is still there', async () => {
+    await makeDone('one')
+    linkSync(path('one/outbox/result.txt'), path('kept-elsewhere'))
+    symlinkSync('result.txt', path('one/outbox/link'))
+    for (const option of ['--archive', '--keep-outputs']) {
+      const refused = await orc(`workspace dissolve one ${option}`)
+      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('would not hold all') })
+      expect(refused.err).toContain('outbox/link is a symbolic link')
+      expect(refused.err).toContain('outbox/result.txt has another name outside of this folder')
+      expect(refused.err).toContain('--force')
+      expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one'])
+    }
+    expect(existsSync(path('one/outbox/result.txt'))).toBe(true)
+    const forced = await orc('workspace dissolve one --archive --force')
+    expect(forced).toMatchObject({ code: 0, err: expect.stringContaining('left out: one/outbox/link') })
+    expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one.report.md', 'one.tar.gz'])
+  })
+
+  it('overwrites nothing that is there', async () => {
+    await makeDone('one')
+    put('one.report.md', 'mine')
+    expect((await orc('workspace dissolve one')).code).toBe(1)
+    expect(readFileSync(path('one.report.md'), 'utf8')).toBe('mine')
+    expect(existsSync(path('one'))).toBe(true)
+  })
+
+  describe('of a workspace in a repository', () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], {
+        cwd: path(),
+        encoding: 'utf8',
+      }).trim()
+    beforeEach(async () => {
+      git('init', '-q')
+      for (const file of ['a.txt', 'b.txt', 'c.txt']) put(file, 'first\n')
+      git('add', '.')
+      git('commit', '-q', '-m', 'first')
+      await makeDone('coder')
+      await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
+    })
+
+    it.each(['coder/moved', 'coder/workspace/deep/moved', 'coder/outbox/moved'])(
+      'finds the worktree that its agent moved to %s',
+      async (moved) => {
+        mkdirSync(path('coder/workspace/deep'))
+        git('worktree', 'move', 'coder/worktree', moved)
+        put(`${moved}/new.txt`, 'work')
+        const lost = `in ${moved.slice('coder/'.length)}: 1 files that are in no commit: new.txt`
+        expect(await orc('workspace dissolve coder')).toMatchObject({
+          code: 1,
+          err: expect.stringContaining(lost),
+        })
+        expect(existsSync(path(moved, 'new.txt'))).toBe(true)
+        const forced = await orc('workspace dissolve coder --force --archive')
+        expect(forced).toMatchObject({ code: 0, out: expect.stringContaining(lost) })
+        const listed = execFileSync('tar', ['tzf', path('coder.tar.gz')], { encoding: 'utf8' })
+        expect(listed).not.toContain('new.txt')
+        expect(git('worktree', 'list').split('\n')).toHaveLength(1)
+        expect(git('branch', '--list', 'orc/*')).toBe('')
+      },
+    )
+
+    it('finds a worktree that its agent added, and keeps its branch', async () => {
+      git('worktree', 'add', '-q', '-b', 'mine', 'coder/workspace/second')
+      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'kept')
+      git('-C', 'coder/workspace/second', 'checkout', '-q', '--detach')
+      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'loose')
+      const refused = await orc('workspace dissolve coder')
+      expect(refused.code).toBe(1)
+      expect(refused.err).toMatch(/in workspace\/second: 1 commits that are on no branch: \w{12} loose/)
+      git('-C', 'coder/workspace/second', 'checkout', '-q', '-B', 'mine')
+      const { code, json } = await orc('workspace dissolve coder --json')
+      expect(code).toBe(0)
+      expect(json()).toMatchObject([
+        {
+          branches_kept: ['mine'],
+          unmerged: [
+            { agent: 'coder', worktree: 'workspace/second', commits: 2 },
+            { agent: 'coder', worktree: 'worktree', commits: 0 },
+          ],
+        },
+      ])
+      expect(git('log', '--format=%s', 'mine')).toBe('loose\nkept\nfirst')
+    })
+
+    it('leaves what git knows of others, whatever an agent has written there', async () => {
+      git('worktree', 'add', '-q', '-b', 'orc/other', 'other')
+      put('.git/worktrees/other/gitdir', `${path('coder/workspace/.git')}\n`)
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+      expect(existsSync(path('.git/worktrees/other/HEAD'))).toBe(true)
+      expect(git('branch', '--list', 'orc/*')).toContain('orc/other')
+    })
+
+    it.each([
+      ['its settings cannot be read', () => put('.git/config', '[', { flag: 'a' })],
+      [
+        'a link is in the place of its records',
+        () => {
+          renameSync(path('.git/worktrees'), path('.git/w2'))
+          symlinkSync('w2', path('.git/worktrees'))
+        },
+      ],
+    ])('does not take a repository for none because %s', async (_, spoil) => {
+      git('worktree', 'move', 'coder/worktree', 'coder/moved')
+      put('coder/moved/new.txt', 'work')
+      spoil()
+      const refused = await orc('workspace dissolve coder')
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('so that work in it could be lost'),
+      })
+      expect(existsSync(path('coder/moved/new.txt'))).toBe(true)
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+    })
+
+    it('removes no record of another folder that a link leads to', async () => {
+      const found = await findWorktrees(path('coder'))
+      renameSync(path('.git/worktrees'), path('.git/w2'))
+      mkdirSync(path('victim/worktree'), { recursive: true })
+      put('victim/worktree/gitdir', `${path('coder/worktree/.git')}\n`)
+      symlinkSync('../victim', path('.git/worktrees'))
+      await releaseWorktree(found.worktrees[0]!)
+      expect(existsSync(path('victim/worktree/gitdir'))).toBe(true)
+    })
+
+    it('sees a worktree that the whole workspace was made into', async () => {
+      renameSync(path('coder/worktree/.git'), path('coder/.git'))
+      put('.git/worktrees/worktree/gitdir', `${path('coder/.git')}\n`)
+      git('-C', 'coder', 'checkout', '-q', '--detach')
+      git('-C', 'coder', 'commit', '-q', '--allow-empty', '-m', 'loose')
+      const { code, err } = await orc('workspace dissolve coder')
+      expect(code).toBe(1)
+      expect(err).toMatch(/1 commits that are on no branch: \w{12} loose/)
+    })
+
+    it('tells of commits on a branch that its agent deleted', async () => {
+      git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'gone')
+      git('-C', 'coder/worktree', 'checkout', '-q', '--detach', 'HEAD~1')
+      git('branch', '-q', '-D', 'orc/coder')
+      const { code, err } = await orc('workspace dissolve coder')
+      expect(code).toBe(1)
+      expect(err).toMatch(/1 commits that are on no branch: \w{12} gone/)
+    })
+
+    it('reads nothing of where a link on the way to a worktree leads', async () => {
+      git('worktree', 'move', 'coder/worktree', 'coder/workspace/moved')
+      renameSync(path('coder/workspace/moved'), path('outside'))
+      put('outside/private-name', '')
+      symlinkSync(path(), path('coder/workspace/link'))
+      put('.git/worktrees/worktree/gitdir', `${path('coder/workspace/link/outside/.git')}\n`)
+      const refused = await orc('workspace dissolve coder')
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('workspace/link is a symbolic link'),
+      })
+      expect(refused.err).not.toContain('private-name')
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
+      expect(existsSync(path('outside/private-name'))).toBe(true)
+    })
+
+    it('sees changes that git was told not to look at', async () => {
+      git('-C', 'coder/worktree', 'update-index', '--skip-worktree', 'a.txt', 'c.txt')
+      git('-C', 'coder/worktree', 'update-index', '--assume-unchanged', 'b.txt')
+      put('coder/worktree/a.txt', 'other\n')
+      unlinkSync(path('coder/worktree/b.txt'))
+      put('coder/worktree/b.txt', 'other\n')
+      const refused = await orc('workspace dissolve coder')
+      const flag = '(hidden from git by a flag)'
+      expect(refused).toMatchObject({
+        code: 1,
+        err: expect.stringContaining(`2 files that are in no commit: a.txt ${flag}, b.txt ${flag} `),
+      })
+      // One that is not there, as in a sparse checkout, is in its commit all the same.
+      unlinkSync(path('coder/worktree/c.txt'))
+      for (const file of ['a.txt', 'b.txt']) put(`coder/worktree/${file}`, 'first\n')
+      expect((await orc('workspace dissolve coder')).code).toBe(0)
+    })
+  })
+
+  it('takes a folder of that name for a worktree until it is told to go on', async () => {
+    await makeDone('plain')
+    mkdirSync(path('plain/worktree'))
+    const refused = await orc('workspace dissolve plain')
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
+    expect((await orc('workspace show plain')).code).toBe(0)
+    expect((await orc('workspace dissolve plain --force')).code).toBe(0)
+  })
+
+  it('throws no unmerged work away without being told to, and keeps branches with commits', async () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
+    git('init', '-q')
+    git('commit', '-q', '--allow-empty', '-m', 'first')
+    await makeDone('coder')
+    await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
+    put('coder/worktree/new.txt', 'work')
+    const refused = await orc('workspace dissolve coder')
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('new.txt') })
+    git('-C', 'coder/worktree', 'add', '.')
+    git('-C', 'coder/worktree', 'commit', '-q', '-m', 'work')
+    expect(await orc('workspace dissolve coder')).toMatchObject({
+      code: 0,
+      err: expect.stringContaining('The branch orc/coder stays'),
+    })
+    expect(git('branch', '--list', 'orc/coder').toString()).toContain('orc/coder')
+    expect(existsSync(path('coder'))).toBe(false)
+  })
+
+  it('says which commits are on no branch and what git ignores, in words and in JSON', async () => {
+    const git = (...args: string[]) =>
+      execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
+    git('init', '-q')
+    git('commit', '-q', '--allow-empty', '-m', 'first')
+    for (const name of ['coder', 'other']) {
+      await makeDone(name)
+      await addWorktree({ workspace: path(name), repository: path(), branch: `orc/${name}` })
+      put(`${name}/worktree/.gitignore`, '*.csv\n')
+      put(`${name}/worktree/x.csv`, 'important')
+      git('-C', `${name}/worktree`, 'add', '.')
+      git('-C', `${name}/worktree`, 'commit', '-q', '-m', 'work')
+    }
+    git('-C', 'coder/worktree', 'checkout', '-q', '--detach')
+    git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'loose')
+    const refused = await orc('workspace dissolve coder')
+    expect(refused.code).toBe(1)
+    expect(refused.err).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    const forced = await orc('workspace dissolve coder --force')
+    expect(forced.code).toBe(0)
+    expect(forced.out).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    expect(existsSync(path('coder'))).toBe(false)
+    const { out } = await orc('workspace dissolve other --json')
+    expect(JSON.parse(out).unmerged).toMatchObject([{ agent: 'other', looseCommits: [], ignored: ['x.csv'] }])
+  })
+})
