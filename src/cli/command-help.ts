@@ -1,9 +1,8 @@
 import { askType, builtInTypes, type CommandType, verbOf } from './command-types.ts'
 import type { Place } from './connection/team-location.ts'
 import { dashed } from './errors.ts'
-import { table } from './output/layout.ts'
+import { fitted, table } from './output/layout.ts'
 import { paint, plain, plainLine, print, printJson } from './output/print.ts'
-import { fitted } from './output/wrap.ts'
 import { COMMON_OPTIONS, type Option } from './verb.ts'
 
 /** Help for a command type, read off its schema. */

@@ -1,3 +1,5 @@
+import { AppError } from '../model/errors.ts'
+import { exitCode } from './exit-code.ts'
 import { complain, ifTaken } from './output/print.ts'
 
 /** `hangup`: the terminal is gone, and whoever sat there has not said a word about the agents. */
@@ -32,4 +34,33 @@ export function watchStopSignal(): StopSignal {
   process.on('SIGTERM', stopBy('asked'))
   process.on('SIGHUP', stopBy('hangup'))
   return { promise, signal: coming.signal }
+}
+
+/** Work that Ctrl-C calls off: it is brought to a state that can be told and gone on from, and not left where it is. */
+export async function untilCalledOff<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const ending = new AbortController()
+  const stop = () => ending.abort()
+  process.on('SIGINT', stop).on('SIGTERM', stop)
+  try {
+    return await work(ending.signal)
+  } catch (error) {
+    if (!ending.signal.aborted) throw error
+    throw new AppError('CONFLICT', 'It was called off', { hint: 'All is as it was before.', cause: error })
+  } finally {
+    process.off('SIGINT', stop).off('SIGTERM', stop)
+  }
+}
+
+/** Follows something until Ctrl-C, which ends it quietly. */
+export async function untilInterrupted(follow: (signal: AbortSignal) => Promise<void>): Promise<number> {
+  const ending = new AbortController()
+  const stop = () => ending.abort()
+  process.once('SIGINT', stop)
+  process.once('SIGTERM', stop)
+  try {
+    await follow(ending.signal)
+  } catch (error) {
+    if (!ending.signal.aborted) throw error
+  }
+  return ending.signal.aborted ? exitCode('interrupted') : exitCode('ok')
 }

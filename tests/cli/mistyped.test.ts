@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { wrapped } from '../../src/cli/output/wrap.ts'
+import { wrapped } from '../../src/cli/output/layout.ts'
 import { problemOf } from '../../src/workspaces/problem.ts'
 import { createTeamFolder, ENTRY, type TeamFolder } from './orc.ts'
 

@@ -1,8 +1,10 @@
 import type { ErrorReceipt, Receipt, RecipientReceipt } from '../../model/receipt.ts'
+import type { AnswerOf } from '../../service/contract.ts'
 import { exitCode, exitOfReceipt } from '../exit-code.ts'
 import { reportError } from '../print-error.ts'
-import { complain, paint, plain, print, printJson } from './print.ts'
-import { showDetails } from './receipt-details.ts'
+import { type Agent, agentsText, waitingFor } from './agent-table.ts'
+import { type Mail, mailText } from './message-text.ts'
+import { complain, paint, plain, plainLine, print, printJson } from './print.ts'
 
 /** What was done goes to standard output, what was not to standard error; with --json all goes to the first. */
 export function showAnyReceipt(receipt: Receipt, json: boolean): number {
@@ -41,4 +43,50 @@ function showText(receipt: Exclude<Receipt, ErrorReceipt>): void {
     case 'held':
       complain(`${paint('yellow', 'held:', 'err')} ${receipt.request_id}: ${plain(receipt.reason)}`)
   }
+}
+
+type Deliveries = AnswerOf<'state'>['deliveries']
+
+/** What an `ok` receipt tells, for people. Lists of known shape are shown as such, all else as name and value. */
+export function showDetails(receipt: Receipt & { status: 'ok' }): void {
+  const { messages, agents, deliveries, ...others } = receipt.details ?? {}
+  print(paint('bold', plain(receipt.result)))
+  if (Array.isArray(agents) && agents.length > 0) {
+    const waiting = Array.isArray(deliveries) ? waitingFor(deliveries as Deliveries) : undefined
+    print(agentsText(agents as Agent[], waiting))
+  }
+  if (Array.isArray(messages)) for (const mail of messages as Mail[]) print(`\n${mailText(mail)}`)
+  for (const [name, value] of Object.entries(others)) {
+    const isQuestion = Array.isArray(messages) && QUESTION.has(name)
+    if (!isQuestion && isWorthShowing(name, value, receipt.result)) print(`${name}: ${valueText(value)}`)
+  }
+}
+
+/** Beside messages these only repeat what was asked for. */
+const QUESTION = new Set(['agent', 'filter'])
+
+/** Not what is nothing, and not what the first line has said already. */
+function isWorthShowing(name: string, value: unknown, result: string): boolean {
+  if (value === undefined || value === null || value === 0) return false
+  if (name === 'paused' && value === false) return false
+  if (Array.isArray(value)) return value.length > 0
+  if (typeof value === 'boolean') return !result.includes(name)
+  if (typeof value === 'object') return Object.keys(value).length > 0
+  return !result.split(/[\s,;:]+/).includes(String(value))
+}
+
+function valueText(value: unknown): string {
+  if (typeof value === 'string') return plainLine(value)
+  if (Array.isArray(value) && value.every((one) => typeof one === 'string'))
+    return plainLine(value.join(', '))
+  return isFlat(value)
+    ? Object.entries(value)
+        .map(([name, one]) => plainLine(`${name} ${one}`))
+        .join(', ')
+    : plainLine(JSON.stringify(value))
+}
+
+function isFlat(value: unknown): value is Record<string, string | number | boolean> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.values(value).every((one) => ['string', 'number', 'boolean'].includes(typeof one))
 }

@@ -3,7 +3,7 @@ import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
 import type { Invocation } from '../../verb.ts'
-import { actionVerb } from './action.ts'
+import { actionVerb } from './actions.ts'
 
 const one = actionVerb('terminate_agent', {
   name: 'stop',

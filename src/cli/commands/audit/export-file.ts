@@ -2,7 +2,7 @@ import { type ChainMark, type StoredEntry, verifyChain } from '../../../audit/ve
 import { readLines } from '../../../client/lines.ts'
 import { AppError } from '../../../model/errors.ts'
 import type { AnswerOf, AuditEntryAnswer } from '../../../service/contract.ts'
-import { counted } from '../../output/plural.ts'
+import { counted } from '../../output/layout.ts'
 
 /** The last line of an export: a file that was cut off has none, or one that does not fit. */
 export interface ExportEnd {

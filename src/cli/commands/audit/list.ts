@@ -3,7 +3,7 @@ import { AppError } from '../../../model/errors.ts'
 import type { AuditEntryAnswer, QueryOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
-import { untilInterrupted } from '../../until-interrupted.ts'
+import { untilInterrupted } from '../../signals.ts'
 import type { Invocation, Verb } from '../../verb.ts'
 import { auditMatcher } from './filter.ts'
 

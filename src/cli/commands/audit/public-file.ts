@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { openPublicChain, PUBLIC_FORMAT, type PublicHead } from '../../../audit/public-trail.ts'
 import { readLines } from '../../../client/lines.ts'
-import { counted } from '../../output/plural.ts'
+import { counted } from '../../output/layout.ts'
 import { PUBLIC_FORMS, unescapeHtml } from './public-format.ts'
 
 /** What a file says of itself, piece by piece, whichever form it has. */

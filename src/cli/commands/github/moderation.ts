@@ -4,7 +4,7 @@ import { openClient } from '../../connection/client.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { createNotifier, wayOf } from '../../output/notification.ts'
 import { complain, paint, plain, plainLine, print, printJson } from '../../output/print.ts'
-import { untilInterrupted } from '../../until-interrupted.ts'
+import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
@@ -92,4 +92,29 @@ function flagText({ id, repository, number, at, flag, closed_by, decision, comme
       ? paint('dim', `  orc moderation decide ${id} upheld|dismissed`)
       : `  ${decision ?? 'closed'} by ${plainLine(closed_by)}${comment === undefined ? '' : `: ${plainLine(comment)}`}`,
   ].join('\n')
+}
+
+const DECISIONS = ['upheld', 'dismissed'] as const
+
+export const decide: Verb = {
+  name: 'moderation decide',
+  group: 'People',
+  summary: 'decide on a flag about conduct, as a moderator; nobody else hears of it',
+  details: 'Nothing is done on GitHub by it: what follows for a person, people do themselves.',
+  arguments: [{ name: 'ID' }, { name: 'DECISION', choices: DECISIONS }],
+  options: [{ name: 'comment', value: 'TEXT', summary: 'why, for other moderators' }],
+  examples: [
+    'orc moderation decide 1f0c… dismissed',
+    'orc moderation decide 1f0c… upheld --comment "spoken to"',
+  ],
+  async run({ place, words, option, json }) {
+    const comment = option('comment')
+    const answer = await (await openClient(place)).closeModeration(words[0]!, {
+      decision: words[1] as (typeof DECISIONS)[number],
+      ...(comment === undefined ? {} : { comment }),
+    })
+    if (json) printJson({ id: words[0], decision: words[1], ...answer })
+    else print(`${words[0]} is ${words[1]}.`)
+    return 0
+  },
 }

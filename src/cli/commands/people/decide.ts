@@ -1,10 +1,11 @@
 import type { Receipt } from '../../../model/receipt.ts'
 import type { BodyOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
+import { usage } from '../../errors.ts'
 import { paint, print, printJson } from '../../output/print.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import { type HumanRequest, missingText } from '../../output/request-text.ts'
-import type { Invocation } from '../../verb.ts'
+import type { Invocation, Verb } from '../../verb.ts'
 
 /** A person's word on one request. The exit code tells whether it was taken, not what became of the held command. */
 export async function giveVerdict(
@@ -32,4 +33,88 @@ function outcomeText(request: HumanRequest): string {
   const { id, state, asker } = request
   if (state === 'open') return `${id} is still ${paint('yellow', 'open')}: ${missingText(request)}`
   return `${id} is ${state}; ${asker} is told`
+}
+
+export const approve: Verb = {
+  name: 'approve',
+  group: 'People',
+  summary: 'let a held command be carried out, a parked conversation go on; accept what a task has come to',
+  arguments: [{ name: 'ID' }],
+  options: [
+    { name: 'comment', value: 'TEXT', summary: 'told to the asker' },
+    {
+      name: 'hash',
+      value: 'HASH',
+      summary: 'of the command as you saw it; needed where somebody has changed it since it was asked',
+    },
+  ],
+  examples: ['orc approve req_3', 'orc approve req_3 --comment "go ahead, but slowly"'],
+  run(invocation) {
+    const comment = invocation.option('comment')
+    const hash = invocation.option('hash')
+    return giveVerdict(invocation, invocation.words[0]!, {
+      decision: 'approve',
+      ...(comment === undefined ? {} : { comment }),
+      ...(hash === undefined ? {} : { hash }),
+    })
+  },
+}
+
+export const reject: Verb = {
+  name: 'reject',
+  group: 'People',
+  summary: 'refuse a held command, or keep a conversation parked',
+  arguments: [{ name: 'ID' }],
+  options: [{ name: 'comment', value: 'TEXT', summary: 'told to the asker' }],
+  examples: ['orc reject req_3', 'orc reject req_3 --comment "not before Monday"'],
+  run(invocation) {
+    const comment = invocation.option('comment')
+    return giveVerdict(invocation, invocation.words[0]!, {
+      decision: 'reject',
+      ...(comment === undefined ? {} : { comment }),
+    })
+  },
+}
+
+export const modify: Verb = {
+  name: 'modify',
+  group: 'People',
+  summary: 'change fields of a held command and approve it so; the asker is told what was changed',
+  details:
+    'The change must fit the command, and the rules judge it again for whoever said it. Where several people must\n' +
+    'approve, this is the first approval of the changed command. FIELD= empties a field that may be left out.',
+  arguments: [{ name: 'ID' }, { name: 'FIELD=VALUE', rest: true }],
+  options: [
+    { name: 'comment', value: 'TEXT', summary: 'told to the asker' },
+    {
+      name: 'hash',
+      value: 'HASH',
+      summary: 'of the command as you saw it; needed where somebody else has changed it',
+    },
+  ],
+  examples: [
+    'orc modify req_3 content="Please review it today."',
+    'orc modify req_3 priority=normal title= --comment "no need to hurry"',
+  ],
+  run(invocation) {
+    const [id, ...changes] = invocation.words
+    const comment = invocation.option('comment')
+    const hash = invocation.option('hash')
+    return giveVerdict(invocation, id!, {
+      decision: 'modify',
+      fields: Object.fromEntries(changes.map(readChange)),
+      ...(comment === undefined ? {} : { comment }),
+      ...(hash === undefined ? {} : { hash }),
+    })
+  },
+}
+
+/** `--in-reply-to` and `in_reply_to` are one field everywhere else, too. */
+function readChange(word: string): [field: string, value: string] {
+  const [, name, value] = /^([A-Za-z][\w-]*)=(.*)$/s.exec(word) ?? []
+  if (name !== undefined) return [name.replaceAll('-', '_').toLowerCase(), value!]
+  throw usage(
+    `"${word}" changes nothing`,
+    'Say FIELD=VALUE, such as priority=normal; orc inbox shows the fields.',
+  )
 }

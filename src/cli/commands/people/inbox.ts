@@ -3,7 +3,7 @@ import { type Client, ClientError } from '../../../client/client.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { type HumanRequest, requestText } from '../../output/request-text.ts'
-import { untilInterrupted } from '../../until-interrupted.ts'
+import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { noTeam } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
-import { counted } from '../../output/plural.ts'
+import { counted } from '../../output/layout.ts'
 import { complain, paint, plain, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 

@@ -4,7 +4,7 @@ import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import { paint, plain, print, printJson, type Style } from '../../output/print.ts'
 import type { Invocation, Verb } from '../../verb.ts'
-import { approvalText } from './approval-text.ts'
+import { approvalText } from './show.ts'
 
 export const verb: Verb = {
   name: 'rules explain',

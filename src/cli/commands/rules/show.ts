@@ -1,11 +1,16 @@
 import type { Config } from '../../../config.ts'
-import { ACTIONS, type Action, type Permissions, type Rule, type Who } from '../../../model/rule.ts'
+import {
+  ACTIONS,
+  type Action,
+  type Approval,
+  type Permissions,
+  type Rule,
+  type Who,
+} from '../../../model/rule.ts'
 import { loadTeam } from '../../connection/offline.ts'
-import { table } from '../../output/layout.ts'
+import { fitted, table } from '../../output/layout.ts'
 import { paint, plain, print, printJson } from '../../output/print.ts'
-import { fitted } from '../../output/wrap.ts'
 import type { Verb } from '../../verb.ts'
-import { approvalText } from './approval-text.ts'
 
 export const verb: Verb = {
   name: 'rules',
@@ -98,4 +103,14 @@ function waitsFor({ approvals }: Config, path: string): string {
 
 function lineOf({ lines }: Config, path: string): string {
   return lines[path] === undefined ? '' : paint('dim', ` (line ${lines[path]})`)
+}
+
+/** Whose word it takes where something is asked: `2 of ada, ben, cleo`. */
+export function approvalText({ approvers, quorum }: Approval = { quorum: 1 }): string {
+  if (approvers !== undefined) {
+    return quorum === approvers.length && quorum === 1
+      ? approvers[0]!
+      : `${quorum} of ${approvers.join(', ')}`
+  }
+  return quorum === 1 ? 'a person' : `${quorum} people`
 }

@@ -4,7 +4,7 @@ import { graphOf } from '../../../runs/graph.ts'
 import { mermaidOf } from '../../../runs/mermaid.ts'
 import { stepsOf } from '../../../runs/order.ts'
 import { usage } from '../../errors.ts'
-import { counted } from '../../output/plural.ts'
+import { counted } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson, printRaw } from '../../output/print.ts'
 import type { PlanFile } from './plan-file.ts'
 

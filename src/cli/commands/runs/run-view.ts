@@ -2,7 +2,7 @@ import { isSettled } from '../../../model/run.ts'
 import { durationText } from '../../../runs/wording.ts'
 import { clip, width as widthOf } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
-import { bar } from '../../output/progress-bar.ts'
+import { bar } from '../../output/progress.ts'
 import { LOOKS, type NodeShown, OUTCOME_STYLE, type RunShown } from './run-state.ts'
 
 export interface Screen {

@@ -1,8 +1,20 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { escapeText } from '../../../audit/line.ts'
+import { createClient } from '../../../client/client.ts'
+import { type Config, defineConfig } from '../../../config.ts'
+import { type Orchub, openOffline, ownCommand, startOrchub } from '../../../main.ts'
+import type { AuditEntry } from '../../../model/audit-entry.ts'
+import { AppError } from '../../../model/errors.ts'
 import { noJson } from '../../errors.ts'
-import { ifTaken, print } from '../../output/print.ts'
+import { ifTaken, paint, print, type Style } from '../../output/print.ts'
 import { watchStopSignal } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
-import { startDemo } from './start-demo.ts'
+import { startDemoPlan } from './demo-plan.ts'
+import { demoTeam, type Stage } from './demo-team.ts'
+import { isOnPath } from './detect-programs.ts'
+import { PLAYER_PATTERNS } from './script-player.ts'
 
 export const verb: Verb = {
   name: 'demo',
@@ -19,4 +31,148 @@ export const verb: Verb = {
     await demo.close(wanted)
     return 0
   },
+}
+
+export interface DemoOptions {
+  folder: string
+  write(line: string): void
+}
+
+/** Runs the built-in team and prints what passes between its agents, until told to stop. */
+export async function startDemo({ folder, write }: DemoOptions): Promise<Orchub> {
+  const stateFolder = join(folder, '.orc', 'demo')
+  const hasTmux = isOnPath('tmux')
+  const team = demoTeam(hasTmux ? inTerminals(stateFolder) : inProcess)
+  const config = defineConfig(team, { env: { ORC_HOME: stateFolder } })
+  if (hasTmux) await endLastOne(config)
+  const orchub = await startOnFreePort(config)
+  const home = relative(folder, stateFolder) || stateFolder
+  orchub.switchboard.store.onCommit((entries) => {
+    for (const entry of entries) {
+      const line = trafficLine(entry)
+      if (line !== undefined) write(line)
+      if (entry.type !== 'human.asked') continue
+      write(answerHint(home, entry))
+      // The last thing in the script of the team.
+      startPlan()
+    }
+  })
+  const client = createClient({ url: orchub.url, token: orchub.operatorToken })
+  const startPlan = once(async () => {
+    write(`${paint('bold', 'Now a plan:')} shell commands as agents, which hand files to each other.`)
+    const file = relative(folder, await startDemoPlan(client, stateFolder))
+    write(`           look: ORC_HOME=${home} ./orc runs | run show run_1 | run ${file} --dry-run`)
+  })
+  const { path } = await client.mintLogin()
+  for (const line of [
+    paint(
+      'bold',
+      'Orchub: three scripted agents at work, then a plan of shell commands. No key, no network.',
+    ),
+    '',
+    `  Open       ${orchub.url}${path}   (the control room; this link works once, ORC_HOME=${home} ./orc open makes another)`,
+    `  API        ${orchub.url}   (token: ${home}/operator.token)`,
+    hasTmux
+      ? `  Watch      tmux -L ${config.tmux.socket} attach -r   (their terminals; Ctrl-b d leaves)`
+      : '  Watch      install tmux to see the agents in terminals of their own',
+    `  Look in    ORC_HOME=${home} ./orc inbox | audit | messages | status | logs Worker`,
+    `  Join in    ORC_HOME=${home} ./orc send-message --to Worker --title Hello "A word from a person"`,
+    '  Stop       Ctrl-C',
+    '',
+  ]) {
+    write(line)
+  }
+  return orchub
+}
+
+/** Part of the show: what goes wrong there must not end it. */
+function once(work: () => Promise<void>): () => void {
+  let isBegun = false
+  return () => {
+    if (isBegun) return
+    isBegun = true
+    work().catch(() => {})
+  }
+}
+
+/** The agents of a demo that was killed play on in their terminals, and would be found in the middle of their scripts. */
+async function endLastOne(config: Config): Promise<void> {
+  const tmux = (command: string) => spawnSync('tmux', ['-L', config.tmux.socket, command]).status === 0
+  if (!tmux('list-sessions')) return
+  // Whoever can open the store knows that no other demo runs here.
+  const store = await openOffline(config)
+  tmux('kill-server')
+  await store.close()
+}
+
+/** Each agent is a program in a real terminal, which reads what is pasted there and speaks by printing. */
+function inTerminals(stateFolder: string): Stage {
+  const folder = join(stateFolder, 'scripts')
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return (name, script) => {
+    const file = join(folder, `${name}.json`)
+    writeFileSync(file, JSON.stringify(script, null, 2))
+    return {
+      program: 'any',
+      with: { command: [ownCommand(), 'play', file], patterns: { ...PLAYER_PATTERNS } },
+    }
+  }
+}
+
+const inProcess: Stage = (_, script) => ({ runtime: 'scripted', with: script })
+
+function answerHint(home: string, entry: AuditEntry): string {
+  const id = String(entry.data?.request_id)
+  return `           you decide: ORC_HOME=${home} ./orc approve ${id}   (or reject ${id} --comment "…")`
+}
+
+/** The usual port if it is free, so that the address stays the same from one run to the next. */
+async function startOnFreePort(config: Config): Promise<Orchub> {
+  try {
+    return await startOrchub({ config })
+  } catch (error) {
+    const cause = error instanceof AppError ? (error.cause as NodeJS.ErrnoException | undefined) : undefined
+    if (cause?.code !== 'EADDRINUSE') throw error
+    return await startOrchub({ config, port: 0 })
+  }
+}
+
+/** What the live view shows of each kind of entry; the rest is left to `orc audit`. */
+const MARKS: Record<string, { mark: string; style: Style }> = {
+  'message.accepted': { mark: '✉', style: 'cyan' },
+  'delivery.read': { mark: '✓', style: 'green' },
+  'delivery.uncertain': { mark: '?', style: 'yellow' },
+  'delivery.failed': { mark: '✗', style: 'red' },
+  'command.blocked': { mark: '⛔', style: 'red' },
+  'command.refused': { mark: '✗', style: 'red' },
+  'security.sender_mismatch': { mark: '⚠', style: 'magenta' },
+  'human.asked': { mark: '☝', style: 'yellow' },
+  'human.approved': { mark: '☑', style: 'green' },
+  'human.rejected': { mark: '☒', style: 'red' },
+  'conversation.parked': { mark: '⏸', style: 'yellow' },
+  'agent.status': { mark: '·', style: 'grey' },
+  'action.terminate_agent': { mark: '■', style: 'yellow' },
+  'run.begun': { mark: '▶', style: 'cyan' },
+  'run.node': { mark: '▸', style: 'cyan' },
+  'run.ended': { mark: '■', style: 'green' },
+  'config.loaded': { mark: '↻', style: 'green' },
+  'config.rejected': { mark: '↻', style: 'red' },
+}
+
+/** Of each agent of a run its beginnings and its ends. */
+function isPassing({ type, data }: AuditEntry): boolean {
+  return type === 'run.node' && data?.state === 'validating'
+}
+
+/** One readable line for an entry, or undefined for what would only be noise here. */
+export function trafficLine(entry: AuditEntry): string | undefined {
+  const shown =
+    MARKS[entry.type] ?? (entry.type.startsWith('action.') ? { mark: '■', style: 'yellow' } : undefined)
+  if (shown === undefined || isPassing(entry)) return undefined
+  const time = entry.at.slice(11, 19)
+  const who = entry.subject === undefined ? entry.actor : `${entry.actor} → ${entry.subject}`
+  const excerpt = typeof entry.data?.excerpt === 'string' ? ` — ${entry.data.excerpt}` : ''
+  const text = escapeText(`${entry.text}${excerpt}`.replace(/\s+/g, ' '))
+  const line = `${shown.mark} ${who.padEnd(24)} ${text}`
+  return `${paint('grey', time)} ${paint(shown.style, line)}`
 }

@@ -1,7 +1,16 @@
+import { execFileSync } from 'node:child_process'
+import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { AppError } from '../../../model/errors.ts'
+import { openClient } from '../../connection/client.ts'
+import { findService, findToken, operatorFile } from '../../connection/connection.ts'
+import { loadTeam, withStore } from '../../connection/offline.ts'
+import type { Place } from '../../connection/team-location.ts'
+import { noTeam } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
+import { counted } from '../../output/layout.ts'
 import { paint, plain, print, printJson, type Style } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { CHECKS, type Finding } from './checks.ts'
 
 export const verb: Verb = {
   name: 'doctor',
@@ -32,4 +41,152 @@ const COLOUR: Record<Finding['state'], Style> = { ok: 'green', warn: 'yellow', f
 function findingText(check: string, { state, text, hint }: Finding): string {
   const line = `${paint(COLOUR[state], state.padEnd(4))}  ${check.padEnd(12)}  ${plain(text)}`
   return hint === undefined ? line : `${line}\n${' '.repeat(20)}${paint('dim', `hint: ${plain(hint)}`)}`
+}
+
+export interface Finding {
+  state: 'ok' | 'warn' | 'fail'
+  text: string
+  hint?: string
+}
+
+const NODE_NEEDED = 24
+const GIB = 1024 ** 3
+
+/** In the order in which one depends on the other. */
+export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>> = {
+  node: async () => {
+    const { node } = process.versions
+    return Number.parseInt(node, 10) >= NODE_NEEDED
+      ? ok(`Node ${node}`)
+      : { state: 'fail', text: `Node ${node}`, hint: `Orchub needs Node ${NODE_NEEDED} or newer.` }
+  },
+
+  config: async ({ configFile }) => {
+    if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
+    const [{ formatProblems }, { readTeam }] = await Promise.all([
+      import('../../../config.ts'),
+      import('../../../main.ts'),
+    ])
+    const loaded = readTeam(configFile)
+    if (!loaded.ok) {
+      const { line, message, hint } = loaded.problems[0]!
+      return {
+        state: 'fail',
+        text: `${configFile}:${line}: ${message}`,
+        hint: `${hint} All mistakes: orc rules check`,
+      }
+    }
+    if (loaded.warnings.length > 0)
+      return { state: 'warn', text: formatProblems(loaded.warnings, configFile) }
+    return ok(`${configFile}, ${counted(loaded.config.agents.length, 'agent')}`)
+  },
+
+  state: async ({ stateFolder }) => {
+    if (stateFolder === undefined) return UNKNOWN
+    if (!existsSync(stateFolder)) return ok(`${stateFolder} is made when the service first starts`)
+    accessSync(stateFolder, constants.R_OK | constants.W_OK | constants.X_OK)
+    const mode = statSync(stateFolder).mode & 0o777
+    if ((mode & 0o077) === 0) return ok(`${stateFolder}, yours alone`)
+    return { state: 'warn', text: `others can look into ${stateFolder}`, hint: `chmod 700 ${stateFolder}` }
+  },
+
+  token: async (place) => {
+    if (process.env.ORC_TOKEN !== undefined) {
+      await findToken(place)
+      return ok('ORC_TOKEN is set: you speak as an agent')
+    }
+    const file = operatorFile(place)
+    if (file === undefined || !existsSync(file))
+      return ok("the operator's token is made when the service first starts")
+    await findToken(place)
+    return ok(`${file}, readable by you alone`)
+  },
+
+  service: async (place) => {
+    try {
+      const address = await findService(place)
+      await (await openClient(place)).health()
+      return ok(`answers at ${address}`)
+    } catch (error) {
+      if (!(error instanceof AppError) || !/^(SERVICE_UNREACHABLE|NOT_FOUND)$/.test(error.code)) throw error
+      if (error.code === 'NOT_FOUND') return { ...UNKNOWN, state: 'warn' }
+      return { state: 'warn', text: error.message, ...(error.hint === undefined ? {} : { hint: error.hint }) }
+    }
+  },
+
+  store: async (place) => {
+    const isRunning = await findService(place).then(
+      () => true,
+      () => false,
+    )
+    if (process.env.ORC_TOKEN !== undefined) return { state: 'warn', text: 'only the operator can check it' }
+    return isRunning ? await checkOnline(place) : await checkOffline(place)
+  },
+
+  disk: async ({ stateFolder }) => {
+    const folder = nearestFolder(stateFolder ?? process.cwd())
+    const { bavail, bsize } = statfsSync(folder)
+    const free = bavail * bsize
+    const text = `${(free / GIB).toFixed(1)} GiB free at ${folder}`
+    if (free > GIB) return ok(text)
+    return {
+      state: free > GIB / 20 ? 'warn' : 'fail',
+      text,
+      hint: 'A full disk refuses commands; nothing that was accepted is lost.',
+    }
+  },
+
+  tmux: async () => {
+    try {
+      return ok(execFileSync('tmux', ['-V'], { encoding: 'utf8', timeout: 5000 }).trim())
+    } catch {
+      return {
+        state: 'warn',
+        text: 'tmux is missing',
+        hint: 'Agents in terminals need it: apt-get install tmux, or brew install tmux.',
+      }
+    }
+  },
+}
+
+/** What is wrong with the configuration is told by the check of it, once. */
+const UNKNOWN: Finding = { state: 'fail', text: 'not known without the configuration' }
+
+function ok(text: string): Finding {
+  return { state: 'ok', text }
+}
+
+async function checkOnline(place: Place): Promise<Finding> {
+  const { ok: isSound, message } = await (await openClient(place)).verifyAudit()
+  return isSound ? ok(message) : damaged(message)
+}
+
+async function checkOffline(place: Place): Promise<Finding> {
+  const config = await loadTeam(place).catch((error: unknown) => {
+    const isOfConfig = error instanceof AppError && /^(NOT_FOUND|CONFIG_INVALID)$/.test(error.code)
+    if (!isOfConfig) throw error
+  })
+  if (config === undefined) return UNKNOWN
+  const { store: kept } = config
+  if (kept.engine === 'sqlite' && !existsSync(kept.file))
+    return ok(`${kept.file} is made when the service first starts`)
+  return await withStore(place, async ({ store, witness }) => {
+    const problems = await store.check()
+    if (problems.length > 0) return damaged(problems.join('; '))
+    const { verifyAudit } = await import('../../../engine/audit-check.ts')
+    const { ok: isSound, message } = await verifyAudit(store, witness)
+    return isSound ? ok(`${kept.shown}: ${message}`) : damaged(message)
+  })
+}
+
+function damaged(text: string): Finding {
+  return {
+    state: 'fail',
+    text,
+    hint: 'Keep a copy of the state folder as it is, and restore the last backup.',
+  }
+}
+
+function nearestFolder(path: string): string {
+  return existsSync(path) ? path : nearestFolder(dirname(path))
 }

@@ -3,11 +3,10 @@ import { usageLine } from '../../args.ts'
 import { showCommandHelp } from '../../command-help.ts'
 import { type CommandType, typesHere, verbOf } from '../../command-types.ts'
 import { EXIT_CODES } from '../../exit-code.ts'
-import { table } from '../../output/layout.ts'
+import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
-import { fitted } from '../../output/wrap.ts'
+import { showVerbHelp } from '../../run-verb.ts'
 import { GROUPS, type Verb } from '../../verb.ts'
-import { showVerbHelp } from '../../verb-help.ts'
 
 export const verb: Verb = {
   name: 'help',

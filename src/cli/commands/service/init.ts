@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path'
 import { AppError } from '../../../model/errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { proposeTeam } from './propose-team.ts'
+import { proposeTeam } from './team-file.ts'
 
 export const verb: Verb = {
   name: 'init',

@@ -1,4 +1,4 @@
-import type { Found, Surroundings } from './detect-programs.ts'
+import { type Found, lookAround, type Surroundings } from './detect-programs.ts'
 
 const ROLES = [
   { name: 'Master', role: 'plans the work, hands it out and answers for the result' },
@@ -82,3 +82,9 @@ const NOTHING_FOUND = [
   '',
   '# No agent program was found on the PATH. Without one, an agent is whoever holds its token (orc token Worker).',
 ]
+
+/** A first orc.yaml for a folder, and what it was made from. */
+export function proposeTeam(folder: string): { text: string; around: Surroundings } {
+  const around = lookAround(folder)
+  return { text: teamFile(around), around }
+}

@@ -3,7 +3,7 @@ import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { canRedraw, openLive } from '../../output/redraw.ts'
-import { untilInterrupted } from '../../until-interrupted.ts'
+import { untilInterrupted } from '../../signals.ts'
 import type { Verb } from '../../verb.ts'
 import { taskTree } from './task-text.ts'
 

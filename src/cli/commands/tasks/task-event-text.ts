@@ -1,6 +1,6 @@
 import { OPERATOR } from '../../../model/agent.ts'
 import type { TaskEvent } from '../../../service/contract.ts'
-import { counted } from '../../output/plural.ts'
+import { counted } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 
 const SHOWN = 100

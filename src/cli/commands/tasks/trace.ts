@@ -1,9 +1,14 @@
+import { OPERATOR } from '../../../model/agent.ts'
 import { AppError } from '../../../model/errors.ts'
+import type { AnswerOf, TaskEvent } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
-import { print, printJson } from '../../output/print.ts'
+import { table } from '../../output/layout.ts'
+import { shortTime } from '../../output/message-text.ts'
+import { paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { sequenceDiagram } from './sequence-diagram.ts'
-import { traceText } from './trace-text.ts'
+import { isTold, sequenceDiagram } from './sequence-diagram.ts'
+import { brief, saidBrief } from './task-event-text.ts'
+import { taskTree } from './task-text.ts'
 
 export const verb: Verb = {
   name: 'trace',
@@ -26,4 +31,88 @@ export const verb: Verb = {
     else print(flag('mermaid') ? sequenceDiagram(trace) : traceText(trace))
     return 0
   },
+}
+
+type Trace = AnswerOf<'trace'>
+
+/** The tree, then everything that was said and done, one line each. */
+export function traceText({ task, tasks, steps, more }: Trace): string {
+  return [
+    taskTree(tasks),
+    '',
+    `From ${shortTime(task.created_at)}${task.ended_at === undefined ? '' : ` to ${shortTime(task.ended_at)}`}:`,
+    table(
+      steps.flatMap((step) => rowOf(step) ?? []).map((row) => [timeOf(row.at), ...row.cells]),
+      '  ',
+    ),
+    ...(more ? [paint('dim', 'There is more; --limit shows it.')] : []),
+  ].join('\n')
+}
+
+/** To the millisecond; the day is in the heading. */
+function timeOf(iso: string): string {
+  return iso.slice(11, 23)
+}
+
+interface Row {
+  at: string
+  cells: readonly [way: string, what: string, task: string, text: string]
+}
+
+function rowOf(step: TaskEvent): Row[] | undefined {
+  const { at, task_id } = step
+  const row = (way: string, what: string, text: string): Row[] => [{ at, cells: [way, what, task_id, text] }]
+  switch (step.type) {
+    case 'selected':
+      return row(
+        step.agent,
+        'chosen',
+        `${step.chosen.join(', ') || 'nobody'} (${step.by}): ${brief(step.why)}`,
+      )
+    case 'message':
+      return row(`${step.from} → ${step.to}`, step.kind, `${saidBrief(step)}${deliveryText(step)}`)
+    case 'asked':
+      return row(
+        `${step.from} → ${OPERATOR}`,
+        step.awaits ? step.kind : 'notice',
+        `${step.request_id}: ${brief(step.text)}`,
+      )
+    case 'verdict': {
+      const { by, to, verdict, request_id, text } = step
+      return row(
+        to === undefined ? by : `${by} → ${to}`,
+        verdict,
+        `${request_id}${text === '' ? '' : `: ${brief(text)}`}`,
+      )
+    }
+    case 'state':
+      return isTold(step) ? row(step.agent, step.state, brief(withoutHead(step.text))) : undefined
+    case 'evidence':
+      return row(step.agent, step.step, `${step.outcome}: ${brief(step.text)}`)
+    case 'halt':
+      return row(step.by, step.over ? 'go' : 'stop', brief(step.text))
+    case 'note':
+      return row('', 'note', brief(step.text))
+    case 'delegated':
+    case 'end':
+      return undefined
+  }
+}
+
+/** What the columns before it say already. */
+function withoutHead(text: string): string {
+  return text.replace(/^\S+ is \w+(, |: )?/, '')
+}
+
+function deliveryText({
+  message_id,
+  delivery,
+  attempts = 1,
+}: Extract<TaskEvent, { type: 'message' }>): string {
+  const how = [
+    message_id,
+    ...(delivery === undefined || delivery === 'read' ? [] : [delivery]),
+    ...(attempts > 1 ? [`given ${attempts} times`] : []),
+  ]
+  return paint('dim', ` (${how.join(', ')})`)
 }

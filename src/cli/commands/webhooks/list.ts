@@ -1,7 +1,9 @@
+import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
-import { complain, paint, print, printJson } from '../../output/print.ts'
+import { table } from '../../output/layout.ts'
+import { shortTime } from '../../output/message-text.ts'
+import { complain, paint, plainLine, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
-import { webhooksText } from './webhook-table.ts'
 
 export const verb: Verb = {
   name: 'webhooks',
@@ -18,4 +20,28 @@ export const verb: Verb = {
     else complain(paint('dim', 'orc.yaml names no webhooks.', 'err'))
     return 0
   },
+}
+
+type Webhook = AnswerOf<'webhooks'>['webhooks'][number]
+
+const STYLE = { active: 'green', failing: 'yellow', dead: 'red' } as const
+
+export function webhooksText(webhooks: readonly Webhook[]): string {
+  return table(
+    webhooks.map((webhook) => [
+      webhook.name,
+      paint(STYLE[webhook.state], webhook.state),
+      `${webhook.pending} waiting`,
+      `${webhook.sent} sent`,
+      `${webhook.dropped} dropped`,
+      plainLine([webhook.url, webhook.events.join(' '), trouble(webhook)].filter(Boolean).join('; ')),
+    ]),
+  )
+}
+
+function trouble({ state, last_error, failing_since, next_attempt_at }: Webhook): string {
+  if (last_error === undefined) return ''
+  const since = failing_since === undefined ? '' : ` since ${shortTime(failing_since)}`
+  const next = state === 'dead' || next_attempt_at === undefined ? '' : `, next ${shortTime(next_attempt_at)}`
+  return `${last_error}${since}${next}`
 }

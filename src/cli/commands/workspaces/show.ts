@@ -25,3 +25,11 @@ export const verb: Verb = {
     return 0
   },
 }
+
+/** The same as `workspace show`, and where help and completion find the others. */
+export const bareWorkspace: Verb = {
+  ...verb,
+  name: 'workspace',
+  summary: 'the workspaces in a folder, as workspace show; needs no service',
+  examples: ['orc workspace', 'orc workspace runs/run_1', 'orc workspace create researcher'],
+}

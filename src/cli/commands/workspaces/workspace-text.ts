@@ -2,11 +2,10 @@ import type { AgentRecord } from '../../../workspaces/dissolve-report.ts'
 import { formatBytes } from '../../../workspaces/limits.ts'
 import { findShortcomings } from '../../../workspaces/outbox.ts'
 import type { Problem } from '../../../workspaces/problem.ts'
-import { table } from '../../output/layout.ts'
+import { counted, table } from '../../output/layout.ts'
 import { indent } from '../../output/message-text.ts'
-import { counted } from '../../output/plural.ts'
 import { paint, plain, plainLine } from '../../output/print.ts'
-import { bar } from '../../output/progress-bar.ts'
+import { bar } from '../../output/progress.ts'
 
 /** Every workspace in one line. */
 export function workspacesText(agents: readonly AgentRecord[]): string {

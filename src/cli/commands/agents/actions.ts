@@ -31,3 +31,24 @@ async function actOn(action: Action, { place, words, option, json }: Invocation)
   }
   return code
 }
+
+export const start = actionVerb('spawn_agent', {
+  name: 'spawn',
+  summary: 'start an agent; it takes up its last conversation',
+})
+
+export const reset = actionVerb('reset_session', {
+  name: 'reset',
+  summary: 'begin a new conversation with an agent, with its role restored',
+})
+
+export const pause = actionVerb('pause_session', {
+  name: 'pause',
+  summary: 'hold deliveries to an agent; nothing it does is interrupted',
+})
+
+export const resume = actionVerb('resume_session', {
+  name: 'resume',
+  summary: 'let deliveries to a paused agent go on',
+  details: 'What `orc stop --all` stopped goes on with `orc go`.',
+})
