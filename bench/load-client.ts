@@ -12,7 +12,7 @@ export interface Load {
   /** Requests in all. */
   count: number
   outstanding: number
-  /** Commands in one request; more than one are sent as an array. */
+  /** Commands in one request; any number but one is sent as an array. */
   batch: number
   /** Told apart from run to run, so that idempotency keys are new. */
   run: string

@@ -389,7 +389,6 @@ export function createClient({ url, token, fetch, retries = RETRIES }: ClientOpt
       post<AnswerOf<'closeModeration'>>(`/api/v1/moderation/${encodeURIComponent(id)}`, body),
 
     /** Gives a JSON value back: how long the way is, without anything done at its end. */
-    echo: <Value>(value: Value) => post<Value>('/api/v1/echo', value),
     state: () => get<AnswerOf<'state'>>('/api/v1/state'),
     tokens: () => get<AnswerOf<'tokens'>>('/api/v1/tokens'),
     mintToken: (agent: string) => post<AnswerOf<'mintToken'>>('/api/v1/tokens', { agent }),

@@ -11,13 +11,7 @@ import type { ReceiptSchema } from './contract/receipt.ts'
 import type { Routes } from './contract/route.ts'
 import { RULE_ROUTES } from './contract/rules.ts'
 import { RUN_ROUTES } from './contract/runs.ts'
-import {
-  DESCRIPTION_ROUTES,
-  ECHO_ROUTES,
-  FIGURE_ROUTES,
-  HEALTH_ROUTES,
-  STATE_ROUTES,
-} from './contract/service.ts'
+import { DESCRIPTION_ROUTES, FIGURE_ROUTES, HEALTH_ROUTES, STATE_ROUTES } from './contract/service.ts'
 import { TASK_ROUTES } from './contract/tasks.ts'
 import { TERMINAL_ROUTES } from './contract/terminals.ts'
 import { WEBHOOK_ROUTES } from './contract/webhooks.ts'
@@ -44,7 +38,6 @@ export const ROUTES = {
   ...EVENT_ROUTES,
   ...RULE_ROUTES,
   ...TOKEN_ROUTES,
-  ...ECHO_ROUTES,
   ...MCP_ROUTES,
   ...MODERATION_ROUTES,
   ...GITHUB_ROUTES,

@@ -108,7 +108,6 @@ describe('the other methods of the client', () => {
     expect((await operator.decide('req_1', { decision: 'reject' })).request.state).toBe('rejected')
     expect(await operator.verifyAudit()).toMatchObject({ ok: true })
     expect((await operator.state()).version).toBe('1.2.3')
-    expect(await operator.echo({ a: [1] })).toEqual({ a: [1] })
     expect((await operator.prompt('Worker')).prompt).toContain('You are Worker')
     expect((await operator.explain({ from: 'Worker', to: 'Other' })).decision.verdict).toBe('deny')
     const minted = await operator.mintToken('Worker')

@@ -180,7 +180,6 @@ describe('the answers of the service', () => {
     ['mintToken', '/api/v1/tokens', { agent: 'operator' }],
     ['mintToken', '/api/v1/tokens', { agent: 'worker' }],
     ['revokeTokens', '/api/v1/tokens/Worker'],
-    ['echo', '/api/v1/echo', { any: ['thing', null, 7] }],
     ['mcp', '/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/list' }],
     ['openapi', '/openapi.json'],
     ['stop', '/api/v1/stop', {}],

@@ -68,17 +68,6 @@ export const STATE_ROUTES = {
   },
 } as const satisfies Routes
 
-export const ECHO_ROUTES = {
-  echo: {
-    method: 'post',
-    path: '/api/v1/echo',
-    who: 'token',
-    summary: 'Give a JSON body back, to measure the way there and back',
-    body: z.unknown(),
-    answer: z.unknown(),
-  },
-} as const satisfies Routes
-
 export const DESCRIPTION_ROUTES = {
   metrics: {
     method: 'get',

@@ -45,7 +45,7 @@ import {
   showRun,
   startRun,
 } from './routes/runs.ts'
-import { echo, showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
+import { showHealth, showMetrics, showOpenApi, showState, stopService } from './routes/state.ts'
 import { streamTask } from './routes/task-events.ts'
 import { listTasks, showTask } from './routes/tasks.ts'
 import { explainRules, listAgents, showMatrix, showPrompt, showTerminal } from './routes/team.ts'
@@ -113,7 +113,6 @@ const HANDLERS: { [Name in RouteName]: RouteHandler<Name> } = {
   tokens: listTokens,
   mintToken,
   revokeTokens,
-  echo,
   mcp: answerMcp,
   moderation: listModeration,
   moderationChanges: streamModeration,

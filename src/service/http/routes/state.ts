@@ -8,9 +8,6 @@ import { openApi } from '../openapi.ts'
 import { demand } from '../permission.ts'
 import { wireHalt } from './halt.ts'
 
-/** Nothing in between: the floor that the door is measured against. */
-export const echo: RouteHandler<'echo'> = (_, { body }) => body
-
 export const showHealth: RouteHandler<'health'> = ({ switchboard }) => {
   try {
     switchboard.store.demand()
