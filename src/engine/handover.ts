@@ -153,8 +153,6 @@ export function createHandover(options: HandoverOptions): Handover {
         return false
       const { messages, remaining } = await handOut(desk, tx)
       if (messages.length === 0) return false
-      // While the disk syncs, and not sooner: a runtime that is woken while we write takes our processor away.
-      tx.whenWritten(() => desk.session?.expect?.(turnOf(messages)))
       tx.afterCommit(() => {
         desk.taken.push(...messages)
         look(desk)
@@ -426,18 +424,9 @@ async function putBack(desk: Desk) {
 
 function turnOf(messages: readonly Mail[], answers: readonly string[] = []): Turn {
   return {
-    text: [...answers, ...messages.map(envelopeOf)].join('\n\n'),
+    text: [...answers, ...messages.map(renderEnvelope)].join('\n\n'),
     ids: messages.map((mail) => mail.id),
   }
-}
-
-/** Once for each: first while it is synced to disk, then for its turn. */
-const envelopes = new WeakMap<Mail, string>()
-
-function envelopeOf(mail: Mail): string {
-  const envelope = envelopes.get(mail) ?? renderEnvelope(mail)
-  envelopes.set(mail, envelope)
-  return envelope
 }
 
 function pauseAfter(tries: number): number {

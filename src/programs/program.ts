@@ -49,7 +49,7 @@ export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd
 /** What the tmux runtime does itself: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
-  'state' | 'heardLate' | 'deliver' | 'expect' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'toolsGiven'
+  'state' | 'heardLate' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'toolsGiven'
 > & {
   /** The program's process ended. */
   exited(evidence: string): void
@@ -72,10 +72,6 @@ export interface Pane {
    * `patienceMs`, else when `evidence` resolves, with what it says, or `uncertain` after `evidenceMs`.
    */
   paste(turn: Turn, manner: PasteManner): Promise<Arrival>
-  /** A paste comes in a moment: the look that decides on it is begun. */
-  lookAhead?(manner: Pick<PasteManner, 'isPlain'>): void
-  /** This one comes in a moment, unless another does: it is laid out for that, and nothing is written. */
-  prepare?(turn: Turn): void
   /** Whether it has read all that was written into it; until then what it shows may be out of date. */
   hasReadInput(): Promise<boolean>
   /**

@@ -172,11 +172,6 @@ export interface Session {
    */
   deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
   /**
-   * This turn is about to be given, most likely: what it takes a look for may be looked at, and the turn laid out, while its
-   * messages are on their way to the disk. It is not to be given yet.
-   */
-  expect?(turn: Turn): void
-  /**
    * Where messages of earlier attempts are, in their order, for deciding whether they may be sent again (C25): one look
    * for all of them. What of ours stands unsent is entered.
    */

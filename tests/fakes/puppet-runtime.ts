@@ -6,8 +6,6 @@ export interface Puppet {
   readonly start: AgentStart
   readonly port: SessionPort
   readonly turns: Turn[]
-  /** What it was told of turns to come. */
-  readonly expected: Turn[]
   readonly notices: string[]
   /** Why deliveries that had not ended were no longer wanted. */
   readonly withdrawn: string[]
@@ -77,7 +75,6 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
     start,
     port,
     turns: [] as Turn[],
-    expected: [] as Turn[],
     notices: [] as string[],
     withdrawn: [] as string[],
     interrupts: 0,
@@ -106,7 +103,6 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
       if (arrival.state === 'submitted') puppet.become('busy')
       return arrival
     },
-    expect: (turn) => void puppet.expected.push(turn),
     async locate(ids) {
       puppet.searches.push([...ids])
       if (puppet.onLocate !== undefined) puppet.onLocate()

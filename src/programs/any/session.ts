@@ -95,10 +95,6 @@ export async function followAny(
   const session: Followed['session'] = {
     state: 'initializing',
     deliver: (turn, gone) => give(agent, named(turn), gone),
-    expect(turn) {
-      pane.lookAhead?.({ isPlain: true })
-      pane.prepare?.(named(turn))
-    },
     locate: (ids) => locate(agent, ids),
     // There is no way to tell it something in passing: it hears of it with its next turn.
     async notice() {},

@@ -7,11 +7,9 @@ import { watchStrays } from '../strays.ts'
 import { hasReadInput } from './input-queue.ts'
 import { openKeyboard } from './keyboard.ts'
 import type { Log } from './log.ts'
-import { lookAhead } from './look.ts'
 import { paste } from './paste.ts'
 import type { PasteSite } from './paste-site.ts'
 import { takePicture } from './picture.ts'
-import { forgetPrepared, prepare } from './prepared.ts'
 import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
 import { captureScreen, readScreen } from './screen.ts'
 import type { Server } from './server.ts'
@@ -80,8 +78,6 @@ export function createPane(options: PaneOptions): TmuxPane {
     takenBy: undefined,
     typedAt: undefined,
     watching: undefined,
-    ahead: undefined,
-    prepared: undefined,
     waits(reason) {
       if (reason === waitsFor) return
       waitsFor = reason
@@ -136,8 +132,6 @@ export function createPane(options: PaneOptions): TmuxPane {
       return readScreen(joined!, rows!, { x, y })
     },
     paste: (turn, manner) => paste(site, turn, manner),
-    lookAhead: (manner) => lookAhead(site, manner),
-    prepare: (turn) => prepare(site, turn),
     hasReadInput: site.hasReadInput,
     enterUnsent: (manner) => enterUnsent(site, manner),
     taken: (ids) => noteTaken(site, ids),
@@ -165,11 +159,9 @@ export function createPane(options: PaneOptions): TmuxPane {
       return lines.filter(isWords).slice(-LAST_WORDS).join('\n')
     },
     stir() {
-      site.ahead = undefined
       for (const wake of [...waiting]) wake()
     },
     close() {
-      forgetPrepared(site)
       site.watching?.abort()
       cancelInputBack?.()
     },

@@ -1,4 +1,3 @@
-import type { Screen } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import type { Log } from './log.ts'
 import type { Server } from './server.ts'
@@ -24,10 +23,6 @@ export interface PasteSite {
   unsent: Sent | undefined
   /** When that was entered after all, until the program was seen to take it: its word for its state lags behind. */
   enteredAt: number | undefined
-  /** A look that was begun for the next paste. */
-  ahead: LookAhead | undefined
-  /** What is laid out for it. */
-  prepared: Prepared | undefined
   /** What is to be written is not written yet, for that reason; undefined when nothing is in the way. */
   waits(reason: string | undefined): void
   /** The look-out for an obstacle that outlasted a paste. */
@@ -36,31 +31,6 @@ export interface PasteSite {
   takenBy: string | undefined
   /** When anybody last typed there, of which tmux knows nothing. */
   typedAt: number | undefined
-}
-
-export interface LookAhead {
-  readonly at: number
-  readonly seen: Promise<Seen>
-}
-
-/** What tmux tells of a pane. */
-export interface Seen {
-  readonly isDead: boolean
-  readonly isInMode: boolean
-  readonly isSynchronized: boolean
-  readonly isInputOff: boolean
-  readonly window: string
-  readonly attached: string
-  readonly cursor: string
-  /** People's clients: in which window each is, and when it last pressed a key. */
-  readonly persons: readonly { readonly window: string; readonly activeAt: number }[]
-  readonly screen: Screen
-}
-
-export interface Prepared {
-  /** As it was told; what is spooled is without controls. */
-  readonly text: string
-  readonly spooled: Spooled
 }
 
 /** By what a text is known again in an input box. */
@@ -82,8 +52,6 @@ export interface Spooled {
   /** Of tmux, for this text alone. */
   readonly buffer: string
   readonly outline: Outline
-  /** It is in the buffer already. */
-  isLoaded: boolean
   /** Writes it there, once. */
   lay(): void
   remove(): void

@@ -3,12 +3,12 @@ import type { PasteManner } from '../../programs/program.ts'
 import type { Arrival, Turn } from '../runtime.ts'
 import { enter, proveEntered } from './enter.ts'
 import type { PasteSite } from './paste-site.ts'
-import { discard, takePrepared } from './prepared.ts'
+import { withoutControls } from './sanitize.ts'
 import { forgetUnsent, leaveUnsent } from './unsent.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {
-  const spooled = takePrepared(site, turn)
+  const spooled = site.spool(withoutControls(turn.text))
   site.watching?.abort()
   try {
     const written = await write(site, spooled, manner)
@@ -22,6 +22,6 @@ export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): P
     else if (written !== 'entered') void forgetUnsent(site)
     return arrival
   } finally {
-    discard(site, spooled)
+    spooled.remove()
   }
 }

@@ -91,7 +91,6 @@ export async function startSession(options: SessionOptions): Promise<Session> {
       end === undefined
         ? followed.deliver(turn, gone)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
-    ...(followed.expect === undefined ? {} : { expect: followed.expect }),
     locate: (ids) => followed.locate(ids),
     hasUnsent: () => pane.unsent?.() !== undefined,
     ...(followed.heardLate === undefined ? {} : { heardLate: followed.heardLate }),

@@ -2,6 +2,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Spooled } from './paste-site.ts'
+import { withoutFormats } from './quote.ts'
 import { outlineOf } from './unsent.ts'
 
 const ENDING = '.txt'
@@ -16,6 +17,10 @@ export function bufferOf(spoolFile: string): string {
   return spoolFile.slice(0, -ENDING.length)
 }
 
+export function loadBuffer({ buffer, path }: Spooled): readonly string[] {
+  return ['load-buffer', '-b', buffer, withoutFormats(path)]
+}
+
 /** Sync: a small file in the page cache, on the way of every message. */
 export function spool(folder: string, buffer: string, text: string): Spooled {
   const path = join(folder, `${buffer}${ENDING}`)
@@ -24,7 +29,6 @@ export function spool(folder: string, buffer: string, text: string): Spooled {
     path,
     buffer,
     outline: outlineOf(text),
-    isLoaded: false,
     lay() {
       if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
       isLaid = true

@@ -8,11 +8,11 @@ import { guardPaste } from '../guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { type Command, ControlLost } from './control.ts'
-import { type Look, lookAt, takeAhead } from './look.ts'
+import { type Look, lookAt } from './look.ts'
 import { LOOK_AGAIN_MS, watchObstacle } from './obstacle.ts'
 import type { PasteSite, Spooled, Written } from './paste-site.ts'
-import { loadBuffer } from './prepared.ts'
 import { commandLine } from './quote.ts'
+import { loadBuffer } from './spool.ts'
 import { enterIfUnsent, isTakingEarlier, markUnsent, releaseInput } from './unsent.ts'
 
 /** A program that is read off its screen has shown by then that it took what was entered. */
@@ -58,7 +58,7 @@ async function attemptWrite(
   manner: PasteManner,
 ): Promise<Written | Refusal> {
   try {
-    const looking = lookAt(site, manner, takeAhead(site))
+    const looking = lookAt(site, manner)
     looking.catch(() => {})
     // While tmux looks.
     spooled.lay()
@@ -138,18 +138,13 @@ async function writeIfUnchanged(
   const pressed: Command[] = isEnterDue ? [['send-keys', '-t', pane, 'Enter']] : [inputOff, ...unsent]
   const before: Command[] = input === 'held' ? [inputOn] : []
   const facts = '#{pane_dead}#{pane_in_mode}#{pane_synchronized}#{pane_input_off}/#{session_attached}'
-  const state = look.cursor === undefined ? facts : `${facts}/#{cursor_x}.#{cursor_y}`
   // Left in the pane with the paste itself, for when we are cut off before tmux can answer.
   const trace: Command = ['set-option', '-p', '-t', pane, TRACE, spooled.buffer]
   const seen = `000${input === 'held' ? 1 : 0}/${look.attached}`
-  const expected = look.cursor === undefined ? seen : `${seen}/${look.cursor}`
-  const load = spooled.isLoaded ? [] : [loadBuffer(spooled)]
-  // Pasted or refused, it is gone from there.
-  spooled.isLoaded = false
   let said: string
   try {
-    const blocks = await server.run(...load, [
-      ...['if-shell', '-F', '-t', pane, `#{==:${state},${expected}}`],
+    const blocks = await server.run(loadBuffer(spooled), [
+      ...['if-shell', '-F', '-t', pane, `#{==:${facts},${seen}}`],
       commandLine([...before, trace, pasteIt, ...pressed, ['display-message', '-p', 'written']]),
       commandLine([
         ['delete-buffer', '-b', spooled.buffer],

@@ -58,8 +58,6 @@ describe('a message in a pane', () => {
   it('names files with a backslash to a program that is said to read them', async () => {
     const session = await start({ mentions: 'anywhere' })
     const turn = turnOf('msg_1', 'look at @src/main.ts, me@example.com')
-    // Laid out before it is given.
-    session.expect?.(turn)
     await session.deliver(turn)
     expect(place.received()[0]!.text).toBe(turn.text.replaceAll('@', '\\@'))
   })

@@ -149,10 +149,12 @@ describe('files with secrets or messages in them', () => {
   })
 
   it('are removed out of tmux as well, and were typed nowhere, when it was killed before the paste (C25)', async () => {
-    const session = await start()
-    session.expect?.(turnOf('msg_1', 'hello'))
+    await start()
+    const { text } = turnOf('msg_1', 'hello')
+    writeFileSync(join(folder(), 'orc-12-3-4.txt'), text)
+    place.tmux('set-buffer', '-b', 'orc-12-3-4', text)
     const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_sample}')
-    await expect.poll(buffers).toContain('msg_1')
+    expect(buffers()).toContain('msg_1')
     const next = await startAfterKill(port.kept)
     expect(buffers()).toBe('')
     expect(await next.locate(['msg_1'])).toMatchObject([{ at: 'absent' }])

@@ -1,5 +1,5 @@
 /** What happens between the look, the paste, Enter and the proof: each gap held open and something put into it. */
-import { readdirSync, renameSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
 import type { PasteManner } from '../../../src/programs/program.ts'
@@ -71,137 +71,22 @@ function afterTheLook(what: () => void): PasteManner['inputBox'] {
 
 const inputOff = () => place.tmux('display-message', '-p', '-t', pane.id, '#{pane_input_off}')
 
-describe('a look that was begun ahead of the paste', () => {
-  const taken = Promise.resolve<Arrival>({ state: 'submitted', evidence: 'it said so' })
-  let now: number
-  let looks: number
-  let hasty: TmuxPane
-
-  beforeEach(() => {
-    now = 1_000_000
-    looks = 0
-    const counting: Server = {
-      ...server,
-      personSeenAt: Number.NEGATIVE_INFINITY,
-      run(...commands) {
-        if (commands.some(([name]) => name === 'capture-pane')) looks += 1
-        return server.run(...commands)
-      },
-    }
-    const clock = { ...realClock, now: () => now }
-    const { folder } = place
-    hasty = createPane({ server: counting, clock, log: QUIET, id: pane.id, pid: 0, folder, isFound: false })
-  })
-
-  it('is the one that decides, once', async () => {
-    hasty.lookAhead!({})
-    expect(await hasty.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
-    expect(looks).toBe(1)
-    await hasty.paste(turnOf('msg_2', 'again'), manner({ evidence: taken }))
-    expect(looks).toBe(2)
-    await expect.poll(() => place.received().length).toBe(2)
-  })
-
-  it.each([
-    ['when it is older than a moment', 11],
-    ['when the clock was set back since', -3_600_000],
-  ])('counts for nothing %s', async (_, passed) => {
-    hasty.lookAhead!({})
-    now += passed
-    await hasty.paste(turn, manner({ evidence: taken }))
-    expect(looks).toBe(2)
-  })
-
-  it('counts for nothing when something stirred since', async () => {
-    hasty.lookAhead!({})
-    hasty.stir()
-    await hasty.paste(turn, manner({ evidence: taken }))
-    expect(looks).toBe(2)
-  })
-
-  it('is not trusted for what tmux can check as it pastes', async () => {
-    hasty.lookAhead!({})
-    await server.run(['display-message', '-p', 'the look is over'])
-    place.tmux('copy-mode', '-t', hasty.id)
-    const arrival = await hasty.paste(turn, manner({ patienceMs: 0 }))
-    expect(arrival).toMatchObject({ state: 'queued' })
-    expect(place.received()).toEqual([])
-    hasty.close()
-  })
-
-  it('counts for nothing when the program has shown something since', async () => {
-    hasty.lookAhead!({})
-    await server.run(['display-message', '-p', 'the look is over'])
-    await server.run(['send-keys', '-t', hasty.id, 'x'])
-    await expect.poll(async () => (await hasty.screen()).lines[0]).toBe('> x')
-    const arrival = await hasty.paste(turn, manner({ patienceMs: 0 }))
-    expect(arrival).toEqual({ state: 'queued', evidence: 'not written: its pane changed just then' })
-    expect((await hasty.screen()).lines[0]).toBe('> x')
-    hasty.close()
-  })
-
-  it('is asked for the state of the program when it is used', async () => {
-    hasty.lookAhead!({})
-    const arrival = await hasty.paste(turn, manner({ state: () => 'waiting_input', patienceMs: 0 }))
-    expect(arrival).toEqual({ state: 'queued', evidence: 'not written: it asks a person something' })
-    hasty.close()
-  })
-})
-
-describe('a text that is laid out ahead of its paste', () => {
+describe('a text on its way into a pane', () => {
   const taken = Promise.resolve<Arrival>({ state: 'submitted', evidence: 'it said so' })
   const buffers = () => place.tmux('list-buffers', '-F', '#{buffer_name}').split('\n').filter(Boolean)
   const files = () => readdirSync(place.folder).filter((name) => name.startsWith('orc-'))
   const shown = async () => (await pane.screen()).lines.filter((line) => line !== '')
 
-  it('is in a buffer of tmux and nowhere else until it is pasted, from there and once', async () => {
-    pane.prepare!(turn)
-    await expect.poll(buffers).toHaveLength(1)
-    expect(place.tmux('show-buffer', '-b', buffers()[0]!)).toBe(turn.text)
-    expect(await shown()).toEqual(['>'])
-    expect(await pane.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
-    await expect.poll(() => place.received().map(({ text }) => text)).toEqual([turn.text])
-    expect(buffers()).toEqual([])
-  })
-
-  it('is thrown away when another is given instead, or none', async () => {
-    pane.prepare!(turn)
-    const other = turnOf('msg_2', 'another')
-    await pane.paste(other, manner({ evidence: taken }))
-    await expect.poll(() => place.received().map(({ text }) => text)).toEqual([other.text])
-    await expect.poll(buffers).toEqual([])
-    pane.prepare!(turn)
-    await expect.poll(buffers).toHaveLength(1)
-    pane.close()
-    await expect.poll(buffers).toEqual([])
-    await expect.poll(files).toEqual([])
-    expect(place.received()).toHaveLength(1)
-  })
-
-  it('is laid out with its paste when that was not possible before, as on a full disk', async () => {
-    const folder = `${place.folder}.away`
-    renameSync(place.folder, folder)
-    try {
-      expect(() => pane.prepare!(turn)).not.toThrow()
-    } finally {
-      renameSync(folder, place.folder)
-    }
-    expect(await pane.paste(turn, manner({ evidence: taken }))).toMatchObject({ state: 'submitted' })
-    await expect.poll(() => place.received().map(({ text }) => text)).toEqual([turn.text])
-  })
-
-  it('does not outlast a guard that says no', async () => {
-    pane.prepare!(turn)
+  it('leaves no buffer and no file behind when the guard says no', async () => {
     const arrival = await pane.paste(turn, manner({ inputBox: () => 'draft', patienceMs: 0 }))
     expect(arrival).toMatchObject({ state: 'queued' })
     pane.close()
-    await expect.poll(buffers).toEqual([])
-    await expect.poll(files).toEqual([])
+    expect(buffers()).toEqual([])
+    expect(files()).toEqual([])
     expect(await shown()).toEqual(['>'])
   })
 
-  it('is laid out again when the pane changed just as it was to be pasted', async () => {
-    pane.prepare!(turn)
+  it('is loaded again when the pane changed just as it was to be pasted', async () => {
     const inputBox = afterTheLook(() => {
       place.tmux('copy-mode', '-t', pane.id)
       setTimeout(() => place.tmux('send-keys', '-t', pane.id, '-X', 'cancel'), 100)
@@ -211,6 +96,7 @@ describe('a text that is laid out ahead of its paste', () => {
     })
     await expect.poll(() => place.received().map(({ text }) => text)).toEqual([turn.text])
     expect(buffers()).toEqual([])
+    expect(files()).toEqual([])
   })
 })
 
