@@ -66,8 +66,6 @@ export async function ownTask(
 ): Promise<Task | AppError | undefined> {
   if (said !== undefined) {
     const isOwn = ({ agent, state }: Task) => agent === speaker.name && !isEnd(state)
-    const known = parts.tasks.known(tx, said)
-    if (known !== undefined && isOwn(known)) return known
     return (await findReference(tx, said, ({ task }) => isOwn(task)))?.task ?? unknownReference(said)
   }
   if (saidIn !== undefined) {
@@ -75,10 +73,8 @@ export async function ownTask(
     return task === undefined || isEnd(task.state) ? undefined : task
   }
   const agent = speaker.name
-  if (agent === OPERATOR || parts.tasks.isFree(tx, agent)) return undefined
-  const turn = parts.tasks.turnOf(agent)
-  const found = await currentTask(tx, { agent, turn, fits })
-  if (found === undefined && fits === undefined && turn.tasks.size === 0) parts.tasks.foundFree(tx, agent)
+  if (agent === OPERATOR) return undefined
+  const found = await currentTask(tx, { agent, turn: parts.tasks.turnOf(agent), fits })
   return isSeveral(found) ? severalTasks(found) : found
 }
 

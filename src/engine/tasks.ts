@@ -3,7 +3,15 @@ import type { Task } from '../model/task.ts'
 import type { Models } from '../models/model.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { findTask, lockTask, openTaskIds, setTaskDue, taskDue, unsettledTaskIds } from '../store/tasks.ts'
+import {
+  findTask,
+  lockTask,
+  openTaskIds,
+  setTaskDue,
+  taskDue,
+  unsettledTaskIds,
+  updateTask,
+} from '../store/tasks.ts'
 import { type Keyed, nextTimerOf, type OutsideEffect, pendingEffects } from '../tasks/effect.ts'
 import type { Happening } from '../tasks/happening.ts'
 import { newTask, type TaskDraft } from '../tasks/new-task.ts'
@@ -24,7 +32,6 @@ import { createChecking } from './tasks/checking.ts'
 import type { Turn } from './tasks/current.ts'
 import { createIdleStop } from './tasks/idle.ts'
 import { createJudging } from './tasks/judging.ts'
-import { createKnownTasks } from './tasks/known.ts'
 import { createMeanwhile } from './tasks/meanwhile.ts'
 import { createMessages } from './tasks/messages.ts'
 import { createOutside, type OutsideOptions } from './tasks/outside.ts'
@@ -47,12 +54,6 @@ export interface Tasks {
   delegate(tx: Tx, draft: Draft): Promise<{ ok: true; task: Task } | Refusal>
   /** Something happened to a task. */
   tell(tx: Tx, task: string | Task, event: Happening): Promise<Stepped>
-  /** A task as it is stored, where that is known without a look: `findTask` finds the same. */
-  known(tx: Tx, id: string): Task | undefined
-  /** The agent has no open task, as far as that is known without a look. */
-  isFree(tx: Tx, agent: string): boolean
-  /** A look found none. */
-  foundFree(tx: Tx, agent: string): void
   /** In this turn, the agent reported, asked or delegated for that task. */
   spoke(tx: Tx, agent: string, task: string): void
   /** What the agent's turn is about, or its last one until the next begins, as far as is known. */
@@ -147,8 +148,7 @@ export function createTasks(options: TasksOptions): Tasks {
   /** Another one from each halt on: what was begun before it counts for nothing, and is begun again. */
   let outside = createOutside(outsideOptions)
   const settings = createSettings(team)
-  const known = createKnownTasks()
-  const validators = createValidators(store, known)
+  const validators = createValidators(store)
   const clocks = createTaskTimers({
     timers,
     clock,
@@ -164,7 +164,6 @@ export function createTasks(options: TasksOptions): Tasks {
   })
   const cut = createExcerpts(options.redact)
   const progress = createProgress({
-    known,
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
     record: createRecord(cut),
     clocks,
@@ -230,9 +229,6 @@ export function createTasks(options: TasksOptions): Tasks {
       return await progress.begin(tx, task)
     },
     tell,
-    known: known.find,
-    isFree: known.isFree,
-    foundFree: known.foundFree,
     watch: meanwhile.watch,
     turnOf: watch.turnOf,
     spendsOn: watch.spendsOn,
@@ -255,7 +251,7 @@ export function createTasks(options: TasksOptions): Tasks {
         // A held one's clocks stand still by themselves.
         if (task === undefined || task.held !== null || task.endedAt !== null) continue
         const rings = await taskDue(tx, id)
-        known.shift(tx, task, later(task, ms))
+        updateTask(tx, task, later(task, ms))
         // Put off, and so later than the task itself says.
         if (rings !== undefined && rings > (nextTimerOf(task) ?? rings)) setTaskDue(tx, id, rings + ms)
       }

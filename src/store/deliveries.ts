@@ -104,29 +104,6 @@ export async function wasGivenElse(
   return row !== undefined
 }
 
-const QUEUED = `SELECT message FROM deliveries WHERE recipient = ? AND message = ? AND state = 'queued'`
-
-/** One message that is of no use any more, if it still waits for its reader. Gives its key then. */
-export async function withdrawMessage(
-  tx: Tx,
-  agent: string,
-  message: number,
-  evidence: string,
-): Promise<number[]> {
-  // Not by RETURNING, for which SQLite makes a table of its own: that takes longer than both.
-  const queued = await tx.get(tx.lockRow === '' ? QUEUED : `${QUEUED} ${tx.lockRow}`, [agent, message])
-  if (queued === undefined) return []
-  fail(tx, agent, message, evidence)
-  return [message]
-}
-
-function fail(tx: Tx, agent: string, message: number, evidence: string) {
-  tx.run(
-    `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ? WHERE recipient = ? AND message = ?`,
-    [tx.now, evidence, agent, message],
-  )
-}
-
 /** What of a task still waits for its reader and is of no use any more. Gives the keys. */
 export async function withdrawQueued(
   tx: Tx,
@@ -143,7 +120,12 @@ export async function withdrawQueued(
       WHERE m.task = ? AND m.recipient = ? AND d.state = 'queued' ${ofKind} ${tx.lockRow}`,
     [task, agent, ...(kind === undefined ? [] : [kind])],
   )
-  for (const { message } of queued) fail(tx, agent, message, evidence)
+  for (const { message } of queued) {
+    tx.run(
+      `UPDATE deliveries SET state = 'failed', updated_at = ?, evidence = ? WHERE recipient = ? AND message = ?`,
+      [tx.now, evidence, agent, message],
+    )
+  }
   return queued.map(({ message }) => message)
 }
 

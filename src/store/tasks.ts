@@ -9,8 +9,7 @@ interface TaskRow {
 }
 
 /** The columns are what tasks are looked for by; the task itself is the document. Gives its length. */
-export function insertTask(tx: Tx, task: Task): number {
-  const document = writeTask(task)
+export function insertTask(tx: Tx, task: Task): void {
   tx.run(
     `INSERT INTO tasks (id, parent, root, delegator, agent, state, document, created_at, ended_at, due_at, updated_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -21,23 +20,21 @@ export function insertTask(tx: Tx, task: Task): number {
       task.delegator,
       task.agent,
       task.state,
-      document,
+      writeTask(task),
       task.createdAt,
       task.endedAt,
       nextTimerOf(task) ?? null,
       tx.now,
     ],
   )
-  return document.length
 }
 
 /** What seldom changes is written where it has: each of these columns has indexes to be looked after. */
-export function updateTask(tx: Tx, before: Task, task: Task): number {
-  const document = writeTask(task)
+export function updateTask(tx: Tx, before: Task, task: Task): void {
   const key = keyOf(task.id)
   tx.run('UPDATE tasks SET state = ?, document = ?, ended_at = ?, due_at = ?, updated_at = ? WHERE id = ?', [
     task.state,
-    document,
+    writeTask(task),
     task.endedAt,
     nextTimerOf(task) ?? null,
     tx.now,
@@ -51,7 +48,6 @@ export function updateTask(tx: Tx, before: Task, task: Task): number {
       key,
     ])
   }
-  return document.length
 }
 
 /** Its timer rings at another time than the task itself says, until it changes. */

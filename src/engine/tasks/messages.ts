@@ -2,14 +2,13 @@ import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { TaskMessageKind } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
-import { moveDeliveries, wasGiven, withdrawMessage, withdrawQueued } from '../../store/deliveries.ts'
+import { moveDeliveries, wasGiven, withdrawQueued } from '../../store/deliveries.ts'
 import { firstOfTask, insertMessage } from '../../store/messages.ts'
 import type { Tx } from '../../store/store.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
 import { type Excerpt, LOOKED_AT } from '../excerpts.ts'
 import type { Mailroom } from '../mailroom.ts'
-import { createRecent } from './recent.ts'
 
 type Send = Extract<StoreEffect, { type: 'send' }>
 type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
@@ -22,7 +21,6 @@ export interface MessagesOptions {
 }
 
 const TITLE = 80
-const RECENT = 2000
 
 const WORDS: Partial<Record<TaskMessageKind, string>> = {
   follow_up: 'go on',
@@ -40,9 +38,6 @@ const WORDS: Partial<Record<TaskMessageKind, string>> = {
 
 /** What tasks have to say becomes messages, in the transaction of the step that says it. */
 export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
-  /** The messages by which tasks were given of late; they never change. */
-  const begun = createRecent<string, number>(RECENT)
-
   async function send(tx: Tx, task: Task, event: Happening, effect: Send) {
     const kind = kindOf(effect)
     // A new attempt takes the place of what was sent and never read.
@@ -82,9 +77,7 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
     const isFirst = kind === 'delegate' && task.attempt === 1
     // All messages of a tree are one conversation, which its first one begins.
     const correlation =
-      isFirst && task.parent === null
-        ? undefined
-        : (begun.get(task.root) ?? (await firstOfTask(tx, parseId('task', task.root)!)))
+      isFirst && task.parent === null ? undefined : await firstOfTask(tx, parseId('task', task.root)!)
     const priority = quiet ? 'low' : 'normal'
     const stored = await insertMessage(tx, {
       from,
@@ -99,7 +92,6 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
       inReplyTo,
       correlation,
     })
-    if (isFirst) tx.afterCommit(() => begun.set(task.id, stored.key))
     const id = formatId('msg', stored.key)
     tx.audit({
       type: 'message.accepted',
@@ -129,12 +121,7 @@ export function createMessages({ mailroom, cut, wake }: MessagesOptions) {
 
   /** What the worker has not been given yet, it need not be given any more. */
   async function withdraw(tx: Tx, task: Task, evidence: string) {
-    // Mostly it was sent the task and nothing else.
-    const only = task.sent === 1 ? begun.get(task.id) : undefined
-    const keys =
-      only === undefined
-        ? await withdrawQueued(tx, task.agent, keyOf(task), evidence)
-        : await withdrawMessage(tx, task.agent, only, evidence)
+    const keys = await withdrawQueued(tx, task.agent, keyOf(task), evidence)
     noteWithdrawn(tx, task.agent, keys, evidence)
   }
 

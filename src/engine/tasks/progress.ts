@@ -1,6 +1,6 @@
 import { isEnd, reviewerOf, type Task } from '../../model/task.ts'
-import type { MaybePromise, Tx } from '../../store/store.ts'
-import { childrenOf, findTask, lockTask } from '../../store/tasks.ts'
+import type { Tx } from '../../store/store.ts'
+import { childrenOf, findTask, insertTask, lockTask, updateTask } from '../../store/tasks.ts'
 import { CLOSED } from '../../tasks/breaker.ts'
 import { type Effect, type Keyed, type OutsideEffect, pendingEffects } from '../../tasks/effect.ts'
 import type { Happening } from '../../tasks/happening.ts'
@@ -9,7 +9,6 @@ import { step } from '../../tasks/step.ts'
 import type { Accepted, Refusal, Stepped, View } from '../../tasks/view.ts'
 import type { Timers } from '../timers.ts'
 import { createBreakers } from './breakers.ts'
-import type { KnownTasks } from './known.ts'
 import type { TaskMessages } from './messages.ts'
 import type { TaskRecord } from './record.ts'
 import { type Asked, askPerson, withdrawRequest } from './requests.ts'
@@ -17,7 +16,6 @@ import type { TaskTimers } from './timers.ts'
 import type { Validators } from './validators.ts'
 
 export interface ProgressOptions {
-  known: KnownTasks
   messages: TaskMessages
   record: TaskRecord
   clocks: TaskTimers
@@ -36,7 +34,7 @@ export interface ProgressOptions {
 
 /** Loads a task, lets the core decide, stores what it says and carries out its effects: all in one transaction. */
 export function createProgress(options: ProgressOptions) {
-  const { known, messages, record, clocks, validators, timers, now, settings } = options
+  const { messages, record, clocks, validators, timers, now, settings } = options
   const { perform, cutShort, callOff } = options
   const breakers = createBreakers()
 
@@ -45,13 +43,13 @@ export function createProgress(options: ProgressOptions) {
     // What was read without a lock may have changed since, where several daemons share the store.
     const isCertain = typeof told !== 'string' && tx.lockRow === ''
     const id = typeof told === 'string' ? told : told.id
-    const task = isCertain ? told : (known.find(tx, id) ?? (await lockTask(tx, id)))
+    const task = isCertain ? told : await lockTask(tx, id)
     if (task === undefined) throw new Error(`there is no ${id}`)
     const decided = step(await viewOf(tx, task, event), event, settings(task))
     if (!decided.ok) return decided
     const stepped = { ...decided, task: validators.stamped(task, event.type, decided.task) }
     if (stepped.task.version !== task.version) {
-      known.update(tx, task, stepped.task)
+      updateTask(tx, task, stepped.task)
       await follow(tx, task, event, words === undefined ? stepped : reworded(stepped, words))
     }
     return stepped
@@ -67,7 +65,7 @@ export function createProgress(options: ProgressOptions) {
       const told = await tell(tx, task.parent, { type: 'child_delegated', by, child, requiresResponse })
       if (!told.ok) return told
     }
-    known.insert(tx, admitted.task)
+    insertTask(tx, admitted.task)
     tx.audit(record.delegated(task))
     await follow(tx, task, event, admitted)
     return { ok: true, task: admitted.task }
@@ -148,16 +146,12 @@ export function createProgress(options: ProgressOptions) {
     })
   }
 
-  function look(tx: Tx, id: string): MaybePromise<Task | undefined> {
-    return known.find(tx, id) ?? findTask(tx, id)
-  }
-
   async function viewOf(tx: Tx, task: Task, event: Happening): Promise<View> {
     const isSent = event.type === 'delegated' || event.type === 'retry_due'
     return {
       now: now(tx),
       task,
-      parent: task.parent === null ? null : ((await look(tx, task.parent)) ?? null),
+      parent: task.parent === null ? null : ((await findTask(tx, task.parent)) ?? null),
       children: task.delegations === 0 ? [] : await childrenOf(tx, task.id),
       ancestors: event.type === 'delegated' && task.parent !== null ? await ancestorsOf(tx, task) : [],
       breaker: isSent ? await breakers.find(tx, task.agent) : CLOSED,

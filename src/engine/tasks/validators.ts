@@ -1,9 +1,8 @@
 import type { Claim, Task, Validator } from '../../model/task.ts'
 import { isDaemonUp } from '../../store/daemons.ts'
 import type { Reader, Store, Tx } from '../../store/store.ts'
-import { lockTask } from '../../store/tasks.ts'
+import { lockTask, updateTask } from '../../store/tasks.ts'
 import type { HappeningType } from '../../tasks/happening.ts'
-import type { KnownTasks } from './known.ts'
 
 /** `nowhere`: the daemon that had it is gone. */
 export type Whereabouts = 'in_line' | 'under_way' | 'nowhere'
@@ -12,7 +11,7 @@ export type Whereabouts = 'in_line' | 'under_way' | 'nowhere'
  * Which daemon sees to a claim, and whether its turn has come there, is stored with it: where several share the store, the
  * timer of any of them may ring.
  */
-export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoch'>, known: KnownTasks) {
+export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoch'>) {
   function takenHere(task: Task, begun: boolean): Task {
     return { ...task, claim: { ...task.claim!, validator: { daemon, epoch, begun } } }
   }
@@ -44,7 +43,7 @@ export function createValidators({ daemon, epoch }: Pick<Store, 'daemon' | 'epoc
       const { validator } = task.claim!
       if (validator !== undefined && (await isElsewhere(tx, validator, tx.now))) return undefined
       const taken = takenHere(task, false)
-      known.update(tx, task, taken)
+      updateTask(tx, task, taken)
       return taken
     },
   }
