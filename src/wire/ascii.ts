@@ -1,8 +1,9 @@
-/** The bytes that mean something in agent text. All of them are ASCII, so none occurs inside a UTF-8 sequence. */
+/** The bytes with a meaning in agent text. All are ASCII, so none of them occurs inside a multi-byte UTF-8 sequence. */
 export const TAB = 0x09
 export const NEWLINE = 0x0a
 export const RETURN = 0x0d
 export const SPACE = 0x20
+export const EXCLAMATION_MARK = 0x21
 export const DOUBLE_QUOTE = 0x22
 export const HASH = 0x23
 export const APOSTROPHE = 0x27
@@ -37,29 +38,12 @@ export function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
-/** Looked up rather than worked out: this is asked for every byte of every tag. */
+/** A lookup table, because every byte of every tag is checked. */
 const ENDS_NAME = new Uint8Array(128)
 for (let byte = 0; byte < 128; byte++) if (isSpace(byte)) ENDS_NAME[byte] = 1
 for (const byte of [EQUALS, GREATER_THAN, LESS_THAN, SLASH, DOUBLE_QUOTE, APOSTROPHE]) ENDS_NAME[byte] = 1
 
-/** Whether the byte, or the UTF-16 code, may be part of an attribute's name. */
+/** Whether the byte or UTF-16 code unit may be part of an attribute's name. */
 export function isNamePart(byte: number): boolean {
   return byte >= 128 || ENDS_NAME[byte] === 0
-}
-
-/** Whether `word`, in lower case, stands at `at` in any case. Past the end of `bytes` nothing matches. */
-export function standsAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
-  if (at + word.length > bytes.length) return false
-  for (let i = 0; i < word.length; i++) {
-    const byte = bytes[at + i]!
-    const wanted = word[i]!
-    if (byte !== wanted && !(byte >= 0x41 && byte <= 0x5a && byte + 0x20 === wanted)) return false
-  }
-  return true
-}
-
-/** Whether `bytes` ends inside `word`, so that only more input can tell whether it stands at `at`. */
-export function mayStandAt(bytes: Uint8Array, at: number, word: Uint8Array): boolean {
-  const seen = bytes.length - at
-  return seen < word.length && standsAt(bytes, at, word.subarray(0, Math.max(0, seen)))
 }

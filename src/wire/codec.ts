@@ -34,7 +34,7 @@ export type DiagnosticCode =
   | 'TOO_MANY_PROBLEMS'
 
 /** Why something that looks like a command is none (S0.23): what is wrong, and what to do about it. */
-export interface Problem {
+export interface ScanProblem {
   ok: false
   code: DiagnosticCode
   message: string
@@ -42,7 +42,7 @@ export interface Problem {
 }
 
 /** A command as it was said: nothing judged, nothing defaulted. */
-export interface Reading {
+export interface DecodedCommand {
   ok: true
   type: string
   fields: Record<string, string>
@@ -51,7 +51,7 @@ export interface Reading {
   notation: Notation
 }
 
-export type Scanned = (Reading & { span: Span; raw: string }) | (Problem & { span: Span })
+export type Scanned = (DecodedCommand & { span: Span; raw: string }) | (ScanProblem & { span: Span })
 
 /** C20: no field may be longer than this, in UTF-8 bytes, once it is decoded. */
 export const MAX_COMMAND_BYTES = 102_400
@@ -62,11 +62,15 @@ export const MAX_COMMAND_BYTES = 102_400
  */
 export const MAX_COMMAND_TEXT = 10 * MAX_COMMAND_BYTES
 
-export function problem(code: DiagnosticCode, message: string, hint: string): Problem {
+export function scanProblem(code: DiagnosticCode, message: string, hint: string): ScanProblem {
   return { ok: false, code, message, hint }
 }
 
 /** Said names may be hostile and long; a message quotes only their beginning. */
 export function brief(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`
+}
+
+export function thousands(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }

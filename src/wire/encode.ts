@@ -1,7 +1,7 @@
 /** The inverse of the scanner: a command in any notation, for prompts, examples and tests. */
 import type { Notation } from './codec.ts'
-import { encodeJson } from './orc-json/encode.ts'
-import { encodeLegacy, encodeModern } from './orc-xml/encode.ts'
+import { encodeJson } from './json/encode.ts'
+import { encodeLegacy, encodeModern } from './xml/encode.ts'
 
 export interface Sayable {
   type: string

@@ -23,6 +23,7 @@ describe("the service's own words echoed back (C4, C17)", () => {
     ['quoted', (block: string) => block.replace(/^/gm, '> ')],
     ['indented', (block: string) => block.replace(/^/gm, '    ')],
     ['behind words on the same line', (block: string) => `It says: ${block}`],
+    ['behind an exclamation mark', (block: string) => `Look!${block}`],
     ['with CRLF line ends', (block: string) => block.replaceAll('\n', '\r\n')],
   ])('are skipped when they are %s', (_, change) => {
     expect(briefly(`${change(message(CHECK))}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])

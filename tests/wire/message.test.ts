@@ -54,6 +54,7 @@ describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
   it.each([
     ['in lower case', '{"type": "report", "result": "x"}'],
     ['of another type', '{"type": "SEND_MESSAGE", "content": "x"}'],
+    ['with its key in capitals', '{"TYPE": "REPORT", "result": "x"}'],
     ['with a longer name', '{"type": "REPORTS", "result": "x"}'],
     ['as a value in other JSON', '{"data": {"type": "QUERY", "question": "x"}}'],
     ['behind other words on its line', 'For example {"type": "QUERY", "question": "x"}'],
@@ -61,6 +62,8 @@ describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
     ['in a list of types', '["type", "QUERY"]'],
   ])('is none %s: an agent may show JSON', (_, text) => {
     expect(briefly(text)).toEqual([])
+    const scanner = createScanner(known)
+    expect([...text.split('').flatMap((character) => scanner.push(character)), ...scanner.end()]).toEqual([])
   })
 
   it('is not carried out in code, in a response or in a repeated message (C4)', () => {

@@ -6,10 +6,10 @@ import { known } from './commands.ts'
 let looks = 0
 
 vi.mock('../../src/wire/scan/window.ts', async (original) => {
-  const { openWindow } = await original<typeof import('../../src/wire/scan/window.ts')>()
+  const { openTextWindow } = await original<typeof import('../../src/wire/scan/window.ts')>()
   return {
-    openWindow() {
-      const window = openWindow()
+    openTextWindow() {
+      const window = openTextWindow()
       return new Proxy(window, {
         get: (target, key) => (key === 'bytes' ? counted(target.bytes) : Reflect.get(target, key)),
       })

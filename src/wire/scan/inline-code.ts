@@ -1,149 +1,103 @@
 /**
- * Inline code as CommonMark has it: a run of backticks is closed by the next run of the same length in the same
- * paragraph, and is literal if there is none. Nothing is looked at until a possible command asks.
+ * Inline code as in CommonMark: a run of backticks is closed by the next run of the same length in the same paragraph,
+ * and is literal if there is none.
  */
 import { BACKTICK, NEWLINE } from '../ascii.ts'
-import { lineStart } from './lines.ts'
-import { LONGEST_RUN, openPendingRuns, type PendingRuns } from './runs.ts'
-import { includesByte } from './search.ts'
-import type { Window } from './window.ts'
+import { lineStart } from './markdown-blocks.ts'
+import type { TextWindow } from './window.ts'
 
-/** How far a run's other half is looked for; a paragraph that goes on longer counts as code, to be safe. */
+/** The closing run must be within this many bytes. A longer paragraph counts as code, which is the safe choice. */
 const LOOK_AHEAD = 131_072
 
-/** The same, where it must be on the same line. */
+/** The same for a closing run that must be on the same line. */
 const LINE_LOOK_AHEAD = 256
 
-/** How far back a paragraph's beginning is looked for, before everything since the last known point is read. */
-const LOOK_BACK = 512
+/** A longer run of backticks delimits nothing. */
+const LONGEST_RUN = 31
 
-/** How much may stay unread as long as nobody asks. */
-const LAG = 16_384
-
-export type Verdict = 'code' | 'text' | 'unsettled'
+export type CodeOrText = 'code' | 'text' | 'unsettled'
 
 export interface InlineCode {
-  /** Whether `at` is inside inline code. Asked with growing offsets; unsettled until the paragraph is complete. */
-  at(at: number, isFinal: boolean): Verdict
-  /** Whether `at` is inside inline code that begins and ends on its line, and behind `floor`. */
-  onLine(at: number, floor: number, isFinal: boolean): Verdict
-  /** Reads on towards `to`, now and then, so that earlier bytes may go. Returns how far. */
+  /** Whether `at` is inside inline code. Offsets must grow. Unsettled until the paragraph is complete. */
+  at(at: number, isFinal: boolean): CodeOrText
+  /** Whether `at` is inside inline code that begins and ends on its line, and begins behind `floor`. */
+  onLine(at: number, floor: number, isFinal: boolean): CodeOrText
+  /** Reads on to `to` and returns the offset up to which the text is no longer needed. */
   advance(to: number): number
-  /** Something other than text ends at `at`: runs before it have no other half after it. */
+  /** Starts over at `at`, because something other than text ends there: code does not reach across it. */
   restart(at: number): void
 }
 
-export function openInlineCode(window: Window): InlineCode {
-  const pending = openPendingRuns()
+export function openInlineCode(window: TextWindow): InlineCode {
+  const open = openRuns()
   const ahead = openLookAhead(window)
   const line = openLine(window)
   let examined = 0
-  /** Length of the run that ends at `examined` and may go on. */
+  /** Length of the run that ends at `examined` and may continue. */
   let run = 0
-  /** Between `clearFrom` and `clearTo` there is no backtick. */
-  let clearFrom = 0
-  let clearTo = 0
 
-  function hasBacktick(from: number, to: number): boolean {
-    if (from < clearFrom || from > clearTo) clearTo = from
-    clearFrom = from
-    if (clearTo >= to) return false
-    const found = window.bytes.indexOf(BACKTICK, clearTo - window.base)
-    clearTo = found < 0 ? window.end : window.base + found
-    return clearTo < to
-  }
-
-  function lastBreak(from: number, to: number): number {
-    const { bytes, base } = window
-    const floor = Math.max(from, to - LOOK_BACK) - base
-    for (let i = to - base - 1; i >= floor; i--) {
-      if (bytes[i] === NEWLINE && lineStart(bytes, i + 1) === 'break') return base + i + 1
-    }
-    return -1
-  }
-
-  function readOn(to: number): number {
-    if (to > examined) readTo(to)
-    const isRunOver = run > 0 && examined < window.end && window.bytes[examined - window.base] !== BACKTICK
-    if (isRunOver) {
-      pending.meet(run)
-      run = 0
-    }
-    return examined
-  }
-
-  /** Without a backtick, or one that lacks its other half, there is nothing to read. */
-  function skipPlain(to: number): boolean {
-    if (run > 0 || !pending.isEmpty || hasBacktick(examined, to)) return false
-    examined = to
-    return true
-  }
-
-  function readTo(to: number) {
-    const isClear = examined >= clearFrom && to <= clearTo
-    const paragraph = isClear && pending.isEmpty ? -1 : lastBreak(examined, to)
-    if (paragraph >= 0) restart(paragraph)
-    if (skipPlain(to)) return
+  function readTo(to: number): number {
     const { bytes, base } = window
     const stop = to - base
-    let length = run
     let i = examined - base
     for (; i < stop; i++) {
       const byte = bytes[i]!
       if (byte === BACKTICK) {
-        length++
+        run++
         continue
       }
-      if (length > 0) pending.meet(length)
-      length = 0
-      if (byte !== NEWLINE || pending.isEmpty) continue
+      endRun()
+      if (byte !== NEWLINE || open.isEmpty()) continue
       const next = lineStart(bytes, i + 1)
       if (next === 'unsettled') break
-      if (next === 'break') pending.clear()
+      if (next === 'break') open.clear()
     }
-    run = length
-    examined = base + i
+    examined = Math.max(examined, base + i)
+    if (examined < window.end && bytes[examined - base] !== BACKTICK) endRun()
+    return examined
+  }
+
+  function endRun() {
+    if (run === 0) return
+    open.meet(run)
+    run = 0
   }
 
   function restart(at: number) {
     examined = at
     run = 0
-    pending.clear()
+    open.clear()
   }
 
   return {
     at(at, isFinal) {
-      readOn(at)
-      if (pending.isEmpty) return 'text'
-      const verdict = ahead.closes(pending, at, isFinal)
-      if (verdict === 'text') restart(at)
-      return verdict
+      readTo(at)
+      if (open.isEmpty()) return 'text'
+      const answer = ahead.closes(open, at, isFinal)
+      if (answer === 'text') restart(at)
+      return answer
     },
     onLine: line.closes,
-    advance(to) {
-      if (to - examined < LAG || skipPlain(to)) return examined
-      return readOn(to)
-    },
+    advance: readTo,
     restart,
   }
 }
 
-/** Inline code within one line, which is read once however often it is asked. */
-function openLine(window: Window) {
-  const pending = openPendingRuns()
+/** Inline code within one line. Each byte of the line is read once, however often the caller asks. */
+function openLine(window: TextWindow) {
+  const open = openRuns()
   let read = 0
 
-  function closes(at: number, floor: number, isFinal: boolean): Verdict {
+  function closes(at: number, floor: number, isFinal: boolean): CodeOrText {
     const { bytes, base } = window
     const known = read >= floor && read <= at ? read : floor
-    if (known !== read) pending.clear()
+    if (known !== read) open.clear()
     read = at
-    if (pending.isEmpty && !includesByte(bytes, BACKTICK, known - base, at - base)) return 'text'
     let i = at - base
     while (i > known - base && bytes[i - 1] !== NEWLINE) i--
-    if (i > known - base) pending.clear()
+    if (i > known - base) open.clear()
     meetRuns(bytes, i, at - base)
-    return pending.isEmpty ? 'text' : lookAhead(bytes, at - base, isFinal)
+    return open.isEmpty() ? 'text' : lookAhead(bytes, at - base, isFinal)
   }
 
   function meetRuns(bytes: Uint8Array, from: number, to: number) {
@@ -151,13 +105,13 @@ function openLine(window: Window) {
     for (let i = from; i <= to; i++) {
       if (bytes[i] === BACKTICK) run++
       else if (run > 0) {
-        pending.meet(run)
+        open.meet(run)
         run = 0
       }
     }
   }
 
-  function lookAhead(bytes: Uint8Array, from: number, isFinal: boolean): Verdict {
+  function lookAhead(bytes: Uint8Array, from: number, isFinal: boolean): CodeOrText {
     let run = 0
     for (let i = from; i < from + LINE_LOOK_AHEAD; i++) {
       if (i >= bytes.length && !isFinal) return 'unsettled'
@@ -165,7 +119,7 @@ function openLine(window: Window) {
         run++
         continue
       }
-      if (pending.has(run)) return 'code'
+      if (open.has(run)) return 'code'
       if (i >= bytes.length || bytes[i] === NEWLINE) return 'text'
       run = 0
     }
@@ -175,30 +129,30 @@ function openLine(window: Window) {
   return { closes }
 }
 
-/** Looks for the other half of pending runs behind a point, and reads each paragraph once however often it is asked. */
-function openLookAhead(window: Window) {
+/** Searches for closing runs behind a point. Each paragraph is read once, however often the caller asks. */
+function openLookAhead(window: TextWindow) {
   let read = -1
-  /** Length of the run that ends at `read` and may go on. */
+  /** Length of the run that ends at `read` and may continue. */
   let run = 0
   let isOver = false
-  /** Where the last run of each length before `read` begins. */
+  /** For each length, the offset of the last run before `read`. */
   const lastOf = new Float64Array(LONGEST_RUN + 1).fill(-1)
 
-  function closes(pending: PendingRuns, at: number, isFinal: boolean): Verdict {
+  function closes(open: OpenRuns, at: number, isFinal: boolean): CodeOrText {
     if (at > read) {
       read = at
       run = 0
       isOver = false
     }
-    if (pending.largestOf(lastOf) > at) return 'code'
-    return isOver ? 'text' : readOn(pending, at, isFinal)
+    if (open.largestOf(lastOf) > at) return 'code'
+    return isOver ? 'text' : readOn(open, at, isFinal)
   }
 
-  function readOn(pending: PendingRuns, at: number, isFinal: boolean): Verdict {
+  function readOn(open: OpenRuns, at: number, isFinal: boolean): CodeOrText {
     const { bytes, base } = window
     const size = bytes.length
     const limit = at - base + LOOK_AHEAD
-    let verdict: Verdict = 'code'
+    let answer: CodeOrText = 'code'
     let length = run
     let i = read - base
     for (; i <= limit; i++) {
@@ -207,25 +161,70 @@ function openLookAhead(window: Window) {
         continue
       }
       if (i >= size && !isFinal) {
-        verdict = 'unsettled'
+        answer = 'unsettled'
         break
       }
       if (length > 0) {
-        const isPartner = pending.has(length)
+        const isPartner = open.has(length)
         if (length <= LONGEST_RUN) lastOf[length] = base + i - length
         length = 0
         if (isPartner) break
       }
       const next = i < size ? (bytes[i] === NEWLINE ? lineStart(bytes, i + 1) : 'plain') : 'break'
       if (next === 'plain' || (next === 'unsettled' && isFinal)) continue
-      verdict = next === 'break' ? 'text' : 'unsettled'
+      answer = next === 'break' ? 'text' : 'unsettled'
       break
     }
     read = base + i
     run = length
-    isOver = verdict === 'text'
-    return verdict
+    isOver = answer === 'text'
+    return answer
   }
 
   return { closes }
+}
+
+/**
+ * Runs of backticks that have no closing run yet, in text order. A closing run turns everything since its opening run into
+ * code, so it removes the runs between them, too. No two open runs have the same length, so a bit per length is enough.
+ */
+interface OpenRuns {
+  isEmpty(): boolean
+  meet(length: number): void
+  has(length: number): boolean
+  /** The largest of `numbers`, which has one number per length, among the lengths of open runs. */
+  largestOf(numbers: Float64Array): number
+  clear(): void
+}
+
+function openRuns(): OpenRuns {
+  const lengths: number[] = []
+  let bits = 0
+
+  function has(length: number): boolean {
+    return length <= LONGEST_RUN && (bits & (1 << length)) !== 0
+  }
+
+  return {
+    isEmpty: () => bits === 0,
+    meet(length) {
+      if (length > LONGEST_RUN) return
+      if (!has(length)) {
+        lengths.push(length)
+        bits |= 1 << length
+        return
+      }
+      while (has(length)) bits &= ~(1 << lengths.pop()!)
+    },
+    has,
+    largestOf(numbers) {
+      let largest = Number.NEGATIVE_INFINITY
+      for (const length of lengths) largest = Math.max(largest, numbers[length]!)
+      return largest
+    },
+    clear() {
+      lengths.length = 0
+      bits = 0
+    },
+  }
 }

@@ -1,6 +1,9 @@
 /**
- * Finds where an opening tag ends, however its text arrives: `>` and apostrophes may stand in quoted values. What the
- * tag says, or what is wrong with it, is read later from its text (orc-xml/tag.ts).
+ * Finds the end of an opening tag in text that arrives in pieces; `>` may stand in quoted values. xml/tag.ts parses the
+ * attributes and explains broken tags, once all of the tag is there.
+ *
+ * Phases: between attributes → name → after-name → before-value → value → after-value → between. A `/` leads from
+ * between to after-slash. Anything unexpected leads to recovery, which ends the tag at the next `>`.
  */
 import {
   APOSTROPHE,
@@ -13,27 +16,26 @@ import {
   SLASH,
 } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
-import { TAG_WORD } from './landmark.ts'
-import { indexOfByte } from './search.ts'
-import type { Window } from './window.ts'
+import { TAG_NAME } from './command-starts.ts'
+import type { TextWindow } from './window.ts'
 
-const OPENING_LENGTH = TAG_WORD.length + 1
+const OPENING_LENGTH = TAG_NAME.length + 1
 
-/** Words without a value, as in prose, are followed no further than this. */
+/** A tag that has had no value for this many bytes is prose about the tag. */
 const PROSE_LIMIT = 256
 
-/** How far the end of a broken tag is looked for. */
+/** The end of a broken tag must be within this many bytes. */
 const RECOVERY_LIMIT = 1024
 
 export type TagOutcome =
   /** `end` is behind the `>`. */
   | 'open'
   | 'self-closing'
-  /** It has no attribute with a value: somebody mentions the tag, perhaps together with its closing tag. */
+  /** No attribute has a value: the text mentions the tag, perhaps with its closing tag. */
   | 'mention'
-  /** Mentioned without anything that it could enclose. */
+  /** A mention that cannot enclose anything. */
   | 'endless-mention'
-  /** Broken, and no `>` belongs to it; `end` is where it stopped making sense. */
+  /** The tag is broken and no `>` belongs to it; `end` is the first byte that cannot belong to it. */
   | 'endless'
   | 'unsettled'
 
@@ -53,7 +55,7 @@ export interface TagReader {
   read(isFinal: boolean): TagOutcome
 }
 
-export function openTagReader(window: Window): TagReader {
+export function openTagReader(window: TextWindow): TagReader {
   let phase = BETWEEN
   let quote = 0
   let valueAt = 0
@@ -71,34 +73,7 @@ export function openTagReader(window: Window): TagReader {
     return hasValue ? 'endless' : 'endless-mention'
   }
 
-  /** Space, and as many attributes like ` name="value"` as follow it: nearly all are, and this is quicker. */
-  function readPlainAttributes(bytes: Buffer, from: number, limit: number): number {
-    const size = bytes.length
-    let i = from
-    while (i < size && isSpace(bytes[i]!)) {
-      do i++
-      while (i < size && isSpace(bytes[i]!))
-      const name = i
-      while (i < size && isNamePart(bytes[i]!)) i++
-      if (i === name) return i
-      phase = i === size ? NAME : AFTER_NAME
-      const opening = bytes[i + 1]
-      if (bytes[i] !== EQUALS || (opening !== DOUBLE_QUOTE && opening !== APOSTROPHE)) return i
-      hasValue = true
-      quote = opening
-      valueAt = window.base + i + 2
-      phase = VALUE
-      i = endOfValue(bytes, quote, i + 2)
-      if (i >= size || i > limit) return i
-      phase = AFTER_VALUE
-      i++
-      if (i === size || !endsValue(bytes[i]!)) return i
-      phase = BETWEEN
-    }
-    return i
-  }
-
-  /** Behind a value that went wrong, the tag ends with the first `>` since that value began. */
+  /** A broken tag ends with the first `>` behind the beginning of the broken value. */
   function recover(from: number): number {
     phase = RECOVERY
     recoverFrom = from
@@ -122,7 +97,7 @@ export function openTagReader(window: Window): TagReader {
       const byte = bytes[i]!
       switch (phase) {
         case BETWEEN:
-          if (isSpace(byte)) i = readPlainAttributes(bytes, i, limit)
+          if (isSpace(byte)) i++
           else if (byte === GREATER_THAN) return close(i + 1)
           else if (isNamePart(byte)) phase = NAME
           else if (byte === SLASH) {
@@ -153,7 +128,7 @@ export function openTagReader(window: Window): TagReader {
           } else i = recover(base + i)
           break
         case VALUE:
-          i = endOfValue(bytes, quote, i)
+          while (i < size && bytes[i] !== quote) i++
           if (i < size && i <= limit) {
             phase = AFTER_VALUE
             i++
@@ -197,9 +172,4 @@ export function openTagReader(window: Window): TagReader {
 
 function endsValue(byte: number): boolean {
   return isSpace(byte) || byte === GREATER_THAN || byte === SLASH
-}
-
-function endOfValue(bytes: Buffer, quote: number, from: number): number {
-  const found = indexOfByte(bytes, quote, from)
-  return found < 0 ? bytes.length : found
 }

@@ -1,19 +1,20 @@
 /**
  * The part of the stream that is still needed. Offsets are those of the whole stream; `bytes[0]` is the byte at `base`.
- * Appending costs the length of what is appended, whatever is kept: room is doubled, and reused when it runs out.
+ * Appending takes time in proportion to the appended text, however much is kept: the store doubles when it runs out.
  */
-export interface Window {
+export interface TextWindow {
   readonly bytes: Buffer
   readonly base: number
   readonly end: number
   append(piece: Uint8Array): void
-  /** Nothing before this offset will be asked for again. */
+  /** Allows the bytes before this offset to be dropped. */
   keepFrom(offset: number): void
   text(from: number, to: number): string
 }
 
-export function openWindow(): Window {
+export function openTextWindow(): TextWindow {
   let store = Buffer.alloc(0)
+  /** Where `bytes` begins in the store. */
   let first = 0
   let needed = 0
 
@@ -46,8 +47,7 @@ export function openWindow(): Window {
     },
 
     text(from: number, to: number) {
-      // UTF-8. To name it would take half as long again.
-      return window.bytes.toString(undefined, from - window.base, to - window.base)
+      return window.bytes.toString('utf8', from - window.base, to - window.base)
     },
   }
   return window

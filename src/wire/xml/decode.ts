@@ -1,5 +1,11 @@
 /** Text of an element → command, in the modern and the legacy form (S0.2–S0.5). */
-import { brief, type CommandShape, type KnownCommands, type Problem, type Reading } from '../codec.ts'
+import {
+  brief,
+  type CommandShape,
+  type DecodedCommand,
+  type KnownCommands,
+  type ScanProblem,
+} from '../codec.ts'
 import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
 import { childrenOf, leadingChildren, textOf } from './body.ts'
 import { type Attribute, parseTag } from './tag.ts'
@@ -9,19 +15,19 @@ export function decodeElement(
   tag: string,
   body: string | undefined,
   known: KnownCommands,
-): Reading | Problem {
+): DecodedCommand | ScanProblem {
   const opening = decodeTag(tag, known)
   if (!opening.ok) return opening
   const { shape, attributes } = opening
-  const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
+  const decoded: DecodedCommand = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'modern' }
   for (const { name, key, value } of attributes) {
     if (isNaming(key, opening)) continue
     const field = fieldNamed(key, shape)
-    if (field === undefined) reading.ignored.push(brief(name))
-    else if (reading.fields[field] === undefined) reading.fields[field] = value
+    if (field === undefined) decoded.ignored.push(brief(name))
+    else if (decoded.fields[field] === undefined) decoded.fields[field] = value
     else return saidTwice(name)
   }
-  return body === undefined ? reading : readBody(body, opening, reading)
+  return body === undefined ? decoded : readBody(body, opening, decoded)
 }
 
 interface Opening {
@@ -38,7 +44,7 @@ function isNaming(key: string, { naming, shape }: Opening): boolean {
 }
 
 /** The command that an opening tag names. */
-export function decodeTag(tag: string, known: KnownCommands): Opening | Problem {
+export function decodeTag(tag: string, known: KnownCommands): Opening | ScanProblem {
   const parsed = parseTag(tag)
   if (!parsed.ok) return parsed
   const { attributes } = parsed
@@ -58,8 +64,12 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
 }
 
 /** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
-function readBody(body: string, { shape, naming }: Opening, reading: Reading): Reading | Problem {
-  const { fields, ignored } = reading
+function readBody(
+  body: string,
+  { shape, naming }: Opening,
+  decoded: DecodedCommand,
+): DecodedCommand | ScanProblem {
+  const { fields, ignored } = decoded
   const say = (field: string, value: string) => {
     const isSaid = fields[field] !== undefined && fields[field] !== ''
     if (!isSaid) fields[field] = value
@@ -67,9 +77,9 @@ function readBody(body: string, { shape, naming }: Opening, reading: Reading): R
   }
   const children = legacyChildren(body, shape)
   if (children === undefined) {
-    const text = textOf(naming === 'type' ? takeLeading(body, shape, reading) : body)
+    const text = textOf(naming === 'type' ? takeLeading(body, shape, decoded) : body)
     if (text !== '' && (shape.body === undefined || !say(shape.body, text))) ignored.push('body')
-    return reading
+    return decoded
   }
   const seen = new Set<string>()
   for (const { name, value, field } of children) {
@@ -77,15 +87,15 @@ function readBody(body: string, { shape, naming }: Opening, reading: Reading): R
     if (field === undefined || !say(field, value)) ignored.push(brief(name))
     else seen.add(field)
   }
-  reading.notation = 'legacy'
-  return reading
+  decoded.notation = 'legacy'
+  return decoded
 }
 
 /** `<to>B</to> and then the message`: takes the parameters that were not said yet, and leaves the message. */
-function takeLeading(body: string, shape: CommandShape, reading: Reading): string {
+function takeLeading(body: string, shape: CommandShape, decoded: DecodedCommand): string {
   const wanted = (name: string) => {
     const field = fieldNamed(name, shape)
-    return field !== undefined && field !== shape.body && (reading.fields[field] ?? '') === ''
+    return field !== undefined && field !== shape.body && (decoded.fields[field] ?? '') === ''
       ? field
       : undefined
   }
@@ -96,8 +106,8 @@ function takeLeading(body: string, shape: CommandShape, reading: Reading): strin
     taken.add(field)
     return true
   })
-  for (const { name, value } of children) reading.fields[wanted(name)!] = value
-  if (children.length > 0) reading.notation = 'legacy'
+  for (const { name, value } of children) decoded.fields[wanted(name)!] = value
+  if (children.length > 0) decoded.notation = 'legacy'
   return rest
 }
 

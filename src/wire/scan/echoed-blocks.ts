@@ -1,8 +1,9 @@
-/** The service's own words, echoed back by an agent: response blocks (S1.15, C17) and messages in their frame (C4). */
+/** Text of ours that an agent repeats: response blocks (S1.15, C17) and messages in their frame (C4). */
 import { isBlank, isSpace, NEWLINE, RIGHT_BRACKET } from '../ascii.ts'
-import { prefixBefore } from './lines.ts'
+import { commonLength } from './command-starts.ts'
+import { prefixBefore } from './markdown-blocks.ts'
 
-export interface Echo {
+export interface EchoedBlock {
   kind: 'response' | 'message'
   /** The text that ends the block. */
   terminator: Buffer
@@ -15,32 +16,29 @@ const ID_LIMIT = 128
 const LINE_LIMIT = 1024
 
 /**
- * The block that begins with the bracket at `at`. A marker counts at the beginning of its line, behind quote marks and
- * the like too, or at the end of one; in the middle it is a mention.
+ * The block that begins with the bracket at `at`. A marker counts at the beginning of its line, also behind quote marks
+ * and list markers, and at the end of a line. In the middle of a line it is only a mention.
  */
-export function openingEcho(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
-  const isCut = isFinal ? undefined : 'unsettled'
-  const response = overlap(bytes, at, RESPONSE)
+export function openingEcho(
+  bytes: Buffer,
+  at: number,
+  isFinal: boolean,
+): EchoedBlock | undefined | 'unsettled' {
+  const response = commonLength(bytes, at, RESPONSE)
   if (response === RESPONSE.length) return openingResponse(bytes, at, isFinal)
-  const message = overlap(bytes, at, MESSAGE)
+  const message = commonLength(bytes, at, MESSAGE)
   if (message === MESSAGE.length) return openingMessage(bytes, at, isFinal)
-  return at + Math.max(response, message) === bytes.length ? isCut : undefined
+  const isCut = at + Math.max(response, message) === bytes.length
+  return isCut && !isFinal ? 'unsettled' : undefined
 }
 
-/** How many bytes of the marker stand here. */
-function overlap(bytes: Buffer, at: number, marker: Buffer): number {
-  let i = 0
-  while (i < marker.length && bytes[at + i] === marker[i]) i++
-  return i
-}
-
-function openingResponse(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
+function openingResponse(bytes: Buffer, at: number, isFinal: boolean): EchoedBlock | undefined | 'unsettled' {
   const stands = prefixBefore(bytes, at) !== undefined || endsLine(bytes, at + RESPONSE.length, isFinal)
   if (stands === 'unsettled') return stands
   return stands ? { kind: 'response', terminator: RESPONSE_END } : undefined
 }
 
-function openingMessage(bytes: Buffer, at: number, isFinal: boolean): Echo | undefined | 'unsettled' {
+function openingMessage(bytes: Buffer, at: number, isFinal: boolean): EchoedBlock | undefined | 'unsettled' {
   const id = at + MESSAGE.length
   let end = id
   while (end < bytes.length && end - id < ID_LIMIT && bytes[end] !== RIGHT_BRACKET && !isSpace(bytes[end]!))

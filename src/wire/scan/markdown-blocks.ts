@@ -1,4 +1,4 @@
-/** How lines begin: what CommonMark's block structure means for code, and no more of it. */
+/** The part of CommonMark's block structure that decides what is code: line prefixes, paragraph breaks and fences. */
 import {
   ASTERISK,
   BACKTICK,
@@ -16,15 +16,15 @@ import {
   TILDE,
 } from '../ascii.ts'
 
-/** Quote marks, list markers and indentation in front of a line's text are looked at no further than this. */
+/** Longer prefixes (quote marks, list markers and indentation before a line's text) are not recognized. */
 export const PREFIX_LIMIT = 256
 
-/** `unsettled`: the line is not long enough yet to tell. */
+/** `unsettled`: the line is too short to decide, and more input may follow. */
 export type LineStart = 'plain' | 'break' | 'unsettled'
 
 /**
- * Whether the line that begins at `at` ends a paragraph, beyond which inline code does not reach: it is blank, a
- * fence, a heading or a list item.
+ * Whether the line that begins at `at` ends the paragraph before it, and inline code with it: a blank line, a fence, a
+ * heading or a list item does.
  */
 export function lineStart(bytes: Uint8Array, at: number): LineStart {
   const limit = Math.min(bytes.length, at + PREFIX_LIMIT)
@@ -70,7 +70,7 @@ function endsMarker(bytes: Uint8Array, at: number): LineStart {
   return isBlank(bytes[at]!) || bytes[at] === NEWLINE ? 'break' : 'plain'
 }
 
-/** What stands between a line's beginning and its text. Tabs go to the next multiple of four. */
+/** The characters between a line's beginning and its text. A tab advances to the next multiple of four columns. */
 export interface Prefix {
   column: number
   quotes: number
@@ -79,7 +79,7 @@ export interface Prefix {
 
 const NO_PREFIX: Prefix = { column: 0, quotes: 0, hasListMarker: false }
 
-/** The prefix of the line up to `at`, or undefined when other text precedes `at` on it. */
+/** The prefix of the line up to `at`; undefined if other text precedes `at` on the line. */
 export function prefixBefore(bytes: Uint8Array, at: number): Prefix | undefined {
   if (at === 0 || bytes[at - 1] === NEWLINE) return NO_PREFIX
   let start = at
@@ -118,4 +118,66 @@ function readPrefix(bytes: Uint8Array, start: number, end: number): Prefix | und
     i = marker - 1
   }
   return prefix
+}
+
+/** An opening fence. More indentation is allowed than in CommonMark, because agents put fences into lists. */
+export interface Fence {
+  mark: number
+  length: number
+  column: number
+  quotes: number
+}
+
+/** Fences are recognized by at most this many marks, and by this much of the rest of their line. */
+const RUN_LIMIT = 1024
+const LINE_LIMIT = 1024
+
+/** The fence that the run of marks at `at` opens. */
+export function openingFence(
+  bytes: Uint8Array,
+  at: number,
+  isFinal: boolean,
+): Fence | undefined | 'unsettled' {
+  const prefix = prefixBefore(bytes, at)
+  if (prefix === undefined) return undefined
+  const mark = bytes[at]!
+  const info = endOfRun(bytes, at)
+  if (info - at < 3) return info < bytes.length || isFinal ? undefined : 'unsettled'
+  const limit = Math.min(bytes.length, info + LINE_LIMIT)
+  let i = info
+  for (; i < limit && bytes[i] !== NEWLINE; i++) {
+    // In CommonMark, another backtick on the line makes the run inline code.
+    if (bytes[i] === BACKTICK && mark === BACKTICK) return undefined
+  }
+  if (i === bytes.length && i < info + LINE_LIMIT && !isFinal) return 'unsettled'
+  return { mark, length: info - at, column: prefix.column, quotes: prefix.quotes }
+}
+
+/** The end of the line on which the run of marks at `at` closes the fence; undefined if the run doesn't close it. */
+export function closingFence(
+  bytes: Uint8Array,
+  at: number,
+  fence: Fence,
+  isFinal: boolean,
+): number | undefined | 'unsettled' {
+  if (bytes[at] !== fence.mark) return undefined
+  const prefix = prefixBefore(bytes, at)
+  if (prefix === undefined || prefix.hasListMarker) return undefined
+  // A run that is nested deeper than the fence belongs to the code.
+  if (prefix.quotes > fence.quotes || prefix.column > fence.column + 3) return undefined
+  let i = endOfRun(bytes, at)
+  if (i === bytes.length && !isFinal) return 'unsettled'
+  if (i - at < fence.length) return undefined
+  const limit = i + LINE_LIMIT
+  while (i < bytes.length && i < limit && isBlank(bytes[i]!)) i++
+  if (i === bytes.length) return isFinal ? i : i < limit ? 'unsettled' : undefined
+  return bytes[i] === NEWLINE ? i : undefined
+}
+
+function endOfRun(bytes: Uint8Array, at: number): number {
+  const mark = bytes[at]
+  const end = Math.min(bytes.length, at + RUN_LIMIT)
+  let i = at + 1
+  while (i < end && bytes[i] === mark) i++
+  return i
 }

@@ -1,6 +1,6 @@
 /** What an opening tag says, or what is wrong with it. Where it ends was found by scan/tag-reader.ts. */
 import { EQUALS, GREATER_THAN, isNamePart, isSpace, SLASH } from '../ascii.ts'
-import { brief, type Problem, problem } from '../codec.ts'
+import { brief, type ScanProblem, scanProblem } from '../codec.ts'
 import { saidTwice } from '../naming.ts'
 import { decodeReferences } from './entities.ts'
 
@@ -11,7 +11,7 @@ export interface Attribute {
   value: string
 }
 
-export type ParsedTag = { ok: true; attributes: Attribute[] } | Problem
+export type ParsedTag = { ok: true; attributes: Attribute[] } | ScanProblem
 
 const NAME_LENGTH = '<orc-command'.length
 const MOST_ATTRIBUTES = 64
@@ -69,28 +69,28 @@ function isEnd(text: string, at: number): boolean {
 }
 
 /** Where a name should be there is something else, or nothing is assigned to it. */
-function explainName(name: string, rest: string): Problem {
+function explainName(name: string, rest: string): ScanProblem {
   if (name !== '') return withoutValue(name)
   if (rest[0] !== '/') return strayCharacter(rest[0]!)
   return notWellFormed('there is a stray "/" in it', 'Write "/" only at the end, as in <orc-command … />.')
 }
 
-function notWellFormed(what: string, hint: string): Problem {
-  return problem('NOT_WELL_FORMED', `The tag <orc-command> is not well-formed: ${what}`, hint)
+function notWellFormed(what: string, hint: string): ScanProblem {
+  return scanProblem('NOT_WELL_FORMED', `The tag <orc-command> is not well-formed: ${what}`, hint)
 }
 
-function strayCharacter(character: string): Problem {
+function strayCharacter(character: string): ScanProblem {
   if (character === '=') {
     return notWellFormed('there is an "=" without a name before it', 'Write attributes as name="value".')
   }
-  return problem(
+  return scanProblem(
     'MISMATCHED_QUOTES',
     `There is a stray ${character} in the tag <orc-command>`,
     'Open and close each value with the same quotation mark, as in title="…".',
   )
 }
 
-function withoutValue(name: string): Problem {
+function withoutValue(name: string): ScanProblem {
   if (TYPOGRAPHIC_QUOTE.test(name)) return typographic(name)
   return notWellFormed(
     `"${brief(name)}" has no value`,
@@ -98,7 +98,7 @@ function withoutValue(name: string): Problem {
   )
 }
 
-function unquoted(name: string, rest: string): Problem {
+function unquoted(name: string, rest: string): ScanProblem {
   if (TYPOGRAPHIC_QUOTE.test(rest[0] ?? '')) return typographic(name)
   if (rest.startsWith('\\')) {
     return notWellFormed(
@@ -109,17 +109,17 @@ function unquoted(name: string, rest: string): Problem {
   return notWellFormed(`the value of ${brief(name)} is not in quotes`, `Write ${brief(name)}="…".`)
 }
 
-function typographic(name: string): Problem {
-  return problem(
+function typographic(name: string): ScanProblem {
+  return scanProblem(
     'NON_ASCII_QUOTES',
     `The value of ${brief(name)} is in typographic quotation marks`,
     'Use the plain ASCII quotation marks " or \' around values.',
   )
 }
 
-function unclosed(name: string, quote: string, value: string): Problem {
+function unclosed(name: string, quote: string, value: string): ScanProblem {
   if (TYPOGRAPHIC_QUOTE.test(value)) return typographic(name)
-  return problem(
+  return scanProblem(
     'MISMATCHED_QUOTES',
     `The value of ${brief(name)} begins with ${quote}, but ${quote} does not close it`,
     `Close it with the same quotation mark: ${brief(name)}=${quote}…${quote}.`,
@@ -127,17 +127,17 @@ function unclosed(name: string, quote: string, value: string): Problem {
 }
 
 /** The value ended, and text goes on: either the quotes do not match, or one in the value is not escaped. */
-function runsOn(name: string, quote: string, value: string): Problem {
+function runsOn(name: string, quote: string, value: string): ScanProblem {
   const beganAnother = /[\w.-]\s*=\s*$/.test(value.slice(-100))
   if (beganAnother || value.includes('>') || TYPOGRAPHIC_QUOTE.test(value))
     return unclosed(name, quote, value)
-  return problem(
+  return scanProblem(
     'UNESCAPED_CHARACTERS',
     `The value of ${brief(name)} contains the quotation mark ${quote} that surrounds it`,
     `Write it as ${quote === '"' ? '&quot;' : '&apos;'} inside the value, or put the value in the other kind of quotes.`,
   )
 }
 
-function tooMany(): Problem {
+function tooMany(): ScanProblem {
   return notWellFormed(`it has more than ${MOST_ATTRIBUTES} attributes`, 'Say only what the command needs.')
 }

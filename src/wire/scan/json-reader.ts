@@ -1,6 +1,6 @@
 /**
- * Finds where a JSON command ends, however its text arrives, and where it stops being JSON. It checks the structure;
- * numbers, words and escapes are judged when its text is read (orc-json/decode.ts). It never goes back.
+ * Finds the end of a JSON command in text that arrives in pieces, or the byte at which it stops being JSON. It checks the
+ * structure only; json/decode.ts checks numbers, words and escapes once all of the text is there.
  */
 import {
   BACKSLASH,
@@ -16,19 +16,19 @@ import {
   SPACE,
 } from '../ascii.ts'
 import { MAX_COMMAND_TEXT } from '../codec.ts'
-import type { Window } from './window.ts'
+import type { TextWindow } from './window.ts'
 
-/** Deeper values are refused. */
+/** Values may be nested this deep. */
 const DEPTH_LIMIT = 32
 
-export type ObjectOutcome =
+export type JsonOutcome =
   /** `end` is behind the last brace. */
   | 'complete'
-  /** A line end or control character stands in a string, at `problemAt`; otherwise complete. */
+  /** Complete, but a string contains a line end or a control character at `problemAt`. */
   | 'unescaped'
-  /** It is no JSON from `end` on. */
+  /** The text is not JSON from `end` on. */
   | 'broken'
-  /** The same, because a quotation mark in a string was not escaped. */
+  /** The text is not JSON from `end` on, because a quotation mark in a string is not escaped. */
   | 'broken-string'
   | 'unclosed'
   | 'too-large'
@@ -43,33 +43,34 @@ const AFTER_VALUE = 5
 const STRING = 6
 const ESCAPE = 7
 const WORD = 8
-const NOWHERE = 9
+const INVALID = 9
 
-export interface ObjectReader {
+export interface JsonReader {
   readonly start: number
   readonly end: number
   readonly problemAt: number
-  /** Whether the object is the command itself, with nothing around it. */
-  readonly isBare: boolean
-  /** How many keys the command has, and the object around it. */
+  /** Whether the object is the command itself, without `orc_command` around it. */
+  readonly isMessage: boolean
+  /** Number of keys in the command. Unused for messages. */
   readonly keys: number
+  /** Number of keys in the outermost object. */
   readonly outerKeys: number
-  /** `at` is where the value of `orc_command` may begin. */
-  begin(start: number, at: number): void
-  /** `start` is the brace of a command with nothing around it. */
-  beginBare(start: number): void
-  read(isFinal: boolean): ObjectOutcome
+  /** `at` is the offset at which the value of `orc_command` may begin. */
+  beginWrapped(start: number, at: number): void
+  /** `start` is the offset of the message's brace. */
+  beginMessage(start: number): void
+  read(isFinal: boolean): JsonOutcome
 }
 
-export function openObjectReader(window: Window): ObjectReader {
+export function openJsonReader(window: TextWindow): JsonReader {
   let phase = VALUE
   let isKey = false
   let isAfterString = false
   let isBlankLine = false
-  /** The open braces and brackets, each by the byte that closes it. */
+  /** The bytes that close the open braces and brackets. */
   const closers: number[] = []
 
-  /** The phase to which a byte outside of strings and words leads: nowhere, if it may not stand here. */
+  /** The phase after a byte outside of strings and words; INVALID if the byte cannot stand here. */
   function step(byte: number): number {
     const closer = closers[closers.length - 1]
     switch (phase) {
@@ -78,28 +79,28 @@ export function openObjectReader(window: Window): ObjectReader {
         if (byte === closer && phase === VALUE_OR_END) return close()
         if (byte === LEFT_BRACE) return open(RIGHT_BRACE, KEY_OR_END)
         // The command itself must be an object.
-        if (closers.length === 1 && reader.outerKeys === 1 && !reader.isBare) return NOWHERE
+        if (closers.length === 1 && reader.outerKeys === 1 && !reader.isMessage) return INVALID
         if (byte === LEFT_BRACKET) return open(RIGHT_BRACKET, VALUE_OR_END)
         if (byte === DOUBLE_QUOTE) return string(false)
-        return isWordPart(byte) ? WORD : NOWHERE
+        return isWordPart(byte) ? WORD : INVALID
       case KEY_OR_END:
       case KEY:
         if (byte === closer && phase === KEY_OR_END) return close()
-        return byte === DOUBLE_QUOTE ? string(true) : NOWHERE
+        return byte === DOUBLE_QUOTE ? string(true) : INVALID
       case AFTER_KEY:
-        return byte === COLON ? VALUE : NOWHERE
+        return byte === COLON ? VALUE : INVALID
       case AFTER_VALUE:
         if (byte === closer) return close()
-        if (byte !== COMMA) return NOWHERE
+        if (byte !== COMMA) return INVALID
         return closer === RIGHT_BRACKET ? VALUE : KEY
       default:
-        return NOWHERE
+        return INVALID
     }
   }
 
   function open(closer: number, next: number): number {
     closers.push(closer)
-    return closers.length > DEPTH_LIMIT ? NOWHERE : next
+    return closers.length > DEPTH_LIMIT ? INVALID : next
   }
 
   function close(): number {
@@ -112,16 +113,16 @@ export function openObjectReader(window: Window): ObjectReader {
     isKey = asKey
     isBlankLine = false
     if (asKey && closers.length === 1) reader.outerKeys++
-    if (asKey && closers.length === 2 && reader.outerKeys === 1 && !reader.isBare) reader.keys++
+    if (asKey && closers.length === 2 && reader.outerKeys === 1 && !reader.isMessage) reader.keys++
     return STRING
   }
 
-  function finish(outcome: ObjectOutcome, end: number): ObjectOutcome {
+  function finish(outcome: JsonOutcome, end: number): JsonOutcome {
     reader.end = window.base + end
     return outcome
   }
 
-  function read(isFinal: boolean): ObjectOutcome {
+  function read(isFinal: boolean): JsonOutcome {
     const { bytes, base } = window
     const size = bytes.length
     const limit = reader.start + MAX_COMMAND_TEXT - base
@@ -140,7 +141,7 @@ export function openObjectReader(window: Window): ObjectReader {
           phase = isKey ? AFTER_KEY : AFTER_VALUE
         } else if (byte === BACKSLASH) phase = ESCAPE
         else if (byte < SPACE) {
-          // A string may go on over a line end, to be refused as one; but not over a blank line.
+          // A string with a line end in it is read to its end and then refused, unless it contains a blank line.
           if (reader.problemAt < 0) reader.problemAt = base + i
           if (byte === NEWLINE && isBlankLine) return finish('unescaped', i)
           isBlankLine = byte === NEWLINE || (isBlankLine && isSpace(byte))
@@ -158,8 +159,8 @@ export function openObjectReader(window: Window): ObjectReader {
       }
       if (isSpace(byte)) continue
       const next = step(byte)
-      if (next === NOWHERE) {
-        // The whole character is wanted, for the diagnostic.
+      if (next === INVALID) {
+        // The diagnostic quotes the whole character.
         if (byte >= 0x80 && i + 4 > size && !isFinal) break
         return finish(isUnescapedQuote(byte) ? 'broken-string' : 'broken', i)
       }
@@ -180,7 +181,7 @@ export function openObjectReader(window: Window): ObjectReader {
     closers.push(RIGHT_BRACE)
   }
 
-  /** Text goes on behind a string: its quotation mark was meant as part of it. */
+  /** Text directly behind a string shows that its closing quotation mark was meant as part of it. */
   function isUnescapedQuote(byte: number): boolean {
     return isAfterString && phase === AFTER_VALUE && (isWordPart(byte) || byte === BACKSLASH)
   }
@@ -189,18 +190,18 @@ export function openObjectReader(window: Window): ObjectReader {
     start: 0,
     end: 0,
     problemAt: -1,
-    isBare: false,
+    isMessage: false,
     keys: 0,
     outerKeys: 1,
-    begin(start: number, at: number) {
+    beginWrapped(start: number, at: number) {
       reset(start, at)
-      reader.isBare = false
+      reader.isMessage = false
       reader.outerKeys = 1
       phase = VALUE
     },
-    beginBare(start: number) {
+    beginMessage(start: number) {
       reset(start, start + 1)
-      reader.isBare = true
+      reader.isMessage = true
       reader.outerKeys = 0
       phase = KEY_OR_END
     },
@@ -209,12 +210,12 @@ export function openObjectReader(window: Window): ObjectReader {
   return reader
 }
 
-/** Nothing happens within a string at bytes other than space, controls, the quotation mark and the backslash. */
+/** Bytes in a string that need no check: all but space, controls, the quotation mark and the backslash. */
 const IS_PLAIN = new Uint8Array(256)
 for (let byte = SPACE + 1; byte < 256; byte++)
   if (byte !== DOUBLE_QUOTE && byte !== BACKSLASH) IS_PLAIN[byte] = 1
 
-/** Numbers, true, false, null: anything that could be one, to be judged later. */
+/** Whether the byte may be part of a number, true, false or null. */
 function isWordPart(byte: number): boolean {
   const letter = byte | 0x20
   const isLetter = letter >= 0x61 && letter <= 0x7a

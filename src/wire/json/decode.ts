@@ -1,12 +1,12 @@
 /** Text of `{"orc_command": {…}}` (S1.18), or of a message as the seed writes it (S2.2) → command. Its extent was found by scan/object-reader.ts. */
-import { brief, type KnownCommands, type Problem, problem, type Reading } from '../codec.ts'
+import { brief, type DecodedCommand, type KnownCommands, type ScanProblem, scanProblem } from '../codec.ts'
 import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
 type JsonObject = { [key: string]: Json }
 
-function parse(text: string): { ok: true; whole: JsonObject } | Problem {
+function parse(text: string): { ok: true; whole: JsonObject } | ScanProblem {
   try {
     return { ok: true, whole: JSON.parse(text) }
   } catch (error) {
@@ -20,7 +20,7 @@ export function decodeObject(
   keys: number,
   outerKeys: number,
   known: KnownCommands,
-): Reading | Problem {
+): DecodedCommand | ScanProblem {
   const parsed = parse(text)
   if (!parsed.ok) return parsed
   const { whole } = parsed
@@ -31,13 +31,17 @@ export function decodeObject(
   const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
   const repeated = isRepeated ? findRepeated(text, 2) : undefined
   if (repeated !== undefined) return saidTwice(repeated)
-  const reading = readSaid(said, known)
-  if (reading.ok) for (const key of outer) if (key !== wrapper) reading.ignored.push(brief(key))
-  return reading
+  const decoded = readSaid(said, known)
+  if (decoded.ok) for (const key of outer) if (key !== wrapper) decoded.ignored.push(brief(key))
+  return decoded
 }
 
 /** The object is the command itself. */
-export function decodeMessage(text: string, keys: number, known: KnownCommands): Reading | Problem {
+export function decodeMessage(
+  text: string,
+  keys: number,
+  known: KnownCommands,
+): DecodedCommand | ScanProblem {
   const parsed = parse(text)
   if (!parsed.ok) return parsed
   const said = parsed.whole
@@ -45,20 +49,20 @@ export function decodeMessage(text: string, keys: number, known: KnownCommands):
   return repeated === undefined ? readSaid(said, known) : saidTwice(repeated)
 }
 
-function readSaid(said: JsonObject, known: KnownCommands): Reading | Problem {
+function readSaid(said: JsonObject, known: KnownCommands): DecodedCommand | ScanProblem {
   const named = nameObject(said, known)
   if (!named.ok) return named
   const { shape, key: naming } = named
-  const reading: Reading = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'json' }
+  const decoded: DecodedCommand = { ok: true, type: shape.type, fields: {}, ignored: [], notation: 'json' }
   for (const [key, value] of Object.entries(said)) {
     const field = fieldNamed(key, shape)
     const isName = key === naming || (field === undefined && (same(key, 'name') || same(key, 'type')))
     if (isName || value === null) continue
-    if (field === undefined) reading.ignored.push(brief(key))
-    else if (reading.fields[field] !== undefined) return saidTwice(key)
-    else reading.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
+    if (field === undefined) decoded.ignored.push(brief(key))
+    else if (decoded.fields[field] !== undefined) return saidTwice(key)
+    else decoded.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
   }
-  return reading
+  return decoded
 }
 
 function nameObject(said: JsonObject, known: KnownCommands) {
@@ -99,8 +103,8 @@ function findRepeated(text: string, depth: number): string | undefined {
   return undefined
 }
 
-function notJson(error: SyntaxError): Problem {
-  return problem(
+function notJson(error: SyntaxError): ScanProblem {
+  return scanProblem(
     'NOT_WELL_FORMED',
     `The JSON command is not well-formed: ${brief(error.message)}`,
     'Check its commas, quotation marks and braces.',

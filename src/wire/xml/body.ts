@@ -1,12 +1,13 @@
 /** The text between the tags: either a message as it is, or the child elements of the legacy form (S0.3). */
-import { replaceSections, withoutSections } from './cdata.ts'
 import { decodeReferences } from './entities.ts'
 
-export interface Child {
+export interface ChildElement {
   name: string
   value: string
 }
 
+const CDATA_OPENING = '<![CDATA['
+const CDATA_CLOSING = ']]>'
 /** More elements than this are no parameters, and elements do not contain their own kind this deep. */
 const MOST_CHILDREN = 64
 const MOST_LEVELS = 64
@@ -24,10 +25,10 @@ export function textOf(body: string): string {
 }
 
 /** The child elements, if the body consists of elements only; what is inside them is text. */
-export function childrenOf(body: string): Child[] | undefined {
+export function childrenOf(body: string): ChildElement[] | undefined {
   if (!BEGINS_WITH_NODE.test(body)) return undefined
   const visible = withoutSections(body)
-  const children: Child[] = []
+  const children: ChildElement[] = []
   const node = /\s*(?:<!--|<([A-Za-z_][\w.-]*)\s*(\/?)>|$)/y
   for (let found = node.exec(visible); found !== null; found = node.exec(visible)) {
     const [text, name, slash] = found
@@ -54,10 +55,10 @@ export function childrenOf(body: string): Child[] | undefined {
 export function leadingChildren(
   body: string,
   isWanted: (name: string) => boolean,
-): { children: Child[]; rest: string } {
+): { children: ChildElement[]; rest: string } {
   if (!BEGINS_WITH_NODE.test(body)) return { children: [], rest: body }
   const visible = withoutSections(body)
-  const children: Child[] = []
+  const children: ChildElement[] = []
   const opening = /\s*<([A-Za-z_][\w.-]*)\s*>/y
   let end = 0
   for (let found = opening.exec(visible); found !== null; found = opening.exec(visible)) {
@@ -84,4 +85,49 @@ function closingOf(text: string, name: string, from: number): { start: number; e
     if (depth === 0) return { start, end: tag.lastIndex }
   }
   return undefined
+}
+
+/**
+ * A text with what is outside of its sections and what is inside of them replaced, the marks around them included; the
+ * latter are told where they begin and end. What is not closed is outside.
+ */
+function replaceSections(
+  text: string,
+  outside: (text: string) => string,
+  inside: (text: string, start: number, end: number) => string,
+): string {
+  if (!text.includes(CDATA_CLOSING)) return outside(text)
+  let replaced = ''
+  let at = 0
+  for (let start = nextOpening(text, 0); start >= 0; start = nextOpening(text, at)) {
+    const from = start + CDATA_OPENING.length
+    const to = text.indexOf(CDATA_CLOSING, from)
+    if (to < 0) break
+    if (start > at) replaced += outside(text.slice(at, start))
+    at = to + CDATA_CLOSING.length
+    replaced += inside(text.slice(from, to), start, at)
+  }
+  return replaced + outside(text.slice(at))
+}
+
+function nextOpening(text: string, from: number): number {
+  let at = text.indexOf('<![', from)
+  while (at >= 0 && !isOpening(text, at)) at = text.indexOf('<![', at + 1)
+  return at
+}
+
+function isOpening(text: string, at: number): boolean {
+  return (
+    text.startsWith(CDATA_OPENING, at) ||
+    text.slice(at, at + CDATA_OPENING.length).toUpperCase() === CDATA_OPENING
+  )
+}
+
+/** The same text with what is in sections blanked out, so that tags there are not seen. */
+function withoutSections(text: string): string {
+  return replaceSections(
+    text,
+    (outside) => outside,
+    (inside) => CDATA_OPENING + '.'.repeat(inside.length) + CDATA_CLOSING,
+  )
 }

@@ -1,0 +1,94 @@
+/** The quoted region that the reader is in: fenced code, an echoed block or a CDATA section. Tags in it are only text. */
+import type { Fence } from './markdown-blocks.ts'
+import type { TextWindow } from './window.ts'
+
+export type RegionKind = 'fence' | 'response' | 'message' | 'cdata'
+
+const UNKNOWN = Number.POSITIVE_INFINITY
+
+export interface QuotedRegion {
+  /** Undefined outside of any region. */
+  readonly kind: RegionKind | undefined
+  /** The line on which the region begins. */
+  readonly line: number
+  readonly fence: Fence | undefined
+  /** The offset behind the region; Infinity outside of any region and as long as it is unknown. */
+  readonly end: number
+  /** The first closing tag in the region. */
+  readonly hidden: { start: number; end: number; line: number } | undefined
+  enterFence(fence: Fence, line: number): void
+  /** Enters a region that ends behind the next `terminator`, or at `limit` if there is none before it. */
+  enter(kind: RegionKind, from: number, line: number, terminator: Buffer, limit: number): void
+  /** Searches the text that has arrived since the last call for the terminator. */
+  findEnd(): void
+  leave(): void
+  hideOpeningTag(): void
+  hideClosingTag(start: number, end: number, line: number): void
+  /** Whether the region contains one closing tag and no opening tag. */
+  hidesOneClosingTag(): boolean
+}
+
+export function openQuotedRegion(window: TextWindow): QuotedRegion {
+  let terminator: Buffer = Buffer.alloc(0)
+  let searched = 0
+  let limit = UNKNOWN
+  let openingTags = 0
+  let closingTags = 0
+
+  function begin(kind: RegionKind, line: number) {
+    region.kind = kind
+    region.line = line
+    region.hidden = undefined
+    openingTags = 0
+    closingTags = 0
+  }
+
+  const region = {
+    kind: undefined as RegionKind | undefined,
+    line: 0,
+    fence: undefined as Fence | undefined,
+    end: UNKNOWN,
+    hidden: undefined as QuotedRegion['hidden'],
+
+    enterFence(fence: Fence, line: number) {
+      begin('fence', line)
+      region.fence = fence
+    },
+
+    enter(kind: RegionKind, from: number, line: number, newTerminator: Buffer, newLimit: number) {
+      begin(kind, line)
+      terminator = newTerminator
+      limit = newLimit
+      searched = from
+      region.findEnd()
+    },
+
+    findEnd() {
+      if (region.kind === undefined || region.kind === 'fence' || region.end !== UNKNOWN) return
+      const found = window.bytes.indexOf(terminator, Math.max(0, searched - window.base))
+      if (found >= 0) region.end = Math.min(limit, window.base + found + terminator.length)
+      else if (window.end >= limit) region.end = limit
+      searched = window.end - terminator.length + 1
+    },
+
+    leave() {
+      region.kind = undefined
+      region.fence = undefined
+      region.end = UNKNOWN
+    },
+
+    hideOpeningTag() {
+      openingTags++
+    },
+
+    hideClosingTag(start: number, end: number, line: number) {
+      region.hidden ??= { start, end, line }
+      closingTags++
+    },
+
+    hidesOneClosingTag() {
+      return region.kind !== undefined && openingTags === 0 && closingTags === 1
+    },
+  }
+  return region
+}
