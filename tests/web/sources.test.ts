@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { completeRows } from '../../src/runtimes/tmux/picture.ts'
+import { completeRows } from '../../src/runtimes/tmux/terminal-snapshot.ts'
 import { diffLines } from '../../web/src/parts/diff-lines.ts'
 import { changesOf, editable, unreadableFields } from '../../web/src/parts/edited-fields.ts'
 import { visible } from '../../web/src/parts/visible.ts'

@@ -1,8 +1,8 @@
 /** A person types into a pane from elsewhere than a client of tmux; meanwhile nothing else is written into it. */
 import type { Keyboard } from '../picture.ts'
-import type { PasteSite } from './paste-site.ts'
+import { loadBuffer } from './paste-buffer.ts'
+import type { PasteSite } from './paste-target.ts'
 import { withoutControls } from './sanitize.ts'
-import { loadBuffer } from './spool.ts'
 
 /** By name, tmux sends what the program has asked its keys to be; the bytes of a browser's terminal may be others. */
 const NAMED: Readonly<Record<string, string>> = {

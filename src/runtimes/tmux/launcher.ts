@@ -8,11 +8,11 @@ import { startOf } from '../process-table.ts'
 import type { AgentStart, SessionPort } from '../runtime.ts'
 import type { ServerIdentity } from './connection.ts'
 import { TERM } from './environment.ts'
-import type { Kept, KeptLaunch } from './kept.ts'
 import { writeLaunchFile } from './launch-file.ts'
 import { AGENT, MARK } from './leftovers.ts'
 import { LOG_FILE, pipeCommand } from './pane.ts'
 import { type PlacedPane, placePane } from './placement.ts'
+import type { Kept, KeptLaunch } from './saved-state.ts'
 import type { Server } from './server.ts'
 
 export interface LauncherOptions {

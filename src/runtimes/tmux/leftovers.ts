@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { startOf } from '../process-table.ts'
 import { endProcesses, type Leader } from '../processes.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
-import type { Kept, KeptLaunch } from './kept.ts'
 import { LAUNCH_FILE } from './launch-file.ts'
+import { bufferOf, isSpoolFile } from './paste-buffer.ts'
+import type { Kept, KeptLaunch } from './saved-state.ts'
 import type { Server } from './server.ts'
-import { bufferOf, isSpoolFile } from './spool.ts'
 
 /** Options of a pane, set before its agent runs: whose it is, and the mark of what was started in it. */
 export const AGENT = '@orc_agent'

@@ -1,10 +1,10 @@
 /** How text gets into a pane: written when the guard allows it, entered, and then proved. */
 import type { PasteManner } from '../../programs/program.ts'
 import type { Arrival, Turn } from '../runtime.ts'
-import { enter, proveEntered } from './enter.ts'
-import type { PasteSite } from './paste-site.ts'
+import type { PasteSite } from './paste-target.ts'
+import { forgetUnsent, leaveUnsent } from './pending-input.ts'
 import { withoutControls } from './sanitize.ts'
-import { forgetUnsent, leaveUnsent } from './unsent.ts'
+import { enter, proveEntered } from './submit.ts'
 import { write } from './write.ts'
 
 export async function paste(site: PasteSite, turn: Turn, manner: PasteManner): Promise<Arrival> {

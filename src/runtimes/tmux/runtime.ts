@@ -9,14 +9,14 @@ import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '.
 import { IN_SESSION, isSameServer } from './connection.ts'
 import { ControlLost } from './control.ts'
 import { serverEnvironment } from './environment.ts'
-import { type Kept, readKept } from './kept.ts'
 import { createLauncher } from './launcher.ts'
 import { clearAway, findAgain } from './leftovers.ts'
 import type { Log } from './log.ts'
 import { createPane } from './pane.ts'
+import { takeUpInput } from './pending-input.ts'
+import { type Kept, readKept } from './saved-state.ts'
 import { createServer } from './server.ts'
 import { endAgent, startSession } from './session.ts'
-import { takeUpInput } from './unsent.ts'
 
 export interface TmuxOptions {
   /** The name of the server's socket (`tmux -L`): one per team, and nobody else's. */

@@ -4,16 +4,16 @@
  */
 import type { PasteManner } from '../../programs/program.ts'
 import { sleep } from '../clock.ts'
-import { guardPaste } from '../guard.ts'
+import { guardPaste } from '../paste-guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'
+import { LOOK_AGAIN_MS, watchObstacle } from './blocked-paste.ts'
 import { TmuxRefused } from './connection.ts'
 import { type Command, ControlLost } from './control.ts'
-import { type Look, lookAt } from './look.ts'
-import { LOOK_AGAIN_MS, watchObstacle } from './obstacle.ts'
-import type { PasteSite, Spooled, Written } from './paste-site.ts'
+import { type Look, lookAt } from './pane-snapshot.ts'
+import { loadBuffer } from './paste-buffer.ts'
+import type { PasteSite, Spooled, Written } from './paste-target.ts'
+import { enterIfUnsent, isTakingEarlier, markUnsent, releaseInput } from './pending-input.ts'
 import { commandLine } from './quote.ts'
-import { loadBuffer } from './spool.ts'
-import { enterIfUnsent, isTakingEarlier, markUnsent, releaseInput } from './unsent.ts'
 
 /** A program that is read off its screen has shown by then that it took what was entered. */
 const SHOWN_MS = 500

@@ -7,10 +7,10 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Block, createControlReader } from '../../../src/runtimes/tmux/control-lines.ts'
 import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
-import { readKept } from '../../../src/runtimes/tmux/kept.ts'
 import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
 import { commandLine, quoteArgument, quoteForShell } from '../../../src/runtimes/tmux/quote.ts'
 import { withoutControls } from '../../../src/runtimes/tmux/sanitize.ts'
+import { readKept } from '../../../src/runtimes/tmux/saved-state.ts'
 import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/screen.ts'
 
 describe('what tmux writes in control mode', () => {

@@ -1,11 +1,11 @@
 /** What stands in the way of a paste: told when it changes, and looked at until it is gone. */
 import type { PasteManner } from '../../programs/program.ts'
-import { guardPaste } from '../guard.ts'
+import { guardPaste } from '../paste-guard.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
-import { lookAt } from './look.ts'
-import type { PasteSite } from './paste-site.ts'
-import { enterIfUnsent, isTakingEarlier } from './unsent.ts'
+import { lookAt } from './pane-snapshot.ts'
+import type { PasteSite } from './paste-target.ts'
+import { enterIfUnsent, isTakingEarlier } from './pending-input.ts'
 
 /** While something waits and nothing stirs: nothing tells that a person has emptied an input box. */
 export const LOOK_AGAIN_MS = 500

@@ -1,7 +1,7 @@
 /** One look at a pane: all the guard wants to know, in one round trip. */
 import type { PasteManner, Screen } from '../../programs/program.ts'
-import type { PaneFacts } from '../guard.ts'
-import type { PasteSite } from './paste-site.ts'
+import type { PaneFacts } from '../paste-guard.ts'
+import type { PasteSite } from './paste-target.ts'
 import { captureScreen, readScreen } from './screen.ts'
 
 export interface Look {

@@ -4,9 +4,9 @@ import { sleep, within } from '../clock.ts'
 import type { Arrival } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
-import { type Look, lookAt } from './look.ts'
-import type { PasteSite, Sent } from './paste-site.ts'
-import { giveBackInput, isOursUnsent, pressEnter, releaseInput } from './unsent.ts'
+import { type Look, lookAt } from './pane-snapshot.ts'
+import type { PasteSite, Sent } from './paste-target.ts'
+import { giveBackInput, isOursUnsent, pressEnter, releaseInput } from './pending-input.ts'
 
 const LOOK_AGAIN_MS = 500
 

@@ -1,9 +1,9 @@
 /** A text on its way into a pane: in a private file, where the tmux server reads it. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Spooled } from './paste-site.ts'
+import type { Spooled } from './paste-target.ts'
+import { outlineOf } from './pending-input.ts'
 import { withoutFormats } from './quote.ts'
-import { outlineOf } from './unsent.ts'
 
 const ENDING = '.txt'
 const SPOOL_FILE = /^orc-\d+-\d+-\d+\.txt$/
