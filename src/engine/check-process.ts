@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { passedOn } from '../runtimes/environment.ts'
-import { SESSION_MARK, startOf } from '../runtimes/process-table.ts'
+import { inheritedEnvironment } from '../runtimes/environment.ts'
+import { SESSION_MARK, processStartedAt } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
 import { createBoundedOutput } from './check-output.ts'
 import type { Clock } from './surroundings.ts'
@@ -43,7 +43,7 @@ export async function runProcess(order: CheckOrder, clock: Clock, signal: AbortS
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
     // A check speaks in nobody's name: no token is among it.
-    env: { ...passedOn(environment), TERM: 'dumb', [SESSION_MARK]: mark },
+    env: { ...inheritedEnvironment(environment), TERM: 'dumb', [SESSION_MARK]: mark },
   })
   const output = createBoundedOutput(HEAD_BYTES, TAIL_BYTES)
   child.stdout.on('data', output.push)
@@ -61,7 +61,7 @@ export async function runProcess(order: CheckOrder, clock: Clock, signal: AbortS
     await exited
     return { exitCode: null, output: '', stopped, ms: took() }
   }
-  const startedAt = await startOf(pid)
+  const startedAt = await processStartedAt(pid)
   const leader = startedAt === undefined ? undefined : { pid, startedAt, leavesGroup: true }
   const endAll = () => endProcesses({ mark, leader }, GRACE_MS)
   const stop = (why: string) => {

@@ -2,7 +2,7 @@ import type { AgentConfig } from '../config.ts'
 import type { Action } from '../model/command.ts'
 import { AppError, reasonOf } from '../model/errors.ts'
 import { within } from '../runtimes/clock.ts'
-import { NOT_IDLE } from '../runtimes/paste-guard.ts'
+import { NOT_IDLE_REASON } from '../runtimes/paste-guard.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent } from '../store/agents.ts'
 import { readSession, readSessions, setWanted } from '../store/sessions.ts'
@@ -276,11 +276,11 @@ export function createSessions(options: SessionsOptions): Sessions {
     waitsFor(name) {
       if (runtimeOf(name) === undefined) return undefined
       if (options.isHalted()) return 'everything is stopped'
-      if (paused.has(name)) return NOT_IDLE.paused
+      if (paused.has(name)) return NOT_IDLE_REASON.paused
       const entry = running.get(name)
       if (entry === undefined) return 'it is not running'
       const state = entry.attendant?.session()?.state ?? 'initializing'
-      return state === 'idle' ? entry.attendant?.waitsFor() : NOT_IDLE[state]
+      return state === 'idle' ? entry.attendant?.waitsFor() : NOT_IDLE_REASON[state]
     },
     async follow() {
       await registerAll()

@@ -1,62 +1,62 @@
 import { uptime } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HAS_MARKS, type ProcessFacts, readProcesses } from './process-table.ts'
-import { endProcesses, keyOf } from './processes.ts'
+import { endProcesses, processKey } from './processes.ts'
 
-/** As processes are told the time of their start. */
+/** Unit of a process's start time in /proc. */
 const TICKS_PER_SECOND = 100
-/** How long before the stop of a turn a command can have been started that nobody was told of. */
+/** A command started up to this long before the interrupt may have been forgotten by its program. */
 const JUST_BEFORE_S = 2
-/** When what was around them is gone they are nobody's; that may take a moment. */
-const LOOK_AGAIN_MS = [100, 400]
-/** Of no process: one stray is ended, and not all that is the agent's. */
+/** The kernel may need a moment to reparent an orphan after its wrapper was killed. */
+const RECHECK_AFTER_MS = [100, 400]
+/** Matches no process, so that only the orphan is ended and not all of the agent. */
 const NO_MARK = 'nobody'
 
-/** How it was right before a turn was stopped. */
-export interface BeforeStop {
-  /** Those of the agent that were nobody's children already: started on purpose, to stay. */
+/** State right before a turn was interrupted. */
+export interface ProcessesBeforeStop {
+  /** Processes of the agent that were already orphans: started on purpose, to stay. */
   readonly spared: ReadonlySet<string>
-  /** In seconds since the machine started. */
+  /** Seconds since boot. */
   readonly from: number
 }
 
 /**
- * Some programs forget a command when its turn is stopped in the moment in which they start it: what they had put around it is
- * killed, nothing is told, and the command goes on as nobody's child. What this resolves to, called when the turn has ended,
- * ends it. Never rejects: a stop does not fail for it.
+ * Some programs lose a command if its turn is interrupted while they start it: they kill the wrapper and
+ * report nothing, and the command continues as an orphan. Call the returned function after the turn has ended
+ * to end such orphans. Never rejects: an interrupt must not fail because of this.
  */
-export async function watchStrays(
+export async function watchOrphans(
   pane: number,
   warn: (error: unknown) => void,
 ): Promise<() => Promise<void>> {
   if (!HAS_MARKS) return async () => {}
   try {
-    const spared = new Set(outsiders(await readProcesses(), pane).map(keyOf))
+    const spared = new Set(outsidePaneTree(await readProcesses(), pane).map(processKey))
     const before = { spared, from: uptime() - JUST_BEFORE_S }
-    return () => endStrays(pane, before, uptime(), warn)
+    return () => endOrphans(pane, before, uptime(), warn)
   } catch (error) {
     warn(error)
     return async () => {}
   }
 }
 
-async function endStrays(
+async function endOrphans(
   pane: number,
-  before: BeforeStop,
+  before: ProcessesBeforeStop,
   to: number,
   warn: (error: unknown) => void,
 ): Promise<void> {
   const known = new Set<string>()
   async function look() {
-    for (const stray of findStrays(await readProcesses(), pane, before, to)) {
-      if (known.has(keyOf(stray))) continue
-      known.add(keyOf(stray))
+    for (const stray of findOrphans(await readProcesses(), pane, before, to)) {
+      if (known.has(processKey(stray))) continue
+      known.add(processKey(stray))
       const { pid, startedAt } = stray
-      endProcesses({ mark: NO_MARK, leader: { pid, startedAt, leavesGroup: true } }).catch(warn)
+      endProcesses({ mark: NO_MARK, leader: { pid, startedAt, ownsGroupAfterExit: true } }).catch(warn)
     }
   }
   async function lookAgain() {
-    for (const ms of LOOK_AGAIN_MS) {
+    for (const ms of RECHECK_AFTER_MS) {
       await sleep(ms, undefined, { ref: false })
       await look()
     }
@@ -65,21 +65,21 @@ async function endStrays(
   lookAgain().catch(warn)
 }
 
-/** Nobody's child since the stop, at the head of a group, and just begun when it came. */
-export function findStrays(
+/** Finds group leaders that became orphans since the interrupt and started right before it. */
+export function findOrphans(
   all: readonly ProcessFacts[],
   pane: number,
-  { spared, from }: BeforeStop,
+  { spared, from }: ProcessesBeforeStop,
   to: number,
 ): ProcessFacts[] {
-  return outsiders(all, pane).filter((one) => {
+  return outsidePaneTree(all, pane).filter((one) => {
     const began = Number(one.startedAt) / TICKS_PER_SECOND
-    return one.pid === one.group && !spared.has(keyOf(one)) && began >= from && began <= to
+    return one.pid === one.group && !spared.has(processKey(one)) && began >= from && began <= to
   })
 }
 
-/** The agent's, by their mark, and yet not of the tree under its pane, whatever marks can be read there. */
-function outsiders(all: readonly ProcessFacts[], pane: number): ProcessFacts[] {
+/** Processes with the agent's mark that are not in the process tree below its pane. */
+function outsidePaneTree(all: readonly ProcessFacts[], pane: number): ProcessFacts[] {
   const byPid = new Map(all.map((one) => [one.pid, one]))
   const mark = byPid.get(pane)?.mark
   if (mark === undefined) return []

@@ -1,24 +1,27 @@
 import type { SessionState } from '../model/agent.ts'
 import type { InputBox } from '../programs/program.ts'
 
-/** All that decides whether text may be put into a pane right now. */
+/** Everything that decides whether text may be pasted into a pane right now. */
 export interface PaneFacts {
-  /** The program's word. */
+  /** The state the program reports. */
   readonly state: SessionState
   readonly inputBox: InputBox
-  /** Its process ended. */
+  /** The pane's process has ended. */
   readonly isDead: boolean
-  /** Copy mode or another mode of the terminal: a paste would go in without its brackets, and Enter nowhere. */
+  /** Copy mode or another tmux mode: a paste would lose its brackets, and Enter would be dropped. */
   readonly isInMode: boolean
-  /** What is typed here is typed into other panes too. */
+  /** Keys typed here also go to other panes. */
   readonly isSynchronized: boolean
-  /** Someone switched the pane's input off: what we write would vanish. */
+  /** The pane's input is switched off, so pasted text would vanish. */
   readonly isInputOff: boolean
-  /** The program asked for bracketed paste; without it each line of a text is a turn of its own. */
+  /** The program has enabled bracketed paste; without it, each line becomes a turn of its own. */
   readonly isBracketed: boolean
-  /** How long ago a person last touched a key who sees this pane, or types from elsewhere; undefined without one. */
+  /**
+   * Time since a person who sees this pane, or types into it remotely, last pressed a key; undefined without
+   * such a person.
+   */
   readonly personQuietMs: number | undefined
-  /** Who has taken it over, and types into it from elsewhere. */
+  /** The person who has taken over the terminal and types into it remotely. */
   readonly takenBy?: string | undefined
 }
 
@@ -27,42 +30,41 @@ export type GuardDecision =
   | {
       readonly write: false
       readonly reason: string
-      /** Looking again is of no use. */
+      /** Retrying cannot help. */
       readonly isFinal?: true
-      /** When it is time that has to pass. */
+      /** Retry after this long, if the block ends by itself. */
       readonly againMs?: number
     }
 
-/** Someone who just typed is about to type again. */
+/** A person who just typed is likely to type again. */
 export const PERSON_QUIET_MS = 2000
 
-/** Why nothing is given to an agent in that state. */
-export const NOT_IDLE: Record<Exclude<SessionState, 'idle'>, string> = {
+/** Why nothing is delivered to an agent in each state. */
+export const NOT_IDLE_REASON: Record<Exclude<SessionState, 'idle'>, string> = {
   initializing: 'it is still starting',
   busy: 'it is busy',
-  waiting_input: 'it asks a person something',
+  waiting_input: 'it is waiting for a person',
   paused: 'it is paused',
-  error: 'it is in trouble',
+  error: 'it has an error',
   exited: 'it has exited',
-  unknown: 'nobody knows what it is doing',
+  unknown: 'its state is unknown',
 }
 
-/** The one guard of every pane write. Fails closed: what is not known to be right is waited for. */
+/** The single guard of every pane write. It fails closed: an unknown fact blocks the paste. */
 export function guardPaste(facts: PaneFacts): GuardDecision {
   if (facts.isDead) return { write: false, reason: 'its process has ended', isFinal: true }
-  if (facts.state !== 'idle') return { write: false, reason: NOT_IDLE[facts.state] }
+  if (facts.state !== 'idle') return { write: false, reason: NOT_IDLE_REASON[facts.state] }
   if (facts.takenBy !== undefined)
     return { write: false, reason: `${facts.takenBy} has taken over its terminal` }
   if (facts.isInMode) return { write: false, reason: 'its pane is in copy mode' }
   if (facts.isSynchronized) return { write: false, reason: 'its pane is synchronized with others' }
   if (facts.isInputOff) return { write: false, reason: 'the input of its pane is switched off' }
-  if (!facts.isBracketed)
-    return { write: false, reason: 'it does not take pasted text as one piece right now' }
-  if (facts.inputBox === 'draft') return { write: false, reason: "a person's draft stands in its input box" }
-  if (facts.inputBox !== 'empty') return { write: false, reason: 'its input box cannot be made out' }
+  if (!facts.isBracketed) return { write: false, reason: 'it does not accept bracketed paste right now' }
+  if (facts.inputBox === 'draft') return { write: false, reason: "its input box holds a person's draft" }
+  if (facts.inputBox !== 'empty') return { write: false, reason: 'its input box cannot be recognised' }
   if (facts.personQuietMs !== undefined && facts.personQuietMs < PERSON_QUIET_MS) {
     const againMs = PERSON_QUIET_MS - facts.personQuietMs
-    return { write: false, reason: 'a person is at its keyboard', againMs }
+    return { write: false, reason: 'a person is typing', againMs }
   }
   return { write: true }
 }

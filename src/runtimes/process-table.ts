@@ -1,10 +1,10 @@
-/** Which processes run, and which of them bear the mark of an agent. */
+/** Lists running processes and the session mark each carries in its environment. */
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import { isRunning } from '../model/process.ts'
 
-/** In the environment of everything that an agent starts, with a value of its own per launch. */
+/** Environment variable of everything an agent starts, with a value unique to each launch. */
 export const SESSION_MARK = 'ORC_SESSION'
 
 export interface ProcessFacts {
@@ -12,19 +12,19 @@ export interface ProcessFacts {
   readonly parent: number
   readonly group: number
   readonly isZombie: boolean
-  /** Pids come again: with it, two processes of the same pid are told apart. */
+  /** Distinguishes two processes that were given the same pid. */
   readonly startedAt: string
-  /** Undefined where it cannot be read. */
+  /** Undefined if the environment cannot be read. */
   readonly mark?: string | undefined
 }
 
 const HAS_PROC = existsSync('/proc/self/stat')
-/** Whether marks can be read, and so whatever an earlier service left be found. */
+/** Whether marks can be read, and thus processes of an earlier service be found. */
 export const HAS_MARKS = HAS_PROC
 
 let reading: Promise<ProcessFacts[]> | undefined
 
-/** One reading for all who ask in the same breath, begun after they asked: a whole team may be stopping. */
+/** Callers in the same tick share one scan, which starts after they asked: a whole team may be stopping. */
 export function readProcesses(): Promise<ProcessFacts[]> {
   reading ??= new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
     reading = undefined
@@ -33,13 +33,13 @@ export function readProcesses(): Promise<ProcessFacts[]> {
   return reading
 }
 
-/** When the process of that pid began, or undefined when there is none. */
-export async function startOf(pid: number): Promise<string | undefined> {
+/** When the process with that pid started, or undefined if there is none. */
+export async function processStartedAt(pid: number): Promise<string | undefined> {
   if (HAS_PROC) return readStat(pid)?.startedAt
   return (await readPs()).find((one) => one.pid === pid)?.startedAt
 }
 
-/** Whether that very process still runs. Without /proc another one may have its pid by now. */
+/** Whether this process still runs. Without /proc, the pid may have been reused. */
 export function isAlive({ pid, startedAt }: ProcessFacts): boolean {
   if (HAS_PROC) {
     const facts = readStat(pid)
@@ -58,9 +58,9 @@ function readProc(): ProcessFacts[] {
 }
 
 function readStat(pid: number): ProcessFacts | undefined {
-  const text = readOrNothing(`/proc/${pid}/stat`)
+  const text = readOrEmpty(`/proc/${pid}/stat`)
   if (text === '') return undefined
-  // The name in brackets may hold anything, brackets too.
+  // The parenthesised name may contain anything, including parentheses.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
   return {
     pid,
@@ -73,12 +73,12 @@ function readStat(pid: number): ProcessFacts | undefined {
 
 function readMark(pid: number): string | undefined {
   const beginning = `${SESSION_MARK}=`
-  const variables = readOrNothing(`/proc/${pid}/environ`).split('\0')
+  const variables = readOrEmpty(`/proc/${pid}/environ`).split('\0')
   return variables.find((variable) => variable.startsWith(beginning))?.slice(beginning.length)
 }
 
-/** It may have ended, or be another user's. */
-function readOrNothing(path: string): string {
+/** Empty if the process has ended or belongs to another user. */
+function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, 'latin1')
   } catch {
@@ -88,7 +88,7 @@ function readOrNothing(path: string): string {
 
 const COLUMNS = ['pid=', 'ppid=', 'pgid=', 'stat=', 'lstart=']
 
-/** Where there is no /proc: without marks, so that a daemon that left its group and its parent is not found. */
+/** Fallback without /proc: no marks, so a daemon that left both its group and its parent is not found. */
 export async function readPs(): Promise<ProcessFacts[]> {
   const columns = COLUMNS.flatMap((column) => ['-o', column])
   const options = { maxBuffer: 64 << 20, env: { ...process.env, LC_ALL: 'C' } }

@@ -1,56 +1,62 @@
-/** The processes of an agent: which they are, and how they are ended so that nothing is left. */
+/** Finds all processes of an agent and ends them so that none is left. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../model/errors.ts'
 import { isAlive, type ProcessFacts, readProcesses } from './process-table.ts'
 
-/** One launch of an agent. */
+/** Identifies the processes of one launch. */
 export interface AgentProcesses {
-  /** Of all that it started, unless it was taken out on purpose. */
+  /** Inherited by everything the agent starts, unless removed on purpose. */
   readonly mark: string
-  /** The process that leads the agent's group. */
-  readonly leader?: Leader | undefined
+  /** The leader of the agent's process group. */
+  readonly leader?: GroupLeader | undefined
 }
 
-export interface Leader {
+export interface GroupLeader {
   readonly pid: number
-  /** As `startOf` said: after a while, or a reboot, the pid may be anyone's. Undefined: it has ended. */
+  /**
+   * From `processStartedAt`; later, or after a reboot, the pid may belong to another process. Undefined: it
+   * has ended.
+   */
   readonly startedAt: string | undefined
-  /** The group outlives its leader and is still its own: so for one that ended just now, not for one that was kept. */
-  readonly leavesGroup?: boolean
+  /**
+   * The leader ended just now, so its group number still belongs to the agent; never true for a leader read
+   * from saved state.
+   */
+  readonly ownsGroupAfterExit?: boolean
 }
 
 const GRACE_MS = 3000
 const KILL_MS = 3000
-const LOOK_EVERY_MS = 20
+const CHECK_EVERY_MS = 20
 
 /**
- * Ends the agent's process group, its descendants and everything that bears its mark: daemons leave the group and the
- * tree, and keep the environment. Asks first, then kills. Resolves when they are gone; a process that stays throws.
- * In real time, since processes know no other.
+ * Ends the agent's process group, its descendants and everything with its mark (daemons leave the group and
+ * the tree but keep the environment). Sends SIGTERM first, then SIGKILL. Resolves once all are gone and
+ * throws if one stays. Uses real time, as processes do.
  */
 export async function endProcesses(agent: AgentProcesses, graceMs = GRACE_MS): Promise<void> {
   const known = new Set<string>()
   for (const [ask, withinMs] of [['SIGTERM', graceMs] as const, ['SIGKILL', KILL_MS] as const]) {
     const deadline = performance.now() + withinMs
     do {
-      // Again and again, with what they started while they ended.
+      // Repeat, because processes may start others while they end.
       const running = await findProcesses(agent, known)
       if (running.length === 0) return
       send(ask, running)
-      // A stopped process would not hear the first one.
+      // A stopped process would not receive the first signal.
       send('SIGCONT', running)
-      await areGone(running, deadline)
+      await waitUntilGone(running, deadline)
     } while (performance.now() < deadline)
   }
   const pids = (await findProcesses(agent, known)).map(({ pid }) => pid)
   if (pids.length === 0) return
-  throw new AppError('RUNTIME_FAILED', `${pids.length} of its processes cannot be ended`, {
-    hint: `Look at them with ps -p ${pids.join(',')}`,
+  throw new AppError('RUNTIME_FAILED', `${pids.length} of its processes did not end`, {
+    hint: `Inspect them with: ps -p ${pids.join(',')}`,
     data: { pids },
   })
 }
 
-/** `known` remembers who belonged: a child whose parent has ended can no longer be told by descent. */
+/** `known` remembers members: a child whose parent has ended can no longer be recognised by descent. */
 export async function findProcesses(
   { mark, leader }: AgentProcesses,
   known = new Set<string>(),
@@ -61,46 +67,51 @@ export async function findProcesses(
   const found = new Map<number, ProcessFacts>()
   for (const one of others) {
     const isLeader = one.pid === leader?.pid && one.startedAt === leader.startedAt
-    if (isLeader || one.mark === mark || one.group === group || known.has(keyOf(one))) found.set(one.pid, one)
+    if (isLeader || one.mark === mark || one.group === group || known.has(processKey(one)))
+      found.set(one.pid, one)
   }
   for (let before = -1; before !== found.size; ) {
     before = found.size
     for (const one of others) if (found.has(one.parent)) found.set(one.pid, one)
   }
-  for (const one of found.values()) known.add(keyOf(one))
+  for (const one of found.values()) known.add(processKey(one))
   return [...found.values()]
 }
 
-/** The agent's group, unless its number may be another's: none is given again while a process of that group runs. */
+/**
+ * The agent's group, unless its number may have been reused; a number is not reused while a process of that
+ * group runs.
+ */
 function groupOf(
-  leader: Leader | undefined,
+  leader: GroupLeader | undefined,
   all: readonly ProcessFacts[],
   known: ReadonlySet<string>,
 ): number | undefined {
   if (leader === undefined) return undefined
   const there = all.find(({ pid }) => pid === leader.pid)
-  const endedJustNow = leader.leavesGroup === true || known.has(keyOf(leader))
+  const endedJustNow = leader.ownsGroupAfterExit === true || known.has(processKey(leader))
   const isOwn = there === undefined ? endedJustNow : there.startedAt === leader.startedAt
   return isOwn ? leader.pid : undefined
 }
 
-/** Pids come again; this does not. */
-export const keyOf = ({ pid, startedAt }: Pick<Leader, 'pid' | 'startedAt'>) => `${pid} ${startedAt}`
+/** Unique even when the pid is reused. */
+export const processKey = ({ pid, startedAt }: Pick<GroupLeader, 'pid' | 'startedAt'>) =>
+  `${pid} ${startedAt}`
 
 function send(signal: NodeJS.Signals, processes: readonly ProcessFacts[]) {
   for (const one of processes.filter(isAlive)) {
     try {
       process.kill(one.pid, signal)
     } catch {
-      // It ended meanwhile, or it is not ours to signal: the next look tells.
+      // It ended meanwhile or we may not signal it; the next scan tells.
     }
   }
 }
 
-async function areGone(processes: readonly ProcessFacts[], deadline: number): Promise<void> {
+async function waitUntilGone(processes: readonly ProcessFacts[], deadline: number): Promise<void> {
   let left = processes.filter(isAlive)
   while (left.length > 0 && performance.now() < deadline) {
-    await sleep(LOOK_EVERY_MS)
+    await sleep(CHECK_EVERY_MS)
     left = left.filter(isAlive)
   }
 }

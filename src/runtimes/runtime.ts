@@ -3,159 +3,181 @@ import type { SaidCommand } from '../model/command.ts'
 import type { DeliveryState } from '../model/message.ts'
 import type { Receipt } from '../model/receipt.ts'
 import type { SettingsProblem } from '../model/settings.ts'
-import type { Keyboard, Picture } from './picture.ts'
 
-/** Where an agent runs and how text reaches it: in process, in a tmux pane, as a process that speaks ACP. */
+/**
+ * Where an agent runs and how text reaches it: in process, in a tmux pane, or as a process that speaks ACP.
+ */
 export interface Runtime {
   readonly name: string
-  /** Checks an agent's settings when orc.yaml is read; each problem names the path inside them. */
+  /** Validates an agent's settings when orc.yaml is read; each problem names the path inside them. */
   check(agent: AgentSettings): SettingsProblem[]
-  /** Starts the agent, or finds it again when `kept` says that it is still running. */
+  /** Starts the agent, or reattaches if its saved state shows that it still runs. */
   start(agent: AgentStart, port: SessionPort): Promise<Session>
-  /** The same, but only finds it: gives nothing, and starts nothing, unless it is still running. */
+  /** Only reattaches: returns undefined, and starts nothing, if the agent does not run. */
   find?(agent: AgentStart, port: SessionPort): Promise<Session | undefined>
-  /** Ends what an earlier session left running, known by what it kept: the agent is gone, or run otherwise now. */
+  /**
+   * Ends what an earlier session left running, identified by its saved state, because the agent was removed
+   * or is run differently now.
+   */
   discard?(kept: unknown): Promise<void>
-  /** Lets go of what the runtime itself holds. Agents that can outlive the service go on. */
+  /** Releases the runtime's own resources. Agents that can outlive the service keep running. */
   close?(): Promise<void>
 }
 
-/** What orc.yaml says of how an agent is run. */
+/** How orc.yaml says an agent is run. */
 export interface AgentSettings {
-  /** Which agent program, where the runtime runs one. */
+  /** The agent program, for runtimes that run one. */
   readonly program: string | undefined
-  /** Under `with:`, as the runtime or the program defines them. */
+  /** The value of `with:`, defined by the runtime or the program. */
   readonly settings: unknown
 }
 
 export interface AgentStart extends AgentSettings {
   readonly name: string
-  /** What the agent must know of the protocol, its role and its permissions. */
+  /** Describes the protocol, the agent's role and its permissions. */
   readonly prompt: string
-  /** Where it works. */
+  /** Working directory. */
   readonly cwd: string
-  /** A private folder of this agent's, made when it is first needed; what is in it survives a restart. */
+  /** Private folder of this agent, created on first use; its content survives restarts. */
   readonly folder: string
-  /** What an earlier session of this agent kept (`SessionPort.keep`); undefined for a new conversation. */
+  /**
+   * State saved by an earlier session of this agent (`SessionPort.keep`); undefined for a new conversation.
+   */
   readonly kept: unknown
-  /** The word that marks its commands where anything on the screen could be mistaken for them. */
+  /** Marks the agent's commands wherever other text on the screen could be mistaken for them. */
   readonly nonce: string
   /**
-   * A way to the service in the agent's own name. The earlier token dies: ask only right before a process is started.
-   * `isResumed`: it takes up an earlier one's conversation; what that one took and had not written down is looked for.
+   * Issues credentials for the service in the agent's name. This revokes the previous token, so call it right
+   * before starting a process. `isResumed`: the process resumes an earlier conversation; messages that
+   * conversation received but had not stored are looked up.
    */
   credentials(process?: { isResumed: boolean }): Promise<Credentials>
-  /** Aborts when the agent is no longer wanted before it is there: `start` ends what it has started, and rejects. */
+  /**
+   * Aborts if the agent is no longer wanted while it starts: `start` then ends what it has started, and
+   * rejects.
+   */
   readonly gone?: AbortSignal
   /**
-   * Has a command carried out in the agent's own name, for agents that have no process to call the service from. With
-   * the same key it acts once (C25). Never rejects: what goes wrong is in the receipt.
+   * Executes a command in the agent's name, for agents that have no process to call the service from. The
+   * same key acts once (C25). Never rejects: failures are in the receipt.
    */
   command?(said: SaidCommand, key: string): Promise<CommandAnswer>
 }
 
 export interface CommandAnswer {
   readonly receipt: Receipt
-  /** Messages that the receipt brings to the agent: `arrived` is told once it has them. */
+  /** Messages delivered by the receipt; report them with `arrived` once the agent has them. */
   readonly handedOut: readonly string[]
 }
 
 export interface Credentials {
-  /** `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
+  /** For example `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
   readonly url: string
   readonly token: string
 }
 
-/** What a session tells the engine. */
+/** A session reports to the engine through this port. */
 export interface SessionPort {
   /**
-   * The agent's own text, and nothing else (C4). Resolves when all it asks for was carried out and answered, so
-   * that its place in a transcript may be kept; what was said twice with one key acts once (C25).
+   * The agent's own text, and nothing else (C4). Resolves when every command in it was executed and answered,
+   * so that its transcript offset may be saved; the same key acts once (C25).
    */
   said(utterance: Utterance): Promise<void>
-  /** A fact about the session, with what it was learnt from. */
+  /** A state change, with its evidence. */
   changed(state: SessionState, evidence: string): void
   /**
-   * What keeps text from an agent that is idle, such as a person's draft. Told whenever it changes, also after the
-   * delivery that met it has given up, until nothing does: `undefined`. Nothing is given to the agent before that.
+   * Why an idle agent cannot receive text, such as a person's draft. Called on every change, also after the
+   * delivery that was blocked has given up, until `undefined` means that nothing blocks. The engine delivers
+   * nothing before that.
    */
   waits(reason: string | undefined): void
-  /** Nothing may be given to the agent now: it is paused, or everything is stopped. For what a session gives again by itself. */
+  /**
+   * True while nothing may be delivered (agent paused, or everything halted). For sessions that retry a
+   * delivery by themselves.
+   */
   isHeld(): boolean
   /**
-   * Evidence that messages came further, at any time, by their ids. `queued`: an interrupt, ours or a person's, took
-   * them out of the conversation before they were answered, so that they have to be given again.
+   * Evidence, at any time, that messages got further. `queued`: an interrupt removed them from the
+   * conversation before they were answered, so they must be delivered again.
    */
   arrived(ids: readonly string[], state: 'submitted' | 'read' | 'queued', evidence: string): void
-  /** The program asks a person for leave. Resolves with the verdict, or with undefined when `gone` aborts. */
+  /**
+   * The program asks a person for permission. Resolves with the verdict, or with undefined when `gone`
+   * aborts.
+   */
   asked(question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
-  /** How full the agent's context is, and what was spent. */
+  /** Context size and tokens spent. */
   used(usage: Usage): void
-  /** What the session needs to be found again, or its conversation taken up, after a restart. JSON. Last one wins. */
+  /**
+   * Saves what is needed to reattach or to resume the conversation after a restart. JSON; the last value
+   * wins.
+   */
   keep(value: unknown): Promise<void>
 }
 
 export interface Utterance {
   readonly text: string
-  /** `pane`: read off a terminal, where anyone's text may stand: commands must carry the nonce. */
+  /** `pane`: read off a terminal, where anyone's text may appear, so commands must carry the nonce. */
   readonly channel: 'transcript' | 'api' | 'pane'
-  /** With a key, the text is whole; without one it is the next piece of a stream that ends with the turn. */
+  /**
+   * With a key, the text is complete; without one it is the next piece of a stream that ends with the turn.
+   */
   readonly key?: string
 }
 
 export interface PermissionQuestion {
-  /** The same for one dialog, however often it is asked. */
+  /** Identical for every attempt to ask about the same dialog. */
   readonly key: string
   /** The tool, such as `Bash`. */
   readonly tool: string
-  /** What exactly it wants to do: the command, the file, the change. Shown to the person. */
+  /** The exact command, file or change, as shown to the person. */
   readonly input: Readonly<Record<string, unknown>>
-  /** Why, in the program's words. */
+  /** The program's stated reason. */
   readonly reason?: string
 }
 
 export interface PermissionVerdict {
   readonly allow: boolean
-  /** A person's remark; told to the agent with a no. */
+  /** The person's remark; the agent sees it when denied. */
   readonly comment?: string
 }
 
-/** C26: of the last answer, over the model's window; tokens since the start for the cost. */
+/** C26: context of the last response relative to the model's window, and tokens spent, for the cost. */
 export interface Usage {
   readonly model?: string
   readonly contextTokens?: number
   readonly contextWindow?: number
   readonly lines?: number
   readonly bytes?: number
-  /** Spent by one answer, to be added up. `key` makes it count once. */
+  /** Tokens of one response, to be summed up. The same `key` counts once. */
   readonly spent?: { key: string; input: number; output: number; cacheRead: number; cacheWrite: number }
 }
 
 /**
- * How far a text truly came, and how we know (C27). `queued`: it surely did not arrive and may be sent again.
- * `uncertain`: nobody knows, so that it must be looked up before it is sent again.
+ * How far a text got, and the evidence (C27). `queued`: it certainly did not arrive and may be sent again.
+ * `uncertain`: unknown, so it must be located before it is sent again.
  */
 export interface Arrival {
   readonly state: Extract<DeliveryState, 'queued' | 'submitted' | 'read' | 'uncertain'>
   readonly evidence: string
-  /** Of a turn that did not fit as a whole: these first ones of its messages. The others surely did not arrive. */
+  /** Set if only the first messages of the turn fitted; the others certainly did not arrive. */
   readonly ids?: readonly string[]
 }
 
-/** Of a delivery that was called off before any of it was written. */
+/** For a delivery cancelled before anything was written. */
 export function noLongerWanted({ reason }: AbortSignal): Arrival {
   const why = reason instanceof Error ? reason.message : String(reason)
   return { state: 'queued', evidence: `no longer wanted: ${why}` }
 }
 
-/** What is put before the agent at once: answers to its commands, then messages in their envelopes. */
+/** One turn's input for the agent: responses to its commands, then messages in their envelopes. */
 export interface Turn {
   readonly text: string
-  /** Of the messages in it. Empty when it holds only answers. */
+  /** Ids of the messages in it; empty if it holds only responses. */
   readonly ids: readonly string[]
 }
 
-/** Where a message of an earlier attempt is. `absent`: surely never given to the agent. */
+/** Location of a message of an earlier attempt. `absent`: the agent certainly never received it. */
 export interface Whereabouts {
   readonly at: 'submitted' | 'absent' | 'unknown'
   readonly evidence: string
@@ -164,40 +186,62 @@ export interface Whereabouts {
 /** One running agent. */
 export interface Session {
   readonly state: SessionState
-  /** What it says is read from a file, and so may be heard a moment after the end of its turn. */
+  /** Its output is read from a file and may therefore appear shortly after its turn ended. */
   readonly heardLate?: boolean
   /**
-   * Puts text before the agent as its next turn. Only called while it is idle, one at a time. When `gone` aborts before
-   * anything was written, it is `queued`; what was written is finished.
+   * Submits text as the agent's next turn. Called only while it is idle, one at a time. If `gone` aborts
+   * before anything was written, the result is `queued`; a write in progress is finished.
    */
   deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival>
   /**
-   * Where messages of earlier attempts are, in their order, for deciding whether they may be sent again (C25): one look
-   * for all of them. What of ours stands unsent is entered.
+   * Locates messages of earlier attempts, in order, with one lookup for all, to decide whether they may be
+   * sent again (C25). Submits our own pending input.
    */
   locate(ids: readonly string[]): Promise<readonly Whereabouts[]>
-  /** A text of ours stands unsent, by an earlier service: it may hold no message, so that nobody would look for it. */
+  /**
+   * An earlier service left our text unsubmitted. It may hold no message, so `locate` alone would not find
+   * it.
+   */
   hasUnsent?(): boolean
-  /** Tells the agent something in passing, even while it is busy, without ending its turn (C2). */
+  /** Shows the agent a notice, even while it is busy, without ending its turn (C2). */
   notice(text: string): Promise<void>
-  /** Ends the current turn, for what cannot wait (C2). `stopped` only with evidence. */
+  /** Ends the current turn for something urgent (C2). `stopped` requires evidence. */
   interrupt(): Promise<{ stopped: boolean; evidence: string }>
-  /** A hook of the program calls. The answer is given back to the program as JSON. */
+  /** Handles a hook call of the program. The result goes back to the program as JSON. */
   hook?(event: unknown, gone: AbortSignal): Promise<unknown>
-  /** Its program took the list of our tools over MCP: its model has them from now on. */
+  /** The program has listed our MCP tools: its model can call them from now on. */
   toolsGiven?(): void
-  /** What people see of the agent around its terminal. */
+  /** Sets the label that people see at the agent's terminal. */
   show?(label: string): void
-  /** How a person gets to see it: a command line for their terminal. */
+  /** Command line with which a person can watch it in a terminal. */
   readonly view?: readonly string[]
-  /** The end of what it showed, as plain text. */
+  /** The last lines of its output, as plain text. */
   screen?(lines: number): Promise<string>
-  /** What its terminal shows right now, where it has one. */
-  picture?(): Promise<Picture>
-  /** A person types into its terminal; deliveries wait until they let go. */
-  takeOver?(by: string): Keyboard
-  /** Ends it. Nothing of it is left: no process, no pane. */
+  /** Current content of its terminal, if it has one. */
+  picture?(): Promise<TerminalSnapshot>
+  /** Lets a person type into its terminal; deliveries wait until the keyboard is released. */
+  takeOver?(by: string): TerminalKeyboard
+  /** Ends it without leaving a process or a pane. */
   stop(): Promise<void>
-  /** The service ends; the agent goes on if it can, and is found again by what was kept. */
+  /** The service ends; the agent keeps running if it can, and is found again by its saved state. */
   leave(): Promise<void>
+}
+
+/** A terminal's content at one moment: coloured rows, each readable on its own. */
+export interface TerminalSnapshot {
+  readonly columns: number
+  /** Top to bottom. SGR sequences and text only; nothing that moves the cursor. */
+  readonly rows: readonly string[]
+  /** Undefined while hidden. */
+  readonly cursor: { readonly x: number; readonly y: number } | undefined
+}
+
+/** Lets a person type into a terminal. */
+export interface TerminalKeyboard {
+  /** Key bytes as a terminal sends them. */
+  type(keys: string): Promise<void>
+  /** Pastes the text as one piece; it cannot contain key presses. */
+  paste(text: string): Promise<void>
+  /** Lets deliveries continue. */
+  release(): void
 }

@@ -8,18 +8,18 @@ const Rule = z.strictObject({
       z.strictObject({ text: z.string().min(1) }),
       z.strictObject({ notice: z.string().min(1) }),
     ])
-    .describe('When: at the start, when a turn comes in that holds this text, or a notice that does.'),
+    .describe('When to speak: at the start, on a turn that contains this text, or on a notice that does.'),
   say: z
     .string()
     .min(1)
-    .describe('What it says then. {{from}}, {{title}}, {{content}} stand for the message heard.'),
-  times: z.int().min(1).max(1_000_000).optional().describe('How often at most.'),
-  after_ms: z.int().min(0).max(600_000).optional().describe('How long it thinks first.'),
+    .describe('The text to say. {{from}}, {{title}} and {{content}} come from the received message.'),
+  times: z.int().min(1).max(1_000_000).optional().describe('Maximum number of times.'),
+  after_ms: z.int().min(0).max(600_000).optional().describe('Delay before it speaks, in milliseconds.'),
 })
 
-/** An agent that plays a script: for demonstrations and tests, with no model and no network. */
+/** Settings of an agent that plays a script, for demonstrations and tests without a model or a network. */
 export const ScriptSettings = z.strictObject({
-  script: z.array(Rule).min(1).describe('The first rule that fits is played.'),
+  script: z.array(Rule).min(1).describe('The first matching rule is played.'),
 })
 export type ScriptSettings = z.output<typeof ScriptSettings>
 
@@ -29,22 +29,25 @@ export function checkScript(settings: unknown): SettingsProblem[] {
   return problemsIn(parsed.error, 'A script is a list of { on: start | { text: … }, say: … }.')
 }
 
-export interface Line {
+export interface ScriptLine {
   say: string
   afterMs: number
 }
 
-/** What the script says to each thing that happens; undefined where no rule fits. */
+/** The script's response to each event; undefined if no rule matches. */
 export interface Script {
-  atStart(): Line | undefined
-  toTurn(text: string): Line | undefined
-  toNotice(text: string): Line | undefined
+  atStart(): ScriptLine | undefined
+  toTurn(text: string): ScriptLine | undefined
+  toNotice(text: string): ScriptLine | undefined
 }
 
 export function openScript({ script }: ScriptSettings): Script {
   const left = new Map(script.map((rule) => [rule, rule.times ?? Number.POSITIVE_INFINITY]))
 
-  function play(matches: (on: z.output<typeof Rule>['on']) => boolean, heard: Heard): Line | undefined {
+  function play(
+    matches: (on: z.output<typeof Rule>['on']) => boolean,
+    heard: HeardMessage,
+  ): ScriptLine | undefined {
     const rule = script.find((one) => matches(one.on) && left.get(one)! > 0)
     if (rule === undefined) return undefined
     left.set(rule, left.get(rule)! - 1)
@@ -58,14 +61,14 @@ export function openScript({ script }: ScriptSettings): Script {
   }
 }
 
-interface Heard {
+interface HeardMessage {
   from: string
   title: string
   content: string
 }
 
-/** The parts of the last envelope in the text, for the script's answer. */
-function hear(text: string): Heard {
+/** Fields of the last envelope in the text, for the script's placeholders. */
+function hear(text: string): HeardMessage {
   const envelopes = [
     ...text.matchAll(
       /\[ORCHUB MESSAGE (\S+)\]\nFrom: (.*)\nTitle: (.*)\nPriority: .*\n\n([\s\S]*?)\n\n\[END ORCHUB MESSAGE \1\]/g,
@@ -75,6 +78,6 @@ function hear(text: string): Heard {
   return { from: last?.[2] ?? '', title: last?.[3] ?? '', content: last?.[4] ?? '' }
 }
 
-function fill(say: string, heard: Heard): string {
-  return say.replace(/\{\{(from|title|content)\}\}/g, (_, part: keyof Heard) => heard[part])
+function fill(say: string, heard: HeardMessage): string {
+  return say.replace(/\{\{(from|title|content)\}\}/g, (_, part: keyof HeardMessage) => heard[part])
 }

@@ -13,7 +13,7 @@ afterEach(() => board.close())
 const TEAM = {
   agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
 } satisfies ConfigInput
-const DRAFT = "a person's draft stands in its input box"
+const DRAFT = "its input box holds a person's draft"
 
 async function open() {
   puppets = createPuppets()
@@ -153,7 +153,7 @@ describe('a turn that fits in part', () => {
 describe('what a queued message waits for', () => {
   it.each([
     ['busy', 'it is busy'],
-    ['waiting_input', 'it asks a person something'],
+    ['waiting_input', 'it is waiting for a person'],
     ['initializing', 'it is still starting'],
   ] as const)('is told of an agent that is %s', async (state, reason) => {
     await open()

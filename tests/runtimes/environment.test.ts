@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type EnvironmentOrder, environmentOf } from '../../src/runtimes/environment.ts'
+import { type EnvironmentOptions, environmentOf } from '../../src/runtimes/environment.ts'
 
-function given(from: NodeJS.ProcessEnv, over: Partial<EnvironmentOrder> = {}) {
+function given(from: NodeJS.ProcessEnv, over: Partial<EnvironmentOptions> = {}) {
   return environmentOf({
-    ...{ from, term: 'screen', further: {}, agent: 'alice', mark: 'm1', bin: '/bin/orc' },
+    ...{ from, term: 'screen', extra: {}, agent: 'alice', mark: 'm1', bin: '/bin/orc' },
     credentials: { url: 'http://127.0.0.1:1', token: 'of-alice' },
     ...over,
   })
@@ -48,12 +48,15 @@ describe('the environment of an agent', () => {
 
   it('lets no setting give it another identity (C3)', () => {
     const further = { ORC_TOKEN: 'x', ORC_URL: 'x', ORC_AGENT: 'x', ORC_SESSION: 'x', ORC_BIN: 'x' }
-    expect(given({ LANG: 'C', ORC_TOKEN: 'of the operator' }, { further })).toEqual({ LANG: 'C', ...OURS })
+    expect(given({ LANG: 'C', ORC_TOKEN: 'of the operator' }, { extra: further })).toEqual({
+      LANG: 'C',
+      ...OURS,
+    })
   })
 
   it('takes what its program and orc.yaml set before what the service has', () => {
     const further = { PATH: '/mine', TERM: 'xterm', ORC_NONCE: 'n' }
-    expect(given({ LANG: 'C', PATH: '/bin', ORC_NONCE: 'other' }, { further })).toEqual({
+    expect(given({ LANG: 'C', PATH: '/bin', ORC_NONCE: 'other' }, { extra: further })).toEqual({
       ...{ LANG: 'C', ...OURS, ...further },
     })
   })
@@ -64,9 +67,11 @@ describe('the environment of an agent', () => {
     expect(given({ LC_ALL: 'C' })).not.toHaveProperty('LANG')
   })
 
-  it('is refused where a setting is no variable', () => {
+  it('refuses a setting that is not a valid variable', () => {
     for (const further of [{ 'A=1; reboot #': '' }, { 'a-b': '' }, { A: 'nul\0' }]) {
-      expect(() => given({}, { further: further as Record<string, string> })).toThrow('cannot be set')
+      expect(() => given({}, { extra: further as Record<string, string> })).toThrow(
+        'is not a valid environment variable',
+      )
     }
   })
 })

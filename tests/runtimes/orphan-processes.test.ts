@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { findStrays } from '../../src/runtimes/orphan-processes.ts'
+import { findOrphans } from '../../src/runtimes/orphan-processes.ts'
 
 const PANE = 10
 const BEFORE = { spared: new Set(['30 9900']), from: 98 }
@@ -24,10 +24,10 @@ it.each([
   ['a part of another group', of(20, 1, { group: 19 }), false],
   ['what has ended already', of(20, 1, { isZombie: true }), false],
 ])('knows %s', (_, one, isStray) => {
-  const found = findStrays([pane, server, secretive, one], PANE, BEFORE, ENDED)
+  const found = findOrphans([pane, server, secretive, one], PANE, BEFORE, ENDED)
   expect(found.map(({ pid }) => pid)).toEqual(isStray ? [20] : [])
 })
 
 it('finds nobody where the pane itself is gone', () => {
-  expect(findStrays([of(20, 1)], PANE, BEFORE, ENDED)).toEqual([])
+  expect(findOrphans([of(20, 1)], PANE, BEFORE, ENDED)).toEqual([])
 })

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { readProcesses, readPs, startOf } from '../../src/runtimes/process-table.ts'
+import { processStartedAt, readProcesses, readPs } from '../../src/runtimes/process-table.ts'
 import { endProcesses, findProcesses } from '../../src/runtimes/processes.ts'
 import { isRunning } from './acp/harness.ts'
 
@@ -31,7 +31,7 @@ async function printedBy(child: ChildProcess): Promise<number> {
 }
 
 async function ledBy({ pid }: ChildProcess, more: { startedAt?: string; leavesGroup?: boolean } = {}) {
-  const startedAt = (await startOf(pid!)) ?? 'gone'
+  const startedAt = (await processStartedAt(pid!)) ?? 'gone'
   return { mark: randomUUID(), leader: { pid: pid!, startedAt, ...more } }
 }
 
@@ -168,7 +168,7 @@ describe('the table of processes', () => {
   })
 
   it('tells processes apart by when they began', async () => {
-    expect(await startOf(process.pid)).toMatch(/\d+/)
-    expect(await startOf(2 ** 22 + 1)).toBeUndefined()
+    expect(await processStartedAt(process.pid)).toMatch(/\d+/)
+    expect(await processStartedAt(2 ** 22 + 1)).toBeUndefined()
   })
 })

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Picture } from '../../src/runtimes/picture.ts'
-import type { Session } from '../../src/runtimes/runtime.ts'
-import { type Desk, eventsIn, type OpenStream, openDesk, openStream } from './harness.ts'
+import type { Session, TerminalSnapshot } from '../../src/runtimes/runtime.ts'
+import { type Desk, type OpenStream, eventsIn, openDesk, openStream } from './harness.ts'
 
 /** Longer than the pause between two looks at a terminal in which nothing happens. */
 const LONGER_THAN_A_PAUSE_MS = 600
@@ -9,7 +8,7 @@ const LONGER_THAN_A_PAUSE_MS = 600
 let desk: Desk
 let streams: OpenStream[]
 /** Looks that wait for the test to say what they see. */
-let looks: PromiseWithResolvers<Picture>[]
+let looks: PromiseWithResolvers<TerminalSnapshot>[]
 
 beforeEach(async () => {
   desk = await openDesk()
@@ -19,7 +18,7 @@ beforeEach(async () => {
     state: 'idle',
     takeOver: () => ({ type: async () => {}, paste: async () => {}, release() {} }),
     picture() {
-      const look = Promise.withResolvers<Picture>()
+      const look = Promise.withResolvers<TerminalSnapshot>()
       looks.push(look)
       return look.promise
     },

@@ -3,9 +3,9 @@ import { closeSync } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { isRunning } from '../../model/process.ts'
-import { passedOn } from '../../runtimes/environment.ts'
-import { HAS_MARKS, isAlive, type ProcessFacts, SESSION_MARK, startOf } from '../../runtimes/process-table.ts'
-import { endProcesses, type Leader } from '../../runtimes/processes.ts'
+import { inheritedEnvironment } from '../../runtimes/environment.ts'
+import { HAS_MARKS, isAlive, type ProcessFacts, SESSION_MARK, processStartedAt } from '../../runtimes/process-table.ts'
+import { endProcesses, type GroupLeader } from '../../runtimes/processes.ts'
 import { type ExitNote, exitNoteOf, noteAtEnd, notingOwnEnd } from './exit-notes.ts'
 import type { Exit, Launched, Launcher, LaunchOrder } from './launcher.ts'
 import { openLog, readTail, sizeOf } from './log-files.ts'
@@ -91,7 +91,7 @@ function follow(
   async function endAll() {
     const group = await pid
     // Asked for only now: most are never ended, and gone before anybody could ask.
-    const leader = group === undefined || isOver ? undefined : leaderOf(group, await startOf(group))
+    const leader = group === undefined || isOver ? undefined : leaderOf(group, await processStartedAt(group))
     await endProcesses({ mark, leader })
   }
   return {
@@ -137,8 +137,8 @@ async function endLeft(mark: string, group: number | undefined, code: number | n
 }
 
 /** Its number is not given again while anything of its group is there. */
-function leaderOf(pid: number, startedAt: string | undefined): Leader {
-  return { pid, startedAt, leavesGroup: true }
+function leaderOf(pid: number, startedAt: string | undefined): GroupLeader {
+  return { pid, startedAt, ownsGroupAfterExit: true }
 }
 
 /** Where there is no launcher, or it cannot. */
@@ -148,7 +148,7 @@ function spawnDirectly(
 ): { pid: Promise<number | undefined>; exited: Promise<Exit & { why?: string }> } {
   // Not a pipe: with the service its other end would go, and with it the agent.
   const log = openLog(logFile)
-  const env = { ...passedOn(environment), ...variables }
+  const env = { ...inheritedEnvironment(environment), ...variables }
   const child = spawn('/bin/sh', ['-c', script], { cwd, detached: true, stdio: ['ignore', log, log], env })
   closeSync(log)
   const { promise: exited, resolve } = Promise.withResolvers<Exit & { why?: string }>()

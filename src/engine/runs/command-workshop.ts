@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { passedOn } from '../../runtimes/environment.ts'
+import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
 import type { Clock, Log } from '../surroundings.ts'
 import {
@@ -62,7 +62,7 @@ export function createCommandWorkshop(options: CommandWorkshopOptions): CommandW
 
   // Started with what is passed on and nothing else, so that each command finds just that.
   function shells(): Launcher | undefined {
-    if (canLaunch) launcher ??= createLauncher(passedOn(environment))
+    if (canLaunch) launcher ??= createLauncher(inheritedEnvironment(environment))
     return launcher
   }
 

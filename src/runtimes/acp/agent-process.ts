@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { startOf } from '../process-table.ts'
-import { endProcesses, type Leader } from '../processes.ts'
+import { processStartedAt } from '../process-table.ts'
+import { endProcesses, type GroupLeader } from '../processes.ts'
 import { createTail } from './tail.ts'
 
 const STDERR_KEPT = 4096
@@ -78,9 +78,9 @@ function hasEnded(child: ChildProcess): boolean {
   return child.exitCode !== null || child.signalCode !== null
 }
 
-async function leaderOf(child: ChildProcess): Promise<Leader | undefined> {
+async function leaderOf(child: ChildProcess): Promise<GroupLeader | undefined> {
   if (child.pid === undefined) return undefined
   // Until we are told of its end, its pid is its own.
-  const startedAt = hasEnded(child) ? undefined : await startOf(child.pid)
-  return { pid: child.pid, startedAt: startedAt ?? 'gone', leavesGroup: true }
+  const startedAt = hasEnded(child) ? undefined : await processStartedAt(child.pid)
+  return { pid: child.pid, startedAt: startedAt ?? 'gone', ownsGroupAfterExit: true }
 }

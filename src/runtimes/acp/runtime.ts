@@ -19,7 +19,7 @@ export interface AcpOptions {
   readonly bin: string
   /** Our own version, which agents are told. */
   readonly version?: string
-  /** What agents' environments are drawn from. */
+  /** Source of the agents' environments. */
   readonly environment?: Readonly<NodeJS.ProcessEnv>
   readonly limits?: Partial<Limits>
 }
@@ -68,7 +68,7 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   await keep({ program: name, mark, conversation })
   const credentials = await agent.credentials({ isResumed: conversation !== undefined })
   const env = environmentOf({
-    ...{ from, term: TERM, further: settings.env ?? {} },
+    ...{ from, term: TERM, extra: settings.env ?? {} },
     ...{ agent: agent.name, mark, bin: options.bin, credentials },
   })
   const args = [...(program?.args ?? []), ...(settings.args ?? [])]

@@ -80,7 +80,7 @@ export function startSession(order: SessionOrder): Session {
     cancelRetry = clock.after(wait, () => run('it is tried again'))
   }
 
-  // After the caller has its session in hand.
+  // After the caller has received the session.
   const cancelStart = clock.after(0, () => {
     work.sayAgain()
     if (conversation.open === undefined) become('idle', order.note)

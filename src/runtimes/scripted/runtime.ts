@@ -1,6 +1,6 @@
 import type { SessionState } from '../../model/agent.ts'
 import type { Runtime, Session, SessionPort } from '../runtime.ts'
-import { checkScript, type Line, openScript, ScriptSettings } from '../script.ts'
+import { checkScript, openScript, type ScriptLine, ScriptSettings } from '../script.ts'
 
 export interface ScriptedOptions {
   /** Calls back after that long; the returned function cancels. */
@@ -8,8 +8,8 @@ export interface ScriptedOptions {
 }
 
 /**
- * An agent in this process that plays a script: it hears text, and says text in which commands may sit, like any
- * other agent. Nothing about it is faked towards the engine: its commands go through the scanner and the door.
+ * An agent in this process that plays a script: it receives text and outputs text that may contain commands,
+ * like any other agent. The engine treats it like a real one: its commands pass the scanner and the door.
  */
 export function createScriptedRuntime(options: ScriptedOptions): Runtime {
   return {
@@ -37,11 +37,11 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
     void port.said({ text: `${text}\n`, channel: 'api' })
   }
 
-  function play(line: Line | undefined) {
+  function play(line: ScriptLine | undefined) {
     turn += 1
     const number = turn
     if (line === undefined) {
-      become('idle', `turn ${number} needed no answer`)
+      become('idle', `turn ${number} had no rule`)
       return
     }
     become('busy', `turn ${number} began`)
@@ -58,7 +58,7 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
     become('exited', 'the script was stopped')
   }
 
-  // After the caller has its session in hand.
+  // After the caller has received the session.
   const cancelStart = after(0, () => play(script.atStart()))
 
   return {
@@ -74,9 +74,9 @@ function startScript(settings: ScriptSettings, port: SessionPort, { after }: Scr
       const line = script.toNotice(text)
       if (line !== undefined) say(line.say)
     },
-    // Its memory is this process: whatever a process before this one was given, this one never heard.
+    // A script keeps its memory in this process, so it never saw what an earlier process received.
     async locate(ids) {
-      return ids.map(() => ({ at: 'absent', evidence: 'the script began anew' }))
+      return ids.map(() => ({ at: 'absent', evidence: 'the script started again' }))
     },
     async interrupt() {
       if (cancelThought === undefined) return { stopped: true, evidence: 'no turn was running' }

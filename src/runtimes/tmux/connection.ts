@@ -1,62 +1,74 @@
-/** The way to our tmux server: one client in control mode, which comes back when it is lost. */
-import { AppError } from '../../model/errors.ts'
-import { type Command, type Control, ControlLost, openControl } from './control.ts'
-import type { Block } from './control-lines.ts'
-import type { Log } from './log.ts'
-import { requireTmux } from './version.ts'
+/**
+ * The connection to our tmux server: one control-mode client, which reconnects when lost.
+ * States: `closed` (no client, no server known; `connect` enters `opening`), `opening` (a client is starting;
+ * commands wait for it; success enters `open`, failure returns to `closed`), `open` (`current` is set and
+ * commands are sent at once; losing the client enters `reconnecting`), `reconnecting` (like `opening`, but
+ * attaches only: if the server is gone, all its panes are reported as gone and the state is `closed` again),
+ * and `shut down` (`isClosed`, final).
+ */
 
-export const SESSION = 'orchub'
-/** As a target: exactly that session, whatever else is there. */
+import { type ExecFileException, execFile } from 'node:child_process'
+import { AppError } from '../../model/errors.ts'
+import { type Block, type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
+import type { Log } from './log.ts'
+
+const SESSION = 'orchub'
+/** Target that matches exactly this session. */
 export const IN_SESSION = `=${SESSION}:`
 
 const WIDTH = '220'
 const HEIGHT = '50'
-/** No output: a hundred programs that redraw themselves are none of our business. */
+/** No output: we do not need every redraw of a hundred programs. */
 const CLIENT_FLAGS = 'no-output,ignore-size'
-/** Keeps the session there while it has no agents. No shell: nothing that is typed there does anything. */
-const LOBBY = ['sleep', '2000000000']
+/** Keeps the session alive without agents. Not a shell, so keys typed there do nothing. */
+const IDLE_COMMAND = ['sleep', '2000000000']
 
-/** Which server it is: another one on the same socket has other panes of the same names. */
+/** Identifies the server: another one on the same socket has different panes with the same ids. */
 export interface ServerIdentity {
   readonly pid: number
   readonly startedAt: string
 }
 
-export interface ConnectionOptions {
+export interface TmuxConnectionOptions {
   socket: string
-  /** The executable, `tmux` unless a test says otherwise. */
+  /** The executable: `tmux`, except in tests. */
   command: string
-  /** Of the server and so of all its panes. No secrets, and nothing of the person's shell. */
+  /**
+   * Environment of the server and thus of all panes. Contains no secrets and nothing from the person's shell.
+   */
   env: Readonly<Record<string, string>>
   log: Log
   onNotification(name: string, rest: string): void
-  /** Connected, for the first time or again. */
+  /** Connected or reconnected. */
   onOpen(): void
-  /** The server is gone, and all its panes. */
+  /** The server and all its panes are gone. */
   onGone(why: string): void
 }
 
-export interface Connection {
-  /** Starts the server or finds it. Throws an AppError when there is no tmux. */
+export interface TmuxConnection {
+  /** Starts the server or attaches to it. Throws an AppError if tmux is missing. */
   connect(): Promise<ServerIdentity>
-  /** Blocks of the commands that ran. A failed one throws TmuxRefused; rejects with ControlLost when cut off. */
-  run(commands: readonly Command[]): Promise<readonly Block[]>
+  /**
+   * Returns the output blocks of the commands. A failed command throws TmuxRefused; a lost connection rejects
+   * with ControlLost.
+   */
+  run(commands: readonly TmuxCommand[]): Promise<readonly Block[]>
   readonly identity: ServerIdentity | undefined
   close(): Promise<void>
 }
 
 export class TmuxRefused extends Error {
-  constructor(reason: string, commands: readonly Command[]) {
+  constructor(reason: string, commands: readonly TmuxCommand[]) {
     super(`tmux refused ${commands.map((words) => words[0]).join(' ; ')}: ${reason}`)
     this.name = 'TmuxRefused'
   }
 }
 
-export function createConnection(options: ConnectionOptions): Connection {
+export function openTmuxConnection(options: TmuxConnectionOptions): TmuxConnection {
   const { socket, command, env, log } = options
   let opening: Promise<Control> | undefined
   let returning: Promise<Control> | undefined
-  /** Once it is open, so that a command is on its way before `run` returns. */
+  /** Set once open, so that a command is sent before `run` returns. */
   let current: Control | undefined
   let identity: ServerIdentity | undefined
   let isClosed = false
@@ -64,7 +76,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   const argv = (...rest: string[]) => [command, '-u', '-L', socket, '-f', '/dev/null', '-C', ...rest]
   const startOrAttach = argv(
     ...['new-session', '-A', '-s', SESSION, '-n', SESSION, '-f', CLIENT_FLAGS],
-    ...['-x', WIDTH, '-y', HEIGHT, ...LOBBY],
+    ...['-x', WIDTH, '-y', HEIGHT, ...IDLE_COMMAND],
   )
   const attach = argv('attach-session', '-t', IN_SESSION, '-f', CLIENT_FLAGS)
 
@@ -74,7 +86,7 @@ export function createConnection(options: ConnectionOptions): Connection {
     const control = openControl({
       ...{ argv: line, env },
       onNotification(name, rest) {
-        // A command that comes before it finds that there is no client (seen with 3.3a).
+        // Commands sent before this find no client (seen with tmux 3.3a).
         if (name === 'session-changed') isAttached()
         options.onNotification(name, rest)
       },
@@ -87,9 +99,9 @@ export function createConnection(options: ConnectionOptions): Connection {
     const blocks = await runAll(control, [
       ['display-message', '-p', '#{pid} #{start_time}'],
       ['set-option', '-t', IN_SESSION, 'default-size', `${WIDTH}x${HEIGHT}`],
-      // A person who attaches would otherwise bring variables of their terminal into every later pane.
+      // Otherwise a person who attaches would bring their terminal's variables into every later pane.
       ['set-option', '-t', IN_SESSION, 'update-environment', ''],
-      // Told within a second. A hook would tell it at once, but not every time (see pane-watch.ts).
+      // Reports within a second. A hook would be faster but is not reliable (see pane-watch.ts).
       ['refresh-client', '-B', 'orc-dead:%*:#{pane_dead}'],
     ])
     const [pid, startedAt] = blocks[0]!.lines[0]!.split(' ')
@@ -106,7 +118,7 @@ export function createConnection(options: ConnectionOptions): Connection {
   function comeBack(reason: string) {
     current = undefined
     if (isClosed) return
-    log.warn({ reason }, 'the connection to tmux was lost; connecting again')
+    log.warn({ reason }, 'lost the connection to tmux; reconnecting')
     opening = open(attach)
     returning = opening
     opening.catch((error: unknown) => {
@@ -125,7 +137,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       return identity!
     } catch (error) {
       if (opening === mine) opening = undefined
-      // It was the way back to a server that has gone: there will be a new one.
+      // This was the reconnect to a server that has gone; start a new one.
       if (mine === returning) return connect()
       if (!(error instanceof ControlLost)) throw error
       throw new AppError('RUNTIME_FAILED', `tmux did not start: ${error.message}`, {
@@ -159,18 +171,53 @@ export function isSameServer(one: ServerIdentity, other: ServerIdentity): boolea
   return one.pid === other.pid && one.startedAt === other.startedAt
 }
 
-async function runAll(control: Control, commands: readonly Command[]): Promise<readonly Block[]> {
+async function runAll(control: Control, commands: readonly TmuxCommand[]): Promise<readonly Block[]> {
   const blocks = await control.run(commands)
   const failed = blocks.find((block) => block.isError)
   if (failed !== undefined) throw new TmuxRefused(failed.lines.join('; '), commands)
   return blocks
 }
 
-/** A server without an agent's pane is of no use to anybody. */
+/** Ends a server that has no agent's pane left. */
 async function endIfEmpty(control: Control) {
   const blocks = await control.run([['list-windows', '-t', IN_SESSION]]).catch(() => [])
-  // The lobby is the one; a second may be an agent's or a person's.
+  // One window is the idle one; a second may belong to an agent or a person.
   if (blocks[0]?.isError === false && blocks[0].lines.length === 1) {
     await control.run([['kill-session', '-t', IN_SESSION]]).catch(() => {})
   }
+}
+
+/** The first version with subscriptions and clients without output. */
+const OLDEST = [3, 2] as const
+
+/** Throws an AppError if tmux is missing or too old. */
+async function requireTmux(command: string, env: Readonly<Record<string, string>>): Promise<void> {
+  const said = await new Promise<string>((resolve, reject) => {
+    execFile(command, ['-V'], { env }, (error, stdout) => {
+      if (error === null) resolve(stdout.trim())
+      else reject(missing(command, error))
+    })
+  })
+  const version = /(\d+)\.(\d+)/.exec(said)
+  // A development version (`tmux master`) has no number and is recent.
+  if (version === null || isAtLeast(Number(version[1]), Number(version[2]))) return
+  throw new AppError(
+    'RUNTIME_MISSING',
+    `${said} is too old: agents in panes require tmux ${OLDEST.join('.')}`,
+    {
+      hint: 'Install a newer tmux, or run the agents with `runtime: acp`.',
+    },
+  )
+}
+
+function isAtLeast(major: number, minor: number): boolean {
+  return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1])
+}
+
+function missing(command: string, cause: ExecFileException): AppError {
+  const why = cause.code === 'ENOENT' ? 'is not installed' : `does not run: ${cause.message}`
+  return new AppError('RUNTIME_MISSING', `${command} ${why}`, {
+    hint: 'Install tmux (`apt install tmux`, `brew install tmux`), or run the agents with `runtime: acp`.',
+    cause,
+  })
 }

@@ -1,38 +1,40 @@
-/** One client of our tmux server in control mode: commands go in as lines, answers come back in order. */
+/** One control-mode client of our tmux server: commands go in as lines, blocks come back in order. */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { type Block, createControlReader } from './control-lines.ts'
 import { commandLine } from './quote.ts'
 
-export type Command = readonly string[]
+export type TmuxCommand = readonly string[]
 
 export interface Control {
   /**
-   * Runs the commands in one go. Resolves with one block per command that ran; the first that fails is the last one.
-   * Rejects with ControlLost when the client ends first: then nobody knows whether they ran.
+   * Runs the commands as one line. Resolves with one block per executed command; the first failed one is the
+   * last. Rejects with ControlLost if the client ends first: then it is unknown whether they ran.
    */
-  run(commands: readonly Command[]): Promise<readonly Block[]>
-  /** Resolves when it has ended. */
+  run(commands: readonly TmuxCommand[]): Promise<readonly Block[]>
+  /** Resolves once the client has ended. */
   close(): Promise<void>
 }
 
 export class ControlLost extends Error {
   constructor(reason: string) {
-    super(`the connection to tmux was lost: ${reason}`)
+    super(`lost the connection to tmux: ${reason}`)
     this.name = 'ControlLost'
   }
 }
 
-export interface ControlOptions {
-  /** All of the command line, `tmux` first. */
+interface ControlOptions {
+  /** The full command line, starting with `tmux`. */
   argv: readonly string[]
   env: Readonly<Record<string, string>>
   onNotification(name: string, rest: string): void
-  /** It has ended, and what it said last. Called before those who wait are told, so that they find the next one. */
+  /**
+   * The client ended; `reason` is its last error output. Called before pending commands are rejected, so that
+   * they find the next client.
+   */
   onEnd(reason: string): void
 }
 
-interface Waiting {
+interface PendingCommand {
   mark: string
   blocks: Block[]
   resolve(blocks: readonly Block[]): void
@@ -43,9 +45,9 @@ const STDERR_LIMIT = 2000
 
 export function openControl({ argv, env, onNotification, onEnd }: ControlOptions): Control {
   const child = spawn(argv[0]!, argv.slice(1), { env, stdio: ['pipe', 'pipe', 'pipe'] })
-  // Screen text comes back in blocks: what ends an answer must be nothing that a screen can show.
+  // Blocks contain screen text, so the end marker must be unguessable.
   const secret = randomBytes(8).toString('hex')
-  const waiting: Waiting[] = []
+  const waiting: PendingCommand[] = []
   let count = 0
   let complaint = ''
   let lost: ControlLost | undefined
@@ -83,7 +85,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
     run(commands) {
       if (lost !== undefined) return Promise.reject(lost)
       const mark = `${secret}-${++count}`
-      // On a line of its own: a command that fails takes the rest of its line with it, and never this one.
+      // On its own line: a failed command discards the rest of its line but not the next.
       const text = `${commandLine(commands)}\ndisplay-message -p ${mark}\n`
       return new Promise((resolve, reject) => {
         waiting.push({ mark, blocks: [], resolve, reject })
@@ -91,7 +93,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
       })
     },
     close() {
-      // An empty line would detach as well, but only after what is queued.
+      // An empty line would also detach, but only after everything queued.
       child.stdin.end()
       child.kill('SIGTERM')
       return ended
@@ -99,7 +101,7 @@ export function openControl({ argv, env, onNotification, onEnd }: ControlOptions
   }
 }
 
-/** Splits at newlines only; other bytes, and characters cut in two, are left for the line's own decoding. */
+/** Splits at newlines only and decodes whole lines, so that no character is cut in two. */
 function createLineSplitter(onLine: (line: string) => void) {
   let rest: Buffer[] = []
   return {
@@ -111,8 +113,60 @@ function createLineSplitter(onLine: (line: string) => void) {
         rest = []
         from = at + 1
       }
-      // A copy: a slice would hold on to the whole chunk.
+      // Copy, because a slice would retain the whole chunk.
       if (from < chunk.length) rest.push(Buffer.from(chunk.subarray(from)))
+    },
+  }
+}
+
+/** Parses tmux's control-mode output: blocks that respond to our commands, and notifications in between. */
+
+export interface Block {
+  readonly lines: readonly string[]
+  readonly isError: boolean
+}
+
+interface ControlReader {
+  /** Complete lines without their newline. */
+  line(text: string): void
+}
+
+const BLOCK_LINE = /^%(begin|end|error) (\d+) (\d+) (\d+)$/
+/** Set on blocks of the client's own commands, but not on that of the command that attached it. */
+const CLIENT_FLAG = '1'
+
+/**
+ * Blocks contain raw screen text, so a block ends only at the exact numbers it began with. tmux never puts a
+ * notification inside a block.
+ */
+export function createControlReader(
+  onBlock: (block: Block) => void,
+  onNotification: (name: string, rest: string) => void,
+): ControlReader {
+  let open: { id: string; isOurs: boolean; lines: string[] } | undefined
+
+  return {
+    line(text) {
+      const guard = BLOCK_LINE.exec(text)
+      if (open !== undefined) {
+        const isEnd =
+          guard !== null && guard[1] !== 'begin' && `${guard[2]} ${guard[3]} ${guard[4]}` === open.id
+        if (!isEnd) {
+          open.lines.push(text)
+          return
+        }
+        const { isOurs, lines } = open
+        open = undefined
+        if (isOurs) onBlock({ lines, isError: guard[1] === 'error' })
+      } else if (guard?.[1] === 'begin') {
+        open = { id: `${guard[2]} ${guard[3]} ${guard[4]}`, isOurs: guard[4] === CLIENT_FLAG, lines: [] }
+      } else if (text.startsWith('%')) {
+        const space = text.indexOf(' ')
+        if (space < 0) onNotification(text.slice(1), '')
+        else onNotification(text.slice(1, space), text.slice(space + 1))
+      }
+      // Ignore anything else: it is a late error of an asynchronous command such as load-buffer, and the
+      // command that depends on it fails.
     },
   }
 }

@@ -1,29 +1,34 @@
-/** The script that becomes the agent: it alone knows the token, and is gone from the disk before the agent runs. */
+/**
+ * The script that starts the agent. Only it contains the token, and it deletes itself before the agent runs.
+ */
 import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { VARIABLE } from '../environment.ts'
-import { SERVER_VARIABLES } from './environment.ts'
 import { quoteForShell } from './quote.ts'
+import { SERVER_VARIABLES } from './server.ts'
 
-export interface LaunchFile {
+interface LaunchFile {
   readonly argv: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly cwd: string
 }
 
-/** With TMUX, a tmux that the agent starts would work on our server; the rest may be of an earlier service. */
+/**
+ * With TMUX set, a tmux started by the agent would use our server; the other values may come from an earlier
+ * service.
+ */
 const UNSET = ['TMUX', 'TMUX_PANE', ...SERVER_VARIABLES]
 
-/** Set, some shells would end at once. People do export UID, for containers. */
+/** Some shells exit when these are set. People do export UID, for containers. */
 const READ_ONLY_IN_SHELLS = /^(?:UID|EUID|PPID|OPTIND|SHELLOPTS|BASHOPTS|BASH_VERSINFO)$/
 
 export const LAUNCH_FILE = 'launch.sh'
 
-/** Its path. Environment and arguments may hold anything but NUL. */
+/** Returns its path. Environment and arguments may contain anything except NUL. */
 export async function writeLaunchFile(folder: string, launch: LaunchFile): Promise<string> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const path = join(folder, LAUNCH_FILE)
-  // A file that someone else made would keep its owner and mode.
+  // A file created by someone else would keep its owner and mode.
   await rm(path, { force: true })
   const file = await open(path, 'wx', 0o700)
   try {
@@ -38,11 +43,11 @@ export function renderLaunchFile({ argv, env, cwd }: LaunchFile): string {
   const exported: string[] = []
   const given: string[] = []
   for (const [name, value] of Object.entries(env)) {
-    if (!VARIABLE.test(name)) throw new Error(`not the name of a variable: ${JSON.stringify(name)}`)
+    if (!VARIABLE.test(name)) throw new Error(`not a variable name: ${JSON.stringify(name)}`)
     if (READ_ONLY_IN_SHELLS.test(name)) given.push(`${name}=${value}`)
     else exported.push(`export ${name}=${quoteForShell(value)}`)
   }
-  // On the command line, where anyone can read: nothing that is secret has such a name.
+  // Command lines are world-readable; no secret has such a name.
   const words = given.length === 0 ? argv : ['/usr/bin/env', ...given, ...argv]
   return [
     'rm -f -- "$0"',

@@ -1,48 +1,46 @@
-/** Starts an agent in a pane of its own. */
+/** Starts an agent in its own pane. */
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Launch, Program } from '../../programs/program.ts'
 import { environmentOf } from '../environment.ts'
-import { startOf } from '../process-table.ts'
+import { processStartedAt } from '../process-table.ts'
 import type { AgentStart, SessionPort } from '../runtime.ts'
-import type { ServerIdentity } from './connection.ts'
-import { TERM } from './environment.ts'
+import { IN_SESSION, type ServerIdentity, TmuxRefused } from './connection.ts'
 import { writeLaunchFile } from './launch-file.ts'
-import { AGENT, MARK } from './leftovers.ts'
+import { AGENT_OPTION, MARK_OPTION } from './leftovers.ts'
 import { LOG_FILE, pipeCommand } from './pane.ts'
-import { type PlacedPane, placePane } from './placement.ts'
-import type { Kept, KeptLaunch } from './saved-state.ts'
-import type { Server } from './server.ts'
+import type { TmuxSavedLaunch, TmuxSavedState } from './saved-state.ts'
+import { TERM, type TmuxServer } from './server.ts'
 
-export interface LauncherOptions {
-  server: Server
+interface LauncherOptions {
+  server: TmuxServer
   panesPerWindow: number
   bin: string
-  /** What agents' environments are drawn from. */
+  /** Source of the agents' environments. */
   environment: Readonly<NodeJS.ProcessEnv>
 }
 
-export interface LaunchRequest {
+interface LaunchRequest {
   agent: AgentStart
   program: Program
   identity: ServerIdentity
-  /** The conversation to take up. */
+  /** Saved state of the conversation to resume. */
   resume: unknown
   keep: SessionPort['keep']
 }
 
 export function createLauncher({ server, panesPerWindow, bin, environment }: LauncherOptions) {
-  let placing: Promise<unknown> = Promise.resolve()
+  let lastPlacement: Promise<unknown> = Promise.resolve()
 
-  /** One after the other: each looks for a window with room. */
+  /** One at a time, because each looks for a window with room. */
   function place(): Promise<PlacedPane> {
-    const placed = placing.then(() => placePane(server, panesPerWindow))
-    placing = placed.catch(() => {})
+    const placed = lastPlacement.then(() => placePane(server, panesPerWindow))
+    lastPlacement = placed.catch(() => {})
     return placed
   }
 
-  /** Started and piped in one go, so that the log has its first word. */
+  /** Starts and pipes in one command line, so that the log misses no output. */
   async function run(path: string, { name, folder }: AgentStart, launched: Launch, mark: string) {
     const { pane } = await place()
     const set = (option: string, value: string) => ['set-option', '-p', '-t', pane, option, value]
@@ -50,8 +48,8 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     const blocks = await server.run(
       set('remain-on-exit', 'on'),
       set('@orc_title', name),
-      set(AGENT, name),
-      set(MARK, mark),
+      set(AGENT_OPTION, name),
+      set(MARK_OPTION, mark),
       ['respawn-pane', '-k', '-t', pane, '/bin/sh', path],
       ...(launched.isLogged ? [pipe] : []),
       ['display-message', '-p', '-t', pane, '#{pane_pid}'],
@@ -59,31 +57,87 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     return { pane, pid: Number(blocks.at(-1)!.lines[0]) }
   }
 
-  return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<Kept> => {
+  return async ({ agent, program, identity, resume, keep }: LaunchRequest): Promise<TmuxSavedState> => {
     const { name, prompt, settings, cwd, folder, nonce } = agent
     const credentials = await agent.credentials({ isResumed: program.resumes && resume !== undefined })
     const order = { name, prompt, settings, cwd, folder, nonce, ...credentials, resume }
     const launched = await program.launch(order)
     const mark = randomBytes(12).toString('hex')
     const env = environmentOf({
-      ...{ from: environment, term: TERM, further: launched.env },
+      ...{ from: environment, term: TERM, extra: launched.env },
       ...{ agent: name, mark, bin, credentials },
     })
-    const before: KeptLaunch = { mark, programName: program.name, program: resume }
+    const before: TmuxSavedLaunch = { mark, programName: program.name, program: resume }
     await keep(before)
-    // From here on it is followed, and ended by whoever follows it.
+    // From here on the session owns the process and ends it.
     agent.gone?.throwIfAborted()
     const path = await writeLaunchFile(folder, { argv: launched.argv, cwd, env })
     try {
       const { pane, pid } = await run(path, agent, launched, mark)
-      const process = { pid, startedAt: (await startOf(pid)) ?? 'gone' }
-      const kept: Kept = { ...before, program: launched.kept, pane, server: identity, process }
+      const process = { pid, startedAt: (await processStartedAt(pid)) ?? 'gone' }
+      const kept: TmuxSavedState = { ...before, program: launched.kept, pane, server: identity, process }
       await keep(kept)
       return kept
     } catch (error) {
-      // Nobody ran it, so that it did not remove itself; or it did, and all is well.
+      // The script deletes itself when run; if it never ran, delete it here.
       await rm(path, { force: true })
       throw error
     }
   }
+}
+
+/** Places panes: a fixed number per window, tiled, with the agent's name above each. */
+interface PlacedPane {
+  readonly pane: string
+  readonly window: string
+}
+
+/** Marks our windows; people may have their own in the session. */
+const TEAM_OPTION = '@orc_team'
+/** Holds the pane until the agent starts in it, so that options are set first and no output is missed. */
+const PLACEHOLDER = ['sleep', '2000000000']
+
+export async function placePane(server: TmuxServer, panesPerWindow: number): Promise<PlacedPane> {
+  const windows = await server.run([
+    ...['list-windows', '-t', IN_SESSION, '-F', `#{window_id} #{window_panes} #{${TEAM_OPTION}}`],
+  ])
+  for (const line of windows[0]!.lines) {
+    const [window, panes, isOurs] = line.split(' ')
+    if (isOurs !== '1' || Number(panes) >= panesPerWindow) continue
+    const placed = await splitWindow(server, window!)
+    if (placed !== undefined) return placed
+  }
+  return openWindow(server)
+}
+
+async function splitWindow(server: TmuxServer, window: string): Promise<PlacedPane | undefined> {
+  try {
+    const blocks = await server.run(
+      ['split-window', '-d', '-t', window, '-P', '-F', '#{pane_id}', ...PLACEHOLDER],
+      ['select-layout', '-t', window, 'tiled'],
+    )
+    return { window, pane: blocks[0]!.lines[0]! }
+  } catch (error) {
+    // A person's terminal is too small for one more pane.
+    if (error instanceof TmuxRefused) return undefined
+    throw error
+  }
+}
+
+async function openWindow(server: TmuxServer): Promise<PlacedPane> {
+  const blocks = await server.run([
+    ...['new-window', '-d', '-t', IN_SESSION, '-n', 'agents', '-P', '-F', '#{window_id} #{pane_id}'],
+    ...PLACEHOLDER,
+  ])
+  const [window, pane] = blocks[0]!.lines[0]!.split(' ') as [string, string]
+  const set = (name: string, value: string) => ['set-option', '-w', '-t', window, name, value]
+  await server.run(
+    set(TEAM_OPTION, '1'),
+    set('pane-border-status', 'top'),
+    // Programs may change a pane's own title; the agent's name must stay.
+    set('pane-border-format', ' #{@orc_title} '),
+    set('automatic-rename', 'off'),
+    set('allow-rename', 'off'),
+  )
+  return { window, pane }
 }

@@ -1,42 +1,42 @@
-/** What an earlier service left of an agent: the one that goes on, and all that must not. */
+/** Finds an agent that an earlier service left running, and removes everything else that service left. */
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { startOf } from '../process-table.ts'
-import { endProcesses, type Leader } from '../processes.ts'
+import { processStartedAt } from '../process-table.ts'
+import { endProcesses, type GroupLeader } from '../processes.ts'
 import { IN_SESSION, isSameServer, type ServerIdentity } from './connection.ts'
 import { LAUNCH_FILE } from './launch-file.ts'
-import { bufferOf, isSpoolFile } from './paste-buffer.ts'
-import type { Kept, KeptLaunch } from './saved-state.ts'
-import type { Server } from './server.ts'
+import { bufferNameOf, isBufferFile } from './paste-buffer.ts'
+import type { TmuxSavedLaunch, TmuxSavedState } from './saved-state.ts'
+import type { TmuxServer } from './server.ts'
 
-/** Options of a pane, set before its agent runs: whose it is, and the mark of what was started in it. */
-export const AGENT = '@orc_agent'
-export const MARK = '@orc_mark'
+/** Pane options set before the agent runs: the agent's name, and the mark of its processes. */
+export const AGENT_OPTION = '@orc_agent'
+export const MARK_OPTION = '@orc_mark'
 
-/** The very process in the very pane. */
-export async function findAgain(
-  server: Server,
+/** Returns the state only if the same process runs in the same pane. */
+export async function findRunningPane(
+  server: TmuxServer,
   identity: ServerIdentity,
-  kept: Kept | KeptLaunch | undefined,
-): Promise<Kept | undefined> {
+  kept: TmuxSavedState | TmuxSavedLaunch | undefined,
+): Promise<TmuxSavedState | undefined> {
   if (kept === undefined || !('pane' in kept) || !isSameServer(kept.server, identity)) return undefined
   const [panes] = await server.run([
     ...['list-panes', '-s', '-t', IN_SESSION, '-F', '#{pane_id} #{pane_dead} #{pane_pid}'],
   ])
   const isListed = panes!.lines.includes(`${kept.pane} 0 ${kept.process.pid}`)
-  return isListed && (await startOf(kept.process.pid)) === kept.process.startedAt ? kept : undefined
+  return isListed && (await processStartedAt(kept.process.pid)) === kept.process.startedAt ? kept : undefined
 }
 
-export interface ClearingOrder {
+interface CleanupRequest {
   name: string
   folder: string
-  earlier: Kept | KeptLaunch | undefined
-  /** Goes on. */
-  found: Kept | undefined
+  earlier: TmuxSavedState | TmuxSavedLaunch | undefined
+  /** The pane that keeps running. */
+  found: TmuxSavedState | undefined
 }
 
-/** Two processes of one agent would share its name, its mail and its files. */
-export async function clearAway(server: Server, { name, folder, earlier, found }: ClearingOrder) {
+/** Two processes of one agent would share its name, mail and files. */
+export async function cleanUpAgent(server: TmuxServer, { name, folder, earlier, found }: CleanupRequest) {
   if (earlier !== undefined && found === undefined) {
     await endProcesses({ mark: earlier.mark, leader: 'process' in earlier ? earlier.process : undefined })
   }
@@ -45,33 +45,35 @@ export async function clearAway(server: Server, { name, folder, earlier, found }
     await endProcesses({ mark, leader: await leaderOf(pid) })
     await server.run(['kill-pane', '-t', pane]).catch(() => {})
   }
-  await removeFiles(server, folder, found === undefined)
+  await removeStaleFiles(server, folder, found === undefined)
 }
 
-async function panesOf(server: Server, name: string) {
+async function panesOf(server: TmuxServer, name: string) {
   const [panes] = await server.run([
     ...['list-panes', '-s', '-t', IN_SESSION],
-    ...['-F', `#{pane_id} #{?pane_dead,,#{pane_pid}} #{${MARK}} #{${AGENT}}`],
+    ...['-F', `#{pane_id} #{?pane_dead,,#{pane_pid}} #{${MARK_OPTION}} #{${AGENT_OPTION}}`],
   ])
   return panes!.lines.flatMap((line) => {
-    // The name comes last, since it may hold spaces.
+    // The name comes last because it may contain spaces.
     const [pane, pid, mark, ...words] = line.split(' ')
     if (words.join(' ') !== name || !mark) return []
     return [{ pane: pane!, pid: pid ? Number(pid) : undefined, mark }]
   })
 }
 
-async function leaderOf(pid: number | undefined): Promise<Leader | undefined> {
-  const startedAt = pid === undefined ? undefined : await startOf(pid)
+async function leaderOf(pid: number | undefined): Promise<GroupLeader | undefined> {
+  const startedAt = pid === undefined ? undefined : await processStartedAt(pid)
   return startedAt === undefined ? undefined : { pid: pid!, startedAt }
 }
 
-/** Messages on their way into a pane, and a script with a token in it that was never run. */
-async function removeFiles(server: Server, folder: string, isToBeLaunched: boolean) {
+/**
+ * Removes message files left on their way into a pane, and an unused launch script, which contains a token.
+ */
+async function removeStaleFiles(server: TmuxServer, folder: string, isToBeLaunched: boolean) {
   const stale = (await readdir(folder)).filter(
-    (name) => isSpoolFile(name) || (isToBeLaunched && name === LAUNCH_FILE),
+    (name) => isBufferFile(name) || (isToBeLaunched && name === LAUNCH_FILE),
   )
-  for (const buffer of stale.filter(isSpoolFile).map(bufferOf))
+  for (const buffer of stale.filter(isBufferFile).map(bufferNameOf))
     await server.run(['delete-buffer', '-b', buffer]).catch(() => {})
   await Promise.all(stale.map((name) => rm(join(folder, name), { force: true })))
 }

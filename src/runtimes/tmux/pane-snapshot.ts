@@ -1,29 +1,29 @@
-/** One look at a pane: all the guard wants to know, in one round trip. */
+/** A snapshot of a pane with everything the guard needs, in one round trip. */
 import type { PasteManner, Screen } from '../../programs/program.ts'
 import type { PaneFacts } from '../paste-guard.ts'
-import type { PasteSite } from './paste-target.ts'
-import { captureScreen, readScreen } from './screen.ts'
+import type { Block, TmuxCommand } from './control.ts'
+import type { PasteTarget } from './paste-target.ts'
 
-export interface Look {
+export interface PaneSnapshot {
   readonly facts: PaneFacts
   readonly screen: Screen
-  /** People's clients, wherever they look. */
+  /** Clients of people, in any window. */
   readonly persons: number
-  /** All clients of our session, ours too; changes when someone comes or goes. */
+  /** All clients of our session including ours; changes when someone attaches or detaches. */
   readonly attached: string
 }
 
 const PANE =
   '#{pane_dead} #{pane_in_mode} #{pane_synchronized} #{pane_input_off} #{cursor_x} #{cursor_y} #{window_id} #{session_attached}'
 const CLIENT = '#{client_control_mode} #{window_id} #{client_activity}'
-/** tmux tells the time of a key press in whole seconds. */
+/** tmux reports key presses in whole seconds. */
 const ACTIVITY_RESOLUTION_MS = 1000
 
-export async function lookAt(
-  site: Pick<PasteSite, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
+export async function takeSnapshot(
+  target: Pick<PasteTarget, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
   manner: Pick<PasteManner, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
-): Promise<Look> {
-  const { server, clock, pane } = site
+): Promise<PaneSnapshot> {
+  const { server, clock, pane } = target
   const [status, clients, joined, rows] = await server.run(
     ['display-message', '-p', '-t', pane, PANE],
     ['list-clients', '-F', CLIENT],
@@ -35,7 +35,7 @@ export async function lookAt(
   const quiet = persons
     .filter(([, shown]) => shown === window)
     .map(([, , activeAt]) => clock.now() - Number(activeAt) * 1000 - ACTIVITY_RESOLUTION_MS)
-  if (site.typedAt !== undefined) quiet.push(clock.now() - site.typedAt)
+  if (target.typedAt !== undefined) quiet.push(clock.now() - target.typedAt)
   return {
     screen,
     persons: persons.length,
@@ -48,9 +48,68 @@ export async function lookAt(
       isSynchronized: synchronized === '1',
       isInputOff: inputOff === '1',
       isBracketed: manner.isBracketed?.() ?? true,
-      // Last of all: what they type from now on comes after what is written upon this look.
-      takenBy: site.takenBy,
+      // Read last: keys typed from now on come after what this snapshot allows to be written.
+      takenBy: target.takenBy,
       personQuietMs: quiet.length === 0 ? undefined : Math.max(0, Math.min(...quiet)),
     },
   }
+}
+
+/**
+ * Captures the pane twice: with soft-wrapped lines joined, and row by row to locate the cursor in the joined
+ * lines. Both keep trailing spaces, so that rows add up to lines.
+ */
+export function captureScreen(pane: string, isPlain = false): TmuxCommand[] {
+  return [
+    ['capture-pane', '-p', ...(isPlain ? [] : ['-e']), '-J', '-t', pane],
+    ['capture-pane', '-p', '-N', '-t', pane],
+  ]
+}
+
+const SGR = /\u001b\[[0-9;:]*m|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u000e\u000f]/g
+
+export function readScreen(joined: Block, rows: Block, cursor: { x: number; y: number }): Screen {
+  const plain = joined.lines.map((line) => line.replace(SGR, ''))
+  return {
+    lines: plain.map((line) => line.trimEnd()),
+    styled: joined.lines,
+    cursor: cursorInJoined(plain, rows.lines, cursor),
+  }
+}
+
+/** A line spans as many rows as its text needs. The cursor is before the character at `x`. */
+function cursorInJoined(lines: readonly string[], rows: readonly string[], cursor: { x: number; y: number }) {
+  let row = 0
+  for (const [y, line] of lines.entries()) {
+    let text = rows[row] ?? ''
+    let before = 0
+    while (true) {
+      if (row === cursor.y) return { x: before + indexOfColumn(rows[row] ?? '', cursor.x), y }
+      if (text.length >= line.length || row + 1 >= rows.length) break
+      before = text.length
+      row += 1
+      text += rows[row]
+    }
+    row += 1
+  }
+  return cursor
+}
+
+const NO_WIDTH = /^[\p{M}\u200b-\u200f]/u
+const TWICE_AS_WIDE =
+  /^[\p{Emoji_Presentation}\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]/u
+
+/**
+ * Converts a column to a string index. If tmux counts widths differently, the input box is not recognised,
+ * and the paste waits.
+ */
+export function indexOfColumn(text: string, column: number): number {
+  let index = 0
+  let at = 0
+  for (const character of text) {
+    if (at >= column && !NO_WIDTH.test(character)) return index
+    index += character.length
+    if (!NO_WIDTH.test(character)) at += TWICE_AS_WIDE.test(character) ? 2 : 1
+  }
+  return index + Math.max(0, column - at)
 }

@@ -1,29 +1,29 @@
-/** Knows when panes die or are closed, from tmux's hints and one look at all of them. */
+/** Detects dead and closed panes, from tmux notifications and one listing of all panes. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Connection, IN_SESSION } from './connection.ts'
+import { IN_SESSION, type TmuxConnection } from './connection.ts'
 import { ControlLost } from './control.ts'
 import type { Log } from './log.ts'
 
-/** For tmux to hear the signal and look, on a machine under load. */
+/** Gives tmux time to handle the signal on a machine under load. */
 const WAKE_TIMES = 5
 const WAKE_MS = 10
 
 export interface PaneListener {
-  /** Its process ended, and how. */
+  /** The pane's process ended. */
   died(how: string): void
-  /** The pane is not there any more. */
+  /** The pane no longer exists. */
   vanished(how: string): void
-  /** Something happened that may let a waiting paste through. */
-  stirred(): void
+  /** Something changed that may unblock a waiting paste. */
+  changed(): void
 }
 
-export interface PaneWatch {
+interface PaneWatch {
   readonly listeners: Map<string, PaneListener>
-  /** Looks at all panes, once for however many ask meanwhile. */
+  /** Lists all panes, once for all requests made meanwhile. */
   review(): void
 }
 
-export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>, log: Log): PaneWatch {
+export function createPaneWatch(connection: Pick<TmuxConnection, 'run' | 'identity'>, log: Log): PaneWatch {
   const listeners = new Map<string, PaneListener>()
   let state: 'resting' | 'looking' | 'to look again' = 'resting'
 
@@ -35,7 +35,7 @@ export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>
     state = 'looking'
     look()
       .catch((error: unknown) => {
-        if (!(error instanceof ControlLost)) log.error({ err: error }, 'tmux does not say how its panes are')
+        if (!(error instanceof ControlLost)) log.error({ err: error }, 'tmux could not list its panes')
       })
       .finally(() => {
         const isWanted = state === 'to look again'
@@ -46,7 +46,7 @@ export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>
 
   async function look() {
     if (listeners.size === 0) return
-    // A pane that is opened meanwhile is not on the list, and is not gone either.
+    // Panes opened meanwhile are missing from the list but are not gone.
     const asked = [...listeners]
     let panes = await listPanes()
     for (let woken = 0; woken < WAKE_TIMES && [...panes.values()].some(isEndUnknown); woken++) {
@@ -74,15 +74,15 @@ export function createPaneWatch(connection: Pick<Connection, 'run' | 'identity'>
   }
 
   /**
-   * tmux built with utempter loses the signal that its child ended when that comes while utempter runs (seen with
-   * 3.3a): the pane is dead, its hook does not run, and how it ended is never read. Any later such signal makes tmux
-   * look.
+   * tmux built with utempter loses SIGCHLD if it arrives while utempter runs (seen with 3.3a): the pane is
+   * dead, but its hook does not run and its exit status is never read. Any later SIGCHLD makes tmux check
+   * again.
    */
   function wakeServer() {
     try {
       if (connection.identity !== undefined) process.kill(connection.identity.pid, 'SIGCHLD')
     } catch {
-      // It is gone, or not ours to signal: then we know less of how the process ended.
+      // The server is gone, or we may not signal it; the exit status stays unknown.
     }
   }
 
@@ -93,6 +93,6 @@ const isEndUnknown = (pane: { isDead: boolean; how: string | undefined }) =>
   pane.isDead && pane.how === undefined
 
 function describeEnd(status: string | undefined, signal: string | undefined): string | undefined {
-  if (signal) return `it was ended by signal ${signal}`
+  if (signal) return `it was killed by signal ${signal}`
   return status ? `it exited with ${status}` : undefined
 }

@@ -1,89 +1,97 @@
-/** The terminal of one agent: what a program may do with it, and what the runtime does. */
+/**
+ * One agent's terminal, as used by its program and by the runtime.
+ * A pane is `free`, `blocked` (a paste waits for `blockedReason` to go away; `wake` and notifications of tmux
+ * let it retry), `pending` (our text is in the input box without its Enter, see pending-input.ts) or `taken
+ * over` (a person types from the control room; nothing is pasted until they release the keyboard).
+ * KEYBOARD_RETURN_MS limits how long input found switched off stays off: long enough for a program to reach
+ * its prompt, short enough for a person who waits to type.
+ */
+
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pane } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
-import { watchStrays } from '../orphan-processes.ts'
-import type { Keyboard, Picture } from '../picture.ts'
-import { hasReadInput } from './input-queue.ts'
-import { openKeyboard } from './keyboard.ts'
+import { watchOrphans } from '../orphan-processes.ts'
+import type { TerminalKeyboard, TerminalSnapshot } from '../runtime.ts'
 import type { Log } from './log.ts'
-import { paste } from './paste.ts'
-import { spool } from './paste-buffer.ts'
-import type { PasteSite } from './paste-target.ts'
-import { enterUnsent, giveBackInput, type LeftInput, noteTaken } from './pending-input.ts'
-import { commandLine, quoteForShell, withoutTimeFormats } from './quote.ts'
-import { captureScreen, readScreen } from './screen.ts'
-import type { Server } from './server.ts'
-import { takePicture } from './terminal-snapshot.ts'
+import { captureScreen, readScreen } from './pane-snapshot.ts'
+import { createPasteBuffer, loadBuffer } from './paste-buffer.ts'
+import type { PasteTarget } from './paste-target.ts'
+import { noteAccepted, type PendingInput, returnKeyboard, submitPending } from './pending-input.ts'
+import { commandLine, quoteForShell, withoutControls, withoutTimeFormats } from './quote.ts'
+import type { TmuxServer } from './server.ts'
+import { paste } from './submit.ts'
+import { takeTerminalSnapshot } from './terminal-snapshot.ts'
 
 export interface TmuxPane extends Pane {
   readonly id: string
   /** Why a paste has not been written yet. */
-  waitsFor(): string | undefined
-  /** Puts text above the pane. */
+  blockedBy(): string | undefined
+  /** Sets the label above the pane. */
   show(label: string): void
-  /** The end of what it showed, further back than the screen if need be. */
-  tail(lines: number): Promise<string>
-  /** What it shows right now, with its colours. */
-  picture(): Promise<Picture>
-  /** A person takes it over: nothing is written into it until they let go. */
-  takeOver(by: string): Keyboard
-  /** What a dead pane shows, without tmux's own remark and the blank lines. */
-  lastWords(): Promise<string>
-  /** Lets a paste that waits look again. */
-  stir(): void
-  /** Nothing is looked for any more. */
+  /** The last lines of its output, including scrollback. */
+  lastLines(lines: number): Promise<string>
+  /** Current content with colours. */
+  snapshot(): Promise<TerminalSnapshot>
+  /** Lets a person type; nothing else is written until they release the keyboard. */
+  takeOver(by: string): TerminalKeyboard
+  /** The last output of a dead pane, without tmux's own remark and blank lines. */
+  lastOutput(): Promise<string>
+  /** Lets a waiting paste check again. */
+  wake(): void
+  /** Stops all watching. */
   close(): void
   kill(): Promise<void>
 }
 
-export interface PaneOptions {
-  server: Server
+interface PaneOptions {
+  server: TmuxServer
   clock: Clock
   log: Pick<Log, 'warn'>
   id: string
   pid: number
   folder: string
-  /** Found again: someone may have typed while nobody looked. */
+  /** Reattached: a person may have typed while no service watched. */
   isFound: boolean
-  /** Found with it: a text of ours that was not entered, or not seen taken. */
-  left?: LeftInput | undefined
-  /** What keeps a paste from being written, whenever that changes. */
-  onWaits?(reason: string | undefined): void
+  /** Our text that an earlier service pasted, but did not submit or did not see accepted. */
+  pendingInput?: PendingInput | undefined
+  /** Called whenever the reason that blocks a paste changes. */
+  onBlocked?(reason: string | undefined): void
 }
 
 export const LOG_FILE = 'pane.log'
 const LABEL_LIMIT = 200
-/** Nobody is left with a dead keyboard because a program does not come to its prompt. */
-const INPUT_BACK_MS = 10_000
-const LAST_WORDS_FROM = 100
-const LAST_WORDS = 12
+/** Give the keyboard back after this long even if the program does not reach its prompt. */
+const KEYBOARD_RETURN_MS = 10_000
+const LAST_OUTPUT_SEARCH = 100
+const LAST_OUTPUT_LINES = 12
 
 export function createPane(options: PaneOptions): TmuxPane {
-  const { server, clock, log, id, pid, folder, isFound, left, onWaits } = options
+  const { server, clock, log, id, pid, folder, isFound, pendingInput: left, onBlocked: onWaits } = options
   let waiting: (() => void)[] = []
   let label: string | undefined
-  let spooled = 0
+  let buffer = 0
   let waitsFor: string | undefined
 
-  const site: PasteSite = {
+  const target: PasteTarget = {
     server,
     clock,
     log,
     pane: id,
     boxEmptyAt: isFound ? undefined : clock.now(),
     hasReadInput: () => hasReadInput(pid),
-    unsent: left?.unsent,
-    enteredAt: left?.isEntered ? clock.now() : undefined,
+    pending: left?.text,
+    pendingEnteredAt: left?.isEntered ? clock.now() : undefined,
     takenBy: undefined,
     typedAt: undefined,
-    watching: undefined,
-    waits(reason) {
+    blockedWatch: undefined,
+    setBlocked(reason) {
       if (reason === waitsFor) return
       waitsFor = reason
       onWaits?.(reason)
     },
-    stirred: (ms, gone) =>
+    waitForChange: (ms, gone) =>
       new Promise((resolve) => {
         const wake = () => {
           cancel()
@@ -95,12 +103,12 @@ export function createPane(options: PaneOptions): TmuxPane {
         gone?.addEventListener('abort', wake)
         waiting.push(wake)
       }),
-    spool: (text) => spool(folder, `orc-${process.pid}-${id.slice(1)}-${++spooled}`, text),
+    createBuffer: (text) => createPasteBuffer(folder, `orc-${process.pid}-${id.slice(1)}-${++buffer}`, text),
   }
 
   const cancelInputBack = left?.isInputOff
-    ? clock.after(INPUT_BACK_MS, () => {
-        void giveBackInput(site)
+    ? clock.after(KEYBOARD_RETURN_MS, () => {
+        void returnKeyboard(target)
       })
     : undefined
 
@@ -108,15 +116,18 @@ export function createPane(options: PaneOptions): TmuxPane {
     id,
     pid,
     watchStrays: () =>
-      watchStrays(pid, (error) =>
-        log.warn({ pane: id, err: error }, 'what a stopped turn left running could not be ended'),
+      watchOrphans(pid, (error) =>
+        log.warn(
+          { pane: id, err: error },
+          'could not end the processes that an interrupted turn left running',
+        ),
       ),
-    // Once it was entered, the conversation tells of it.
-    unsent: () => (site.unsent?.presses === undefined ? site.unsent?.lastLine : undefined),
-    waitsFor: () => waitsFor,
+    // After Enter, the conversation shows whether it was accepted.
+    unsent: () => (target.pending?.presses === undefined ? target.pending?.lastLine : undefined),
+    blockedBy: () => waitsFor,
     async log() {
       const path = join(folder, LOG_FILE)
-      // Not when it is piped already, as it is from the start where the program said so: `-o` would end that pipe.
+      // Skip if it is piped already: `-o` would close that pipe.
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_pipe},0}'],
         commandLine([['pipe-pane', '-t', id, pipeCommand(path)]]),
@@ -131,10 +142,10 @@ export function createPane(options: PaneOptions): TmuxPane {
       const [x, y] = cursor!.lines[0]!.split(' ').map(Number) as [number, number]
       return readScreen(joined!, rows!, { x, y })
     },
-    paste: (turn, manner) => paste(site, turn, manner),
-    hasReadInput: site.hasReadInput,
-    enterUnsent: (manner) => enterUnsent(site, manner),
-    taken: (ids) => noteTaken(site, ids),
+    paste: (turn, manner) => paste(target, turn, manner),
+    hasReadInput: target.hasReadInput,
+    enterUnsent: (manner) => submitPending(target, manner),
+    taken: (ids) => noteAccepted(target, ids),
     async press(keys) {
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],
@@ -142,7 +153,7 @@ export function createPane(options: PaneOptions): TmuxPane {
       ])
     },
     show(next) {
-      // `#` would begin a style of tmux's.
+      // `#` would start a tmux style.
       const text = next.replace(/[\u0000-\u001f\u007f-\u009f#]/g, ' ').slice(0, LABEL_LIMIT)
       if (text === label) return
       label = text
@@ -150,19 +161,19 @@ export function createPane(options: PaneOptions): TmuxPane {
         label = undefined
       })
     },
-    tail: async (lines) => (await tailOf(server, id, lines)).join('\n'),
-    picture: () => takePicture(server, id),
-    takeOver: (by) => openKeyboard(site, by),
-    async lastWords() {
-      const lines = await tailOf(server, id, LAST_WORDS_FROM)
+    lastLines: async (lines) => (await captureLines(server, id, lines)).join('\n'),
+    snapshot: () => takeTerminalSnapshot(server, id),
+    takeOver: (by) => openKeyboard(target, by),
+    async lastOutput() {
+      const lines = await captureLines(server, id, LAST_OUTPUT_SEARCH)
       const isWords = (line: string) => line !== '' && !line.startsWith('Pane is dead')
-      return lines.filter(isWords).slice(-LAST_WORDS).join('\n')
+      return lines.filter(isWords).slice(-LAST_OUTPUT_LINES).join('\n')
     },
-    stir() {
+    wake() {
       for (const wake of [...waiting]) wake()
     },
     close() {
-      site.watching?.abort()
+      target.blockedWatch?.abort()
       cancelInputBack?.()
     },
     async kill() {
@@ -171,14 +182,119 @@ export function createPane(options: PaneOptions): TmuxPane {
   }
 }
 
-async function tailOf(server: Server, id: string, lines: number): Promise<string[]> {
+async function captureLines(server: TmuxServer, id: string, lines: number): Promise<string[]> {
   const [shown] = await server.run(['capture-pane', '-p', '-J', '-S', `-${lines}`, '-t', id])
   const text = shown!.lines.map((line) => line.trimEnd())
   while (text.at(-1) === '') text.pop()
   return text.slice(-lines)
 }
 
-/** What tmux runs to keep everything that a pane prints. */
+/** The shell command with which tmux logs everything a pane prints. */
 export function pipeCommand(path: string): string {
   return withoutTimeFormats(`umask 077; exec cat >> ${quoteForShell(path)}`)
+}
+
+/**
+ * By name, tmux sends the byte sequence that the program requested; a browser's terminal may send another
+ * one.
+ */
+const NAMED: Readonly<Record<string, string>> = {
+  '\u001b[A': 'Up',
+  '\u001b[B': 'Down',
+  '\u001b[C': 'Right',
+  '\u001b[D': 'Left',
+  '\u001b[H': 'Home',
+  '\u001b[F': 'End',
+}
+/** Well below the longest line tmux accepts. */
+const PIECE = 512
+
+function openKeyboard(target: PasteTarget, by: string): TerminalKeyboard {
+  const { server, clock, pane } = target
+  target.takenBy = by
+  return {
+    async type(keys) {
+      target.typedAt = clock.now()
+      const named = NAMED[keys]
+      if (named !== undefined) {
+        await server.run(['send-keys', '-t', pane, named])
+        return
+      }
+      const bytes = [...Buffer.from(keys)].map((byte) => byte.toString(16).padStart(2, '0'))
+      for (let at = 0; at < bytes.length; at += PIECE) {
+        await server.run(['send-keys', '-H', '-t', pane, ...bytes.slice(at, at + PIECE)])
+      }
+    },
+    async paste(text) {
+      target.typedAt = clock.now()
+      const buffer = target.createBuffer(withoutControls(text))
+      try {
+        buffer.writeFile()
+        await server.run(loadBuffer(buffer), ['paste-buffer', '-p', '-d', '-b', buffer.name, '-t', pane])
+      } finally {
+        buffer.remove()
+      }
+    },
+    release() {
+      target.takenBy = undefined
+      // The next snapshot must find out what its input box holds now.
+      target.boxEmptyAt = undefined
+    },
+  }
+}
+
+/** Checks whether a program has consumed the input written to its terminal. */
+const MAX_CHECKS = 20
+const CHECK_EVERY_MS = 25
+/** In a row, since a single check may fall between two steps of its work. */
+const CHECKS_ASLEEP = 3
+
+/**
+ * A sleeping program has no unread input, or the kernel would have woken it. A stopped or busy one may not
+ * have read it yet, and its screen may be outdated. Without /proc this is unknowable, and the screen must
+ * suffice.
+ */
+async function hasReadInput(leader: number): Promise<boolean> {
+  let asleep = 0
+  for (let look = 0; look < MAX_CHECKS && asleep < CHECKS_ASLEEP; look++) {
+    if (look > 0) await sleep(CHECK_EVERY_MS)
+    const states = statesAtTerminal(leader)
+    if (states === undefined) return true
+    asleep = states.every((state) => state === 'S' || state === 'I') ? asleep + 1 : 0
+  }
+  return asleep >= CHECKS_ASLEEP
+}
+
+/** States of all threads in the foreground process group of the leader's terminal. */
+function statesAtTerminal(leader: number): string[] | undefined {
+  const of = readInputStat(`/proc/${leader}/stat`)
+  if (of === undefined) return undefined
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => {
+      const stat = readInputStat(`/proc/${pid}/stat`)
+      return stat?.terminal === of.terminal && stat.group === of.foreground && !/[ZX]/.test(stat.state)
+    })
+    .flatMap((pid) =>
+      threadsOf(pid).map((thread) => readInputStat(`/proc/${pid}/task/${thread}/stat`)?.state ?? 'S'),
+    )
+}
+
+function threadsOf(pid: string): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`)
+  } catch {
+    return []
+  }
+}
+
+function readInputStat(path: string) {
+  try {
+    const text = readFileSync(path, 'utf8')
+    // The parenthesised name may contain anything, including parentheses.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    return { state: fields[0]!, group: fields[2]!, terminal: fields[4]!, foreground: fields[5]! }
+  } catch {
+    return undefined
+  }
 }

@@ -1,38 +1,38 @@
-/** A text on its way into a pane: in a private file, where the tmux server reads it. */
+/** Text on its way into a pane: a private file that the tmux server loads into a buffer. */
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Spooled } from './paste-target.ts'
+import type { PasteBuffer } from './paste-target.ts'
 import { outlineOf } from './pending-input.ts'
 import { withoutFormats } from './quote.ts'
 
-const ENDING = '.txt'
-const SPOOL_FILE = /^orc-\d+-\d+-\d+\.txt$/
+const EXTENSION = '.txt'
+const BUFFER_FILE = /^orc-\d+-\d+-\d+\.txt$/
 
-export function isSpoolFile(name: string): boolean {
-  return SPOOL_FILE.test(name)
+export function isBufferFile(name: string): boolean {
+  return BUFFER_FILE.test(name)
 }
 
-/** It may have been loaded there already. */
-export function bufferOf(spoolFile: string): string {
-  return spoolFile.slice(0, -ENDING.length)
+/** The file may have been loaded into a buffer already. */
+export function bufferNameOf(file: string): string {
+  return file.slice(0, -EXTENSION.length)
 }
 
-export function loadBuffer({ buffer, path }: Spooled): readonly string[] {
-  return ['load-buffer', '-b', buffer, withoutFormats(path)]
-}
-
-/** Sync: a small file in the page cache, on the way of every message. */
-export function spool(folder: string, buffer: string, text: string): Spooled {
-  const path = join(folder, `${buffer}${ENDING}`)
-  let isLaid = false
+/** Synchronous: a small file in the page cache, in the path of every message. */
+export function createPasteBuffer(folder: string, name: string, text: string): PasteBuffer {
+  const path = join(folder, `${name}${EXTENSION}`)
+  let isWritten = false
   return {
     path,
-    buffer,
+    name,
     outline: outlineOf(text),
-    lay() {
-      if (!isLaid) writeFileSync(path, text, { mode: 0o600 })
-      isLaid = true
+    writeFile() {
+      if (!isWritten) writeFileSync(path, text, { mode: 0o600 })
+      isWritten = true
     },
     remove: () => rmSync(path, { force: true }),
   }
+}
+
+export function loadBuffer({ name: buffer, path }: PasteBuffer): readonly string[] {
+  return ['load-buffer', '-b', buffer, withoutFormats(path)]
 }

@@ -1,61 +1,66 @@
 import type { Clock } from '../clock.ts'
 import type { Log } from './log.ts'
-import type { Server } from './server.ts'
+import type { TmuxServer } from './server.ts'
 
-/** One pane, as far as writing into it goes. */
-export interface PasteSite {
-  readonly server: Server
+/** The writing side of one pane. */
+export interface PasteTarget {
+  readonly server: TmuxServer
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
   readonly pane: string
-  /** Resolves when something happened that may matter, or after that long. */
-  stirred(ms: number, gone?: AbortSignal): Promise<void>
-  /** A place for the text where the tmux server reads it. */
-  spool(text: string): Spooled
-  /** When its input box was last seen empty; undefined before it was. */
+  /** Resolves on a change that may matter, or after `ms`. */
+  waitForChange(ms: number, gone?: AbortSignal): Promise<void>
+  /** Creates a buffer file that the tmux server can read. */
+  createBuffer(text: string): PasteBuffer
+  /** When its input box was last seen empty; undefined before the first time. */
   boxEmptyAt: number | undefined
-  /** Whether the program has read all that was written into its terminal. */
+  /** Whether the program has read everything written to its terminal. */
   hasReadInput(): Promise<boolean>
   /**
-   * It was pasted and not entered, by an earlier service or because the program turned to something else; or entered,
-   * and not known to be taken.
+   * Text pasted but not submitted, by an earlier service or because the program became busy; or submitted,
+   * but not known to be accepted.
    */
-  unsent: Sent | undefined
-  /** When that was entered after all, until the program was seen to take it: its word for its state lags behind. */
-  enteredAt: number | undefined
-  /** What is to be written is not written yet, for that reason; undefined when nothing is in the way. */
-  waits(reason: string | undefined): void
-  /** The look-out for an obstacle that outlasted a paste. */
-  watching: AbortController | undefined
-  /** Who types into it from the control room. */
+  pending: PastedText | undefined
+  /**
+   * When pending text was submitted, until the program is seen to accept it: its reported state lags behind.
+   */
+  pendingEnteredAt: number | undefined
+  /** Reports why text cannot be written yet; undefined when nothing blocks. */
+  setBlocked(reason: string | undefined): void
+  /** Stops the watch of a blocked paste. */
+  blockedWatch: AbortController | undefined
+  /** The person typing from the control room. */
   takenBy: string | undefined
-  /** When anybody last typed there, of which tmux knows nothing. */
+  /** When that person last typed; tmux does not know of it. */
   typedAt: number | undefined
 }
 
-/** By what a text is known again in an input box. */
-export interface Outline {
+/** Identifies a text in an input box. */
+export interface TextOutline {
   readonly lastLine: string
   readonly lines: number
 }
 
-/** What was pasted. */
-export interface Sent extends Outline {
-  /** Whoever came later may have added to it. */
+/** A pasted text. */
+export interface PastedText extends TextOutline {
+  /** A person who came later may have added to it. */
   readonly writtenAt: number
-  /** How often Enter was pressed for it since it was left. */
+  /** Number of Enter presses since it became pending. */
   readonly presses?: number
 }
 
-export interface Spooled {
+export interface PasteBuffer {
   readonly path: string
-  /** Of tmux, for this text alone. */
-  readonly buffer: string
-  readonly outline: Outline
-  /** Writes it there, once. */
-  lay(): void
+  /** Name of the tmux buffer, unique to this text. */
+  readonly name: string
+  readonly outline: TextOutline
+  /** Writes the file, once. */
+  writeFile(): void
   remove(): void
 }
 
-/** Enter was pressed; it is still to be pressed; or tmux was lost in the middle, so that nobody knows. */
-export type Written = 'entered' | 'pasted' | 'unknown'
+/**
+ * `entered`: Enter was pressed. `pasted`: Enter is still to be pressed. `unknown`: the connection broke
+ * meanwhile.
+ */
+export type WriteResult = 'entered' | 'pasted' | 'unknown'

@@ -1,59 +1,79 @@
-/** A text of ours that was pasted and not entered: whether it is still ours alone, and its Enter. */
+/**
+ * Text of ours that was pasted but not submitted: whether it is still ours alone, and its Enter.
+ * States: `none`; `pasted` (in the box, input switched off, Enter due: pasting enters it, Enter leaves it);
+ * `left` (Enter could not be pressed, or no evidence followed; people may type again; the next snapshot that
+ * shows the text as ours alone presses Enter); `settling` (Enter was pressed, until the program is seen to
+ * accept it or its reported state can no longer be older than the Enter). Tmux options of the pane keep the
+ * state across restarts of the service. After MAX_ENTER_PRESSES the text is given up: a program that swallows
+ * three needs a person.
+ */
 import { randomUUID } from 'node:crypto'
 import type { SessionState } from '../../model/agent.ts'
 import type { PasteManner, Screen } from '../../programs/program.ts'
 import type { Clock } from '../clock.ts'
 import { PERSON_QUIET_MS } from '../paste-guard.ts'
-import { type Command, ControlLost } from './control.ts'
-import { type Look, lookAt } from './pane-snapshot.ts'
-import type { Outline, PasteSite, Sent } from './paste-target.ts'
+import { ControlLost, type TmuxCommand } from './control.ts'
+import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
+import type { PastedText, PasteTarget, TextOutline } from './paste-target.ts'
 import { commandLine } from './quote.ts'
-import type { Server } from './server.ts'
+import type { TmuxServer } from './server.ts'
 
-/** Options of the pane. Set with a paste that is entered later, in the same go, and unset when it is known to be taken. */
-const UNSENT = '@orc_unsent'
-/** Set with its Enter, to a word of its own. A program may swallow an Enter: one that hung takes both in at once. */
-const ENTERED = '@orc_entered'
+/**
+ * Pane options. Set in the same command line as a paste that is submitted later, and removed once it is known
+ * to be accepted.
+ */
+const PENDING_OPTION = '@orc_unsent'
+/**
+ * Set together with Enter, to a unique value. A program may swallow an Enter: one that hung reads both at
+ * once.
+ */
+const ENTERED_OPTION = '@orc_entered'
 const LAST_LINE_LIMIT = 200
-const MOST_PRESSES = 3
-/** By Enters that were swallowed: ours, and those of the service before. */
-const MOST_LINES_BEGUN = 5
+const MAX_ENTER_PRESSES = 3
+/** Lines added by swallowed Enters, ours and those of the previous service. */
+const MAX_EXTRA_LINES = 5
 
-/** A text as it is told again in a box: its last line, and how many lines it has. */
-export function outlineOf(text: string): Outline {
+/** Identifies a text by its last line and its number of lines. */
+export function outlineOf(text: string): TextOutline {
   const lines = text.trimEnd().split('\n')
-  return { lastLine: oneSpaced(lines.at(-1)!).slice(-LAST_LINE_LIMIT), lines: lines.length }
+  return { lastLine: collapseSpaces(lines.at(-1)!).slice(-LAST_LINE_LIMIT), lines: lines.length }
 }
 
-/** As on a screen, where tabs are spaces. */
-const oneSpaced = (text: string) => text.replace(/\s+/g, ' ').trim()
+/** Screens show tabs as spaces. */
+const collapseSpaces = (text: string) => text.replace(/\s+/g, ' ').trim()
 
-export function markUnsent(pane: string, { lines, lastLine }: Outline): Command[] {
+export function markPending(pane: string, { lines, lastLine }: TextOutline): TmuxCommand[] {
   return [
-    ['set-option', '-p', '-t', pane, UNSENT, `${lines} ${lastLine}`],
-    ['set-option', '-p', '-u', '-t', pane, ENTERED],
+    ['set-option', '-p', '-t', pane, PENDING_OPTION, `${lines} ${lastLine}`],
+    ['set-option', '-p', '-u', '-t', pane, ENTERED_OPTION],
   ]
 }
 
-export interface LeftInput {
-  readonly unsent: Sent
-  /** Its Enter was pressed, and nobody knows whether it was taken. */
+export interface PendingInput {
+  readonly text: PastedText
+  /** Enter was pressed, but it is unknown whether the program accepted the text. */
   readonly isEntered: boolean
   readonly isInputOff: boolean
 }
 
 /**
- * What an earlier service pasted, and did not enter or did not see taken. While the input was off nobody could add to
- * that, and it stays off until it is entered, over any number of services that are killed; if it was on, someone may
- * have. Without such a text, a keyboard that was held off is given back.
+ * Reads the text that an earlier service pasted but did not submit or did not see accepted. While the input
+ * is off nobody can add to it, and it stays off until Enter, across any number of killed services; if it is
+ * on, a person may have typed. Without such text, input that was held off is switched on.
  */
-export async function takeUpInput(
-  server: Server,
+export async function readPendingInput(
+  server: TmuxServer,
   clock: Clock,
   pane: string,
-): Promise<LeftInput | undefined> {
+): Promise<PendingInput | undefined> {
   const [said] = await server.run([
-    ...['display-message', '-p', '-t', pane, `#{pane_input_off} #{?${ENTERED},1,0} #{${UNSENT}}`],
+    ...[
+      'display-message',
+      '-p',
+      '-t',
+      pane,
+      `#{pane_input_off} #{?${ENTERED_OPTION},1,0} #{${PENDING_OPTION}}`,
+    ],
   ])
   const [, off, entered, lines, lastLine] = /^(\d) (\d) (\d+) (.*)$/.exec(said!.lines[0] ?? '') ?? []
   const isEntered = entered === '1'
@@ -61,108 +81,117 @@ export async function takeUpInput(
   if (lastLine === undefined || isEntered) await server.run(['select-pane', '-e', '-t', pane])
   if (lastLine === undefined) return undefined
   const writtenAt = isInputOff ? clock.now() : Number.NEGATIVE_INFINITY
-  return { unsent: { lastLine, lines: Number(lines), writtenAt }, isEntered, isInputOff }
+  return { text: { lastLine, lines: Number(lines), writtenAt }, isEntered, isInputOff }
 }
 
-/** Presses Enter under what was left. Whatever else stands there is not ours to send. */
-export async function enterUnsent(
-  site: PasteSite,
+/** Presses Enter for our pending text. Other text is not ours to submit. */
+export async function submitPending(
+  target: PasteTarget,
   manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>,
 ): Promise<boolean> {
-  if (isTakingEarlier(site, manner.state(), manner.lagMs ?? 0)) return true
-  return site.unsent !== undefined && enterIfUnsent(site, await lookAt(site, manner))
+  if (isEarlierTextSettling(target, manner.state(), manner.lagMs ?? 0)) return true
+  return target.pending !== undefined && submitIfPending(target, await takeSnapshot(target, manner))
 }
 
-/** Those messages are in the conversation: what stands in the box from now on is not ours. */
-export function noteTaken(site: PasteSite, ids: readonly string[]): void {
-  const lastLine = site.unsent?.lastLine
-  if (lastLine !== undefined && ids.some((id) => lastLine.includes(` ${id}]`))) void forgetUnsent(site)
+/** These messages are in the conversation, so text in the box from now on is not ours. */
+export function noteAccepted(target: PasteTarget, ids: readonly string[]): void {
+  const lastLine = target.pending?.lastLine
+  if (lastLine !== undefined && ids.some((id) => lastLine.includes(` ${id}]`))) void clearPending(target)
 }
 
-/** After an Enter, an empty box and a state of `idle` may be older than the turn that it began. */
-export function isTakingEarlier(site: PasteSite, state: SessionState, lagMs: number): boolean {
-  if (site.enteredAt === undefined) return false
-  if (state === 'idle' && site.clock.now() - site.enteredAt < lagMs) return true
-  site.enteredAt = undefined
+/** After Enter, an empty box and an `idle` state may be older than the turn it started. */
+export function isEarlierTextSettling(target: PasteTarget, state: SessionState, lagMs: number): boolean {
+  if (target.pendingEnteredAt === undefined) return false
+  if (state === 'idle' && target.clock.now() - target.pendingEnteredAt < lagMs) return true
+  target.pendingEnteredAt = undefined
   return false
 }
 
-/** The same, after a look. */
-export async function enterIfUnsent(site: PasteSite, look: Look): Promise<boolean> {
-  const { unsent } = site
+/** The same, for an existing snapshot. */
+export async function submitIfPending(target: PasteTarget, snapshot: PaneSnapshot): Promise<boolean> {
+  const { pending: unsent } = target
   if (unsent === undefined) return false
-  const { facts } = look
+  const { facts } = snapshot
   if (facts.state === 'idle' && facts.inputBox === 'empty') {
-    await forgetUnsent(site)
+    await clearPending(target)
     return false
   }
-  if (!isOursUnsent(site, look, unsent)) return false
-  // An Enter that waits to be read is enough: several at once might be swallowed together, or reach a dialog.
-  if (unsent.presses !== undefined && !(await site.hasReadInput())) return true
-  if (site.unsent !== unsent || (await pressEnter(site)) !== 'pressed') return false
+  if (!isOurPendingText(target, snapshot, unsent)) return false
+  // One unread Enter is enough: several might be swallowed together, or reach a dialog.
+  if (unsent.presses !== undefined && !(await target.hasReadInput())) return true
+  if (target.pending !== unsent || (await pressEnter(target)) !== 'pressed') return false
   const presses = (unsent.presses ?? 0) + 1
-  // Once more if it is swallowed; but from here on a person may type.
-  if (site.unsent === unsent)
-    site.unsent =
-      presses < MOST_PRESSES ? { ...unsent, presses, writtenAt: Number.NEGATIVE_INFINITY } : undefined
-  site.enteredAt = site.clock.now()
+  // Allow another Enter if this one is swallowed; but from here on a person may type.
+  if (target.pending === unsent)
+    target.pending =
+      presses < MAX_ENTER_PRESSES ? { ...unsent, presses, writtenAt: Number.NEGATIVE_INFINITY } : undefined
+  target.pendingEnteredAt = target.clock.now()
   return true
 }
 
-/** How programs show a long paste in short: by the number of its lines, or of those after the first. */
+/** How programs fold a long paste: with its number of lines, or of those after the first. */
 const FOLDED = /^[\s│┃|>❯]*\[Pasted text[^\]]*?(\d+) lines\]$/iu
-/** The frame that some programs draw around their input box. */
+/** Frame that some programs draw around their input box. */
 const FRAME_AT_END = /[\s│┃|]+$/u
 
-/** What stands there may by now be a person's draft: Enter would send what they did not. */
-export function isOursUnsent(site: PasteSite, look: Look, { lastLine, lines, writtenAt }: Sent): boolean {
-  const { facts, screen, persons } = look
+/** The box may by now hold a person's draft, which Enter would submit. */
+export function isOurPendingText(
+  target: PasteTarget,
+  snapshot: PaneSnapshot,
+  { lastLine, lines, writtenAt }: PastedText,
+): boolean {
+  const { facts, screen, persons } = snapshot
   if (facts.state !== 'idle' || facts.isDead || facts.isInMode || facts.inputBox === 'empty') return false
   if (facts.takenBy !== undefined) return false
-  // A key that was pressed just now may not be on the screen yet.
+  // A key pressed just now may not be on the screen yet.
   if (!facts.isInputOff && (facts.personQuietMs ?? PERSON_QUIET_MS) < PERSON_QUIET_MS) return false
-  const before = lastWords(screen, facts.inputBox === 'draft' ? MOST_LINES_BEGUN : 0)
+  const before = textBeforeCursor(screen, facts.inputBox === 'draft' ? MAX_EXTRA_LINES : 0)
   if (before !== '' && lastLine !== '' && before.endsWith(lastLine)) return true
   const [, folded] = (persons === 0 && FOLDED.exec(before)) || []
   if (folded !== undefined && [lines, lines - 1].includes(Number(folded))) return true
-  // Anything else is ours as long as nobody could type, or nobody came near.
-  const personAt = Math.max(site.server.personSeenAt, site.typedAt ?? Number.NEGATIVE_INFINITY)
+  // Any other text is ours if nobody could type, or nobody was there to.
+  const personAt = Math.max(target.server.clientChangedAt, target.typedAt ?? Number.NEGATIVE_INFINITY)
   const isAlone = facts.isInputOff || (persons === 0 && personAt < writtenAt)
   return facts.inputBox === 'draft' && isAlone
 }
 
-/** The line that ends at the cursor, if nothing is behind it. An Enter that was swallowed may have begun another line. */
-function lastWords({ lines, cursor }: Screen, linesAbove: number): string {
+/**
+ * The line that ends at the cursor, if nothing follows it. A swallowed Enter may have started another line.
+ */
+function textBeforeCursor({ lines, cursor }: Screen, linesAbove: number): string {
   const line = lines[cursor.y] ?? ''
   if (line.slice(cursor.x).replace(FRAME_AT_END, '') !== '') return ''
   const above = lines.slice(Math.max(0, cursor.y - linesAbove), cursor.y)
   const written = [...above, line.slice(0, cursor.x)].map((one) => one.replace(FRAME_AT_END, ''))
-  return oneSpaced(written.findLast((one) => one !== '') ?? '')
+  return collapseSpaces(written.findLast((one) => one !== '') ?? '')
 }
 
-type Pressed = 'pressed' | 'dead' | 'in mode'
+type EnterResult = 'pressed' | 'dead' | 'in mode'
 
-/** Once: when we are cut off, the mark that goes with the key tells over the next connection whether it was pressed. */
-export async function pressEnter(site: PasteSite): Promise<Pressed> {
+/**
+ * Presses Enter exactly once: if the connection breaks, the pane option set with the key shows over the next
+ * one whether it was pressed.
+ */
+export async function pressEnter(target: PasteTarget): Promise<EnterResult> {
   const word = randomUUID()
   try {
-    return await pressNow(site, word)
+    return await pressNow(target, word)
   } catch (error) {
     if (!(error instanceof ControlLost)) throw error
-    const { server, pane } = site
-    const [entered] = await server.run(['display-message', '-p', '-t', pane, `#{${ENTERED}}`])
-    return entered!.lines[0] === word ? 'pressed' : await pressNow(site, word)
+    const { server, pane } = target
+    const [entered] = await server.run(['display-message', '-p', '-t', pane, `#{${ENTERED_OPTION}}`])
+    return entered!.lines[0] === word ? 'pressed' : await pressNow(target, word)
   }
 }
 
-/** In copy mode tmux would eat the key, so it looks in the same go. */
-async function pressNow({ server, pane }: PasteSite, word: string): Promise<Pressed> {
+/** tmux would drop the key in copy mode, so it checks in the same command line. */
+async function pressNow({ server, pane }: PasteTarget, word: string): Promise<EnterResult> {
   const blocks = await server.run([
     ...['if-shell', '-F', '-t', pane, '#{==:#{pane_dead}#{pane_in_mode},00}'],
     commandLine([
       ['select-pane', '-e', '-t', pane],
       ['send-keys', '-t', pane, 'Enter'],
-      ['set-option', '-p', '-t', pane, ENTERED, word],
+      ['set-option', '-p', '-t', pane, ENTERED_OPTION, word],
       ['display-message', '-p', 'pressed'],
     ]),
     commandLine([['display-message', '-p', '-t', pane, '#{?pane_dead,dead,in mode}']]),
@@ -171,32 +200,32 @@ async function pressNow({ server, pane }: PasteSite, word: string): Promise<Pres
   return said === 'pressed' || said === 'dead' ? said : 'in mode'
 }
 
-/** People may type again. What was left is ours as long as nobody comes near. */
-export async function giveBackInput(site: PasteSite): Promise<void> {
-  // Once entered, the keyboard is back already, and who came since may have typed.
-  if (site.unsent === undefined || site.unsent.presses !== undefined) return
-  await leaveUnsent(site, { ...site.unsent, writtenAt: site.clock.now() })
+/** Lets people type again. The text stays ours as long as nobody is there. */
+export async function returnKeyboard(target: PasteTarget): Promise<void> {
+  // After Enter, the keyboard is already back, and a person may have typed.
+  if (target.pending === undefined || target.pending.presses !== undefined) return
+  await leavePending(target, { ...target.pending, writtenAt: target.clock.now() })
 }
 
-/** It is entered later, should it stand there and be ours alone; nobody is left with a dead keyboard meanwhile. */
-export async function leaveUnsent(site: PasteSite, sent: Sent): Promise<void> {
-  site.unsent = sent
-  await site.server.run(['select-pane', '-e', '-t', site.pane]).catch(() => {})
+/** Leaves the text for a later Enter, if it is then still ours alone, and switches the input back on. */
+export async function leavePending(target: PasteTarget, sent: PastedText): Promise<void> {
+  target.pending = sent
+  await target.server.run(['select-pane', '-e', '-t', target.pane]).catch(() => {})
 }
 
-/** From here on a person may type, and what stands in the box is no longer ours alone. */
-export async function releaseInput(site: PasteSite): Promise<void> {
-  const { server, pane } = site
+/** From here on a person may type, and the text in the box may not be ours alone. */
+export async function enableInput(target: PasteTarget): Promise<void> {
+  const { server, pane } = target
   await server.run(['select-pane', '-e', '-t', pane]).catch(() => {})
 }
 
-/** It is in the conversation, or out of the box: what stands there from now on is not ours. */
-export async function forgetUnsent(site: PasteSite): Promise<void> {
-  const { server, pane } = site
-  site.unsent = undefined
-  const forget: Command[] = [
-    ['set-option', '-p', '-u', '-t', pane, UNSENT],
-    ['set-option', '-p', '-u', '-t', pane, ENTERED],
+/** The text was accepted or removed; text in the box from now on is not ours. */
+export async function clearPending(target: PasteTarget): Promise<void> {
+  const { server, pane } = target
+  target.pending = undefined
+  const forget: TmuxCommand[] = [
+    ['set-option', '-p', '-u', '-t', pane, PENDING_OPTION],
+    ['set-option', '-p', '-u', '-t', pane, ENTERED_OPTION],
     ['select-pane', '-e', '-t', pane],
   ]
   await server.run(...forget).catch(() => {})

@@ -1,9 +1,12 @@
-/** Quoting for the two languages we write: tmux's command line and the shell's. Message text goes through neither. */
+/**
+ * Quotes for tmux's command line and for the shell, and sanitizes pasted text. Message text is never put on a
+ * command line.
+ */
 
-/** A control character could end a line and begin a command of its own. */
+/** A control character could end the line and start another command. */
 const CONTROLS = /[\u0000-\u001f\u007f]/
 
-/** One argument of a tmux command. Throws on controls: they can only come from a mistake of ours. */
+/** Quotes one argument of a tmux command. Throws on control characters, which only a bug could put there. */
 export function quoteArgument(argument: string): string {
   if (CONTROLS.test(argument)) {
     throw new Error(`not an argument for tmux: ${JSON.stringify(argument.slice(0, 80))}`)
@@ -12,7 +15,7 @@ export function quoteArgument(argument: string): string {
   return `'${argument.replaceAll("'", `'\\''`)}'`
 }
 
-/** Several commands as one line: tmux runs them in one go, with nothing of anyone else's in between. */
+/** Joins commands into one line: tmux runs them without anything in between. */
 export function commandLine(commands: readonly (readonly string[])[]): string {
   return commands.map((words) => words.map(quoteArgument).join(' ')).join(' ; ')
 }
@@ -22,12 +25,20 @@ export function withoutFormats(text: string): string {
   return text.replaceAll('#', '##')
 }
 
-/** For those in which it expands `%H` as well. */
+/** For arguments in which tmux also expands `%H`. */
 export function withoutTimeFormats(text: string): string {
   return withoutFormats(text.replaceAll('%', '%%'))
 }
 
-/** One word of a shell's command. Newlines are fine there. */
+/** Quotes one word of a shell command. Newlines are allowed. */
 export function quoteForShell(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`
+}
+
+/**
+ * Removes control characters: in pasted text they are key presses, and ESC [ 2 0 1 ~ would end the paste.
+ * Newlines and tabs stay.
+ */
+export function withoutControls(text: string): string {
+  return text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '')
 }

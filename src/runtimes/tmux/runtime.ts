@@ -1,4 +1,4 @@
-/** Agents in the panes of a tmux server of our own, which outlives the service. */
+/** Runs agents in panes of our own tmux server, which outlives the service. */
 import { mkdir } from 'node:fs/promises'
 import { z } from 'zod'
 import { AppError } from '../../model/errors.ts'
@@ -8,39 +8,38 @@ import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { IN_SESSION, isSameServer } from './connection.ts'
 import { ControlLost } from './control.ts'
-import { serverEnvironment } from './environment.ts'
 import { createLauncher } from './launcher.ts'
-import { clearAway, findAgain } from './leftovers.ts'
+import { cleanUpAgent, findRunningPane } from './leftovers.ts'
 import type { Log } from './log.ts'
 import { createPane } from './pane.ts'
-import { takeUpInput } from './pending-input.ts'
-import { type Kept, readKept } from './saved-state.ts'
-import { createServer } from './server.ts'
+import { readPendingInput } from './pending-input.ts'
+import { readTmuxSavedState, type TmuxSavedState } from './saved-state.ts'
+import { openTmuxServer, serverEnvironment } from './server.ts'
 import { endAgent, startSession } from './session.ts'
 
 export interface TmuxOptions {
-  /** The name of the server's socket (`tmux -L`): one per team, and nobody else's. */
+  /** Name of the server's socket (`tmux -L`), unique to the team. */
   socket: string
   programs: readonly Program[]
   clock: Clock
   log: Log
-  /** Our own executable, for hooks that are commands: ORC_BIN. */
+  /** Path of our own executable, for hooks: ORC_BIN. */
   bin: string
-  /** Panes of one window, tiled. */
+  /** Panes per window, tiled. */
   panesPerWindow?: number
-  /** What agents' environments are drawn from: the service's own, unless a test says otherwise. */
+  /** Source of the agents' environments: the service's own, except in tests. */
   environment?: Readonly<NodeJS.ProcessEnv>
   tmux?: string
 }
 
 const PANES_PER_WINDOW = 4
-const CALLED_OFF_MS = 3000
+const CANCEL_GRACE_MS = 3000
 
-interface Following {
+interface FollowRequest {
   agent: AgentStart
   program: Program
   port: SessionPort
-  kept: Kept
+  kept: TmuxSavedState
   isFound: boolean
 }
 
@@ -48,7 +47,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   const { socket, clock, log, bin, tmux = 'tmux', panesPerWindow = PANES_PER_WINDOW } = options
   const programs = new Map(options.programs.map((program) => [program.name, program]))
   const env = serverEnvironment(process.env)
-  const server = createServer({ socket, command: tmux, env, clock, log })
+  const server = openTmuxServer({ socket, command: tmux, env, clock, log })
   const launch = createLauncher({
     server,
     panesPerWindow,
@@ -62,15 +61,15 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     try {
       return await unlessGone(starting, agent.gone)
     } catch (error) {
-      // Called off, it ends what it has started; only a tmux that hangs is not waited for.
+      // A cancelled start ends what it has started; don't wait for a tmux that hangs.
       const ended = starting.then((session) => session.stop()).catch(() => {})
-      await within(clock, CALLED_OFF_MS, ended)
-      throw asReadable(error, program)
+      await within(clock, CANCEL_GRACE_MS, ended)
+      throw toReadableError(error, program)
     }
   }
 
   async function discard(value: unknown) {
-    const kept = readKept(value)
+    const kept = readTmuxSavedState(value)
     if (kept === undefined) return
     await endProcesses({ mark: kept.mark, leader: 'process' in kept ? kept.process : undefined })
     if (!('pane' in kept) || !isSameServer(kept.server, await server.connect())) return
@@ -81,20 +80,20 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     const { name, folder, gone } = agent
     const identity = await server.connect()
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const earlier = readKept(agent.kept)
+    const earlier = readTmuxSavedState(agent.kept)
     const isSameProgram = earlier?.programName === program.name
-    const found = isSameProgram ? await findAgain(server, identity, earlier) : undefined
+    const found = isSameProgram ? await findRunningPane(server, identity, earlier) : undefined
     gone?.throwIfAborted()
-    await clearAway(server, { name, folder, earlier, found })
+    await cleanUpAgent(server, { name, folder, earlier, found })
     if (found !== undefined) {
       try {
         return await follow({ agent, program, port, kept: found, isFound: true })
       } catch (error) {
-        // It is tmux that does not answer: the agent is as well as it was.
+        // tmux does not respond; the agent itself is unaffected.
         if (error instanceof ControlLost || gone?.aborted) throw error
-        const reason = asReadable(error, program).message
-        log.warn({ agent: name, reason }, 'it was found again, but cannot be followed: it is started anew')
-        await clearAway(server, { name, folder, earlier, found: undefined })
+        const reason = toReadableError(error, program).message
+        log.warn({ agent: name, reason }, 'reattaching failed; starting the agent again')
+        await cleanUpAgent(server, { name, folder, earlier, found: undefined })
       }
     }
     const resume = isSameProgram ? earlier.program : undefined
@@ -104,20 +103,20 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
 
   async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
     const program = programOf(agent)
-    const earlier = readKept(agent.kept)
+    const earlier = readTmuxSavedState(agent.kept)
     if (earlier?.programName !== program.name) return undefined
-    const found = await findAgain(server, await server.connect(), earlier)
+    const found = await findRunningPane(server, await server.connect(), earlier)
     return found === undefined
       ? undefined
       : await follow({ agent, program, port, kept: found, isFound: true })
   }
 
-  async function follow({ agent, program, port, kept, isFound }: Following): Promise<Session> {
+  async function follow({ agent, program, port, kept, isFound }: FollowRequest): Promise<Session> {
     const { name, settings, cwd, folder, nonce, gone } = agent
-    const left = isFound ? await takeUpInput(server, clock, kept.pane) : undefined
+    const left = isFound ? await readPendingInput(server, clock, kept.pane) : undefined
     const pane = createPane({
-      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, left },
-      onWaits: port.waits,
+      ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, pendingInput: left },
+      onBlocked: port.waits,
     })
     const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound, gone }
     const processes = { mark: kept.mark, leader: kept.process }
@@ -128,7 +127,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
         follow: (changed) => program.follow(order, pane, portOf(port, kept, pane, changed)),
       })
     } catch (error) {
-      // One that was found is ended by who asked for it, if it is to be ended.
+      // The caller decides whether to end an agent that was already running.
       if (!isFound || gone?.aborted) await endAgent(pane, processes)
       throw error
     }
@@ -137,7 +136,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   function programOf({ program }: AgentSettings): Program {
     const found = programs.get(program ?? '')
     if (found !== undefined) return found
-    throw new AppError('CONFIG_INVALID', `no program ${JSON.stringify(program)} runs in tmux`, {
+    throw new AppError('CONFIG_INVALID', `unknown program ${JSON.stringify(program)} for the runtime tmux`, {
       hint: `Programs: ${[...programs.keys()].join(', ')}.`,
     })
   }
@@ -153,7 +152,13 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       const program = programs.get(agent.program ?? '')
       if (program !== undefined) return program.check(agent.settings)
       const hint = `Programs that run in tmux: ${[...programs.keys()].join(', ')}.`
-      return [{ path: [], message: `no such program: ${agent.program ?? 'none is named'}`, hint }]
+      return [
+        {
+          path: [],
+          message: agent.program === undefined ? 'program is missing' : `unknown program: ${agent.program}`,
+          hint,
+        },
+      ]
     },
     start,
     find,
@@ -162,8 +167,13 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
   }
 }
 
-/** For the program, which knows of nothing but what it keeps itself. */
-function portOf(port: SessionPort, kept: Kept, pane: Pane, changed: SessionPort['changed']): SessionPort {
+/** The program's port; it knows only its own saved state. */
+function portOf(
+  port: SessionPort,
+  kept: TmuxSavedState,
+  pane: Pane,
+  changed: SessionPort['changed'],
+): SessionPort {
   return {
     ...port,
     changed,
@@ -175,11 +185,11 @@ function portOf(port: SessionPort, kept: Kept, pane: Pane, changed: SessionPort[
   }
 }
 
-/** A schema's own words are for us, and far too many. */
-function asReadable(error: unknown, program: Program): Error {
+/** Shortens a schema's error to one line. */
+function toReadableError(error: unknown, program: Program): Error {
   if (error instanceof z.ZodError) {
-    const problems = error.issues.map(({ path, message }) => `${path.join('.') || 'all of it'}: ${message}`)
-    const message = `${program.name} can make nothing of what it was given (${problems.join('; ')})`
+    const problems = error.issues.map(({ path, message }) => `${path.join('.') || '(root)'}: ${message}`)
+    const message = `${program.name} got unexpected data (${problems.join('; ')})`
     return new AppError('RUNTIME_FAILED', message, { cause: error })
   }
   return error instanceof Error ? error : new Error(String(error))

@@ -1,28 +1,28 @@
 import { z } from 'zod'
 
 /**
- * Kept before the agent is launched: whoever is killed between the launch and what comes of it leaves the mark by which
- * its processes are found, and the conversation that they were to take up.
+ * Saved before the launch: if the service is killed before the launch completes, the next one finds the
+ * processes by their mark and knows the conversation they were to resume.
  */
-const KeptLaunch = z.object({
+const TmuxSavedLaunch = z.object({
   mark: z.string(),
-  /** Another program can make nothing of what this one kept. */
+  /** Saved state is only valid for the program that wrote it. */
   programName: z.string(),
   program: z.unknown(),
 })
-export type KeptLaunch = z.output<typeof KeptLaunch>
+export type TmuxSavedLaunch = z.output<typeof TmuxSavedLaunch>
 
-/** What finds an agent again after a restart of the service, and its conversation when the agent is gone. */
-export const Kept = KeptLaunch.extend({
+/** Finds an agent again after the service restarts, and its conversation if the agent is gone. */
+export const TmuxSavedState = TmuxSavedLaunch.extend({
   pane: z.string().regex(/^%\d+$/),
-  /** Pane ids are only unique within one server. */
+  /** Pane ids are unique only within one server. */
   server: z.object({ pid: z.int(), startedAt: z.string() }),
-  /** Pids come again; with the time of its start it is the same process. */
+  /** Pid plus start time identify the process even if the pid is reused. */
   process: z.object({ pid: z.int(), startedAt: z.string() }),
 })
-export type Kept = z.output<typeof Kept>
+export type TmuxSavedState = z.output<typeof TmuxSavedState>
 
-/** What another runtime or an older version kept is of no use, and no reason to fail. */
-export function readKept(value: unknown): Kept | KeptLaunch | undefined {
-  return Kept.safeParse(value).data ?? KeptLaunch.safeParse(value).data
+/** Ignores state saved by another runtime or an incompatible version. */
+export function readTmuxSavedState(value: unknown): TmuxSavedState | TmuxSavedLaunch | undefined {
+  return TmuxSavedState.safeParse(value).data ?? TmuxSavedLaunch.safeParse(value).data
 }

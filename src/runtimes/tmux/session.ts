@@ -1,4 +1,11 @@
-/** One agent in its pane: the program's session, with the pane's end and the processes' end added. */
+/**
+ * One agent in its pane: wraps the program's session and handles the end of the pane and of its processes.
+ * States: `starting` (the program begins to follow its pane; success enters `running`, a cancelled or failed
+ * start rejects, and the end of the process gives the program FOLLOW_AFTER_END_MS to report it), `running`
+ * (calls go to the program), `ended` (`end` says how, final: the process died, the pane vanished or the
+ * session was stopped; deliveries return `queued`) and `left` (the service ends; listening stops and the
+ * agent keeps running).
+ */
 import type { SessionState } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
 import type { ProgramSession } from '../../programs/program.ts'
@@ -7,10 +14,10 @@ import { type AgentProcesses, endProcesses } from '../processes.ts'
 import type { Session, SessionPort } from '../runtime.ts'
 import type { Log } from './log.ts'
 import type { TmuxPane } from './pane.ts'
-import type { Server } from './server.ts'
+import type { TmuxServer } from './server.ts'
 
-export interface SessionOptions {
-  server: Server
+interface TmuxSessionOptions {
+  server: TmuxServer
   clock: Clock
   log: Log
   name: string
@@ -18,39 +25,39 @@ export interface SessionOptions {
   processes: AgentProcesses
   view: readonly string[]
   port: SessionPort
-  /** Has the program follow its pane. */
+  /** Starts following the pane. */
   follow(changed: SessionPort['changed']): Promise<ProgramSession>
   gone?: AbortSignal | undefined
 }
 
-/** A program that waits for a sign of life from a process that has ended will not get it. */
+/** A program that waits for a sign of life from an ended process will not get it. */
 const FOLLOW_AFTER_END_MS = 2000
 
-export async function startSession(options: SessionOptions): Promise<Session> {
+export async function startSession(options: TmuxSessionOptions): Promise<Session> {
   const { server, clock, log, name, pane, processes, port } = options
   let program: ProgramSession | undefined
   let session: (Session & { state: SessionState }) | undefined
   let end: string | undefined
   const { promise: ended, resolve } = Promise.withResolvers<string>()
-  // Only while it starts: a promise that is never kept holds on to all that waits for it.
+  // Used only during the start: a promise that never settles would retain everything that waits for it.
   let tellEnd: ((how: string) => void) | undefined = resolve
 
   const stopListening = server.listen(pane.id, {
     died: (how) => void finish(how, true),
     vanished: (how) => void finish(how, false),
-    stirred: pane.stir,
+    changed: pane.wake,
   })
 
   async function finish(how: string, isPaneThere: boolean) {
     stopListening()
     pane.close()
-    const shown = isPaneThere ? await pane.lastWords().catch(unseen) : ''
+    const shown = isPaneThere ? await pane.lastOutput().catch(unseen) : ''
     end = shown === '' ? how : `${how}; its last lines were:\n${shown}`
     tellEnd?.(end)
-    pane.stir()
-    // What it left running is of no use without it, and would be in the way of the next one.
+    pane.wake()
+    // Processes left behind are useless without it and would block the next start.
     endProcesses(processes).catch((error: unknown) =>
-      log.error({ agent: name, err: error }, 'a process stays'),
+      log.error({ agent: name, err: error }, 'could not end all of its processes'),
     )
     if (program === undefined) return
     program.exited(end)
@@ -63,7 +70,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   }
 
   function unseen(error: unknown): string {
-    log.warn({ agent: name, err: error }, 'what it showed last could not be read')
+    log.warn({ agent: name, err: error }, 'could not read its last output')
     return ''
   }
 
@@ -73,7 +80,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     program = await unlessGone(followedOrEnded(clock, following, ended), options.gone)
   } catch (error) {
     stopListening()
-    // Should it get there after all, nobody is left to attend it.
+    // No caller is left to own it if it starts after all.
     following.then((late) => late.close('end')).catch(() => {})
     throw error
   } finally {
@@ -105,8 +112,8 @@ export async function startSession(options: SessionOptions): Promise<Session> {
     ...(followed.toolsGiven === undefined ? {} : { toolsGiven: followed.toolsGiven }),
     show: pane.show,
     view: options.view,
-    screen: (lines) => pane.tail(lines),
-    picture: pane.picture,
+    screen: (lines) => pane.lastLines(lines),
+    picture: pane.snapshot,
     takeOver: pane.takeOver,
     async stop() {
       stopListening()
@@ -127,7 +134,7 @@ export async function startSession(options: SessionOptions): Promise<Session> {
   return session
 }
 
-/** Processes first: a pane that is closed under them only tells them to hang up. */
+/** Processes first: closing the pane would only send them a hangup. */
 export async function endAgent(pane: TmuxPane, processes: AgentProcesses): Promise<void> {
   try {
     await endProcesses(processes)
@@ -143,7 +150,7 @@ function followedOrEnded(clock: Clock, following: Promise<ProgramSession>, ended
 async function settleFollow(clock: Clock, following: Promise<ProgramSession>, why: string) {
   const program = await within(clock, FOLLOW_AFTER_END_MS, following)
   if (program !== undefined) return program
-  throw new AppError('RUNTIME_FAILED', `the program ended while it started: ${why}`)
+  throw new AppError('RUNTIME_FAILED', `the program exited during its start: ${why}`)
 }
 
 function firstLine(text: string): string {

@@ -1,63 +1,79 @@
-/** Enter after a paste, and the proof that the program took it. */
+/** Presses Enter after a paste and waits for evidence that the program accepted the text. */
 import type { InputBox, PasteManner } from '../../programs/program.ts'
 import { sleep, within } from '../clock.ts'
-import type { Arrival } from '../runtime.ts'
+import type { Arrival, Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
-import { type Look, lookAt } from './pane-snapshot.ts'
-import type { PasteSite, Sent } from './paste-target.ts'
-import { giveBackInput, isOursUnsent, pressEnter, releaseInput } from './pending-input.ts'
+import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
+import type { PastedText, PasteTarget } from './paste-target.ts'
+import {
+  clearPending,
+  enableInput,
+  isOurPendingText,
+  leavePending,
+  pressEnter,
+  returnKeyboard,
+} from './pending-input.ts'
+import { withoutControls } from './quote.ts'
+import { writeWhenAllowed } from './write.ts'
 
-const LOOK_AGAIN_MS = 500
+const COPY_MODE_RETRY_MS = 500
 
 /**
- * Presses Enter where the program wants it later than the paste. The pane's input is off until then. What could not be
- * entered is remembered, and entered when the program is idle again.
+ * Presses Enter for programs that need a delay after the paste; the pane's input is off until then. Text that
+ * could not be submitted stays pending and is submitted once the program is idle again.
  */
-export async function enter(site: PasteSite, manner: PasteManner, sent: Sent): Promise<Arrival | undefined> {
-  const { clock } = site
+async function submitPaste(
+  target: PasteTarget,
+  manner: PasteManner,
+  sent: PastedText,
+): Promise<Arrival | undefined> {
+  const { clock } = target
   await sleep(clock, manner.enterAfterMs)
   const deadline = clock.now() + manner.evidenceMs
-  let left: Sent | undefined = sent
+  let left: PastedText | undefined = sent
   try {
     while (true) {
       const state = manner.state()
-      // An Enter now would answer a dialog.
-      if (state !== 'idle') return unpressed(`it turned ${state}`)
-      const found = await pressEnter(site)
+      // Enter would now answer a dialog.
+      if (state !== 'idle') return enterNotPressed(`it turned ${state}`)
+      const found = await pressEnter(target)
       if (found !== 'in mode') left = undefined
       if (found === 'pressed') return undefined
-      if (found === 'dead') return unpressed('its process ended')
-      if (clock.now() >= deadline) return unpressed('its pane is in copy mode')
-      await site.stirred(LOOK_AGAIN_MS)
+      if (found === 'dead') return enterNotPressed('its process ended')
+      if (clock.now() >= deadline) return enterNotPressed('its pane is in copy mode')
+      await target.waitForChange(COPY_MODE_RETRY_MS)
     }
   } catch (error) {
     left = undefined
-    // It may have been pressed; the evidence will tell.
+    // Enter may have been pressed; the evidence will tell.
     if (error instanceof ControlLost) return undefined
-    if (error instanceof TmuxRefused) return unpressed(error.message)
+    if (error instanceof TmuxRefused) return enterNotPressed(error.message)
     throw error
   } finally {
-    site.unsent = left
-    await (left === undefined ? releaseInput(site) : giveBackInput(site))
+    target.pending = left
+    await (left === undefined ? enableInput(target) : returnKeyboard(target))
   }
 }
 
-function unpressed(why: string): Arrival {
+function enterNotPressed(why: string): Arrival {
   return { state: 'uncertain', evidence: `pasted, but Enter was not pressed: ${why}` }
 }
 
-/** Waits for the program's evidence. Without it: Enter once more if the text stands unsent, then `uncertain`. */
-export async function proveEntered(site: PasteSite, manner: PasteManner, sent: Sent): Promise<Arrival> {
-  const { clock } = site
+/**
+ * Waits for the program's evidence. Without it, presses Enter once more if the text is still pending, then
+ * reports `uncertain`.
+ */
+async function awaitEvidence(target: PasteTarget, manner: PasteManner, sent: PastedText): Promise<Arrival> {
+  const { clock } = target
   const arrival = await within(clock, manner.evidenceMs, manner.evidence)
   if (arrival !== undefined) return arrival
   let seen: string
   try {
-    const look = await lookAt(site, manner)
-    seen = describeLook(look)
-    if (isOursUnsent(site, look, sent) && (await pressEnter(site)) === 'pressed') {
-      seen = 'it stood unsent in the input box, and Enter was pressed once more'
+    const snapshot = await takeSnapshot(target, manner)
+    seen = describeSnapshot(snapshot)
+    if (isOurPendingText(target, snapshot, sent) && (await pressEnter(target)) === 'pressed') {
+      seen = 'the text was still in the input box, and Enter was pressed once more'
       const second = await within(clock, manner.evidenceMs, manner.evidence)
       if (second !== undefined) return { ...second, evidence: `${second.evidence}, after a second Enter` }
     }
@@ -67,17 +83,37 @@ export async function proveEntered(site: PasteSite, manner: PasteManner, sent: S
   }
   return {
     state: 'uncertain',
-    evidence: `written, but no sign of it within ${manner.evidenceMs} ms: ${seen}`,
+    evidence: `written, but no evidence within ${manner.evidenceMs} ms: ${seen}`,
   }
 }
 
 const BOX: Record<InputBox, string> = {
   empty: 'is empty',
   draft: 'holds text',
-  unknown: 'cannot be made out',
+  unknown: 'cannot be recognised',
 }
 
-function describeLook({ facts }: Look): string {
+function describeSnapshot({ facts }: PaneSnapshot): string {
   if (facts.isDead) return 'its process ended'
   return `it is ${facts.state}, its input box ${BOX[facts.inputBox]}`
+}
+
+/** Delivers a turn: waits for the guard, pastes, submits and collects evidence. */
+export async function paste(target: PasteTarget, turn: Turn, manner: PasteManner): Promise<Arrival> {
+  const buffer = target.createBuffer(withoutControls(turn.text))
+  target.blockedWatch?.abort()
+  try {
+    const written = await writeWhenAllowed(target, buffer, manner)
+    if (typeof written === 'object') return written
+    const sent = { ...buffer.outline, writtenAt: target.clock.now() }
+    const problem = written === 'pasted' ? await submitPaste(target, manner, sent) : undefined
+    if (problem !== undefined) return problem
+    const arrival = await awaitEvidence(target, manner, sent)
+    // The text may still be there, with the input switched off if the connection to tmux broke.
+    if (arrival.state === 'uncertain') await leavePending(target, sent)
+    else if (written !== 'entered') void clearPending(target)
+    return arrival
+  } finally {
+    buffer.remove()
+  }
 }

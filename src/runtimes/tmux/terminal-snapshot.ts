@@ -1,21 +1,21 @@
-/** A pane as people see it, for a terminal in a browser. */
-import type { Picture } from '../picture.ts'
-import type { Server } from './server.ts'
+/** Renders a pane for a terminal in a browser. */
+import type { TerminalSnapshot } from '../runtime.ts'
+import type { TmuxServer } from './server.ts'
 
-const FACTS = '#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{cursor_flag}'
-/** Links and titles: whatever is not a colour stays out of the browser. */
+const PANE_FORMAT = '#{pane_width} #{pane_height} #{cursor_x} #{cursor_y} #{cursor_flag}'
+/** Links and titles: only colours may reach the browser. */
 const NOT_COLOURS =
   /\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|\u001b(?!\[[0-9;:]*m)(?:\[[0-9;:?]*[A-Za-ln-z])?/g
 /**
- * What a terminal would obey, C1 included: each of those begins a sequence by itself. The escapes of colours stay, and
- * the two that switch to line drawing and back, which tmux writes.
+ * Control characters a terminal would obey, including C1, each of which starts a sequence by itself. Keeps
+ * the escapes of colours and the two that switch line drawing on and off, which tmux writes.
  */
 const CONTROLS = /[\u0000-\u000d\u0010-\u001a\u001c-\u001f\u007f-\u009f]/g
 const SGR = /\u001b\[([0-9;:]*)m/g
 
-export async function takePicture(server: Server, pane: string): Promise<Picture> {
+export async function takeTerminalSnapshot(server: TmuxServer, pane: string): Promise<TerminalSnapshot> {
   const [facts, screen] = await server.run(
-    ['display-message', '-p', '-t', pane, FACTS],
+    ['display-message', '-p', '-t', pane, PANE_FORMAT],
     ['capture-pane', '-p', '-e', '-t', pane],
   )
   const [columns, height, x, y, isShown] = facts!.lines[0]!.split(' ').map(Number) as [
@@ -28,7 +28,9 @@ export async function takePicture(server: Server, pane: string): Promise<Picture
   }
 }
 
-/** tmux goes on with the colours of the row before; here each row says its own, so that one can be shown alone. */
+/**
+ * tmux continues the colours of the previous row; here each row repeats them, so that it can be shown alone.
+ */
 export function completeRows(lines: readonly string[]): string[] {
   let colours = ''
   return lines.map((line) => {

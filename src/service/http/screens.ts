@@ -1,12 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Picture } from '../../runtimes/picture.ts'
-import type { Session } from '../../runtimes/runtime.ts'
+import type { Session, TerminalSnapshot } from '../../runtimes/runtime.ts'
 
 /** What an agent's terminal showed when it was looked at. The same object for as long as nothing changes. */
 export interface Look {
   readonly session: string
   readonly canTakeOver: boolean
-  readonly picture: Picture
+  readonly picture: TerminalSnapshot
 }
 
 export interface ScreenReader {
@@ -93,7 +92,7 @@ async function lookAt(session: Session | undefined): Promise<Look> {
   }
 }
 
-async function pictureOf(session: Session | undefined): Promise<Picture> {
+async function pictureOf(session: Session | undefined): Promise<TerminalSnapshot> {
   if (session?.picture !== undefined) return session.picture()
   const text = (await session?.screen?.(TEXT_ROWS)) ?? ''
   return { columns: 0, rows: text.split('\n'), cursor: undefined }

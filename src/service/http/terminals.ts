@@ -1,7 +1,6 @@
 import type { Switchboard } from '../../engine/open.ts'
 import { AppError } from '../../model/errors.ts'
-import type { Keyboard } from '../../runtimes/picture.ts'
-import type { Session } from '../../runtimes/runtime.ts'
+import type { Session, TerminalKeyboard } from '../../runtimes/runtime.ts'
 
 /** A person, by the session or the token they act with: the same person elsewhere has not taken over anything. */
 export interface Hand {
@@ -16,7 +15,7 @@ export interface Terminals {
   /** A person may also let go of what they hold elsewhere. */
   release(agent: string, by: Hand): Promise<void>
   /** The keyboard, for the one who holds it. */
-  keyboard(agent: string, by: Hand): Keyboard
+  keyboard(agent: string, by: Hand): TerminalKeyboard
   /** Counts the windows that show it: when a holder's last one is closed, it is let go. */
   watch(agent: string, by: Hand, changed: () => void): () => void
   close(): void
@@ -25,7 +24,7 @@ export interface Terminals {
 interface Held {
   by: Hand
   session: Session
-  keyboard: Keyboard
+  keyboard: TerminalKeyboard
   cancelIdle(): void
 }
 

@@ -167,7 +167,7 @@ describe('a message in a pane', () => {
     await session.deliver(turnOf('msg_1', 'ask'))
     await port.untilState('waiting_input')
     const arrival = await session.deliver(turnOf('msg_2', 'hello'))
-    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('asks a person') })
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('waiting for a person') })
     expect(place.received()).toHaveLength(1)
     place.tmux('send-keys', '-t', pane(), 'y')
     await port.untilState('idle')
@@ -201,7 +201,7 @@ describe('a message in a pane', () => {
     const command = [...(plain.command as string[]), '--no-brackets']
     const session = await start({ command, patience_ms: 300 })
     const arrival = await session.deliver(turnOf('msg_1', 'hello'))
-    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('one piece') })
+    expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('bracketed paste') })
   })
 
   it('is located by its id (C25)', async () => {

@@ -6,7 +6,7 @@ import { createAnyProgram } from '../../../src/programs/any/program.ts'
 import type { Program } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart } from '../../../src/runtimes/runtime.ts'
-import { Kept } from '../../../src/runtimes/tmux/saved-state.ts'
+import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
 import { openTmuxPlace, type TmuxPlace } from '../tmux-place.ts'
@@ -93,7 +93,7 @@ describe('a service that is killed between a launch and what it keeps of it', ()
   it('leaves agents of other names alone', async () => {
     const others = createRecorder()
     await place.runtime.start(place.agent({ name: 'alice the second' }), others)
-    const { mark } = Kept.parse(others.kept)
+    const { mark } = TmuxSavedState.parse(others.kept)
     await start()
     expect(await marked(mark)).toBeGreaterThan(0)
   })
@@ -102,17 +102,17 @@ describe('a service that is killed between a launch and what it keeps of it', ()
 describe('an agent that was found again', () => {
   it('is ended and started anew, without its conversation, when it is to run another program', async () => {
     await start()
-    const before = Kept.parse(port.kept)
+    const before = TmuxSavedState.parse(port.kept)
     await startAfterKill(port.kept, { program: 'other' })
     expect(await marked(before.mark)).toBe(0)
     expect(place.panes()).not.toContain(before.pane)
     expect(resumed).toEqual([undefined, undefined])
-    expect(Kept.parse(port.kept).programName).toBe('other')
+    expect(TmuxSavedState.parse(port.kept).programName).toBe('other')
   })
 
   it('is ended and started anew when it cannot be followed', async () => {
     await start()
-    const before = Kept.parse(port.kept)
+    const before = TmuxSavedState.parse(port.kept)
     const session = await startAfterKill({ ...before, program: { run: 7 } })
     expect(await marked(before.mark)).toBe(0)
     expect(place.panes()).toHaveLength(2)
@@ -123,7 +123,7 @@ describe('an agent that was found again', () => {
     const settings = place.settings('alice', { enter_after_ms: 9000 })
     const session = await start({ settings })
     void session.deliver(turnOf('msg_1', 'hello'))
-    const pane = Kept.parse(port.kept).pane
+    const pane = TmuxSavedState.parse(port.kept).pane
     const shown = () => place.tmux('capture-pane', '-p', '-t', pane)
     await expect.poll(shown).toContain('[END ORCHUB MESSAGE msg_1]')
     const next = await startAfterKill(port.kept)
@@ -170,18 +170,18 @@ describe('files with secrets or messages in them', () => {
   })
 })
 
-it('says in plain words what is wrong when a program can make nothing of its settings', async () => {
+it('names the invalid setting when a program cannot use its settings', async () => {
   const starting = place.runtime.start(place.agent({ settings: { command: 7 } }), port)
   await expect(starting).rejects.toMatchObject({
     code: 'RUNTIME_FAILED',
-    message: expect.stringMatching(/^any can make nothing of what it was given \(command: .*\)$/),
+    message: expect.stringMatching(/^any got unexpected data \(command: .*\)$/),
   })
 })
 
 describe('what was kept of an agent that nobody runs any more', () => {
   it('is enough to end it: its processes, and its pane', async () => {
     await start()
-    const kept = Kept.parse(port.kept)
+    const kept = TmuxSavedState.parse(port.kept)
     const next = await place.reopen()
     await next.discard!(kept)
     expect(await findProcesses({ mark: kept.mark })).toEqual([])

@@ -3,15 +3,20 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Block, createControlReader } from '../../../src/runtimes/tmux/control-lines.ts'
-import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { type Block, createControlReader } from '../../../src/runtimes/tmux/control.ts'
 import { renderLaunchFile, writeLaunchFile } from '../../../src/runtimes/tmux/launch-file.ts'
-import { commandLine, quoteArgument, quoteForShell } from '../../../src/runtimes/tmux/quote.ts'
-import { withoutControls } from '../../../src/runtimes/tmux/sanitize.ts'
-import { readKept } from '../../../src/runtimes/tmux/saved-state.ts'
-import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/screen.ts'
+import { indexOfColumn, readScreen } from '../../../src/runtimes/tmux/pane-snapshot.ts'
+import {
+  commandLine,
+  quoteArgument,
+  quoteForShell,
+  withoutControls,
+} from '../../../src/runtimes/tmux/quote.ts'
+import { readTmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
+import { serverEnvironment } from '../../../src/runtimes/tmux/server.ts'
 
 describe('what tmux writes in control mode', () => {
   function read(lines: string[]) {
@@ -183,13 +188,13 @@ describe('the environment of the tmux server', () => {
 describe('what was kept', () => {
   it('is of no use, and no reason to fail, when it is not ours', () => {
     for (const value of [undefined, null, 'x', {}, { pane: '%1; kill-server' }]) {
-      expect(readKept(value)).toBeUndefined()
+      expect(readTmuxSavedState(value)).toBeUndefined()
     }
   })
 
   it('may be the mark of a launch alone, of which nothing else was known yet', () => {
     const launch = { mark: 'm', programName: 'any', program: { run: '1' } }
-    expect(readKept({ ...launch, pane: 'nonsense' })).toEqual(launch)
+    expect(readTmuxSavedState({ ...launch, pane: 'nonsense' })).toEqual(launch)
   })
 })
 

@@ -5,16 +5,15 @@ import type { SessionState } from '../../../src/model/agent.ts'
 import type { PasteManner } from '../../../src/programs/program.ts'
 import type { Arrival } from '../../../src/runtimes/runtime.ts'
 import { ControlLost } from '../../../src/runtimes/tmux/control.ts'
-import { serverEnvironment } from '../../../src/runtimes/tmux/environment.ts'
+import { placePane } from '../../../src/runtimes/tmux/launcher.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
-import { takeUpInput } from '../../../src/runtimes/tmux/pending-input.ts'
-import { placePane } from '../../../src/runtimes/tmux/placement.ts'
-import { createServer, type Server } from '../../../src/runtimes/tmux/server.ts'
+import { readPendingInput } from '../../../src/runtimes/tmux/pending-input.ts'
+import { openTmuxServer, serverEnvironment, type TmuxServer } from '../../../src/runtimes/tmux/server.ts'
 import { turnOf } from '../conformance.ts'
 import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
 
 let place: TmuxPlace
-let server: Server
+let server: TmuxServer
 let pane: TmuxPane
 let obstacles: (string | undefined)[]
 const QUIET = { warn() {}, error() {} }
@@ -22,7 +21,7 @@ const turn = turnOf('msg_1', 'hello')
 
 beforeEach(async () => {
   place = await openTmuxPlace()
-  server = createServer({
+  server = openTmuxServer({
     ...{ socket: place.socket, command: 'tmux', env: serverEnvironment(process.env) },
     ...{ clock: realClock, log: QUIET },
   })
@@ -38,7 +37,7 @@ beforeEach(async () => {
     pid: 0,
     folder: place.folder,
     isFound: false,
-    onWaits: (reason) => void obstacles.push(reason),
+    onBlocked: (reason) => void obstacles.push(reason),
   })
   obstacles = []
   await expect.poll(async () => (await pane.screen()).lines[0]).toBe('>')
@@ -211,13 +210,13 @@ describe('between the paste and Enter', () => {
   /** A pane whose connection is cut off at commands that hold the word: before tmux has them, or after it did them. */
   function cutOffAt(word: string, times: number, when: 'before' | 'after') {
     let left = times
-    const run: Server['run'] = async (...commands) => {
+    const run: TmuxServer['run'] = async (...commands) => {
       const isCut = commands.flat().some((part) => part.includes(word)) && left-- > 0
       const blocks = isCut && when === 'before' ? [] : await server.run(...commands)
       if (isCut) throw new ControlLost('cut off')
       return blocks
     }
-    const cut: Server = Object.create(server, { run: { value: run } })
+    const cut: TmuxServer = Object.create(server, { run: { value: run } })
     return createPane({
       ...{ server: cut, clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder },
       isFound: false,
@@ -275,10 +274,10 @@ describe('after Enter', () => {
     let isDeaf = true
     const withoutEnter = (word: string) =>
       isDeaf ? word.replace(/send-keys -t (\S+) Enter/, 'set-option -p -t $1 @swallowed Enter') : word
-    const run: Server['run'] = (...commands) =>
+    const run: TmuxServer['run'] = (...commands) =>
       server.run(...commands.map((words) => words.map(withoutEnter)))
     const deaf = createPane({
-      server: Object.create(server, { run: { value: run } }) as Server,
+      server: Object.create(server, { run: { value: run } }) as TmuxServer,
       ...{ clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: false },
     })
     let state: SessionState = 'idle'
@@ -294,15 +293,15 @@ describe('after Enter', () => {
     const arrival = await pane.paste(turn, manner())
     expect(arrival).toEqual({
       state: 'uncertain',
-      evidence: expect.stringContaining('no sign of it within 200 ms'),
+      evidence: expect.stringContaining('no evidence within 200 ms'),
     })
     expect(place.received()).toHaveLength(1)
   })
 })
 
-it('an input box that cannot be made out is not written to', async () => {
+it('does not write into an input box it cannot recognise', async () => {
   const arrival = await pane.paste(turn, manner({ inputBox: () => 'unknown', patienceMs: 100 }))
-  expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('made out') })
+  expect(arrival).toEqual({ state: 'queued', evidence: expect.stringContaining('recognised') })
   expect(place.received()).toEqual([])
 })
 
@@ -322,7 +321,7 @@ describe('a service that is killed between the paste and Enter', () => {
   const foundBy = async (clock = realClock) =>
     createPane({
       ...{ server, clock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: true },
-      left: await takeUpInput(server, realClock, pane.id),
+      pendingInput: await readPendingInput(server, realClock, pane.id),
     })
 
   /** The same pane, as the next service finds it. */
@@ -454,10 +453,10 @@ describe('a delivery that is no longer wanted', () => {
   it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
     const gone = new AbortController()
     const delivery = pane.paste(turn, manner({ ...busy, gone: gone.signal }))
-    await expect.poll(() => pane.waitsFor()).toBe('it is busy')
+    await expect.poll(() => pane.blockedBy()).toBe('it is busy')
     gone.abort(new Error('the agent was paused'))
     expect(await delivery).toEqual({ state: 'queued', evidence: 'no longer wanted: the agent was paused' })
-    expect(pane.waitsFor()).toBeUndefined()
+    expect(pane.blockedBy()).toBeUndefined()
     expect(place.received()).toEqual([])
   })
 

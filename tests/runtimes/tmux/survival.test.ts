@@ -7,7 +7,7 @@ import type { Program } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
-import { Kept } from '../../../src/runtimes/tmux/saved-state.ts'
+import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
 import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
@@ -26,8 +26,8 @@ async function start(over: Partial<AgentStart> = {}, runtime = place.runtime): P
   return session
 }
 
-const kept = (from = port) => Kept.parse(from.kept)
-const processesOf = (of: Kept) => ({ mark: of.mark, leader: of.process })
+const kept = (from = port) => TmuxSavedState.parse(from.kept)
+const processesOf = (of: TmuxSavedState) => ({ mark: of.mark, leader: of.process })
 const isTaken = { state: expect.stringMatching(/submitted|read/) }
 
 /** Of the runtime's own client: `tmux -C`, a child of this process. */
@@ -175,7 +175,7 @@ describe('a start that is called off', () => {
   it('ends an agent that was launched and not followed yet (C15)', async () => {
     const gone = new AbortController()
     const starting = (await openHanging()).start(place.agent({ gone: gone.signal }), port)
-    await port.until('it is launched', () => Kept.safeParse(port.kept).success)
+    await port.until('it is launched', () => TmuxSavedState.safeParse(port.kept).success)
     await expect.poll(() => place.leftovers!()).not.toEqual([])
     gone.abort(STARTING)
     await expect(starting).rejects.toBe(STARTING)

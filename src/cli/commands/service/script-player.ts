@@ -1,4 +1,4 @@
-import type { Line, Script } from '../../../runtimes/script.ts'
+import type { Script, ScriptLine } from '../../../runtimes/script.ts'
 import { paint } from '../../output/print.ts'
 
 export interface Player {
@@ -36,7 +36,7 @@ export async function playOnTerminal(script: Script, { name, nonce }: Player): P
     stdout.write(`${CLEAR_LINE}${PROMPT}${shown(draft)}`)
   }
 
-  function answer(line: Line | undefined) {
+  function answer(line: ScriptLine | undefined) {
     if (line === undefined) {
       prompt()
       return

@@ -1,5 +1,5 @@
 import { AppError } from '../../../model/errors.ts'
-import type { Picture } from '../../../runtimes/picture.ts'
+import type { TerminalSnapshot } from '../../../runtimes/runtime.ts'
 import type { AnswerOf } from '../../contract.ts'
 import { type Call, type RouteHandler, SENT } from '../call.ts'
 import { formatEvent, startEventStream } from '../event-stream.ts'
@@ -93,7 +93,7 @@ function handOf({ me, caller }: Pick<Call, 'me' | 'caller'>): Hand {
 }
 
 /** All of them when its size is another one. */
-function changedRows(before: Picture | undefined, { columns, rows }: Picture): [number, string][] {
+function changedRows(before: TerminalSnapshot | undefined, { columns, rows }: TerminalSnapshot): [number, string][] {
   const isSameSize = before?.columns === columns && before.rows.length === rows.length
   return rows
     .map((row, index): [number, string] => [index, row])

@@ -7,7 +7,7 @@ import { readConfig } from '../../../../src/config.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../../../fakes/raw-receiver.ts')
-const DRAFT = "a person's draft stands in its input box"
+const DRAFT = "its input box holds a person's draft"
 
 let team: TeamFolder
 let socket: string
