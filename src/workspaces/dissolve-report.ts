@@ -4,27 +4,18 @@ import { formatBytes } from './limits.ts'
 import type { Outbox } from './outbox.ts'
 import type { Problem } from './problem.ts'
 import type { Status } from './status.ts'
-import { WORKTREE } from './worktree.ts'
-import { nameCommits } from './worktree-commits.ts'
-import { nameFiles } from './worktree-files.ts'
-import type { UnmergedWork } from './worktree-unmerged.ts'
+import { nameCommits, nameFiles, type UnmergedWork } from './unsaved-work.ts'
 
-export interface UnmergedIn extends UnmergedWork {
-  /** Below the workspace: an agent may have moved its own, and added others. */
-  readonly worktree: string
-}
-
-/** What is known of one agent's folder when it is dissolved. */
 export interface AgentRecord {
   readonly name: string
-  /** By its run, or else by its status.json; `unknown` where that cannot be read. */
+  /** From its run, or else from its status.json; `unknown` if that cannot be read. */
   readonly state: string
   readonly status: Status | undefined
   readonly outbox: Outbox | undefined
   readonly attempts: readonly Attempt[]
-  /** Of each worktree. */
-  readonly unmerged: readonly UnmergedIn[]
-  /** Why a worktree, or what is in it, could not be looked at. */
+  /** The work in its worktree, if it has one. */
+  readonly unmerged: readonly UnmergedWork[]
+  /** Why a worktree, or the files in it, could not be checked. */
   readonly unseen: readonly Problem[]
   readonly problems: readonly Problem[]
 }
@@ -32,7 +23,7 @@ export interface AgentRecord {
 const LONGEST_SUMMARY = 4000
 const MOST_LISTED = 200
 
-/** The consolidated report, Markdown: what each agent did, and all outputs side by side. */
+/** The consolidated report in Markdown: what each agent did, and a table of all outputs. */
 export function formatReport(title: string, agents: readonly AgentRecord[]): string {
   return [
     `# ${title}`,
@@ -84,29 +75,25 @@ function agentLines(agent: AgentRecord): string[] {
 }
 
 export function unmergedLines({
-  worktree,
   branch,
   commits,
   looseCommits,
   uncommitted,
   ignored,
-}: Omit<UnmergedIn, 'unseen'>): string[] {
+}: UnmergedWork): string[] {
   const lines: string[] = []
-  const where = worktree === WORKTREE ? '' : `in ${showName(worktree)}: `
   if (branch !== undefined && commits > 0) {
     const name = showName(branch)
-    lines.push(`- ${where}branch ${name}: ${commits} commits that are on no other branch; the branch stays`)
+    lines.push(`- branch ${name}: ${commits} commits on no other branch; the branch stays`)
   }
   if (looseCommits.length > 0) {
-    lines.push(`- ${where}${looseCommits.length} commits that are on no branch: ${nameCommits(looseCommits)}`)
+    lines.push(`- ${looseCommits.length} commits on no branch: ${nameCommits(looseCommits)}`)
   }
   if (uncommitted.length > 0) {
-    lines.push(`- ${where}${uncommitted.length} files that are in no commit: ${nameFiles(uncommitted)}`)
+    lines.push(`- ${uncommitted.length} files in no commit: ${nameFiles(uncommitted)}`)
   }
   if (ignored.length > 0) {
-    lines.push(
-      `- ${where}${ignored.length} files or folders that git ignores, in no commit: ${nameFiles(ignored)}`,
-    )
+    lines.push(`- ${ignored.length} ignored files or folders in no commit: ${nameFiles(ignored)}`)
   }
   return lines
 }
@@ -116,7 +103,7 @@ function timeOf(status: Status | undefined): string {
   return completed >= started ? `${((completed - started) / 1000).toFixed(0)} s` : ''
 }
 
-/** An agent's own words stay its words: nothing in them becomes a heading of the report. */
+/** Quoted, so that no line of an agent's text becomes a heading of the report. */
 function quote(text: string): string[] {
   const clipped = text.length <= LONGEST_SUMMARY ? text : `${text.slice(0, LONGEST_SUMMARY)}…`
   return clipped.split(/\r\n?|\n/).map((line) => `> ${line}`.trimEnd())

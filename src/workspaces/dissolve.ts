@@ -1,26 +1,39 @@
-import { realpathSync } from 'node:fs'
-import { relative } from 'node:path'
+import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { listArchive, writeArchive } from './archive.ts'
 import { readAttempts } from './attempts.ts'
-import { type AgentRecord, formatReport, type UnmergedIn, unmergedLines } from './dissolve-report.ts'
-import { checkFolderRemovable, removeFolder } from './folder.ts'
-import { keepRecord } from './keep-record.ts'
+import { type AgentFolder, copySideBySide } from './copy-outputs.ts'
+import { type Directory, openDirectory } from './directory.ts'
+import { type AgentRecord, formatReport, unmergedLines } from './dissolve-report.ts'
+import { removeFolder } from './folder.ts'
 import type { Limits } from './limits.ts'
 import { collectOutbox } from './outbox.ts'
-import { attempt, failed, nameProblems, type Outcome, type Problem, problem } from './problem.ts'
+import { startPace } from './pace.ts'
+import {
+  attempt,
+  errnoOf,
+  failed,
+  nameProblems,
+  type Outcome,
+  type Problem,
+  ProblemError,
+  problem,
+  problemOf,
+  refuse,
+} from './problem.ts'
+import { naming, removeTree } from './removal.ts'
 import { readStatus } from './status-file.ts'
-import { type FoundWorktree, releaseWorktree } from './worktree.ts'
-import { findUnmerged } from './worktree-unmerged.ts'
+import { findUnmerged } from './unsaved-work.ts'
+import { releaseWorktree } from './worktree.ts'
+import { type FoundWorktree, WORKTREE } from './worktree-folder.ts'
+import { temporaryName } from './writing.ts'
 
-export interface DissolvedAgent {
-  readonly name: string
-  readonly workspace: string
-  /** All that its workspace holds, wherever in it. */
-  readonly worktrees?: readonly FoundWorktree[]
-  /** Why it may hold others that were not found. */
+export interface DissolvedAgent extends AgentFolder {
+  readonly worktree?: FoundWorktree | undefined
+  /** Worktrees that could not be checked, each with the reason. */
   readonly unseenWorktrees?: readonly Problem[]
-  /** How far it is, where the caller knows more than its status.json says. */
+  /** Its state, if the caller knows better than its status.json. */
   readonly state?: string
-  /** What the caller knows of its process; the status alone may be out of date. */
   readonly isRunning: boolean
 }
 
@@ -28,13 +41,13 @@ export interface DissolveWanted {
   readonly title: string
   readonly agents: readonly DissolvedAgent[]
   readonly limits: Limits
-  /** A new file that the report goes into. */
+  /** A new file for the report. */
   readonly reportFile?: string
-  /** A .tar.gz that all of record goes into first: the report, and each agent's folder without workspace/ and worktrees. */
+  /** A new .tar.gz with the report and each agent's folder, without workspace/ and worktree/. */
   readonly archive?: string
-  /** Where the outputs go, side by side: `{folder}/{agent}/…`. */
+  /** A new folder for the outputs: `{folder}/{agent}/…`. */
   readonly keepOutputsIn?: string
-  /** The caller was told what would be lost, and wants it. */
+  /** Removes unsaved work as well. */
   readonly allowLoss?: boolean
   readonly signal?: AbortSignal
 }
@@ -42,21 +55,25 @@ export interface DissolveWanted {
 export interface Dissolved {
   readonly report: string
   readonly agents: readonly AgentRecord[]
-  /** What the archive and the kept outputs do not hold, each with why. */
+  /** Files that neither the archive nor the kept outputs hold, each with the reason. */
   readonly leftOut: readonly Problem[]
-  /** Branches that hold work which is on no other one. */
+  /** Branches with commits that are on no other one. */
   readonly branchesKept: readonly string[]
 }
 
-/** What each agent did, without changing anything: for the report, and for what dissolving would lose. */
+/** Reads what each agent did, without changing anything: for the report, and to find unsaved work. */
 export async function surveyAgents({ agents, limits, signal }: DissolveWanted): Promise<AgentRecord[]> {
   return Promise.all(
-    agents.map(async ({ name, workspace, worktrees = [], unseenWorktrees = [], state }) => {
+    agents.map(async ({ name, workspace, worktree, unseenWorktrees = [], state }) => {
       const status = readStatus(workspace)
       const outbox = await collectOutbox(workspace, { limits, ...(signal === undefined ? {} : { signal }) })
       const attempts = await readAttempts(workspace)
-      const surveyed = await surveyWorktrees(worktrees, workspace)
-      const unseen = [...unseenWorktrees, ...surveyed.unseen]
+      const unmerged = worktree === undefined ? undefined : await findUnmerged(worktree)
+      const unseen = [
+        ...unseenWorktrees,
+        ...(unmerged?.ok === false ? unmerged.problems : []),
+        ...(unmerged?.ok && unmerged.value.unseen !== undefined ? [unmerged.value.unseen] : []),
+      ]
       const problems = [
         ...(status.ok ? [] : [status.problem]),
         ...[outbox, attempts].flatMap((outcome) => (outcome.ok ? [] : outcome.problems)),
@@ -72,7 +89,7 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
         status: status.ok ? status.status : undefined,
         outbox: outbox.ok ? outbox.value : undefined,
         attempts: attempts.ok ? attempts.value : [],
-        unmerged: surveyed.unmerged,
+        unmerged: unmerged?.ok ? [unmerged.value] : [],
         unseen,
         problems,
       }
@@ -80,100 +97,171 @@ export async function surveyAgents({ agents, limits, signal }: DissolveWanted): 
   )
 }
 
-/** Unseen: why one could not be looked at, or the files in it not. */
-async function surveyWorktrees(worktrees: readonly FoundWorktree[], workspace: string) {
-  const unmerged: UnmergedIn[] = []
-  const unseen: Problem[] = []
-  for (const worktree of worktrees) {
-    const found = await findUnmerged(worktree)
-    if (!found.ok) {
-      unseen.push(...found.problems)
-      continue
-    }
-    unmerged.push({ worktree: relative(realpathSync(workspace), worktree.path), ...found.value })
-    if (found.value.unseen !== undefined) unseen.push(found.value.unseen)
-  }
-  return { unmerged, unseen }
-}
-
 /**
- * Reports, archives, keeps outputs if asked, and only then removes. Refuses while one runs, and before work is lost. Called
- * off while it is at that, it leaves everything as it was; or, once something is gone, the record and the rest in its place.
+ * Writes the report, the archive and the outputs, and then removes the workspaces. Refuses while an agent runs, and before
+ * unsaved work is lost. If it fails or is aborted before the removal, everything is as it was.
  */
 export async function dissolve(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
-  return await dissolveAll(wanted).catch((error: unknown) => calledOff(wanted, error))
-}
-
-function calledOff({ title, signal }: DissolveWanted, error: unknown) {
-  if (!signal?.aborted) throw error
-  return failed(problem('called_off', title, 'was called off'))
-}
-
-async function dissolveAll(wanted: DissolveWanted): Promise<Outcome<Dissolved>> {
-  const records = await surveyAgents(wanted)
-  const against = wanted.agents.flatMap((agent, index) =>
-    objections(agent, records[index]!, wanted.allowLoss ?? false),
-  )
-  if (against.length > 0) return failed(...against)
-  const removable = await attempt(wanted.title, async () => {
-    for (const { workspace } of wanted.agents) await checkFolderRemovable(workspace, wanted.signal)
-  })
-  if (!removable.ok) return removable
-
-  const report = formatReport(wanted.title, records)
-  const kept = await keepRecord({ ...wanted, report })
-  if (!kept.ok) return kept
-  let hasBegun = false
-  const begin = () => (hasBegun = true)
-  const removed = await attempt(wanted.title, () => removeAgents(wanted, begin)).catch((error: unknown) =>
-    calledOff(wanted, error),
-  )
-  if (removed.ok) {
-    const { leftOut } = kept.value
-    return { ok: true, value: { report, agents: records, leftOut, branchesKept: removed.value } }
-  }
-  // Of what is gone, the record is all that is left.
-  return failed(...removed.problems, ...(hasBegun ? [halfRemoved(wanted)] : await kept.value.undo()))
-}
-
-/** Gives the branches that stay. */
-async function removeAgents({ agents, signal }: DissolveWanted, gone: () => void): Promise<string[]> {
-  const branchesKept: string[] = []
-  for (const { workspace, worktrees = [] } of agents) {
-    await removeFolder(workspace, signal, gone)
-    for (const worktree of worktrees) {
+  const { title, agents, allowLoss = false, signal } = wanted
+  try {
+    const records = await surveyAgents(wanted)
+    const against = agents.flatMap((agent, index) => objections(agent, records[index]!, allowLoss))
+    if (against.length > 0) return failed(...against)
+    const report = formatReport(title, records)
+    const prepared = await attempt(title, () => prepareRemoval(wanted, report))
+    if (!prepared.ok) return prepared
+    const { leftOut, aside } = prepared.value
+    const remains = await removeAside(aside)
+    const branchesKept: string[] = []
+    for (const { worktree } of agents) {
+      if (worktree === undefined) continue
       const { branchKept } = await releaseWorktree(worktree)
       if (branchKept && worktree.branch !== undefined) branchesKept.push(worktree.branch)
     }
+    if (remains.length > 0) return failed(...remains)
+    return { ok: true, value: { report, agents: records, leftOut, branchesKept } }
+  } catch (error) {
+    if (!signal?.aborted) throw error
+    return failed(problem('called_off', title, 'was not dissolved: it was interrupted'))
   }
-  return branchesKept
-}
-
-function halfRemoved({ title, reportFile, archive, keepOutputsIn }: DissolveWanted): Problem {
-  const kept = [reportFile, archive, keepOutputsIn].filter((place) => place !== undefined)
-  const record = kept.length === 0 ? '' : `; its record stays: ${kept.join(', ')}`
-  return problem('half_removed', title, `is removed in part, and what is left of it is in its place${record}`)
 }
 
 function objections({ name, isRunning }: DissolvedAgent, record: AgentRecord, allowLoss: boolean): Problem[] {
   if (isRunning) return [problem('invalid', name, 'is still running: stop it first')]
   if (allowLoss) return []
-  // What git ignores is most often large and can be made again: it is told of in the report, and does not stop anyone.
+  // Ignored files are often large and can be generated again: the report lists them, and they stop nothing.
   const lost = record.unmerged
     .flatMap((work) => unmergedLines({ ...work, commits: 0, ignored: [] }))
     .map((line) => line.slice(2))
+  const unchecked = nameProblems(record.unseen)
   return [
-    ...(lost.length === 0
-      ? []
-      : [problem('invalid', name, `has work that would be lost: ${lost.join('; ')}`)]),
-    ...(record.unseen.length === 0
+    ...(lost.length === 0 ? [] : [problem('invalid', name, `has unsaved work: ${lost.join('; ')}`)]),
+    ...(unchecked === ''
       ? []
       : [
           problem(
             'invalid',
             name,
-            `has a worktree that cannot be looked at, so that work in it could be lost: ${nameProblems(record.unseen)}`,
+            `may have unsaved work in a worktree that cannot be checked: ${unchecked}`,
           ),
         ]),
   ]
+}
+
+/** Writes the record and moves the workspaces aside: all of it, or nothing. */
+async function prepareRemoval(wanted: DissolveWanted, report: string) {
+  const made: string[] = []
+  try {
+    const leftOut = await writeRecord(wanted, report, made)
+    wanted.signal?.throwIfAborted()
+    return { leftOut, aside: moveAside(wanted.agents) }
+  } catch (error) {
+    for (const path of made.toReversed()) await removeFolder(path)
+    throw error
+  }
+}
+
+/** `made` collects the new files and folders. */
+async function writeRecord(wanted: DissolveWanted, report: string, made: string[]): Promise<Problem[]> {
+  const { agents, limits, reportFile, archive, keepOutputsIn, signal } = wanted
+  for (const file of [reportFile, archive, keepOutputsIn]) {
+    if (file !== undefined && existsSync(file)) refuse('exists', file, 'exists already: move it away first')
+  }
+  const options = { limits, ...(signal === undefined ? {} : { signal }) }
+  const leftOut: Problem[] = []
+  const leaveOut = (place: string, problems: readonly Problem[]) => {
+    if (problems.length > 0 && !wanted.allowLoss) {
+      refuse(
+        'invalid',
+        place,
+        `would not hold everything, and the rest would be lost: ${nameProblems(problems)}`,
+      )
+    }
+    leftOut.push(...problems)
+  }
+  const skips = (path: string) => path === 'workspace' || path === WORKTREE
+  const folders = agents.map(({ name, workspace }) => ({ folder: workspace, prefix: name, skips }))
+  const listed =
+    archive === undefined ? [] : mustHave(await listArchive(folders, { file: archive, ...options }))
+  leaveOut(
+    archive ?? '',
+    listed.flatMap((folder) => folder.leftOut),
+  )
+  if (reportFile !== undefined) {
+    writeReport(reportFile, report)
+    made.push(reportFile)
+  }
+  if (keepOutputsIn !== undefined) {
+    const copied = mustHave(await copySideBySide(agents, keepOutputsIn, options))
+    made.push(keepOutputsIn)
+    leaveOut(keepOutputsIn, copied.flat())
+  }
+  if (archive !== undefined) {
+    const texts = [{ path: 'report.md', text: report }]
+    mustHave(await writeArchive({ file: archive, folders: listed, texts, ...options }))
+    made.push(archive)
+  }
+  return leftOut
+}
+
+function mustHave<T>(outcome: Outcome<T>): T {
+  if (outcome.ok) return outcome.value
+  throw new ProblemError(outcome.problems[0]!)
+}
+
+/** Leaves no part of a report on a full disk, and overwrites nothing. */
+function writeReport(file: string, report: string): void {
+  try {
+    writeFileSync(file, report, { flag: 'wx' })
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') rmSync(file, { force: true })
+    throw new ProblemError(problemOf(error, file))
+  }
+}
+
+interface MovedAside {
+  readonly parent: Directory
+  readonly name: string
+  readonly aside: string
+}
+
+/** Renames all workspaces to hidden names beside them. If one cannot be renamed, the others get their names back. */
+function moveAside(agents: readonly DissolvedAgent[]): MovedAside[] {
+  const moved: MovedAside[] = []
+  try {
+    for (const { workspace } of agents) {
+      const name = basename(workspace)
+      const aside = temporaryName(name)
+      // Held open: other agents can write beside the workspace.
+      const parent = openDirectory(realpathSync(dirname(workspace)))
+      try {
+        naming(workspace, () => renameSync(parent.at(name), parent.at(aside)))
+      } catch (error) {
+        parent.close()
+        throw error
+      }
+      moved.push({ parent, name, aside })
+    }
+    return moved
+  } catch (error) {
+    for (const { parent, name, aside } of moved) {
+      renameSync(parent.at(aside), parent.at(name))
+      parent.close()
+    }
+    throw error
+  }
+}
+
+/** Not abortable: a workspace without its name is of no use. Returns a problem for each folder that is not removed completely. */
+async function removeAside(moved: readonly MovedAside[]): Promise<Problem[]> {
+  const remains: Problem[] = []
+  for (const { parent, name, aside } of moved) {
+    const place = join(parent.shown, aside)
+    const removed = await attempt(place, () => removeTree(parent, aside, startPace()))
+    parent.close()
+    if (removed.ok) continue
+    const why = nameProblems(removed.problems)
+    remains.push(problem('half_removed', place, `still holds a part of ${name}: ${why}`))
+  }
+  return remains
 }

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, realpathSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { AGENT_NAME } from '../model/agent.ts'
 import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
-import { type Directory, openDirectory } from './directory.ts'
+import { openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { allowOwner } from './folder-mode.ts'
 import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
@@ -12,7 +12,6 @@ import type { Manifest } from './manifest.ts'
 import { startPace } from './pace.ts'
 import { attempt, errnoOf, failed, type Outcome, type Problem, problem, problemOf } from './problem.ts'
 import { removeTree } from './removal.ts'
-import { checkRemovable } from './removal-check.ts'
 import { formatSkill } from './skill.ts'
 import { readSmall } from './small-file.ts'
 import { firstStatus } from './status-file.ts'
@@ -204,22 +203,13 @@ export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Pro
   }
 }
 
-/** Throws why a folder could not be removed, as far as that can be told without trying. */
-export function checkFolderRemovable(path: string, signal?: AbortSignal): Promise<void> {
-  return besides(path, (parent) => checkRemovable(parent, basename(path), startPace(signal)))
-}
-
-/** Removes a folder and all in it, whatever an agent has put there; never what a link leads to. */
-export async function removeFolder(path: string, signal?: AbortSignal, gone?: () => void): Promise<void> {
+/** Removes a folder with anything that an agent has put there, but nothing that a link leads to. */
+export async function removeFolder(path: string, signal?: AbortSignal): Promise<void> {
   if (!existsSync(dirname(path))) return
-  await besides(path, (parent) => removeTree(parent, basename(path), startPace(signal), gone))
-}
-
-/** Above the folder itself, links are the user's own. */
-async function besides(path: string, work: (parent: Directory) => Promise<void>): Promise<void> {
+  // Links above the folder itself are the user's own.
   const parent = openDirectory(realpathSync(dirname(path)))
   try {
-    await work(parent)
+    await removeTree(parent, basename(path), startPace(signal))
   } finally {
     parent.close()
   }

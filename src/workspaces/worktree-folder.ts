@@ -1,31 +1,30 @@
 import { lstatSync } from 'node:fs'
-import { basename, dirname, relative } from 'node:path'
-import { type Directory, openDirectory, openFolders } from './directory.ts'
-import { showName } from './entry-name.ts'
+import { dirname } from 'node:path'
+import { openPart } from './directory.ts'
 import type { GitPlace } from './git.ts'
 import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
 
-/** An agent's worktree: kept by the orchestrator, as the worktree's own pointer could be changed. */
+export const WORKTREE = 'worktree'
+
+/** An agent's worktree. Orchub stores it, because the agent could change the worktree's own pointer to its repository. */
 export interface Worktree {
   /** The repository's own folder, `.git`. */
   readonly gitDir: string
-  /** Where git keeps this worktree, inside it. */
+  /** The folder inside it where git keeps its record of this worktree. */
   readonly ownDir: string
   readonly path: string
-  /** The agent's folder, where the worktree need not lie directly in it: from there on, the agent can have put links. */
-  readonly within?: string
   readonly branch: string
   /** The commit that it began from. */
   readonly base: string
 }
 
-/** By someone who did not make it. Its branch is the one it is on by now; undefined where its HEAD is detached. */
-export type FoundWorktree = Omit<Worktree, 'branch'> & { readonly branch: string | undefined }
+/** A worktree that was looked up later. Its branch is the current one; undefined if its HEAD is detached. */
+export interface FoundWorktree extends Pick<Worktree, 'gitDir' | 'ownDir' | 'path'> {
+  readonly branch: string | undefined
+}
 
-type Place = Pick<Worktree, 'gitDir' | 'ownDir' | 'path' | 'within'>
-
-/** For questions about its HEAD. Which repository it belongs to is said, and not read where an agent could have written it. */
-export function ownPlace({ gitDir, ownDir }: Pick<Place, 'gitDir' | 'ownDir'>): GitPlace {
+/** For questions about its HEAD. The repository is given to git, because an agent could have changed the pointer to it. */
+export function ownPlace({ gitDir, ownDir }: Pick<Worktree, 'gitDir' | 'ownDir'>): GitPlace {
   return { gitDir: ownDir, variables: { GIT_COMMON_DIR: gitDir } }
 }
 
@@ -33,15 +32,19 @@ export function ownPlace({ gitDir, ownDir }: Pick<Place, 'gitDir' | 'ownDir'>): 
  * For questions about the files in a worktree. Its folder is held open, and git starts in exactly that one: an agent could
  * have put a link to any other folder in its place.
  */
-export function inWorktree<T>(worktree: Place, work: (place: GitPlace) => Promise<T>): Promise<Outcome<T>> {
-  const shown = nameOf(worktree)
-  return attempt(shown, async () => {
-    const folder = openWorktree(worktree)
+export function inWorktree<T>(
+  worktree: Pick<Worktree, 'gitDir' | 'ownDir' | 'path'>,
+  work: (place: GitPlace) => Promise<T>,
+): Promise<Outcome<T>> {
+  const { path } = worktree
+  return attempt(WORKTREE, async () => {
+    const folder = openWorktree(path)
     try {
       const done = await work({ ...ownPlace(worktree), workTree: folder.self.toString() })
-      // Git asks for the path of the folder it is in, and goes there once more.
-      if (!isAt(worktree.path, folder)) {
-        refuse('changed', shown, 'was exchanged for something else while git looked at it')
+      // Git resolves the path of its folder and goes there once more.
+      const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
+      if (now?.dev !== folder.dev || now.ino !== folder.ino) {
+        refuse('changed', WORKTREE, 'was exchanged for something else while git looked at it')
       }
       return done
     } finally {
@@ -50,31 +53,15 @@ export function inWorktree<T>(worktree: Place, work: (place: GitPlace) => Promis
   })
 }
 
-/** As its agent knows it. */
-export function nameOf({ path, within = dirname(path) }: Place): string {
-  return showName(relative(within, path) || basename(path))
-}
-
-function openWorktree(worktree: Place): Directory {
-  const { path, within = dirname(path) } = worktree
-  const root = openDirectory(within, { shown: '' })
+function openWorktree(path: string) {
   try {
-    // An agent can make its whole folder one.
-    if (path === within) return openDirectory(within, { shown: nameOf(worktree) })
-    const opened = openFolders(root, relative(within, path).split('/'))
-    if (opened.ok) return opened.value
-    if (opened.problem.code !== 'missing') throw new ProblemError(opened.problem)
+    return openPart(dirname(path), WORKTREE)
+  } catch (error) {
+    if (!(error instanceof ProblemError) || error.problem.code !== 'missing') throw error
     return refuse(
       'missing',
-      nameOf(worktree),
-      'is gone: the agent deleted it or moved it away, and with it all that was in no commit',
+      WORKTREE,
+      'is gone: the agent deleted or moved it, with every file that was in no commit',
     )
-  } finally {
-    root.close()
   }
-}
-
-function isAt(path: string, { dev, ino }: Directory): boolean {
-  const now = lstatSync(path, { bigint: true, throwIfNoEntry: false })
-  return now?.dev === dev && now.ino === ino
 }

@@ -1,15 +1,12 @@
-import { existsSync, readdirSync, realpathSync } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { dirname, join, relative, resolve } from 'node:path'
+import { showName } from './entry-name.ts'
 import { removeFolder } from './folder.ts'
 import { type GitPlace, runGit } from './git.ts'
-import { failed, type Outcome, problem } from './problem.ts'
-import type { FoundWorktree, Worktree } from './worktree-folder.ts'
-import { forgetWorktree, isWhole, recordOf } from './worktree-record.ts'
-import { countUnmerged } from './worktree-unmerged.ts'
-
-export type { FoundWorktree, Worktree }
-
-export const WORKTREE = 'worktree'
+import { failed, type Outcome, type Problem, problem } from './problem.ts'
+import { countUnmerged } from './unsaved-work.ts'
+import { type FoundWorktree, ownPlace, WORKTREE, type Worktree } from './worktree-folder.ts'
+import { forgetWorktree, isWhole, recordOf, recordsBelow } from './worktree-record.ts'
 
 export interface WorktreeWanted {
   readonly workspace: string
@@ -18,17 +15,17 @@ export interface WorktreeWanted {
   readonly branch: string
   /** A branch or commit; HEAD when not given. */
   readonly from?: string
-  /** By which whoever comes after a crash finds the git that still fills it, and ends it. */
+  /** Environment variables for git, by which a process that outlives a crash of Orchub is found and ended. */
   readonly variables?: Readonly<Record<string, string>>
 }
 
 const SMALL = 1024 * 1024
-/** What the branches that are made for agents begin with. */
+/** Prefix of the branches that Orchub creates for agents. */
 const OWN_BRANCHES = 'orc/'
 
 /**
- * A worktree on a new branch in the agent's folder. The user's own branch and files are not touched. It can be asked for
- * again: what an earlier call has made is given once more, and what it left half made is made anew.
+ * Adds a worktree on a new branch in the agent's folder. The user's own branch and files stay untouched. Idempotent: returns
+ * what an earlier call completed, and replaces what it left incomplete.
  */
 export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Worktree>> {
   const { repository, branch, from = 'HEAD' } = wanted
@@ -54,7 +51,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
   }
   if (made !== undefined || isHollow(path)) await removeFolder(path)
   if (made !== undefined) await forgetWorktree(gitDir, { ownDir: made, path })
-  // A branch on which nothing was done is one that an earlier call made, before it could fill the worktree.
+  // An earlier call created a branch without commits of its own before it could fill the worktree.
   const isLeft = (await countUnmerged({ gitDir, branch })) === 0
   const what = isLeft ? [path, branch] : ['-b', branch, path, base]
   const { variables = {} } = wanted
@@ -70,7 +67,7 @@ export async function addWorktree(wanted: WorktreeWanted): Promise<Outcome<Workt
   return { ok: true, value: { gitDir, ownDir: own.out.trim(), path, branch, base: begun } }
 }
 
-/** Git makes the folder and its pointer first: without more in it, nobody's work is in it. */
+/** Git creates the folder and its pointer first: a folder with nothing else holds no work. */
 function isHollow(path: string): boolean {
   return existsSync(path) && readdirSync(path).every((name) => name === '.git')
 }
@@ -80,9 +77,9 @@ async function beginningOf(place: GitPlace, branch: string, from: string): Promi
   return found.ok ? found.out.trim() : from
 }
 
-/** Undefined: there is no repository. That git cannot tell is another thing. */
+/** Undefined: there is no repository. Fails if git cannot tell. */
 export async function findGitDir(folder: string): Promise<Outcome<string | undefined>> {
-  // Here git may look for itself: the folder is the user's, and no agent has been in it yet.
+  // Git may search by itself here: the folder belongs to the user, and no agent has written to it yet.
   const found = await runGit({ workTree: folder }, ['rev-parse', '--git-common-dir'], SMALL)
   if (found.ok) return { ok: true, value: realpathSync(resolve(folder, found.out.trim())) }
   if (/not a git repository/.test(found.err)) return { ok: true, value: undefined }
@@ -96,24 +93,57 @@ async function commitAt(place: GitPlace, revision: string): Promise<string | und
 }
 
 /**
- * Has the repository forget a worktree whose folder is gone. Its branch stays unless all of it is on another one; so commits
- * on it are never lost. What was not made for the agent stays with git, which prunes it: an agent can have written into the
- * record of another's that it lies here.
+ * Removes the repository's record of a worktree whose folder is gone. Its branch stays unless all of its commits are on another
+ * one, so no commit on it is lost; so does a branch of the user's that the agent checked out.
  */
 export async function releaseWorktree(worktree: FoundWorktree): Promise<{ branchKept: boolean }> {
   const { gitDir, branch } = worktree
   const unmerged = branch === undefined ? undefined : await countUnmerged({ gitDir, branch })
-  const isMadeForIt = isOwn(worktree)
-  if (isMadeForIt) await forgetWorktree(gitDir, worktree)
+  await forgetWorktree(gitDir, worktree)
   if (branch === undefined || unmerged !== 0) return { branchKept: unmerged !== undefined }
-  // An agent can have gone to any branch of the user's, where it has nothing to lose and we have nothing to delete.
-  if (!isMadeForIt || !branch.startsWith(OWN_BRANCHES)) return { branchKept: false }
+  if (!branch.startsWith(OWN_BRANCHES)) return { branchKept: false }
   const deleted = await runGit({ gitDir }, ['branch', '--quiet', '-D', '--', branch], SMALL)
   return { branchKept: !deleted.ok }
 }
 
-/** By its place, or by its branch. */
-function isOwn({ path, within = dirname(path), branch = '' }: FoundWorktree): boolean {
-  const isNamed = branch.startsWith(OWN_BRANCHES) && branch.endsWith(`/${basename(within)}`)
-  return path === join(within, WORKTREE) || isNamed
+export interface WorktreeLookup {
+  readonly worktree?: FoundWorktree
+  /** Worktrees in the workspace that cannot be checked, each with the reason. */
+  readonly unseen: readonly Problem[]
+}
+
+/**
+ * Looks up the worktree of a workspace in the repository around it, which belongs to the user: an agent could change what the
+ * worktree says of itself. Finds a deleted one as well, because its commits can still be there.
+ */
+export async function findWorktree(workspace: string): Promise<WorktreeLookup> {
+  const folder = realpathSync(workspace)
+  const path = join(folder, WORKTREE)
+  const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  const around = await findGitDir(dirname(folder)).catch((error: unknown) => {
+    // Without git there never was a worktree.
+    if (isThere) throw error
+    return { ok: true as const, value: undefined }
+  })
+  if (!around.ok) return { unseen: around.problems }
+  const gitDir = around.value
+  const records = gitDir === undefined ? undefined : recordsBelow(gitDir, folder)
+  if (records?.ok === false) return { unseen: records.problems }
+  const found = records?.value ?? []
+  const own = found.find((record) => record.path === path)
+  const unseen = found
+    .filter((record) => record !== own)
+    .map((record) => showName(relative(folder, record.path) || '.'))
+    .map((name) => problem('invalid', name, 'is a git worktree that the agent added or moved'))
+  if (own === undefined) {
+    return {
+      unseen: isThere
+        ? [...unseen, problem('invalid', WORKTREE, 'belongs to no repository around it')]
+        : unseen,
+    }
+  }
+  const place = { gitDir: gitDir!, ...own }
+  const head = await runGit(ownPlace(place), ['symbolic-ref', '--quiet', 'HEAD'], SMALL)
+  const branch = head.ok ? head.out.trim().replace(/^refs\/heads\//, '') : undefined
+  return { worktree: { ...place, branch }, unseen }
 }

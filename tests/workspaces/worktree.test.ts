@@ -1,6 +1,5 @@
 import { execFileSync } from 'node:child_process'
 import {
-  appendFileSync,
   chmodSync,
   existsSync,
   mkdirSync,
@@ -14,13 +13,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { summarizeBranch } from '../../src/workspaces/branch-summary.ts'
 import { runGit } from '../../src/workspaces/git.ts'
+import { findUnmerged, listFiles } from '../../src/workspaces/unsaved-work.ts'
 import { addWorktree, releaseWorktree } from '../../src/workspaces/worktree.ts'
-import { listFiles } from '../../src/workspaces/worktree-files.ts'
 import { inWorktree } from '../../src/workspaces/worktree-folder.ts'
-import { summarizeBranch } from '../../src/workspaces/worktree-outbox.ts'
 import { recordOf, recordsBelow } from '../../src/workspaces/worktree-record.ts'
-import { findUnmerged } from '../../src/workspaces/worktree-unmerged.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const git = (cwd: string, ...args: string[]) =>
@@ -92,7 +90,7 @@ describe('a worktree', () => {
     const { repository, worktree, commit } = await makeTree()
     const unmerged = async () => expectOk(await findUnmerged(worktree))
     const nothing = {
-      ...{ branch: 'orc/run-1/coder', commits: 0, looseCommits: [] },
+      ...{ worktree: 'worktree', branch: 'orc/run-1/coder', commits: 0, looseCommits: [] },
       ...{ uncommitted: [], ignored: [] },
     }
     expect(await unmerged()).toEqual(nothing)
@@ -111,10 +109,9 @@ describe('a worktree', () => {
       looseCommits: [loose],
       uncommitted: ['odd\nname "x"'],
     })
-    git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
-    expect((await unmerged()).looseCommits).toEqual([loose])
-    git(worktree.path, 'branch', '-q', 'kept', loose.hash)
+    git(worktree.path, 'branch', '-q', 'kept')
     expect((await unmerged()).looseCommits).toEqual([])
+    git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
     git(repository, 'merge', '-q', 'orc/run-1/coder')
     expect((await unmerged()).commits).toBe(0)
   })
@@ -142,71 +139,6 @@ describe('a worktree', () => {
     git(deleted.worktree.path, 'checkout', '-q', '--orphan', 'unborn')
     git(deleted.repository, 'branch', '-q', '-D', 'orc/run-1/coder')
     expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: [] })
-  })
-
-  it('knows a commit on no branch behind a branch that has none yet', async () => {
-    const { worktree, commit } = await makeTree()
-    git(worktree.path, 'checkout', '-q', '--detach')
-    commit('x', '1')
-    const loose = git(worktree.path, 'rev-parse', 'HEAD')
-    git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
-    git(worktree.path, 'checkout', '-q', '--orphan', 'unborn')
-    const { looseCommits } = expectOk(await findUnmerged(worktree))
-    expect(looseCommits.map(({ hash }) => hash)).toEqual([loose.trim()])
-  })
-
-  describe('with a long log of where its HEAD was', () => {
-    /** Later ones come last. */
-    const walk = (ownDir: string, from: readonly string[]) => {
-      const head = git(ownDir, 'rev-parse', 'HEAD')
-      const step = `${head} ${head} A <a@example.org> 1700000000 +0000\tcheckout: moving from `
-      appendFileSync(join(ownDir, 'logs/HEAD'), from.map((place) => `${step}${place} to x\n`).join(''))
-    }
-    const hashes = (count: number) => Array.from({ length: count }, (_, at) => String(at).padStart(40, 'a'))
-
-    async function makeLoose() {
-      const tree = await makeTree()
-      git(tree.worktree.path, 'checkout', '-q', '--detach')
-      tree.commit('x', '1')
-      git(tree.worktree.path, 'checkout', '-q', 'orc/run-1/coder')
-      return tree
-    }
-
-    it.each([
-      ['a thousand places', hashes(1001)],
-      ['ten thousand steps', hashes(1).flatMap((hash) => Array<string>(10_001).fill(hash))],
-      ['names that are too long for a program to be called with', ['x'.repeat(200_000)]],
-    ])('still knows a commit on no branch behind %s', async (_, places) => {
-      const { worktree } = await makeLoose()
-      walk(worktree.ownDir, places)
-      const { looseCommits } = expectOk(await findUnmerged(worktree))
-      expect(looseCommits.map(({ subject }) => subject)).toEqual(['change x'])
-      const { elsewhere } = expectOk(await summarizeBranch(worktree))
-      expect(elsewhere).toMatchObject([{ branch: null, commits: looseCommits }])
-    })
-
-    it('says that it cannot tell, where there is more of it than can be read', async () => {
-      const { worktree } = await makeLoose()
-      walk(worktree.ownDir, Array<string>(12_000).fill('x'.repeat(1500)))
-      expect(codesOf(await findUnmerged(worktree))).toEqual(['unreadable'])
-      expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([
-        'Git cannot tell whether there are commits on other branches.',
-      ])
-    })
-  })
-
-  it('says which changed files git was told not to look at', async () => {
-    const { worktree } = await makeTree()
-    git(worktree.path, 'update-index', '--skip-worktree', 'a.txt')
-    git(worktree.path, 'update-index', '--assume-unchanged', 'folder/b.txt')
-    expect(expectOk(await findUnmerged(worktree)).uncommitted).toEqual([])
-    write(worktree.path, { 'a.txt': 'other\n' })
-    // With it, git sets such a flag on all that it takes in.
-    git(worktree.path, 'config', 'core.ignoreStat', 'true')
-    const { uncommitted, notes } = expectOk(await summarizeBranch(worktree))
-    expect(uncommitted).toEqual(['a.txt'])
-    expect(notes).toEqual(['Hidden from git by a flag, and so not in uncommitted.diff: a.txt'])
-    expect(git(worktree.path, 'ls-files', '-v').split('\n')).toEqual(['S a.txt', 'h folder/b.txt'])
   })
 
   it('does not take commits that git cannot read for none', async () => {
@@ -362,7 +294,7 @@ describe('a worktree', () => {
     const own = 'Not on orc/run-1/coder, and so not in changes.diff: 1 commits on'
     const shortOf = (path: string, revision: string) => git(path, 'rev-parse', '--short=12', revision)
 
-    it('says which commits are on a detached HEAD', async () => {
+    it('names commits on a detached HEAD', async () => {
       const { worktree, commit } = await makeTree()
       git(worktree.path, 'checkout', '-q', '--detach')
       commit('x', '1')
@@ -373,32 +305,15 @@ describe('a worktree', () => {
       expect(notes).toEqual([`${own} a detached HEAD: ${hash.slice(0, 12)} change x`])
     })
 
-    it('says which are on another branch, and still does when the agent is back', async () => {
+    it('names commits on another branch until they are merged', async () => {
       const { worktree, commit } = await makeTree()
       git(worktree.path, 'checkout', '-q', '-b', 'mine')
       commit('x', '1')
       const mine = `${own} the branch mine: ${shortOf(worktree.path, 'mine')} change x`
       expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([mine])
-      git(worktree.path, 'checkout', '-q', '--detach', 'main')
-      commit('y', '1')
-      const lost = shortOf(worktree.path, 'HEAD')
       git(worktree.path, 'checkout', '-q', 'orc/run-1/coder')
-      commit('z', '1')
-      const { commits, notes } = expectOk(await summarizeBranch(worktree))
-      expect(commits.map(({ subject }) => subject)).toEqual(['change z'])
-      expect(notes).toEqual([mine, `${own} a detached HEAD: ${lost} change y`])
-      git(worktree.path, 'merge', '-q', '-m', 'all', 'mine', lost)
+      git(worktree.path, 'merge', '-q', 'mine')
       expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([])
-    })
-
-    it('does not take the work of others for its own, on branches that it only looked at', async () => {
-      const { repository, worktree } = await makeTree()
-      git(repository, 'checkout', '-q', '-b', 'theirs')
-      git(repository, 'commit', '-q', '--allow-empty', '-m', 'by others')
-      git(repository, 'checkout', '-q', 'main')
-      for (const place of ['theirs', '--detach', 'orc/run-1/coder'])
-        git(worktree.path, 'checkout', '-q', place)
-      expect(expectOk(await summarizeBranch(worktree))).toMatchObject({ elsewhere: [], notes: [] })
     })
 
     it('says so when its own branch is deleted', async () => {
@@ -480,8 +395,7 @@ describe('a worktree', () => {
 
   it('that is gone is told as that, and not held against what was committed', async () => {
     const { workspace, worktree, commit } = await makeTree()
-    const gone =
-      'worktree is gone: the agent deleted it or moved it away, and with it all that was in no commit'
+    const gone = 'worktree is gone: the agent deleted or moved it, with every file that was in no commit'
     const moved = join(workspace, 'moved')
     renameSync(worktree.path, moved)
     expect(problemsOf(await summarizeBranch(worktree)).map(({ message }) => message)).toEqual([

@@ -3,9 +3,9 @@ import { basename, join, resolve } from 'node:path'
 import { workspaceOf } from '../../engine/run-place.ts'
 import { AppError } from '../../model/errors.ts'
 import type { DissolvedAgent } from '../../workspaces/dissolve.ts'
-import { findWorktrees } from '../../workspaces/find-worktrees.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { readStatus } from '../../workspaces/status-file.ts'
+import { findWorktree } from '../../workspaces/worktree.ts'
 import type { OwningRun } from './owning-run.ts'
 
 export interface FoundFolder {
@@ -34,7 +34,7 @@ function isWorkspace(path: string): boolean {
   return ['inbox', 'outbox', 'status.json'].every((part) => existsSync(join(path, part)))
 }
 
-/** How far each is, by its run or else by its files, and who has worktrees. */
+/** Reads the state of each workspace, from its run or else from its files, and its worktree. */
 export async function inspect(
   { agents }: FoundFolder,
   run: OwningRun | undefined,
@@ -46,21 +46,21 @@ export async function inspect(
   for (const { name, workspace } of agents) {
     const state = states.get(workspace)
     const status = readStatus(workspace)
-    const { worktrees, unseen } = await findWorktrees(workspace)
+    const { worktree, unseen } = await findWorktree(workspace)
     inspected.push({
       name,
       workspace,
       ...(state === undefined ? {} : { state }),
-      // An agent that was killed, or came to its time limit, had no time to say so.
+      // status.json is out of date if the agent was killed or timed out.
       isRunning: state === undefined && status.ok && status.status.state === 'running',
-      worktrees,
+      worktree,
       unseenWorktrees: unseen,
     })
   }
   return inspected
 }
 
-/** What files or the disk refused, as an error for people. */
+/** Problems with files or the disk as one error. */
 export function refused(problems: readonly Problem[], hint: string): AppError {
   const code = problems[0]!.code === 'missing' ? 'NOT_FOUND' : 'CONFLICT'
   return new AppError(code, problems.map(({ message }) => message).join('\n'), { hint })

@@ -1,10 +1,10 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import type { AppError } from '../../../model/errors.ts'
+import { copySideBySide } from '../../../workspaces/copy-outputs.ts'
 import { DEFAULT_LIMITS, formatBytes } from '../../../workspaces/limits.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../../../workspaces/outbox.ts'
 import type { Problem } from '../../../workspaces/problem.ts'
-import { copySideBySide } from '../../../workspaces/side-by-side.ts'
 import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { table } from '../../output/layout.ts'
@@ -42,7 +42,7 @@ export const verb: Verb = {
     const rows: string[][] = []
     for (const [index, { name }] of found.agents.entries()) {
       const { outputs } = outboxes[index]!
-      const leftOut = copied.value.leftOut[index]!
+      const leftOut = copied.value[index]!
       const missing = findShortcomings(outboxes[index]!)
       isWhole &&= missing.length === 0
       if (json) printJson({ name, to: resolve(to, name), outputs, left_out: leftOut, missing })

@@ -1,4 +1,4 @@
-import { existsSync, rmdirSync } from 'node:fs'
+import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { AppError } from '../../../model/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve.ts'
@@ -16,19 +16,20 @@ export const verb: Verb = {
   group: 'Plans',
   summary: 'report what the agents did, then remove their folders; needs no service',
   details:
-    'The report goes to FOLDER.report.md and is printed. It refuses while one of them runs, while their run has not\n' +
-    'ended, while a worktree holds work that is in no commit or on no branch, and while the archive or the kept outputs\n' +
-    'could not hold all that they should. Branches with commits of their own stay.',
+    'Prints the report and writes it to FOLDER.report.md. Refuses while an agent is running, while the run has not ended,\n' +
+    'if a worktree has uncommitted files or commits on no branch, and if the archive or the kept outputs would be\n' +
+    'incomplete. Branches with commits of their own stay.',
   arguments: [{ name: 'FOLDER' }],
   options: [
     {
       name: 'archive',
-      summary: 'keep all of record in FOLDER.tar.gz: the report, inboxes, outboxes, attempts',
+      summary: 'save the report, inboxes, outboxes and attempts in FOLDER.tar.gz',
     },
-    { name: 'keep-outputs', summary: 'keep the outputs side by side in FOLDER.outputs/' },
+    { name: 'keep-outputs', summary: 'save the outputs in FOLDER.outputs/' },
     {
       name: 'force',
-      summary: 'although a status.json says running, a run has not ended, or work is lost',
+      summary:
+        'delete unsaved work as well; ignore a status.json that says running, and a run that has not ended',
     },
   ],
   examples: [
@@ -40,7 +41,6 @@ export const verb: Verb = {
     const run = await findOwningRun(place, found.path)
     if (run !== undefined) refuseWhileRunning(run, flag('force'))
     const wanted = whatIsWanted(found, await inspect(found, run), flag)
-    for (const file of [wanted.reportFile, wanted.archive, wanted.keepOutputsIn]) refuseIfThere(file)
     const dissolved = await untilCalledOff((signal) => dissolve({ ...wanted, signal }))
     if (!dissolved.ok) throw notDissolved(dissolved.problems)
     const { report, leftOut, branchesKept } = dissolved.value
@@ -68,7 +68,7 @@ export const verb: Verb = {
   },
 }
 
-/** The archive and the kept outputs leave out the same things; of the two the one is told that names the agent. */
+/** The archive and the kept outputs leave out the same files; prints only the message that names the agent. */
 function toldOnce(leftOut: readonly Problem[]): string[] {
   const messages = leftOut.map(({ message }) => message)
   return messages.filter((message) => !messages.some((other) => other.endsWith(`/${message}`)))
@@ -91,10 +91,7 @@ function whatIsWanted(
   }
 }
 
-/**
- * What the run knows counts more than what the files say, and no --force goes over what is seen to run. Of a run that no
- * service drives any more nobody can say more than that it has not ended.
- */
+/** The state of the run counts more than the files. --force does not override a run or a process that is seen running. */
 function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force: boolean): void {
   const isOwed = shown?.gathering === true
   const isOpen = shown?.state === 'running' && !isOwed
@@ -125,29 +122,17 @@ function refuseWhileRunning({ id, shown, isDriven, processes }: OwningRun, force
   }
 }
 
-/** Objections can be gone over; what could not be read, written or removed must be put right. */
 function notDissolved(problems: readonly Problem[]): AppError {
   const has = (code: Problem['code']) => problems.some((problem) => problem.code === code)
-  if (has('half_removed')) {
-    return refused(
-      problems,
-      'Move the record away and dissolve it again, once what is in the way is put right.',
-    )
-  }
+  if (has('half_removed')) return refused(problems, 'Fix the cause, then delete what is left yourself.')
+  if (has('invalid')) return refused(problems, 'Save the work first, or repeat with --force to delete it.')
   return refused(
     problems,
-    has('invalid')
-      ? 'Stop it or bring the work in safety; --force goes on all the same.'
-      : `Nothing was removed. ${has('called_off') ? '' : 'Put it right, and try again.'}`.trim(),
+    `Nothing was removed. ${has('called_off') ? '' : 'Fix the cause and try again.'}`.trim(),
   )
 }
 
-function refuseIfThere(file: string | undefined): void {
-  if (file === undefined || !existsSync(file)) return
-  throw new AppError('CONFLICT', `${file}: this is there already`, { hint: 'Move it away first.' })
-}
-
-/** The folder of a run holds its report and outputs as well, which stay. */
+/** The folder of a run also holds its report and outputs, which stay. */
 function removeIfEmpty({ path, isOne }: FoundFolder): void {
   if (isOne) return
   try {

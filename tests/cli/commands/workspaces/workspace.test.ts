@@ -14,8 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { findWorktrees } from '../../../../src/workspaces/find-worktrees.ts'
-import { addWorktree, releaseWorktree } from '../../../../src/workspaces/worktree.ts'
+import { addWorktree, findWorktree, releaseWorktree } from '../../../../src/workspaces/worktree.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder
@@ -226,7 +225,7 @@ describe('orc workspace dissolve', () => {
     expect(listed.split('\n')).toEqual(expect.arrayContaining(['report.md', 'two/inbox/instructions.md']))
   })
 
-  it('refuses while one runs, unless it is told that none does', async () => {
+  it('refuses while an agent runs, unless forced', async () => {
     await makeDone('one')
     put('one/status.json', '{"state":"running"}')
     expect(await orc('workspace dissolve one')).toMatchObject({
@@ -238,7 +237,7 @@ describe('orc workspace dissolve', () => {
     expect(existsSync(path('one'))).toBe(false)
   })
 
-  it('leaves nothing behind where it fails, so that it can be tried again', async () => {
+  it('leaves nothing behind if it fails, so that it can be repeated', async () => {
     mkdirSync(path('agents'))
     await makeDone('agents/one')
     await makeDone('agents/two')
@@ -254,7 +253,7 @@ describe('orc workspace dissolve', () => {
     expect((await orc(dissolve)).code).toBe(0)
   })
 
-  it('removes nothing where its report cannot be written', async () => {
+  it('removes nothing if its report cannot be written', async () => {
     const name = 'x'.repeat(248)
     await makeDone('one')
     renameSync(path('one'), path(name))
@@ -265,13 +264,13 @@ describe('orc workspace dissolve', () => {
     expect(readFileSync(path(name, 'outbox/result.txt'), 'utf8')).toBe('by one')
   })
 
-  it('says what an archive or kept outputs could not hold while it is still there', async () => {
+  it('refuses if the archive or the kept outputs would be incomplete', async () => {
     await makeDone('one')
     linkSync(path('one/outbox/result.txt'), path('kept-elsewhere'))
     symlinkSync('result.txt', path('one/outbox/link'))
     for (const option of ['--archive', '--keep-outputs']) {
       const refused = await orc(`workspace dissolve one ${option}`)
-      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('would not hold all') })
+      expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('would not hold everything') })
       expect(refused.err).toContain('outbox/link is a symbolic link')
       expect(refused.err).toContain('outbox/result.txt has another name outside of this folder')
       expect(refused.err).toContain('--force')
@@ -283,7 +282,7 @@ describe('orc workspace dissolve', () => {
     expect(readdirSync(path()).sort()).toEqual(['kept-elsewhere', 'one.report.md', 'one.tar.gz'])
   })
 
-  it('overwrites nothing that is there', async () => {
+  it('overwrites nothing', async () => {
     await makeDone('one')
     put('one.report.md', 'mine')
     expect((await orc('workspace dissolve one')).code).toBe(1)
@@ -306,51 +305,21 @@ describe('orc workspace dissolve', () => {
       await addWorktree({ workspace: path('coder'), repository: path(), branch: 'orc/coder' })
     })
 
-    it.each(['coder/moved', 'coder/workspace/deep/moved', 'coder/outbox/moved'])(
-      'finds the worktree that its agent moved to %s',
-      async (moved) => {
-        mkdirSync(path('coder/workspace/deep'))
-        git('worktree', 'move', 'coder/worktree', moved)
-        put(`${moved}/new.txt`, 'work')
-        const lost = `in ${moved.slice('coder/'.length)}: 1 files that are in no commit: new.txt`
-        expect(await orc('workspace dissolve coder')).toMatchObject({
-          code: 1,
-          err: expect.stringContaining(lost),
-        })
-        expect(existsSync(path(moved, 'new.txt'))).toBe(true)
-        const forced = await orc('workspace dissolve coder --force --archive')
-        expect(forced).toMatchObject({ code: 0, out: expect.stringContaining(lost) })
-        const listed = execFileSync('tar', ['tzf', path('coder.tar.gz')], { encoding: 'utf8' })
-        expect(listed).not.toContain('new.txt')
-        expect(git('worktree', 'list').split('\n')).toHaveLength(1)
-        expect(git('branch', '--list', 'orc/*')).toBe('')
-      },
-    )
-
-    it('finds a worktree that its agent added, and keeps its branch', async () => {
-      git('worktree', 'add', '-q', '-b', 'mine', 'coder/workspace/second')
-      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'kept')
-      git('-C', 'coder/workspace/second', 'checkout', '-q', '--detach')
-      git('-C', 'coder/workspace/second', 'commit', '-q', '--allow-empty', '-m', 'loose')
-      const refused = await orc('workspace dissolve coder')
-      expect(refused.code).toBe(1)
-      expect(refused.err).toMatch(/in workspace\/second: 1 commits that are on no branch: \w{12} loose/)
-      git('-C', 'coder/workspace/second', 'checkout', '-q', '-B', 'mine')
-      const { code, json } = await orc('workspace dissolve coder --json')
-      expect(code).toBe(0)
-      expect(json()).toMatchObject([
-        {
-          branches_kept: ['mine'],
-          unmerged: [
-            { agent: 'coder', worktree: 'workspace/second', commits: 2 },
-            { agent: 'coder', worktree: 'worktree', commits: 0 },
-          ],
-        },
-      ])
-      expect(git('log', '--format=%s', 'mine')).toBe('loose\nkept\nfirst')
+    it.each([
+      ['moved', () => git('worktree', 'move', 'coder/worktree', 'coder/other')],
+      ['added', () => git('worktree', 'add', '-q', '-b', 'mine', 'coder/other')],
+    ])('refuses to remove a worktree that its agent %s', async (_, change) => {
+      change()
+      put('coder/other/new.txt', 'work')
+      expect(await orc('workspace dissolve coder')).toMatchObject({
+        code: 1,
+        err: expect.stringContaining('other is a git worktree that the agent added or moved'),
+      })
+      expect(existsSync(path('coder/other/new.txt'))).toBe(true)
+      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
     })
 
-    it('leaves what git knows of others, whatever an agent has written there', async () => {
+    it('leaves the records of other worktrees alone', async () => {
       git('worktree', 'add', '-q', '-b', 'orc/other', 'other')
       put('.git/worktrees/other/gitdir', `${path('coder/workspace/.git')}\n`)
       expect((await orc('workspace dissolve coder --force')).code).toBe(0)
@@ -374,77 +343,44 @@ describe('orc workspace dissolve', () => {
       const refused = await orc('workspace dissolve coder')
       expect(refused).toMatchObject({
         code: 1,
-        err: expect.stringContaining('so that work in it could be lost'),
+        err: expect.stringContaining('in a worktree that cannot be checked'),
       })
       expect(existsSync(path('coder/moved/new.txt'))).toBe(true)
       expect((await orc('workspace dissolve coder --force')).code).toBe(0)
     })
 
     it('removes no record of another folder that a link leads to', async () => {
-      const found = await findWorktrees(path('coder'))
+      const found = await findWorktree(path('coder'))
       renameSync(path('.git/worktrees'), path('.git/w2'))
       mkdirSync(path('victim/worktree'), { recursive: true })
       put('victim/worktree/gitdir', `${path('coder/worktree/.git')}\n`)
       symlinkSync('../victim', path('.git/worktrees'))
-      await releaseWorktree(found.worktrees[0]!)
+      await releaseWorktree(found.worktree!)
       expect(existsSync(path('victim/worktree/gitdir'))).toBe(true)
     })
 
-    it('sees a worktree that the whole workspace was made into', async () => {
-      renameSync(path('coder/worktree/.git'), path('coder/.git'))
-      put('.git/worktrees/worktree/gitdir', `${path('coder/.git')}\n`)
-      git('-C', 'coder', 'checkout', '-q', '--detach')
-      git('-C', 'coder', 'commit', '-q', '--allow-empty', '-m', 'loose')
-      const { code, err } = await orc('workspace dissolve coder')
-      expect(code).toBe(1)
-      expect(err).toMatch(/1 commits that are on no branch: \w{12} loose/)
-    })
-
-    it('tells of commits on a branch that its agent deleted', async () => {
-      git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'gone')
-      git('-C', 'coder/worktree', 'checkout', '-q', '--detach', 'HEAD~1')
-      git('branch', '-q', '-D', 'orc/coder')
-      const { code, err } = await orc('workspace dissolve coder')
-      expect(code).toBe(1)
-      expect(err).toMatch(/1 commits that are on no branch: \w{12} gone/)
-    })
-
-    it('reads nothing of where a link on the way to a worktree leads', async () => {
-      git('worktree', 'move', 'coder/worktree', 'coder/workspace/moved')
-      renameSync(path('coder/workspace/moved'), path('outside'))
-      put('outside/private-name', '')
-      symlinkSync(path(), path('coder/workspace/link'))
-      put('.git/worktrees/worktree/gitdir', `${path('coder/workspace/link/outside/.git')}\n`)
-      const refused = await orc('workspace dissolve coder')
-      expect(refused).toMatchObject({
-        code: 1,
-        err: expect.stringContaining('workspace/link is a symbolic link'),
-      })
-      expect(refused.err).not.toContain('private-name')
-      expect((await orc('workspace dissolve coder --force')).code).toBe(0)
-      expect(existsSync(path('outside/private-name'))).toBe(true)
-    })
-
-    it('sees changes that git was told not to look at', async () => {
+    it('sees files that a flag hides from git', async () => {
       git('-C', 'coder/worktree', 'update-index', '--skip-worktree', 'a.txt', 'c.txt')
       git('-C', 'coder/worktree', 'update-index', '--assume-unchanged', 'b.txt')
       put('coder/worktree/a.txt', 'other\n')
+      unlinkSync(path('coder/worktree/c.txt'))
       unlinkSync(path('coder/worktree/b.txt'))
       put('coder/worktree/b.txt', 'other\n')
       const refused = await orc('workspace dissolve coder')
       const flag = '(hidden from git by a flag)'
       expect(refused).toMatchObject({
         code: 1,
-        err: expect.stringContaining(`2 files that are in no commit: a.txt ${flag}, b.txt ${flag} `),
+        err: expect.stringContaining(`2 files in no commit: a.txt ${flag}, b.txt ${flag}`),
       })
-      // One that is not there, as in a sparse checkout, is in its commit all the same.
-      unlinkSync(path('coder/worktree/c.txt'))
-      for (const file of ['a.txt', 'b.txt']) put(`coder/worktree/${file}`, 'first\n')
+      // Absent files, as in a sparse checkout, are no unsaved work.
+      for (const file of ['a.txt', 'b.txt']) unlinkSync(path(`coder/worktree/${file}`))
+      git('-C', 'coder/worktree', 'update-index', '--no-assume-unchanged', 'b.txt')
+      git('-C', 'coder/worktree', 'checkout', '-q', 'b.txt')
       expect((await orc('workspace dissolve coder')).code).toBe(0)
     })
   })
 
-  it('takes a folder of that name for a worktree until it is told to go on', async () => {
+  it('takes any folder called worktree for one, unless forced', async () => {
     await makeDone('plain')
     mkdirSync(path('plain/worktree'))
     const refused = await orc('workspace dissolve plain')
@@ -453,7 +389,7 @@ describe('orc workspace dissolve', () => {
     expect((await orc('workspace dissolve plain --force')).code).toBe(0)
   })
 
-  it('throws no unmerged work away without being told to, and keeps branches with commits', async () => {
+  it('refuses to delete uncommitted work, and keeps branches with commits', async () => {
     const git = (...args: string[]) =>
       execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
     git('init', '-q')
@@ -473,7 +409,7 @@ describe('orc workspace dissolve', () => {
     expect(existsSync(path('coder'))).toBe(false)
   })
 
-  it('says which commits are on no branch and what git ignores, in words and in JSON', async () => {
+  it('names commits on no branch and ignored files, in text and in JSON', async () => {
     const git = (...args: string[]) =>
       execFileSync('git', ['-c', 'user.name=t', '-c', 'user.email=t@example.org', ...args], { cwd: path() })
     git('init', '-q')
@@ -490,10 +426,10 @@ describe('orc workspace dissolve', () => {
     git('-C', 'coder/worktree', 'commit', '-q', '--allow-empty', '-m', 'loose')
     const refused = await orc('workspace dissolve coder')
     expect(refused.code).toBe(1)
-    expect(refused.err).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    expect(refused.err).toMatch(/1 commits on no branch: [0-9a-f]{12} loose/)
     const forced = await orc('workspace dissolve coder --force')
     expect(forced.code).toBe(0)
-    expect(forced.out).toMatch(/1 commits that are on no branch: [0-9a-f]{12} loose/)
+    expect(forced.out).toMatch(/1 commits on no branch: [0-9a-f]{12} loose/)
     expect(existsSync(path('coder'))).toBe(false)
     const { out } = await orc('workspace dissolve other --json')
     expect(JSON.parse(out).unmerged).toMatchObject([{ agent: 'other', looseCommits: [], ignored: ['x.csv'] }])

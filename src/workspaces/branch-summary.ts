@@ -2,10 +2,8 @@ import { openPart } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
 import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
-import type { Worktree } from './worktree.ts'
-import { type CommitsElsewhere, findElsewhere, nameCommits } from './worktree-commits.ts'
-import { listFiles, nameFiles } from './worktree-files.ts'
-import { inWorktree } from './worktree-folder.ts'
+import { type CommitName, listCommits, listFiles, nameCommits } from './unsaved-work.ts'
+import { inWorktree, ownPlace, type Worktree } from './worktree-folder.ts'
 import { makeFolder, replaceFile } from './writing.ts'
 
 export interface Commit {
@@ -15,18 +13,25 @@ export interface Commit {
   readonly subject: string
 }
 
-/** outbox/git/branch.json: what an agent's branch brings. */
+/** Commits of an agent that are not on the branch it was given. */
+export interface CommitsElsewhere {
+  /** Null: on a detached HEAD. */
+  readonly branch: string | null
+  readonly commits: readonly CommitName[]
+}
+
+/** The content of outbox/git/branch.json. */
 export interface BranchSummary {
   readonly branch: string
   readonly base: string
   readonly head: string
   readonly commits: readonly Commit[]
   readonly files: readonly { readonly path: string; readonly added: number; readonly deleted: number }[]
-  /** What the agent committed while on no branch or on another: in none of the above, and in no diff. */
+  /** Commits of the worktree's HEAD if it is on another branch or on none: in none of the above, and in no diff. */
   readonly elsewhere: readonly CommitsElsewhere[]
   /** Files that are in no commit. */
   readonly uncommitted: readonly string[]
-  /** Why a diff is not there, and what else is not as it should be. */
+  /** Why a diff is missing, and anything else that is unexpected. */
   readonly notes: readonly string[]
 }
 
@@ -35,7 +40,7 @@ const DIFF = 10 * 1024 * 1024
 const MOST_COMMITS = 1000
 const PLAIN_DIFF = ['--no-ext-diff', '--no-textconv', '--no-color', '--no-renames', IGNORE_DIRTY]
 
-/** Puts commits, diff and branch into outbox/git/ (nothing is merged), and says what is there. */
+/** Writes the commits, the diff and the state of the branch to outbox/git/. Merges nothing. */
 export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSummary>> {
   return attempt('outbox/git', async () => {
     const notes: string[] = []
@@ -45,7 +50,8 @@ export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSumma
     const elsewhere = await findElsewhere(worktree)
     const hasCommits = commits.length > 0 || elsewhere?.length !== 0
     const { loose, uncommitted } = await lookInside(worktree, hasCommits, notes)
-    if (elsewhere === undefined) notes.push('Git cannot tell whether there are commits on other branches.')
+    if (elsewhere === undefined)
+      notes.push('Git cannot tell whether HEAD has commits that are not on the branch.')
     notes.push(...(elsewhere ?? []).map((found) => elsewhereNote(worktree, found)))
     const { branch, base } = worktree
     const summary = {
@@ -70,7 +76,7 @@ export function summarizeBranch(worktree: Worktree): Promise<Outcome<BranchSumma
   })
 }
 
-/** Empty: the agent has deleted it. Anything else that keeps it from being read is not to be taken for that. */
+/** Empty: the agent deleted the branch. Fails if git cannot read it. */
 async function findHead({ gitDir, branch }: Worktree): Promise<string> {
   const found = await runGit({ gitDir }, ['rev-parse', '--verify', '--quiet', `refs/heads/${branch}`], LISTS)
   if (found.ok) return found.out.trim()
@@ -85,7 +91,7 @@ interface OnBranch extends Pick<BranchSummary, 'commits' | 'files'> {
 
 const NOTHING: OnBranch = { commits: [], files: [], changes: undefined }
 
-/** Of a branch that is there. That git cannot tell its commits is not to say that it has none. */
+/** Fails if git cannot list the commits: that does not mean that there are none. */
 async function readBranch({ gitDir, base, branch }: Worktree, notes: string[]): Promise<OnBranch> {
   const place = { gitDir }
   const range = `${base}..refs/heads/${branch}`
@@ -108,11 +114,19 @@ function elsewhereNote({ branch: own }: Worktree, { branch, commits }: CommitsEl
   return `Not on ${own}, and so not in changes.diff: ${commits.length} commits on ${where}: ${nameCommits(commits)}`
 }
 
-function hiddenNote(hidden: readonly string[]): string {
-  return `Hidden from git by a flag, and so not in uncommitted.diff: ${nameFiles(hidden)}`
+/** Undefined: git cannot tell. */
+async function findElsewhere(worktree: Worktree): Promise<CommitsElsewhere[] | undefined> {
+  const place = ownPlace(worktree)
+  const own = `refs/heads/${worktree.branch}`
+  const head = await runGit(place, ['symbolic-ref', '--quiet', 'HEAD'], LISTS)
+  const at = head.ok ? head.out.trim() : null
+  if (at === own) return []
+  const commits = await listCommits(place, ['HEAD', `^${worktree.base}`, `^${own}`])
+  if (commits === undefined || commits.length === 0) return commits && []
+  return [{ branch: at === null ? null : at.replace(/^refs\/heads\//, ''), commits }]
 }
 
-/** What is in no commit. A worktree that is gone leaves the commits of it as good as they are. */
+/** Files that are in no commit. If the worktree is gone, its commits still count. */
 async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string[]) {
   const looked = await inWorktree(worktree, async (own) => {
     const loose = await diff(own, ['HEAD'], 'uncommitted.diff', notes)
@@ -121,9 +135,7 @@ async function lookInside(worktree: Worktree, hasCommits: boolean, notes: string
       notes.push(...files.problems.map(({ message }) => message))
       return { loose, uncommitted: [] }
     }
-    const { uncommitted, hidden } = files.value
-    if (hidden.length > 0) notes.push(hiddenNote(hidden))
-    return { loose, uncommitted: [...uncommitted, ...hidden] }
+    return { loose, uncommitted: files.value.uncommitted }
   })
   if (looked.ok) return looked.value
   const found = looked.problems[0]!

@@ -1,25 +1,27 @@
 import { closeSync, mkdirSync, renameSync } from 'node:fs'
+import { join } from 'node:path'
 import { readContent } from './content.ts'
 import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
+import { makeWithParents, removeFolder } from './folder.ts'
 import type { Limits } from './limits.ts'
 import { startPace } from './pace.ts'
-import { attempt, errnoOf, type Outcome, type Problem, ProblemError } from './problem.ts'
+import { attempt, errnoOf, type Outcome, type Problem, ProblemError, problemOf } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { checkSize, openFound, selectFiles } from './selection.ts'
 import { createFile, makeFolders, temporaryName } from './writing.ts'
 
-export interface KeepOptions {
+export interface CopyOptions {
   readonly limits: Limits
   readonly signal?: AbortSignal
-  /** Where it is given, large files stay where they are, and are told of (C21). */
+  /** If given, large files stay where they are and are reported here (C21). */
   readonly stays?: (path: string) => void
-  /** What was copied of each file. */
+  /** Called for each copied file. */
   readonly copied?: (path: string, sha256: string) => void
-  /** Where it is given, only these. */
+  /** Selects the files to copy; all if not given. */
   readonly takes?: (path: string) => boolean
 }
 
-/** A folder to be made where agents can write, too. */
+/** A folder to create in a place where agents can write, too. */
 export interface NewFolder {
   readonly parent: Directory
   readonly name: string
@@ -27,28 +29,69 @@ export interface NewFolder {
 
 type OpenTarget = () => Directory | Promise<Directory>
 
-/** Copies the outputs of an agent, large ones too, into an empty folder of the user's. Says what was left out. */
-export function copyOutbox(
+/** Copies the outputs of an agent, large ones too, into an empty folder of the user's. Returns what was left out. */
+function copyOutbox(
   workspace: string,
   to: string,
-  options: KeepOptions,
+  options: CopyOptions,
 ): Promise<Outcome<readonly Problem[]>> {
   return attempt(to, () => copyFrom(workspace, options, () => openDirectory(to)))
 }
 
-/** The same into a folder that is made for it: whole, or not there. */
+export interface AgentFolder {
+  readonly name: string
+  readonly workspace: string
+}
+
+/**
+ * Copies the outputs of several agents to new folders `{to}/{agent}`: of all agents, or of none. Returns what was left out of
+ * each.
+ */
+export function copySideBySide(
+  agents: readonly AgentFolder[],
+  to: string,
+  options: Pick<CopyOptions, 'limits' | 'signal'>,
+): Promise<Outcome<readonly (readonly Problem[])[]>> {
+  return attempt(to, async () => {
+    const made: string[] = []
+    try {
+      const first = makeWithParents(to)
+      if (first !== undefined) made.push(first)
+      // Before anything is copied: a folder that exists already holds something else.
+      for (const { name } of agents) {
+        const target = join(to, name)
+        try {
+          mkdirSync(target)
+        } catch (error) {
+          throw new ProblemError(problemOf(error, target))
+        }
+        made.push(target)
+      }
+      const leftOut: (readonly Problem[])[] = []
+      for (const { name, workspace } of agents) {
+        const target = join(to, name)
+        const copied = await copyOutbox(workspace, target, options)
+        if (!copied.ok) throw new ProblemError(copied.problems[0]!)
+        leftOut.push(copied.value)
+      }
+      return leftOut
+    } catch (error) {
+      for (const folder of made.toReversed()) await removeFolder(folder)
+      throw error
+    }
+  })
+}
+
+/** Copies the outputs of an agent into a new folder, which appears complete or not at all. */
 export function keepOutbox(
   workspace: string,
   to: NewFolder,
-  options: KeepOptions,
+  options: CopyOptions,
 ): Promise<Outcome<readonly Problem[]>> {
   return wholeOrNothing(to, (openTarget) => copyFrom(workspace, options, openTarget))
 }
 
-/**
- * Filled under a hidden name, so that nobody takes a part of it for all of it, also after a crash. What fails, or is called
- * off, leaves nothing behind.
- */
+/** Fills a hidden folder and renames it, so that no part of it passes for the whole, even after a crash. A failure leaves nothing. */
 function wholeOrNothing<T>(to: NewFolder, fill: (openTarget: OpenTarget) => Promise<T>): Promise<Outcome<T>> {
   const { parent, name } = to
   const draft = temporaryName(name)
@@ -79,7 +122,7 @@ async function makeDraft(parent: Directory, draft: string): Promise<Directory> {
 
 const IS_TAKEN: ReadonlySet<string> = new Set(['EEXIST', 'ENOTEMPTY', 'ENOTDIR'])
 
-/** Whatever an agent has put there is none of the outputs. */
+/** Replaces anything that an agent has put there. */
 async function putInPlace({ parent, name }: NewFolder, draft: string): Promise<void> {
   try {
     renameSync(parent.at(draft), parent.at(name))
@@ -92,7 +135,7 @@ async function putInPlace({ parent, name }: NewFolder, draft: string): Promise<v
 
 async function copyFrom(
   workspace: string,
-  options: KeepOptions,
+  options: CopyOptions,
   openTarget: OpenTarget,
 ): Promise<readonly Problem[]> {
   const outbox = openPart(workspace, 'outbox')
@@ -103,11 +146,11 @@ async function copyFrom(
   }
 }
 
-/** Copies what is below an open folder. Says what was left out. */
+/** Copies all files below an open folder. Returns what was left out. */
 export async function copyFiles(
   from: Directory,
   openTarget: OpenTarget,
-  { limits, signal, stays, copied, takes }: KeepOptions,
+  { limits, signal, stays, copied, takes }: CopyOptions,
 ): Promise<readonly Problem[]> {
   const pace = startPace(signal)
   const { files, leftOut } = await selectFiles(from, { limits, pace, hardLinks: 'inside' })

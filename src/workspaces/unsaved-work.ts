@@ -1,0 +1,162 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDirectory, openFolders } from './directory.ts'
+import { showName } from './entry-name.ts'
+import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
+import { listNames } from './listing.ts'
+import { failed, type Outcome, type Problem, problem, refuse } from './problem.ts'
+import { type FoundWorktree, inWorktree, ownPlace, WORKTREE } from './worktree-folder.ts'
+
+export interface CommitName {
+  readonly hash: string
+  readonly subject: string
+}
+
+/** Work that only the worktree holds, or that is on no other branch yet. */
+export interface UnmergedWork {
+  readonly worktree: typeof WORKTREE
+  /** Undefined: its HEAD is detached. */
+  readonly branch: string | undefined
+  /** On the branch and on no other; they stay on it when the worktree is removed. */
+  readonly commits: number
+  /** HEAD's commits that are on no branch: lost with the worktree. */
+  readonly looseCommits: readonly CommitName[]
+  /** Changed or new files that are in no commit: lost with the worktree. */
+  readonly uncommitted: readonly string[]
+  /** Files and whole folders that git ignores: in no commit either, but most of them can be generated again. */
+  readonly ignored: readonly string[]
+  /** Why the files in it could not be checked. */
+  readonly unseen?: Problem
+}
+
+const MIB = 1024 * 1024
+const LISTS = 16 * MIB
+/** All files of a large repository. */
+const INDEX = 256 * MIB
+const MOST_FILES_NAMED = 10
+const MOST_COMMITS_NAMED = 5
+
+const EVERYWHERE = ['--branches', '--tags', '--remotes']
+
+export async function findUnmerged(worktree: FoundWorktree): Promise<Outcome<UnmergedWork>> {
+  const { branch, gitDir } = worktree
+  const place = ownPlace(worktree)
+  const commits = branch === undefined ? 0 : await countUnmerged({ gitDir, branch })
+  const hasHead = await exists(place, 'HEAD')
+  const loose = hasHead === true ? await listCommits(place, ['HEAD'], ['--not', ...EVERYWHERE]) : []
+  if (commits === 'unreadable' || hasHead === 'unreadable' || loose === undefined) {
+    const what = `is a worktree of which git cannot tell the commits that are only on ${branch ?? 'its HEAD'}`
+    return failed(problem('unreadable', WORKTREE, what))
+  }
+  const files = await inWorktree(worktree, async (own) => ({
+    ...(await listFiles(own, ['--ignored=matching'])),
+    opaque: await listOpaque(own),
+  }))
+  const { uncommitted, ignored, opaque } = files.ok ? files.value : NO_FILES
+  const value: UnmergedWork = {
+    worktree: WORKTREE,
+    ...{ branch, commits: commits ?? 0, looseCommits: loose },
+    ...{ uncommitted: [...uncommitted, ...opaque], ignored },
+    ...(files.ok ? {} : { unseen: files.problems[0]! }),
+  }
+  return { ok: true, value }
+}
+
+const NO_FILES = { uncommitted: [], ignored: [], opaque: [] }
+
+/** Unreadable: git cannot tell, so there may be some. Undefined: the branch is deleted. */
+type Count = number | undefined | 'unreadable'
+
+/** Commits of the branch that are on no other. */
+export async function countUnmerged({ gitDir, branch }: { gitDir: string; branch: string }): Promise<Count> {
+  const tip = `refs/heads/${branch}`
+  const args = ['rev-list', '--count', tip, '--not', `--exclude=${branch}`, ...EVERYWHERE]
+  const counted = await runGit({ gitDir }, args, LISTS)
+  if (counted.ok) return Number(counted.out.trim())
+  return (await exists({ gitDir }, tip)) === false ? undefined : 'unreadable'
+}
+
+async function exists(place: GitPlace, revision: string): Promise<boolean | 'unreadable'> {
+  const found = await runGit(place, ['rev-parse', '--verify', '--quiet', revision], LISTS)
+  if (found.ok) return true
+  // Git exits with 1 and prints nothing if it is not there, and prints why if it cannot read it.
+  return found.code === 1 && found.err === '' ? false : 'unreadable'
+}
+
+/** The commits that the revisions lead to. Revisions that do not exist are ignored. Undefined: git cannot tell. */
+export async function listCommits(
+  place: GitPlace,
+  revisions: readonly string[],
+  options: readonly string[] = [],
+): Promise<CommitName[] | undefined> {
+  const args = ['log', '--ignore-missing', '-z', '--format=%H%x1f%s', ...revisions, ...options, '--']
+  const ran = await runGit(place, args, LISTS)
+  if (!ran.ok) return undefined
+  const records = ran.out.split('\0').filter((record) => record !== '')
+  return records.map((record) => {
+    const [hash = '', subject = ''] = record.split('\x1f')
+    return { hash, subject }
+  })
+}
+
+/** Files that are in no commit; of those that git ignores, only what the options ask for. */
+export async function listFiles(own: GitPlace, options: readonly string[] = []) {
+  const plain = ['status', '--porcelain', '-z', '--untracked-files=all', '--no-renames', IGNORE_DIRTY]
+  const lines = await ask(own, [...plain, ...options], LISTS)
+  const isIgnored = (line: string) => line.startsWith('!!')
+  return {
+    uncommitted: lines.filter((line) => !isIgnored(line)).map((line) => line.slice(3)),
+    ignored: lines.filter(isIgnored).map((line) => line.slice(3)),
+  }
+}
+
+/** Entries whose changes `git status` does not show: submodules that hold files, and files with a flag that hides changes. */
+async function listOpaque(own: GitPlace): Promise<string[]> {
+  const found: string[] = []
+  for (const line of await ask(own, ['ls-files', '-v', '--stage', '-z'], INDEX)) {
+    const path = line.slice(line.indexOf('\t') + 1)
+    if (line.slice(2).startsWith('160000 ')) {
+      if (holdsFiles(own.workTree!, path)) found.push(`${path}/ (a repository of its own)`)
+    } else if (/^[Sa-z]/.test(line) && existsSync(join(own.workTree!, path)))
+      found.push(`${path} (hidden from git by a flag)`)
+  }
+  return found
+}
+
+async function ask(place: GitPlace, args: readonly string[], maxBytes: number): Promise<string[]> {
+  const ran = await runGit(place, args, maxBytes)
+  if (!ran.ok) return refuse('unreadable', WORKTREE, `is a worktree that git cannot list: ${ran.err}`)
+  return ran.out.split('\0').filter((line) => line !== '')
+}
+
+/** Does not follow links on the way. */
+function holdsFiles(workTree: string, path: string): boolean {
+  // For the file system, the path of an open folder is a link; `/.` resolves it.
+  const root = openDirectory(`${workTree}/.`)
+  try {
+    const opened = openFolders(root, path.split('/'))
+    if (!opened.ok) return false
+    try {
+      return listNames(opened.value, 1).length > 0
+    } finally {
+      opened.value.close()
+    }
+  } finally {
+    root.close()
+  }
+}
+
+/** For people, in one line. */
+export function nameFiles(paths: readonly string[]): string {
+  const more = paths.length - MOST_FILES_NAMED
+  return paths.slice(0, MOST_FILES_NAMED).map(showName).join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
+
+/** For people, in one line. */
+export function nameCommits(commits: readonly CommitName[]): string {
+  const shown = commits
+    .slice(0, MOST_COMMITS_NAMED)
+    .map(({ hash, subject }) => `${hash.slice(0, 12)} ${showName(subject)}`.trimEnd())
+  const more = commits.length - shown.length
+  return shown.join(', ') + (more > 0 ? ` and ${more} more` : '')
+}
