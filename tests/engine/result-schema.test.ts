@@ -85,6 +85,10 @@ describe('a delegation with a schema for its result (C22)', () => {
   })
 })
 
+function nested(levels: number): Record<string, unknown> {
+  return levels === 0 ? {} : { not: nested(levels - 1) }
+}
+
 describe('a schema is enforced as it is written (C22)', () => {
   it.each<[string, object, unknown[], unknown[]]>([
     ['required without type and properties', { required: ['a'] }, [{ a: 1 }, 5], [{}, { b: 1 }]],
@@ -165,6 +169,68 @@ describe('a schema is enforced as it is written (C22)', () => {
     ['an unknown format', { format: 'phone' }, '"format": is not a known format'],
   ])('or is refused: %s', (_, schema, why) => {
     expect(unusableSchema(schema as Record<string, unknown>)?.message).toContain(why)
+  })
+
+  it.each([
+    ['nested too deeply', nested(70), 'nested more than 64 levels deep'],
+    ['of too many subschemas', { allOf: Array(300).fill({}) }, 'more than 200 subschemas'],
+    ['with a name that the compiler passes over', JSON.parse('{"properties":{"__proto__":{}}}'), '__proto__'],
+    ['with two kinds of tuple', { prefixItems: [{}], items: [{}] }, '"items": must be a schema'],
+    ['with a condition', { if: {}, else: false }, '"if" is not supported'],
+    ['with data of another place', { minimum: { $data: '1/x' } }, '"minimum": '],
+  ])('or is refused: one %s', (_, schema, why) => {
+    expect(unusableSchema(schema)?.message).toContain(why)
+  })
+
+  it('is never run as code', () => {
+    const hostile = [
+      "'];throw 1;//",
+      '"+(()=>{throw 1})()+"',
+      `\`\${(()=>{throw 1})()}\``,
+      '\\";throw 1//',
+      '\u2028throw 1',
+    ]
+    for (const text of hostile) {
+      const schema = {
+        title: text,
+        $comment: text,
+        properties: { [text]: { const: text, enum: [text], minLength: 1 } },
+        required: [text],
+        dependentRequired: { [text]: [text] },
+        additionalProperties: false,
+      }
+      expect(unusableSchema(schema)).toBeUndefined()
+      expect(problemWith(schema, JSON.stringify({ [text]: text }))).toBeUndefined()
+      expect(problemWith(schema, '{}')).toContain('is missing')
+    }
+  })
+
+  it('is checked in bounded time and memory, whatever schema and result', () => {
+    const items = JSON.stringify(Array(49_000).fill(1))
+    const many = Array(190).fill({ type: 'null' })
+    const began = performance.now()
+    expect(problemWith({ contains: { anyOf: many } }, items)).toContain('must contain at least 1')
+    expect(problemWith({ items: { anyOf: [...many, { type: 'number' }] } }, items)).toBeUndefined()
+    expect(problemWith({ items: { allOf: many } }, items)).toContain('0: must be null')
+    const distinct = JSON.stringify(Array.from({ length: 17_000 }, (_, n) => n))
+    expect(problemWith({ allOf: Array(190).fill({ uniqueItems: true }) }, distinct)).toBeUndefined()
+    expect(performance.now() - began).toBeLessThan(20_000)
+  }, 30_000)
+
+  it('tells several problems at once, each with its place', () => {
+    const schema = {
+      required: ['airline'],
+      properties: {
+        price: { type: 'number' },
+        legs: { items: { enum: ['out', 'back'] } },
+        'a/b': { anyOf: [{ type: 'null' }, false] },
+      },
+    }
+    const problem = problemWith(schema, '{"price":"5","legs":["out","up"],"a/b":1}')
+    expect(problem).toContain('airline: is missing')
+    expect(problem).toContain('price: must be number')
+    expect(problem).toContain('legs.1: must be one of: "out", "back"')
+    expect(problem).toContain('a/b: must fit one of 2 alternatives')
   })
 
   it('may have an id, however often it is given', () => {
