@@ -2,6 +2,7 @@
  * The same path without the store: the same panes, log reader, scanner, envelope, guard and paste in one process, but
  * between them a list in memory where the product has its door and its store. Nothing is checked, kept or audited.
  */
+
 import { join } from 'node:path'
 import { createListener } from '../../src/engine/listener.ts'
 import { SYSTEM_CLOCK } from '../../src/main.ts'
@@ -11,6 +12,7 @@ import { createAnyProgram } from '../../src/programs/any/program.ts'
 import type { Session, SessionPort } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../src/runtimes/tmux/runtime.ts'
 import { renderEnvelope } from '../../src/wire/envelope.ts'
+import { QUIET_LOG } from '../../tests/fakes/quiet-log.ts'
 import { answerParent } from './child.ts'
 
 export interface DirectOrder {
@@ -25,7 +27,7 @@ const { folder, socket, agents } = JSON.parse(process.argv[2]!) as DirectOrder
 const registry = createRegistry([])
 const runtime = createTmuxRuntime({
   ...{ socket, programs: [createAnyProgram()], clock: SYSTEM_CLOCK, bin: process.execPath },
-  log: { warn() {}, error() {} },
+  log: QUIET_LOG,
 })
 const sessions = new Map<string, Session>()
 const waiting = new Map<string, Message[]>()

@@ -1,6 +1,6 @@
+import type { Log } from '../model/log.ts'
 import { findReceipt, keepReceipt } from '../store/idempotency.ts'
 import type { Store } from '../store/store.ts'
-import type { Log } from './surroundings.ts'
 
 /** Places in an agent's record whose answer reached it: read again, they wake it for nothing (C25). */
 export interface AnsweredPlaces {

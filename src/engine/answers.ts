@@ -1,3 +1,4 @@
+import type { Clock } from '../model/clock.ts'
 import { AppError } from '../model/errors.ts'
 import type { AnswerForm } from '../model/human-request.ts'
 import { formatId } from '../model/identifier.ts'
@@ -7,7 +8,6 @@ import type { HumanRequestRow } from '../store/human-requests.ts'
 import type { Store } from '../store/store.ts'
 import type { Meter } from './meter.ts'
 import { formOf } from './request-view.ts'
-import type { Clock } from './surroundings.ts'
 import { askedIn } from './tasks/requests.ts'
 import type { Team } from './team.ts'
 

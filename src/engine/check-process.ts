@@ -1,10 +1,10 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import type { Clock } from '../model/clock.ts'
 import { inheritedEnvironment } from '../runtimes/environment.ts'
-import { SESSION_MARK, processStartedAt } from '../runtimes/process-table.ts'
+import { processStartedAt, SESSION_MARK } from '../runtimes/process-table.ts'
 import { endProcesses } from '../runtimes/processes.ts'
 import { createBoundedOutput } from './check-output.ts'
-import type { Clock } from './surroundings.ts'
 
 export interface CheckOrder {
   /** For the shell. */

@@ -1,4 +1,6 @@
+import type { Clock } from '../model/clock.ts'
 import { AppError } from '../model/errors.ts'
+import type { Log } from '../model/log.ts'
 import {
   endHalt,
   type HaltRow,
@@ -15,7 +17,6 @@ import { post } from './post.ts'
 import type { Runs } from './runs.ts'
 import type { Halting, Interrupted, Sessions } from './sessions.ts'
 import { describeHalt, type Halted, type Standstill } from './standstill.ts'
-import type { Clock, Log } from './surroundings.ts'
 import type { Tasks } from './tasks.ts'
 import type { Team } from './team.ts'
 import type { Timers } from './timers.ts'

@@ -1,4 +1,6 @@
+import type { Clock } from '../model/clock.ts'
 import { reasonOf } from '../model/errors.ts'
+import type { Log } from '../model/log.ts'
 import type { Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 import { doubtfulDeliveries } from '../store/deliveries.ts'
 import type { Mail } from '../store/messages.ts'
@@ -7,7 +9,6 @@ import { renderEnvelope } from '../wire/envelope.ts'
 import { interruptUnderWay } from './interrupts.ts'
 import { createLadder, type Ladder } from './ladder.ts'
 import type { Mailroom } from './mailroom.ts'
-import type { Clock, Log } from './surroundings.ts'
 import type { WaitingAnswers } from './waiting-answers.ts'
 
 /** Puts before one agent what waits for it, turn by turn: when it may be given, and what becomes of each turn. */

@@ -1,7 +1,8 @@
+import type { Clock } from '../model/clock.ts'
 import { reasonOf } from '../model/errors.ts'
+import type { Log } from '../model/log.ts'
 import type { Session } from '../runtimes/runtime.ts'
 import type { Store } from '../store/store.ts'
-import type { Clock, Log } from './surroundings.ts'
 
 export interface InterruptsOptions {
   name: string

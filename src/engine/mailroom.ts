@@ -1,4 +1,5 @@
 import { ORCHESTRATOR } from '../model/agent.ts'
+import type { Clock } from '../model/clock.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { DeliveryState, Priority } from '../model/message.ts'
 import {
@@ -13,7 +14,6 @@ import type { Mail } from '../store/messages.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { setTimer } from '../store/timers.ts'
 import type { Conversations } from './conversations.ts'
-import type { Clock } from './surroundings.ts'
 import type { Timers } from './timers.ts'
 
 /** How long a receiver has to acknowledge what it was handed (C8). */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../model/agent.ts'
 import { parseId } from '../model/identifier.ts'
+import type { Log } from '../model/log.ts'
 import type { Spending } from '../models/model.ts'
 import type { Usage } from '../runtimes/runtime.ts'
 import type { Store, Tx, Work } from '../store/store.ts'
@@ -10,7 +11,6 @@ import type { Mailroom } from './mailroom.ts'
 import { tellPeople } from './notice.ts'
 import { post } from './post.ts'
 import { createSpending } from './spending.ts'
-import type { Log } from './surroundings.ts'
 import type { Team } from './team.ts'
 
 /** How full each agent's context is (C26), and what agents and the service spend. */

@@ -1,7 +1,7 @@
 import type { AgentConfig } from '../config.ts'
+import { within } from '../model/clock.ts'
 import type { Action } from '../model/command.ts'
 import { AppError, reasonOf } from '../model/errors.ts'
-import { within } from '../runtimes/clock.ts'
 import { NOT_IDLE_REASON } from '../runtimes/paste-guard.ts'
 import type { Runtime, Session } from '../runtimes/runtime.ts'
 import { readAgents, registerAgent } from '../store/agents.ts'

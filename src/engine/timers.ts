@@ -1,6 +1,7 @@
+import type { Clock } from '../model/clock.ts'
+import type { Log } from '../model/log.ts'
 import type { Store, Tx } from '../store/store.ts'
 import { nextDue, setTimer, type TASK_TIMER, type TimerRow, takeDue } from '../store/timers.ts'
-import type { Clock, Log } from './surroundings.ts'
 
 export type TimerKind =
   | 'redeliver'

@@ -2,7 +2,7 @@ import { type FSWatcher, readFileSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { type Config, formatProblems, type LoadedConfig } from '../config.ts'
 import type { Switchboard } from '../engine/open.ts'
-import type { Log } from '../engine/surroundings.ts'
+import type { Log } from '../model/log.ts'
 
 export interface ConfigStatus {
   file?: string

@@ -10,6 +10,7 @@ import { createAcpRuntime } from '../../src/runtimes/acp/runtime.ts'
 import type { Session, Turn } from '../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, Rule } from '../fakes/model-server/play.ts'
+import { QUIET_LOG } from '../fakes/quiet-log.ts'
 import { type Home, prepareHome } from './harness/home.ts'
 import { endProcessesOf, processesOf } from './harness/leftovers.ts'
 import { startMcpServer } from './harness/mcp-server.ts'
@@ -126,7 +127,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
 
   async function start(kept?: unknown): Promise<{ session: Session; port: RecordingPort }> {
     const runtime = createAcpRuntime({
-      ...{ clock, log: { debug: () => {}, warn: () => {} }, bin: 'orc' },
+      ...{ clock, log: QUIET_LOG, bin: 'orc' },
       // All that it needs is in the settings of its home.
       environment: {},
     })

@@ -7,6 +7,7 @@ import type { Models } from '../../src/models/model.ts'
 import { createModels } from '../../src/models/sdk/models.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
 import type { Play } from '../fakes/model-server/play.ts'
+import { QUIET_LOG } from '../fakes/quiet-log.ts'
 
 /** Each with a model name that it knows, and the path its addresses end with. */
 export const PROVIDERS: Record<Provider, { model: string; path: string }> = {
@@ -63,7 +64,7 @@ export function modelsAt(
   const models = createModels({
     settings: () => ({ fast: settings }),
     clock,
-    log: { debug: log, warn: log },
+    log: { ...QUIET_LOG, debug: log, warn: log },
     env: options.env ?? { MODEL_KEY: KEY },
   })
   return { ...models, logged, waits: clock.waits }

@@ -1,4 +1,5 @@
 /** A tmux server of a test's own, with agents that are raw receivers. */
+
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,6 +8,7 @@ import { createAnyProgram } from '../../src/programs/any/program.ts'
 import type { AgentStart, Runtime } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime, type TmuxOptions } from '../../src/runtimes/tmux/runtime.ts'
 import { attachPerson, type Person } from '../fakes/person-at-terminal.ts'
+import { QUIET_LOG } from '../fakes/quiet-log.ts'
 import type { RuntimePlace } from './conformance.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../fakes/raw-receiver.ts')
@@ -61,7 +63,7 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
       socket,
       programs: [createAnyProgram()],
       clock: realClock,
-      log: { warn() {}, error() {} },
+      log: QUIET_LOG,
       bin: '/nowhere/orc',
       ...over,
     })

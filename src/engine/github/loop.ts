@@ -1,4 +1,5 @@
-import type { Clock, Log } from '../surroundings.ts'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
 
 /** A queue in the store: what is due is taken one by one, and an alarm is set for what is not yet. */
 export interface Queue {

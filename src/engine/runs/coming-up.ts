@@ -1,8 +1,8 @@
 import type { SessionState } from '../../model/agent.ts'
 import type { AuditEntry } from '../../model/audit-entry.ts'
+import type { Clock } from '../../model/clock.ts'
 import type { Store } from '../../store/store.ts'
 import type { Sessions } from '../sessions.ts'
-import type { Clock } from '../surroundings.ts'
 
 export interface ComingUpOptions {
   store: Pick<Store, 'onCommit'>

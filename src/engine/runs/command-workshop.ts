@@ -1,8 +1,9 @@
 import { dirname } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
 import { inheritedEnvironment } from '../../runtimes/environment.ts'
 import type { ProcessFacts } from '../../runtimes/process-table.ts'
-import type { Clock, Log } from '../surroundings.ts'
 import {
   adoptCommand,
   type CommandOrder,

@@ -1,6 +1,6 @@
+import type { Log } from '../../model/log.ts'
 import { HAS_MARKS } from '../../runtimes/process-table.ts'
 import { endProcesses } from '../../runtimes/processes.ts'
-import type { Log } from '../surroundings.ts'
 import type { Driver } from './driver.ts'
 import type { RunMarks } from './mark.ts'
 

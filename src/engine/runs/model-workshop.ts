@@ -1,3 +1,4 @@
+import type { Log } from '../../model/log.ts'
 import { workByModel } from '../../models/file-work.ts'
 import type { Models, Spending } from '../../models/model.ts'
 import { openPart } from '../../workspaces/directory.ts'
@@ -7,7 +8,6 @@ import { updateStatus } from '../../workspaces/status-file.ts'
 import { makeFolders, replaceFile } from '../../workspaces/writing.ts'
 import { costOf } from '../cost.ts'
 import type { Meter } from '../meter.ts'
-import type { Log } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
 

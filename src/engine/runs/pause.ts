@@ -1,4 +1,4 @@
-import type { Clock } from '../surroundings.ts'
+import type { Clock } from '../../model/clock.ts'
 
 /** Waits that long; rejects when it is called off. */
 export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {

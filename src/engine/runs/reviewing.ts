@@ -1,11 +1,11 @@
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { AuditEntry } from '../../model/audit-entry.ts'
+import type { Clock } from '../../model/clock.ts'
 import type { RunEvidence } from '../../model/run.ts'
 import { isEnd, type Task } from '../../model/task.ts'
 import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
 import type { Store } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
-import type { Clock } from '../surroundings.ts'
 import type { MemberTasks } from './member-workshop.ts'
 
 export interface ReviewingOptions {

@@ -1,7 +1,7 @@
+import type { Log } from '../../model/log.ts'
 import type { Runtime } from '../../runtimes/runtime.ts'
 import { forgetKept, readSession, type SessionRow } from '../../store/sessions.ts'
 import type { Store } from '../../store/store.ts'
-import type { Log } from '../surroundings.ts'
 
 /** What earlier sessions kept, and what may still run of them. */
 export interface Leftovers {

@@ -1,8 +1,8 @@
 import type { SessionState } from '../../model/agent.ts'
 import { AppError, reasonOf } from '../../model/errors.ts'
+import type { Log } from '../../model/log.ts'
 import { setSession } from '../../store/agents.ts'
 import type { Store } from '../../store/store.ts'
-import type { Log } from '../surroundings.ts'
 
 /** Writes down what became of an agent's session, and whether it is in a turn; left out: as it was. */
 export type RecordState = (

@@ -1,5 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
 import type { CheckResult, Findings } from '../../model/task.ts'
 import { readProcesses } from '../../runtimes/process-table.ts'
 import { endProcesses } from '../../runtimes/processes.ts'
@@ -9,7 +11,6 @@ import type { Happening } from '../../tasks/happening.ts'
 import { runProcess } from '../check-process.ts'
 import { type Check, findCheck, findingsText, resultOf } from '../checks.ts'
 import { createLanes } from '../lanes.ts'
-import type { Clock, Log } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 
 export interface CheckingOptions {

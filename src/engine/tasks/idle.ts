@@ -1,10 +1,10 @@
+import type { Log } from '../../model/log.ts'
 import type { TaskState } from '../../model/task.ts'
 import { countQueued } from '../../store/deliveries.ts'
 import type { Store } from '../../store/store.ts'
 import { hasOpenTask, reviewsOf } from '../../store/tasks.ts'
 import { clearTimer, setTimer } from '../../store/timers.ts'
 import type { Sessions } from '../sessions.ts'
-import type { Log } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 import type { Timers } from '../timers.ts'
 

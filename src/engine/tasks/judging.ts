@@ -1,11 +1,11 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
+import type { Clock } from '../../model/clock.ts'
 import { judgeReport } from '../../models/judge.ts'
 import type { Models } from '../../models/model.ts'
 import type { Store } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
 import type { Happening } from '../../tasks/happening.ts'
 import type { Meter } from '../meter.ts'
-import type { Clock } from '../surroundings.ts'
 import type { Team } from '../team.ts'
 
 export interface JudgingOptions {

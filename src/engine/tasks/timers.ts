@@ -1,4 +1,5 @@
 import type { SessionState } from '../../model/agent.ts'
+import type { Clock } from '../../model/clock.ts'
 import { TASK_TIMERS, type Task, type TaskTimer } from '../../model/task.ts'
 import { readAgent } from '../../store/agents.ts'
 import type { Tx } from '../../store/store.ts'
@@ -9,7 +10,6 @@ import { type Happening, ON_DUE } from '../../tasks/happening.ts'
 import type { TaskSettings } from '../../tasks/settings.ts'
 import type { Stepped } from '../../tasks/view.ts'
 import type { Sessions } from '../sessions.ts'
-import type { Clock } from '../surroundings.ts'
 import type { Timers } from '../timers.ts'
 import { isOwed, type Validators } from './validators.ts'
 

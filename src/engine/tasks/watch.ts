@@ -1,4 +1,5 @@
 import { formatId, parseId } from '../../model/identifier.ts'
+import type { Log } from '../../model/log.ts'
 import type { DeliveryState } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
 import { hasMailOfChildren, tasksOfMessages } from '../../store/messages.ts'
@@ -7,7 +8,6 @@ import { findTask, openTasksOf, reviewsOf, tasksAtWork, tasksGiven } from '../..
 import type { Happening } from '../../tasks/happening.ts'
 import type { SessionWatch } from '../session-options.ts'
 import type { Sessions } from '../sessions.ts'
-import type { Log } from '../surroundings.ts'
 import type { Turn } from './current.ts'
 import { createCutShort } from './cut-short.ts'
 import type { Progress } from './progress.ts'

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import type { AuditEntry } from '../../model/audit-entry.ts'
+import type { Log } from '../../model/log.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import {
   addToQueue,
@@ -17,7 +18,6 @@ import {
   takeFromQueue,
   type WebhookRow,
 } from '../../store/webhooks.ts'
-import type { Log } from '../surroundings.ts'
 import { retryDelay } from './backoff.ts'
 import { eventOf } from './body.ts'
 import { isWanted } from './pattern.ts'

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import type { WebhookConfig } from '../../config.ts'
-import type { Clock } from '../surroundings.ts'
+import type { Clock } from '../../model/clock.ts'
 import { bodyOf, type WebhookEvent } from './body.ts'
 import { type Posted, post } from './post.ts'
 import { signingKey } from './signature.ts'

@@ -1,12 +1,7 @@
+import type { Clock } from '../../model/clock.ts'
 import type { ModelSettings } from '../../model/language-model.ts'
 import type { ModelFailure } from '../model.ts'
 import { failure, type Trouble } from './failure.ts'
-
-export interface Clock {
-  now(): number
-  /** Calls back after that long; the returned function cancels. */
-  after(ms: number, callback: () => void): () => void
-}
 
 export interface Attempt {
   readonly signal: AbortSignal

@@ -1,7 +1,8 @@
 import type { z } from 'zod'
+import type { Clock } from '../../model/clock.ts'
 import type { ModelSettings } from '../../model/language-model.ts'
+import type { Log } from '../../model/log.ts'
 import type { ModelFailure, Models, ObjectCall, Spending, StreamCall } from '../model.ts'
-import type { Clock } from './attempts.ts'
 import type { Line } from './line.ts'
 
 export interface ModelsOptions {
@@ -11,11 +12,6 @@ export interface ModelsOptions {
   readonly log: Log
   /** Where the keys are. Read with each call, and kept nowhere. */
   readonly env?: Readonly<Record<string, string | undefined>>
-}
-
-export interface Log {
-  debug(fields: Record<string, unknown>, text: string): void
-  warn(fields: Record<string, unknown>, text: string): void
 }
 
 /** Models over the AI SDK. It is large, so that it is loaded with the first call. */

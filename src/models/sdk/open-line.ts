@@ -1,6 +1,7 @@
+import type { Clock } from '../../model/clock.ts'
 import type { ModelSettings } from '../../model/language-model.ts'
 import type { Spending } from '../model.ts'
-import { attempt, type Clock } from './attempts.ts'
+import { attempt } from './attempts.ts'
 import { troubleOf } from './failure.ts'
 import { type Line, spendingOf } from './line.ts'
 import { openModel } from './provider.ts'

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../model/clock.ts'
 import type { History } from './history.ts'
 import type { Update } from './update.ts'
 

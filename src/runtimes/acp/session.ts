@@ -1,10 +1,10 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
 import { withoutMentions } from '../../wire/mentions.ts'
 import { escapeMarkers } from '../../wire/response.ts'
-import type { Clock } from '../clock.ts'
-import type { Log } from '../log.ts'
 import {
   type AgentStart,
   type Credentials,

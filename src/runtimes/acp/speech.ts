@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import type { Clock } from '../../model/clock.ts'
 import type { SessionPort } from '../runtime.ts'
 
 /** So many pieces may be on their way to the engine before the agent is slowed down. */

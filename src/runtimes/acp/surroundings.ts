@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../clock.ts'
+import { type Clock, sleep } from '../../model/clock.ts'
 
 export interface Limits {
   /** For each answer that opening a session takes. */

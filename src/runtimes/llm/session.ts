@@ -1,6 +1,6 @@
 import type { SessionState } from '../../model/agent.ts'
+import { within } from '../../model/clock.ts'
 import { reasonOf } from '../../model/errors.ts'
-import { within } from '../clock.ts'
 import type { Session, Whereabouts } from '../runtime.ts'
 import { readRecords } from './journal.ts'
 import type { Limits } from './limits.ts'

@@ -9,8 +9,8 @@
 
 import { type ExecFileException, execFile } from 'node:child_process'
 import { AppError } from '../../model/errors.ts'
+import type { Log } from '../../model/log.ts'
 import { type Block, type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
-import type { Log } from './log.ts'
 
 const SESSION = 'orchub'
 /** Target that matches exactly this session. */

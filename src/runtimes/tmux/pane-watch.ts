@@ -1,8 +1,8 @@
 /** Detects dead and closed panes, from tmux notifications and one listing of all panes. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Log } from '../../model/log.ts'
 import { IN_SESSION, type TmuxConnection } from './connection.ts'
 import { ControlLost } from './control.ts'
-import type { Log } from './log.ts'
 
 /** Gives tmux time to handle the signal on a machine under load. */
 const WAKE_TIMES = 5

@@ -9,8 +9,8 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { SessionState } from '../../model/agent.ts'
+import type { Clock } from '../../model/clock.ts'
 import type { PasteManner, Screen } from '../../programs/program.ts'
-import type { Clock } from '../clock.ts'
 import { PERSON_QUIET_MS } from '../paste-guard.ts'
 import { ControlLost, type TmuxCommand } from './control.ts'
 import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'

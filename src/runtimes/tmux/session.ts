@@ -7,12 +7,12 @@
  * agent keeps running).
  */
 import type { SessionState } from '../../model/agent.ts'
+import { type Clock, unlessGone, within } from '../../model/clock.ts'
 import { AppError } from '../../model/errors.ts'
+import type { Log } from '../../model/log.ts'
 import type { ProgramSession } from '../../programs/program.ts'
-import { type Clock, unlessGone, within } from '../clock.ts'
 import { type AgentProcesses, endProcesses } from '../processes.ts'
 import type { Session, SessionPort } from '../runtime.ts'
-import type { Log } from './log.ts'
 import type { TmuxPane } from './pane.ts'
 import type { TmuxServer } from './server.ts'
 

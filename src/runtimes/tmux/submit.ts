@@ -1,6 +1,7 @@
 /** Presses Enter after a paste and waits for evidence that the program accepted the text. */
+
+import { sleep, within } from '../../model/clock.ts'
 import type { InputBox, PasteManner } from '../../programs/program.ts'
-import { sleep, within } from '../clock.ts'
 import type { Arrival, Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'

@@ -3,8 +3,9 @@
  * the paste itself: tmux repeats its checks in the same command line as the paste, and the keys of attached
  * people are held off.
  */
+
+import { sleep } from '../../model/clock.ts'
 import type { PasteManner } from '../../programs/program.ts'
-import { sleep } from '../clock.ts'
 import { guardPaste } from '../paste-guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { RECHECK_MS, watchBlockedPaste } from './blocked-paste.ts'

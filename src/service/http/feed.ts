@@ -1,6 +1,6 @@
 import { formatLine } from '../../audit/line.ts'
-import type { Log } from '../../engine/surroundings.ts'
 import type { Principal } from '../../model/agent.ts'
+import type { Log } from '../../model/log.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
 import type { Store } from '../../store/store.ts'
 import type { AuditEntryAnswer } from '../contract.ts'

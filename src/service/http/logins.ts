@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
-import type { Clock } from '../../engine/surroundings.ts'
 import type { Principal } from '../../model/agent.ts'
+import type { Clock } from '../../model/clock.ts'
 
 /** One-time codes that sign a browser in. In memory: a service that was restarted knows none of them. */
 export interface Logins {

@@ -1,4 +1,5 @@
 /** One real agent program in the real tmux runtime, before a scripted model. */
+
 import { execFile } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -11,6 +12,7 @@ import type { Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { HAND_MS } from './hand.ts'
 import { type Home, prepareHome } from './home.ts'
 import { endProcessesOf, processesOf } from './leftovers.ts'
@@ -53,6 +55,7 @@ export async function openStage(options: StageOptions) {
   const socket = `orc-stage-${process.pid}-${staged++}`
   const problems: unknown[] = []
   const log = {
+    ...QUIET_LOG,
     warn: (fields: Record<string, unknown>, text: string) => void problems.push({ text, ...fields }),
     error: (fields: Record<string, unknown>, text: string) => void problems.push({ text, ...fields }),
   }

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { describeRuntime } from '../conformance.ts'
 import { clock, fakeAgent, isRunning, recordedIn } from './harness.ts'
 
@@ -10,7 +11,7 @@ describeRuntime('acp', async () => {
   return {
     runtime: createAcpRuntime({
       clock,
-      log: { debug: () => {}, warn: () => {} },
+      log: QUIET_LOG,
       bin: 'orc',
       limits: { graceMs: 1000, quietMs: 100 },
     }),

@@ -14,6 +14,7 @@ import type {
   Turn,
   Usage,
 } from '../../../src/runtimes/runtime.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
 
 const FAKE = fileURLToPath(new URL('../../fakes/acp-agent.ts', import.meta.url))
@@ -135,7 +136,7 @@ export async function start(options: StartOptions = {}): Promise<Started> {
   const warnings: string[] = []
   const runtime = createAcpRuntime({
     clock,
-    log: { debug: () => {}, warn: (_, text) => void warnings.push(text) },
+    log: { ...QUIET_LOG, warn: (_, text) => void warnings.push(text) },
     bin: '/opt/orc/bin/orc',
     environment: options.environment ?? process.env,
     limits: { graceMs: 1000, quietMs: 100, failureMs: 60_000, ...options.limits },

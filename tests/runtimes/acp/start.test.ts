@@ -1,10 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { start, startIdle, turn } from './harness.ts'
 
 const runtime = createAcpRuntime({
   clock: { now: () => 0, after: () => () => {} },
-  log: { debug: () => {}, warn: () => {} },
+  log: QUIET_LOG,
   bin: 'orc',
 })
 

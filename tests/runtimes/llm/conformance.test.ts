@@ -5,9 +5,10 @@ import { createModels } from '../../../src/models/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { ModelRequest } from '../../fakes/model-server/play.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { describeRuntime } from '../conformance.ts'
 import { createDoor } from './harness.ts'
-import { clock, modelAt, QUIET, TOOLS, type Wire } from './surroundings.ts'
+import { clock, modelAt, TOOLS, type Wire } from './surroundings.ts'
 
 /** Says what stands behind `say ` in a turn, and works for as long as `work MS` says. */
 function obey({ userText }: ModelRequest) {
@@ -27,10 +28,10 @@ function conforms(wire: Wire) {
     const models = createModels({
       settings: () => settings,
       clock,
-      log: QUIET,
+      log: QUIET_LOG,
       env: { MODEL_KEY: 'sk-fake-x' },
     })
-    const createRuntime = () => createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET })
+    const createRuntime = () => createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG })
     return {
       runtime: createRuntime(),
       agent: (over = {}) => ({

@@ -11,8 +11,9 @@ import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
-import { clock, modelAt, QUIET, TOOLS, type Wire } from './surroundings.ts'
+import { clock, modelAt, TOOLS, type Wire } from './surroundings.ts'
 
 /** A door that carries out each key once, and writes down what was asked of it. */
 export function createDoor(answer: (said: SaidCommand) => Receipt | Promise<Receipt> = () => DONE) {
@@ -71,9 +72,9 @@ export async function openPlace(
   })
   const settings = { m: modelAt(server.url, options.wire ?? 'openai-compatible', options.model) }
   const env = options.env ?? { MODEL_KEY: 'sk-fake-coder' }
-  const models = createModels({ settings: () => settings, clock, log: QUIET, env })
+  const models = createModels({ settings: () => settings, clock, log: QUIET_LOG, env })
   const limits = { failureMs: 50, failureMostMs: 200, interruptMs: 5000, ...options.limits }
-  const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET, limits })
+  const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG, limits })
   const agent = {
     name: 'coder',
     program: undefined,

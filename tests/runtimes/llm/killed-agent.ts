@@ -1,18 +1,20 @@
 /** Run by resume.test.ts as a process of its own, to be killed in the middle of a turn. */
+
 import { createModels } from '../../../src/models/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder } from '../recorder.ts'
-import { clock, modelAt, QUIET, TOOLS } from './surroundings.ts'
+import { clock, modelAt, TOOLS } from './surroundings.ts'
 
 const [url, folder] = process.argv.slice(2) as [string, string]
 const settings = { m: modelAt(url, 'openai-compatible') }
 const models = createModels({
   settings: () => settings,
   clock,
-  log: QUIET,
+  log: QUIET_LOG,
   env: { MODEL_KEY: 'sk-fake-coder' },
 })
-const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET })
+const runtime = createLlmRuntime({ models, commands: () => TOOLS, clock, log: QUIET_LOG })
 const port = createRecorder()
 const session = await runtime.start(
   {

@@ -10,8 +10,6 @@ export const clock = {
   },
 }
 
-export const QUIET = { debug() {}, warn() {} }
-
 export type Wire = 'anthropic' | 'openai-compatible'
 
 export function modelAt(url: string, provider: Wire, over: Partial<ModelSettings> = {}): ModelSettings {

@@ -1,4 +1,5 @@
 /** What happens between the look, the paste, Enter and the proof: each gap held open and something put into it. */
+
 import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
@@ -9,6 +10,7 @@ import { placePane } from '../../../src/runtimes/tmux/launcher.ts'
 import { createPane, type TmuxPane } from '../../../src/runtimes/tmux/pane.ts'
 import { readPendingInput } from '../../../src/runtimes/tmux/pending-input.ts'
 import { openTmuxServer, serverEnvironment, type TmuxServer } from '../../../src/runtimes/tmux/server.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { turnOf } from '../conformance.ts'
 import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
 
@@ -16,14 +18,13 @@ let place: TmuxPlace
 let server: TmuxServer
 let pane: TmuxPane
 let obstacles: (string | undefined)[]
-const QUIET = { warn() {}, error() {} }
 const turn = turnOf('msg_1', 'hello')
 
 beforeEach(async () => {
   place = await openTmuxPlace()
   server = openTmuxServer({
     ...{ socket: place.socket, command: 'tmux', env: serverEnvironment(process.env) },
-    ...{ clock: realClock, log: QUIET },
+    ...{ clock: realClock, log: QUIET_LOG },
   })
   await server.connect()
   const { pane: id } = await placePane(server, 4)
@@ -32,7 +33,7 @@ beforeEach(async () => {
   pane = createPane({
     server,
     clock: realClock,
-    log: QUIET,
+    log: QUIET_LOG,
     id,
     pid: 0,
     folder: place.folder,
@@ -218,7 +219,7 @@ describe('between the paste and Enter', () => {
     }
     const cut: TmuxServer = Object.create(server, { run: { value: run } })
     return createPane({
-      ...{ server: cut, clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder },
+      ...{ server: cut, clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder },
       isFound: false,
     })
   }
@@ -278,7 +279,7 @@ describe('after Enter', () => {
       server.run(...commands.map((words) => words.map(withoutEnter)))
     const deaf = createPane({
       server: Object.create(server, { run: { value: run } }) as TmuxServer,
-      ...{ clock: realClock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: false },
+      ...{ clock: realClock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder, isFound: false },
     })
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 150)
@@ -320,7 +321,7 @@ describe('a service that is killed between the paste and Enter', () => {
 
   const foundBy = async (clock = realClock) =>
     createPane({
-      ...{ server, clock, log: QUIET, id: pane.id, pid: 0, folder: place.folder, isFound: true },
+      ...{ server, clock, log: QUIET_LOG, id: pane.id, pid: 0, folder: place.folder, isFound: true },
       pendingInput: await readPendingInput(server, realClock, pane.id),
     })
 

@@ -1,4 +1,5 @@
 /** What ends, and what goes on: agents, panes, the client, the server, the service. */
+
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -8,6 +9,7 @@ import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
+import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { turnOf } from '../conformance.ts'
 import { createRecorder, type Recorder } from '../recorder.ts'
 import { openTmuxPlace, realClock, type TmuxPlace } from '../tmux-place.ts'
@@ -71,7 +73,7 @@ describe('an agent in a pane', () => {
     const environment = { ...process.env, JAVA_HOME: '/opt/java', API_KEY: `it's\n"two lines"`, UID: '7' }
     const runtime = createTmuxRuntime({
       ...{ socket: place.socket, programs: [createAnyProgram()], clock: realClock, bin: 'orc', environment },
-      log: { warn() {}, error() {} },
+      log: QUIET_LOG,
     })
     const session = await start({}, runtime)
     const found = readFileSync(`/proc/${kept().process.pid}/environ`, 'latin1').split('\0')
@@ -165,7 +167,7 @@ describe('a start that is called off', () => {
   async function openHanging() {
     const program: Program = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
     const options = { socket: place.socket, programs: [program], clock: realClock, bin: 'orc' }
-    const runtime = createTmuxRuntime({ ...options, log: { warn() {}, error() {} } })
+    const runtime = createTmuxRuntime({ ...options, log: QUIET_LOG })
     runtimes.push(runtime)
     return runtime
   }
@@ -364,13 +366,13 @@ describe('a restart of the service', () => {
 describe('tmux itself', () => {
   const open = (tmux: string) =>
     createTmuxRuntime({
-      ...{ socket: place.socket, programs: [], clock: realClock, log: { warn() {}, error() {} } },
+      ...{ socket: place.socket, programs: [], clock: realClock, log: QUIET_LOG },
       ...{ bin: 'orc', tmux },
     })
 
   it('is missed with a hint when it is not installed', async () => {
     const runtime = createTmuxRuntime({
-      ...{ socket: place.socket, clock: realClock, log: { warn() {}, error() {} }, bin: 'orc' },
+      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: '/nowhere/tmux',
     })
@@ -385,7 +387,7 @@ describe('tmux itself', () => {
     const old = join(place.folder, 'tmux')
     writeFileSync(old, '#!/bin/sh\necho tmux 2.9a\n', { mode: 0o755 })
     const runtime = createTmuxRuntime({
-      ...{ socket: place.socket, clock: realClock, log: { warn() {}, error() {} }, bin: 'orc' },
+      ...{ socket: place.socket, clock: realClock, log: QUIET_LOG, bin: 'orc' },
       programs: [{ name: 'any' } as never],
       tmux: old,
     })

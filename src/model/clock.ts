@@ -1,4 +1,4 @@
-/** The engine's fits. */
+/** Passed in, so that the core and the runtimes work under a simulated clock. */
 export interface Clock {
   now(): number
   /** Calls back after that long; the returned function cancels. */

@@ -1,5 +1,6 @@
-/** The engine's fits. */
 export interface Log {
   debug(fields: Record<string, unknown>, text: string): void
+  info(fields: Record<string, unknown>, text: string): void
   warn(fields: Record<string, unknown>, text: string): void
+  error(fields: Record<string, unknown>, text: string): void
 }

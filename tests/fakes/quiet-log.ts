@@ -1,0 +1,3 @@
+import type { Log } from '../../src/model/log.ts'
+
+export const QUIET_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} }
