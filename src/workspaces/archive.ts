@@ -16,7 +16,7 @@ export interface ArchivedFolder {
   readonly folder: string
   /** The folder in the archive that its content is in. */
   readonly prefix: string
-  /** Whether an entry of the folder is left out, with all that is in it. */
+  /** True leaves an entry of the folder out, with everything in it. */
   skips?(path: string): boolean
 }
 
@@ -30,7 +30,7 @@ export interface ArchiveWanted {
   readonly signal?: AbortSignal
 }
 
-/** What an archive will hold of a folder, and what not. */
+/** The files of a folder that an archive will hold, and those that it cannot. */
 export interface ListedFolder extends ArchivedFolder {
   readonly files: readonly Found[]
   readonly leftOut: readonly Problem[]
@@ -40,7 +40,7 @@ const BLOCK = 512
 const PIECE = 256 * 1024
 const readPiece = promisify(read)
 
-/** Before anything is written, so that whoever wants all of it can still decide otherwise. */
+/** Lists the files before anything is written, so that the caller can refuse an incomplete archive. */
 export function listArchive(
   folders: readonly ArchivedFolder[],
   { file, limits, signal }: Pick<ArchiveWanted, 'file' | 'limits' | 'signal'>,
@@ -81,7 +81,7 @@ export function writeArchive(wanted: ArchiveWanted): Promise<Outcome<number>> {
   })
 }
 
-/** What keeps us out of a folder is told of the folder, not of the archive. */
+/** Reports a folder that cannot be opened under its own name, not under the archive's. */
 function openRoot(folder: string, prefix: string): Directory {
   try {
     return openDirectory(folder, { shown: prefix })
@@ -140,7 +140,7 @@ async function* archiveBlocks(
   }
 }
 
-/** What does not fit into the old header, a long path say, goes into an extended one before it. */
+/** Puts an extended header in front for values that do not fit into the old one, such as a long path. */
 function headerOf(path: string, size: number, mode: number, mtime: Date): Buffer {
   const header = new Header({ path, size, mode, mtime, type: 'File' })
   header.encode()

@@ -27,7 +27,7 @@ export function keepAttempt(workspace: string, number: number, why = ''): Promis
       try {
         move(root, folder, 'outbox')
         move(root, folder, STATUS_FILE)
-        // For whoever tries next.
+        // Tells the next attempt why this one failed.
         if (why !== '') replaceFile(folder, WHY, `${why}\n`, 0o644)
       } finally {
         folder.close()
@@ -81,7 +81,7 @@ function move(from: Directory, to: Directory, name: string): void {
 
 export interface Attempt {
   readonly number: number
-  /** Its status.json; of one that does not say there how it ended, or why, with what its run said of it. */
+  /** From status.json. If that does not say how or why the attempt ended, the run's own reason is added. */
   readonly status: Status | undefined
   readonly errorReport: ErrorReport | undefined
   /** Why there is none, where its file is there. */

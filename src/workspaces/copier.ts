@@ -33,7 +33,7 @@ export interface Copier {
     to: readonly string[],
     check?: (path: string, sha256: string) => void,
   ): Promise<Input[]>
-  /** What was taken so far stays, whatever comes later for its place. */
+  /** Makes the files taken so far win over later ones for the same place. */
   prefer(): void
   seal(): Promise<Manifest>
   discard(): Promise<void>
@@ -61,10 +61,10 @@ export async function openCopier(
   let copiedBytes = 0
   let referencedBytes = 0
   let open = true
-  // What was begun is cleared away, even when the work was called off.
+  // Cleans up even if the work was aborted.
   const unhurried = startPace()
 
-  /** Before anything is written: the place is free, is not one of the protocol's own, and within the limit. */
+  /** Checks before anything is written that the place is free, not reserved by the protocol, and within the limit. */
   function claim(segments: readonly string[]): string {
     const path = segments.join('/')
     if (segments.length === 0) refuse('bad_path', 'inbox', 'is the folder itself')
@@ -148,8 +148,7 @@ export async function openCopier(
     async takeFiles(from, files, real, to, check) {
       const found: Input[] = []
       for (const file of files) {
-        const rest = pace.rest()
-        if (rest !== undefined) await rest
+        await pace.rest()
         const place = [...to, ...file.segments]
         const corrected = preferred.get(place.join('/'))
         if (corrected !== undefined) {
@@ -198,7 +197,7 @@ export async function openCopier(
   }
 }
 
-/** What an earlier draft left behind, when its process died, goes first. */
+/** Removes drafts of processes that died first. */
 async function beginDraft(root: Directory, name: string, isNew: boolean, pace: Pace): Promise<Directory> {
   try {
     for (const left of isNew ? [] : listNames(root, MOST_LEFTOVERS).map(String)) {
@@ -246,7 +245,7 @@ function makeReadOnly(draft: Directory, inputs: readonly Input[]): void {
   fchmodSync(draft.fd, 0o555)
 }
 
-/** All folders along the paths of what was copied; that of a reference is not there. */
+/** All folders of copied files; references have none. */
 function foldersOf(inputs: readonly Input[]): Set<string> {
   const folders = new Set<string>()
   for (const { path, reference } of inputs) {

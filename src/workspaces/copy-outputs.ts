@@ -158,8 +158,7 @@ export async function copyFiles(
   const target = await openTarget()
   try {
     for (const found of files) {
-      const rest = pace.rest()
-      if (rest !== undefined) await rest
+      await pace.rest()
       if (takes?.(found.path) === false) continue
       if (stays !== undefined && found.stat.size > limits.inlineBytes) {
         stays(found.segments.join('/'))

@@ -7,7 +7,7 @@ import { errnoOf, type Problem, ProblemError, problem, problemOf } from './probl
  * nobody can put another folder, or a link to one, in its place between two looks.
  */
 export interface Directory {
-  /** For messages, relative to what the reader knows. */
+  /** Path for messages, relative to what the reader knows. */
   readonly shown: string
   readonly fd: number
   readonly throughDescriptor: boolean
@@ -17,13 +17,13 @@ export interface Directory {
   at(name: string | Buffer): string | Buffer
   /** The path of the folder itself, for listing it. */
   readonly self: string | Buffer
-  /** Whether the way to this folder was not bent in the meantime. */
+  /** False if something on the path to this folder was exchanged. */
   isStill(): boolean
   close(): void
 }
 
 export interface DirectoryOptions {
-  /** What to call it in messages. */
+  /** Name for messages. */
   shown?: string
   /** False: as on systems where an open folder cannot be a part of a path. */
   throughDescriptor?: boolean
@@ -117,7 +117,7 @@ export function openFolder(
   if (fault !== undefined) return refused(problem('bad_name', shown, fault))
   try {
     const path = parent.at(name)
-    // One call that opens a folder or nothing; to open a folder has no effects. Why not, a look says then.
+    // Opening a folder has no side effects, so try first and find the reason for a failure after that.
     const direct = parent.throughDescriptor ? tryFolder(path) : undefined
     if (direct !== undefined) {
       return { ok: true, value: directoryOf(direct, path, shown, true, parent) }
@@ -204,7 +204,7 @@ export function openSeen(directory: Directory, name: string, seen: BigIntStats):
   }
 }
 
-/** What an entry is, when it is neither a regular file nor a folder. */
+/** The problem with an entry that is neither a regular file nor a folder. */
 export function trapOf(shown: string, stat: BigIntStats): Problem | undefined {
   if (stat.isSymbolicLink()) {
     return problem('symbolic_link', shown, 'is a symbolic link, and links are not followed')
@@ -227,7 +227,7 @@ function changed(shown: string): Problem {
   return problem('changed', shown, 'was exchanged for something else while it was being opened')
 }
 
-/** It was there a moment ago, so that what now stands in its place is a change. */
+/** The entry existed a moment ago, so a missing or different one is a change. */
 function sincePresent(error: unknown, shown: string): Problem {
   const code = errnoOf(error)
   const isGone = code === 'ENOENT' || code === 'ELOOP' || code === 'ENOTDIR' || code === 'ENXIO'

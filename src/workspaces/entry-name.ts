@@ -31,7 +31,7 @@ export function readName(bytes: Buffer): ReadName {
   return why === undefined ? { ok: true, name } : { ok: false, shown: showName(name), why }
 }
 
-/** What is wrong with one name, for names that a plan or a caller gives. */
+/** The problem with one name from a plan or a caller. */
 export function faultOf(name: string): string | undefined {
   if (isPlainName(name)) return undefined
   if (name === '' || name === '.' || name === '..') return 'has a name that is no name'
@@ -52,7 +52,7 @@ export function splitPath(path: string): { segments: string[] } | { why: string 
   return why === undefined ? { segments } : { why }
 }
 
-/** For messages: one line, whatever was in the name. */
+/** Escapes a name for messages: always one line. */
 export function showName(name: string): string {
   if (name.length <= LONGEST_SHOWN && PLAIN.test(name)) return name
   const plain = name

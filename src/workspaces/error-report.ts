@@ -2,7 +2,7 @@ import { tidy } from './instructions.ts'
 
 export const ERROR_REPORT = 'error_report.md'
 
-/** What error_report.md says (S4.11). A part that is not there is empty. */
+/** The content of error_report.md (S4.11). A missing part is empty. */
 export interface ErrorReport {
   readonly type: string
   readonly description: string

@@ -6,7 +6,7 @@ import { errnoOf } from './problem.ts'
 export interface FolderWatch {
   /** The folder that is watched, open as long as it is. */
   readonly directory: Directory
-  /** Whether its path still leads to it. */
+  /** True if its path still leads to it. */
   isStillThere(): boolean
   close(): void
 }

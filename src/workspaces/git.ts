@@ -33,7 +33,7 @@ const SAFE = [
   '-c submodule.recurse=false',
 ].flatMap((option) => option.split(' '))
 
-/** What would lead git elsewhere, whoever set it; and the service's own, among it the operator's token. */
+/** Variables that would redirect git, and the service's own, such as the operator's token. */
 const STRAY = /^(?:GIT|ORC)_/
 
 /** To look into a submodule, git would start itself there, by the settings that the agent put there. */
@@ -75,7 +75,7 @@ export function runGit(
         },
         end,
       )
-      // It may end before it has read all of it; why, it says itself.
+      // Git may exit before it has read everything, and then reports the reason itself.
       child.stdin?.on('error', () => {})
       child.stdin?.end(input)
     } catch (error) {
@@ -86,7 +86,7 @@ export function runGit(
   })
 }
 
-/** Where git said nothing. Its own refusals are numbers, and to say nothing can be its answer. */
+/** The reason if git printed nothing. An exit code of git itself needs none: silence can be its answer. */
 function reasonOf({ killed }: ExecFileException, code: number | string, maxBytes: number): string {
   if (typeof code === 'number') return ''
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it is over ${formatBytes(maxBytes)}`

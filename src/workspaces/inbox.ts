@@ -13,7 +13,7 @@ import { lookForWithheld, type Withheld, type WithheldSeen } from './withheld.ts
 
 export interface Added {
   readonly inputs: readonly Input[]
-  /** What was meant as well but is no file to be taken, each with why. */
+  /** Entries that were selected but cannot be taken, each with the reason. */
   readonly leftOut: readonly Problem[]
 }
 
@@ -45,7 +45,7 @@ export interface InboxDraft {
   write(path: string, text: string): Promise<Outcome<Input>>
   addInput(wanted: InputWanted): Promise<Outcome<Added>>
   addOutputs(wanted: OutputsWanted): Promise<Outcome<Added>>
-  /** What was added so far stays, whatever comes later for its place. */
+  /** Makes the files added so far win over later ones for the same place. */
   prefer(): void
   /** Makes it read-only and puts it in place. */
   seal(): Promise<Outcome<Manifest>>
@@ -58,7 +58,7 @@ export interface InboxOptions {
   readonly isNew?: boolean
   /** Nobody looks at it before it is whole: it need not be put in place at once. */
   readonly inPlace?: boolean
-  /** What is never taken from the user's folders; asked for where there are inputs. */
+  /** Files that are never taken from the user's folders; called only if there are inputs. */
   readonly withheld?: (() => readonly Withheld[]) | undefined
   readonly signal?: AbortSignal
 }

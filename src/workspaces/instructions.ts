@@ -46,7 +46,7 @@ export interface Known {
 const ANY_DELIVERABLE = 'Place main deliverable in `outbox/`'
 const SUMMARY_TOO = 'Include summary in `outbox/summary.md`'
 
-/** What is expected of everyone, and is said again whenever it is not there. */
+/** Expected of every agent, and added wherever it is missing. */
 export const isExpectedAnyway = (line: string) => line === ANY_DELIVERABLE || line === SUMMARY_TOO
 
 /** Says for the author what follows from the plan, where the author did not; the summary in any case (S4.7). */
@@ -75,7 +75,7 @@ export function fillIn(
 
 const fromInbox = (place: string) => place.replace(/^inbox\/(?=.)/, '').replace(/\/+$/, '')
 
-/** As many backticks around a name as it takes to be told from those inside. */
+/** Puts more backticks around a name than it has inside. */
 function code(name: string): string {
   const longest = Math.max(0, ...[...name.matchAll(/`+/g)].map(([run]) => run.length))
   const pad = longest === 0 ? '' : ' '

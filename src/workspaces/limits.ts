@@ -6,7 +6,7 @@ export interface Limits {
   readonly files: number
   /** Folders inside folders. */
   readonly depth: number
-  /** Of a path below the tree's root. */
+  /** Length of a path below the tree's root. */
   readonly pathBytes: number
   /** All copies of one step together. */
   readonly copiedBytes: number
@@ -28,7 +28,7 @@ export const DEFAULT_LIMITS: Limits = {
 /** A larger status.json is refused unread. */
 export const STATUS_BYTES = 10 * MIB
 
-/** Of a text that is read whole for people: summary.md, error_report.md, instructions.md. */
+/** Limit for texts that are read whole: summary.md, error_report.md, instructions.md. */
 export const TEXT_BYTES = MIB
 
 /** `10 MiB`, `1.5 KiB`, `20 bytes`. */

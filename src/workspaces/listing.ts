@@ -1,7 +1,7 @@
 import { fstatSync, opendirSync, readdirSync } from 'node:fs'
 import type { Directory } from './directory.ts'
 
-/** What Node's types do not say: names come as bytes when asked for. */
+/** Node's types do not know that names can come as bytes. */
 interface RawEntry {
   readonly name: Buffer
 }
@@ -17,7 +17,7 @@ export function listNames(directory: Directory, most: number): Buffer[] {
   return [...readNames(directory, Math.min(most + 1, PIECE)).take(most)]
 }
 
-/** All of them, of which a part only is held. */
+/** All names, without holding all of them in memory. */
 export function namesIn(directory: Directory): Iterable<Buffer> {
   const { size } = fstatSync(directory.fd)
   return isSmall(size) ? readdirSync(directory.self, { encoding: 'buffer' }) : readNames(directory, PIECE)

@@ -8,21 +8,21 @@ import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
 import { walkTree } from './walk.ts'
 
-/** One input as the agent finds it. */
+/** An input as the agent finds it. */
 export interface Input {
   /** Below inbox/. */
   readonly path: string
   readonly size: number
   readonly sha256: string
-  /** Where the file itself is, when it was too large to be copied (C21). */
+  /** Path of the file itself, if it was too large to be copied (C21). */
   readonly reference?: string
 }
 
-/** What was put into an inbox. Kept by the orchestrator: in the workspace the agent could change it. */
+/** The content of an inbox. Stored outside the workspace, where the agent cannot change it. */
 export interface Manifest {
   /** Sorted by path, references.json among them. */
   readonly inputs: readonly Input[]
-  /** Of the content of all inputs: the same inputs give the same hash, wherever the workspaces are. */
+  /** Hash of the content of all inputs, independent of where the workspaces are. */
   readonly hash: string
 }
 
@@ -52,7 +52,7 @@ export interface InboxCheck {
   readonly signal?: AbortSignal
 }
 
-/** Whether the inbox still is what the manifest says (C21): names and content, of references as well. */
+/** Compares the inbox with its manifest (C21): names and content, including references. */
 export function checkInbox(
   workspace: string,
   manifest: Manifest,

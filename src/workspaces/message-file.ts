@@ -18,12 +18,12 @@ export interface ReceivedMessage extends QueueMessage {
   /** The name of its file: the same message has it always, so that it acts once (C25). */
   readonly file: string
   readonly number: number
-  /** Of its text: once it is read and removed, another message may have its name. */
+  /** Hash of its text: once a message is removed, another one may reuse its name. */
   readonly sha256: string
 }
 
 const NAME = /^(.+)_to_(.+)_(\d{3,9})\.json$/
-/** Of the nine digits that a name has room for. */
+/** The largest number with nine digits, which is what a name has room for. */
 export const HIGHEST_NUMBER = 999_999_999
 
 /** The number in the name of a message's file. */

@@ -13,14 +13,14 @@ export interface Output {
   /** Below outbox/. */
   readonly path: string
   readonly size: number
-  /** Where the content was asked for. */
+  /** Set if the content was asked for. */
   readonly sha256?: string
 }
 
-/** What an agent has delivered. workspace/ is never looked at (S4.10). */
+/** The files that an agent has delivered. workspace/ is never read (S4.10). */
 export interface Outbox {
   readonly outputs: readonly Output[]
-  /** Those that are the work itself: not the summary, the reports and the partial work. */
+  /** The work itself, without the summary, the reports and the partial work. */
   readonly deliverables: readonly Output[]
   readonly summary: string | undefined
   /** Why there is none, where its file is there: it is too large, or has another name. */
@@ -67,8 +67,7 @@ export function collectOutbox(
           outputs.push({ path, size: Number(stat.size) })
           continue
         }
-        const rest = pace.rest()
-        if (rest !== undefined) await rest
+        await pace.rest()
         const { size, sha256 } = await readFound(folder, file, left, pace)
         left -= size
         outputs.push({ path, size, sha256 })
@@ -122,7 +121,7 @@ export interface Requirements {
   readonly summaryOver?: number
 }
 
-/** What is missing before the work can be called complete (S4.7, C22). Empty: nothing. */
+/** Requirements that are not met (S4.7, C22); empty if the work is complete. */
 export function findShortcomings(
   outbox: Outbox,
   { outputs = [], summaryOver = 0 }: Requirements = {},
@@ -158,7 +157,7 @@ export function findShortcomings(
   return found
 }
 
-/** What is there and does not count may be what is missed. */
+/** Names entries that do not count: one of them may be the missing file. */
 export function namesOf(leftOut: readonly Problem[]): string {
   const more = leftOut.length - MOST_NAMED
   const named = leftOut.slice(0, MOST_NAMED).map(({ message }) => `; ${message}`)

@@ -5,13 +5,13 @@ import { failed, type Outcome, type Problem, problem } from './problem.ts'
 /** A pattern of a plan for files below outbox/. */
 export interface OutputPattern {
   readonly pattern: string
-  /** By the names on the way from outbox/ on. */
+  /** `segments` is a path below outbox/. */
   takes(segments: readonly string[]): boolean
-  /** Whether what it means may be there, or in a folder of that place. */
+  /** True if the path, or something below it, may match. */
   leadsThrough(segments: readonly string[]): boolean
 }
 
-/** All that an agent hands on; not what it left behind in failing (S4.11). */
+/** Everything that an agent hands on, without the remains of a failure (S4.11). */
 const ALL = 'outbox/**'
 const LEFT_BEHIND = new Set(['error_report.md', 'partial'])
 

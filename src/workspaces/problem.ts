@@ -1,4 +1,4 @@
-/** What was met in files that others made: an expected outcome, so a value and no throw. */
+/** A problem with files that others wrote: expected, so a value and not an exception. */
 export type ProblemCode =
   | 'symbolic_link'
   | 'hard_link'

@@ -6,7 +6,7 @@ import { inOrder, MOST_MESSAGES, messageFiles, readMessage } from './queue.ts'
 
 export interface QueueWatchOptions {
   readonly folder: string
-  /** Each once, as far as this watch has seen; who knows of others before it tells them by name and `sha256`. */
+  /** Called once for each message that this watch has seen; a caller that restarts dedupes by name and `sha256`. */
   received(message: ReceivedMessage): void
   /** A file that is no message even after it was read again; or, without a file, the queue itself. */
   refused(problem: Problem): void
@@ -29,13 +29,13 @@ const AGAIN = [20, 50, 100, 200, 400, 800]
 
 /** Follows the folder of a queue by file events. Messages come in the order of their numbers, as far as they are there. */
 export function watchQueue({ folder, received, refused, again = AGAIN }: QueueWatchOptions): QueueWatch {
-  /** What was found under each name. Once a message is read, another may take its name. */
+  /** The last content under each name: once a message is removed, another one may reuse its name. */
   const done = new Map<string, Seen>()
   const tries = new Map<string, number>()
   const timers = new Set<NodeJS.Timeout>()
   let closed = false
   let isOverLimit = false
-  /** What there is news of. A look at all others for each message would take the longer the more there are. */
+  /** Names with a pending event: reading the whole folder for each message would be quadratic. */
   let named: Set<string> | 'all' = 'all'
   const watched = watchFolder({
     folder,

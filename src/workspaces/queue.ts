@@ -19,7 +19,7 @@ export const MESSAGE_BYTES = 102_400
 /** Looked at in one queue. */
 export const MOST_MESSAGES = 10_000
 
-/** Whoever has made such a file may give that number away, and nobody else. */
+/** The process that created this file reserves the number. */
 const RESERVED = '.number.'
 const reservationOf = (number: number) => `${RESERVED}${number}`
 const TRIES = 1000
@@ -77,7 +77,7 @@ async function publish(
     const reservation = reservationOf(number)
     if (!tryToMake(() => writeNew(directory, reservation, '', 0o644))) continue
     try {
-      // Whoever had it before us has put its message there first, and only then let go.
+      // A process writes its message before it releases the number.
       if (numbersIn(directory).messages.has(number)) continue
       const file = nameOf(message, number)
       if (tryToMake(() => linkSync(directory.at(draft), directory.at(file)))) return file
@@ -103,7 +103,7 @@ function removeQuietly(directory: Directory, name: string): void {
   try {
     unlinkSync(directory.at(name))
   } catch {
-    // It stays, and harms nobody.
+    // A file that stays does no harm.
   }
 }
 
@@ -121,7 +121,7 @@ export function messageFiles(directory: Directory): string[] {
   return inOrder(listQueue(directory))
 }
 
-/** Those that are names of messages, in the order of their numbers. */
+/** The names of messages, sorted by number. */
 export function inOrder(names: readonly string[]): string[] {
   return names
     .map((name) => ({ name, number: numberOf(name) ?? -1 }))
@@ -146,7 +146,7 @@ export function readMessage(directory: Directory, file: string): ParsedMessage {
   return read.ok ? parseMessage(file, read.value.toString()) : read
 }
 
-/** All messages of a queue in order, and what is no message. */
+/** All messages of a queue in order, and the files that are not messages. */
 export function readMessages(folder: string): Outcome<readonly ParsedMessage[]> {
   try {
     const directory = openDirectory(folder, { shown: 'messages' })

@@ -11,7 +11,7 @@ export interface InboxText {
   readonly files: readonly { readonly path: string; readonly content: string }[]
 }
 
-/** What is larger is no reading matter. */
+/** Larger files are not meant to be read as text. */
 const FILE_BYTES = 256 * 1024
 const MOST_FILES = 200
 

@@ -37,7 +37,7 @@ export interface SelectOptions {
    */
   readonly hardLinks: 'inside' | 'any'
   skips?(path: string): boolean
-  /** What is never taken, wherever it lies in the tree. */
+  /** Entries that are never taken, anywhere in the tree. */
   readonly withheld?: WithheldSeen | undefined
 }
 
@@ -71,7 +71,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
     limits,
     pace,
     ...(skips === undefined ? {} : { skips }),
-    // Nothing below it is even looked at: runs may hold more files than the limit.
+    // Does not enter it at all: runs may hold more files than the limit.
     enters: ({ shown, stat }) => !isWithheld(stat, shown),
     file({ path, segments, shown, stat }) {
       if (isWithheld(stat, shown)) return
@@ -100,7 +100,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
   }
   const remaining = kept.length === files.length ? matched : matchedBy(kept, patterns ?? [])
   const unmatched = (patterns ?? []).filter((each) => !remaining.has(each))
-  // Where a pattern finds nothing, a trap on its way may be why.
+  // A trap on its way may be the reason why a pattern finds nothing.
   const onTheWay = unmatched.flatMap((pattern) => firstOnTheWay.get(pattern) ?? [])
   return {
     files: kept,
@@ -109,7 +109,7 @@ export async function selectFiles(root: Directory, options: SelectOptions): Prom
   }
 }
 
-/** Before anything of it is read: a file with holes takes no room on the disk, and hours to read. */
+/** Checked before anything is read: a sparse file takes no room on the disk and hours to read. */
 export function checkSize(files: readonly Found[], { referencedBytes }: Limits, shown: string): void {
   let size = 0
   let largest = files[0]
@@ -133,7 +133,7 @@ export function openFound(root: Directory, { segments, shown, stat }: Found): Op
   const other = opened.ok ? undefined : lookAt(parent.value, name)
   if (parent.value !== root) parent.value.close()
   if (!opened.ok) {
-    // What stands in its place now says more.
+    // The entry that replaced it explains more.
     throw new ProblemError((other === undefined ? undefined : trapOf(shown, other)) ?? opened.problem)
   }
   const now = opened.value.stat

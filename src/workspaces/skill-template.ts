@@ -1,14 +1,14 @@
 import type { WorkspaceTemplate } from '../model/plan.ts'
 
 export interface Template {
-  /** What such an agent is, as the end of "You are …". */
+  /** The role, as the end of "You are …". */
   readonly role: string
   readonly approach: readonly string[]
-  /** What its deliverable has to hold. */
+  /** Required content of its deliverable. */
   readonly deliverable: readonly string[]
 }
 
-/** What each kind of agent is told of its craft; what it is to do is in its instructions. */
+/** Guidance for each kind of agent; its task is in its instructions. */
 export const TEMPLATE: Record<WorkspaceTemplate, Template> = {
   research: {
     role: 'a researcher who finds out what is known and says where it comes from',

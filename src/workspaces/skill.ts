@@ -4,7 +4,7 @@ import { TEMPLATE } from './skill-template.ts'
 export interface Skill {
   readonly name: string
   readonly template: WorkspaceTemplate
-  /** What it is there for; the task itself is in the instructions. */
+  /** Its purpose; the task itself is in the instructions. */
   readonly objective: string
   readonly hasWorktree?: boolean
   /** The folder of the message queue as the agent reaches it, where there is one (S4.16). */

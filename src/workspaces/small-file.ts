@@ -3,7 +3,7 @@ import { type Directory, type Opened, openFile, showIn } from './directory.ts'
 import { formatBytes } from './limits.ts'
 import { problem } from './problem.ts'
 
-/** All of a file that has a limit, read at once. Another name of it, outside perhaps, is not accepted. */
+/** Reads a whole file up to a limit. Refuses a file with a second name, which may be outside. */
 export function readSmall(directory: Directory, name: string, limit: number): Opened<Buffer> {
   const opened = openFile(directory, name)
   if (!opened.ok) return opened
@@ -18,7 +18,7 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
     }
     if (stat.size > BigInt(limit)) {
       const [size, most] = [formatBytes(Number(stat.size)), formatBytes(limit)]
-      // One byte too many is not told by a rounded number.
+      // A rounded number would hide a single byte over the limit.
       const why = `is ${size === most ? `${stat.size} bytes` : size} large, and ${most} is the limit`
       return { ok: false, problem: problem('too_large', shown, why) }
     }
@@ -28,7 +28,7 @@ export function readSmall(directory: Directory, name: string, limit: number): Op
   }
 }
 
-/** May be shorter than it was a moment ago. What is added now comes with the next look. */
+/** The file may have become shorter; anything appended now is read next time. */
 function readWhole(fd: number, size: number): Buffer {
   const buffer = Buffer.allocUnsafe(size)
   let done = 0

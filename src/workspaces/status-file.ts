@@ -57,7 +57,7 @@ function isHalfAnObject(content: Buffer): boolean {
     .toString()
     .replace(/^\ufeff/, '')
     .trimStart()
-  // What is no object at all may well be whole JSON, and is then told as that.
+  // Complete JSON that is not an object is reported as that.
   if (begin !== '' && !begin.startsWith('{')) return false
   return !content.subarray(-1024).toString('latin1').trimEnd().endsWith('}')
 }
@@ -120,5 +120,5 @@ const FRESH = textOf(pendingStatus)
 const FRESH_BYTES = Buffer.from(FRESH)
 const FRESH_READING: StatusReading = readText(FRESH)
 
-/** Of the text that a new attempt begins with. */
+/** Hash of the text that a new attempt begins with. */
 export const FRESH_SHA256 = FRESH_READING.ok ? FRESH_READING.sha256 : ''

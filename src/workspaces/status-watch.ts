@@ -23,9 +23,9 @@ export interface StatusWatch {
 
 export interface StatusWatchOptions {
   readonly workspace: string
-  /** What is known already: pending for a new attempt. */
+  /** The last known state: pending for a new attempt. */
   readonly from?: WorkspaceState
-  /** Nobody can have written since it was laid out: there is nothing to read before the first event. */
+  /** The file is new and nothing has written to it, so there is nothing to read before the first event. */
   readonly isNew?: boolean
   news(news: StatusNews): void
   /** How long after a look that failed the next ones follow, in ms. An agent may write in pieces, or in two steps. */
@@ -51,7 +51,7 @@ export function watchStatus({
   again = AGAIN,
 }: StatusWatchOptions): StatusWatch {
   let state = from
-  /** What it was laid out with is no news. */
+  /** The initial content is no news. */
   let lastSeen = isNew ? FRESH_SHA256 : ''
   let lookSoon: NodeJS.Immediate | undefined
   let lookAfterRest: NodeJS.Timeout | undefined
@@ -67,7 +67,7 @@ export function watchStatus({
     folder: workspace,
     shown: '',
     heard(name) {
-      // What happens to the folder itself is told under its own name.
+      // Events of the folder itself come under its own name.
       if (name === null || name === STATUS_FILE || name === basename(workspace)) schedule()
     },
     lost: lose,

@@ -15,7 +15,7 @@ const NEXT: Record<WorkspaceState, readonly WorkspaceState[]> = {
 
 export const isFinal = (state: WorkspaceState) => NEXT[state].length === 0
 
-/** Of texts that go on to people and records; the file itself keeps all. */
+/** Limit for texts that go to people and records; the file itself keeps everything. */
 const LONGEST_TEXT = 10_000
 const optionalText = z
   .union([z.string(), z.number()])
@@ -31,7 +31,7 @@ const StatusError = z.object({
   recoverable: z.boolean().optional().catch(undefined),
 })
 
-/** Only the state decides anything, so that a slip in another field does not undo an agent's work. */
+/** Reads everything but the state leniently, so that a mistake in another field does not undo an agent's work. */
 const Status = z.object({
   state: z.enum(WORKSPACE_STATES),
   started: optionalText,

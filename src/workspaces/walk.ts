@@ -20,11 +20,11 @@ export interface Walk {
   readonly limits: Pick<Limits, 'files' | 'depth' | 'pathBytes'>
   readonly pace: Pace
   file(entry: Entry): void | Promise<void>
-  /** Whether a folder is looked into; each is where this is not given. */
+  /** Decides which folders are entered; all if not given. */
   enters?(entry: Entry): boolean
   /** A link, a device, a name that is none: not entered. Its segments where its name can be read. */
   trap(problem: Problem, segments: readonly string[] | undefined): void
-  /** Whether what is at a path is left alone. */
+  /** Decides which paths are skipped. */
   skips?(path: string): boolean
 }
 
@@ -40,8 +40,7 @@ export async function walkTree(root: Directory, walk: Walk): Promise<void> {
     }
     seen += names.length
     for (const bytes of names.sort(Buffer.compare)) {
-      const rest = walk.pace.rest()
-      if (rest !== undefined) await rest
+      await walk.pace.rest()
       const read = readName(bytes)
       if (read.ok) await visitEntry(directory, above, read.name)
       else walk.trap(problem('bad_name', `${directory.shown}/${read.shown}`, read.why), undefined)

@@ -7,7 +7,7 @@ export interface Withheld {
   readonly path: string
   /** For messages: `is the store of the service`. */
   readonly what: string
-  /** Nothing in it is given to agents, even where it is asked for by name. */
+  /** Never given to agents, even if a plan names it. */
   readonly isSecret: boolean
 }
 
@@ -18,7 +18,7 @@ export interface WithheldSeen {
   refuseWithin(path: string, shown: string): void
 }
 
-/** Known by what they are and not by their names, for several names may lead to one folder. */
+/** Compares by device and inode, because several names may lead to one folder. */
 export function lookForWithheld(withheld: readonly Withheld[]): WithheldSeen {
   const known = new Map<string, Withheld>()
   for (const one of withheld) {
@@ -39,13 +39,13 @@ export function lookForWithheld(withheld: readonly Withheld[]): WithheldSeen {
   }
 }
 
-/** Whether a path without links is that folder, or leads into it. */
+/** True if a path without links is that folder, or is below it. */
 export function isWithin(path: string, folder: string): boolean {
   const stat = statSync(folder, { bigint: true, throwIfNoEntry: false })
   return stat !== undefined && identitiesAbove(path).includes(identity(stat))
 }
 
-/** Of the path itself and of all folders above it. */
+/** The identities of the path itself and of all folders above it. */
 function identitiesAbove(path: string): string[] {
   const above = dirname(path)
   const stat = statSync(path, { bigint: true, throwIfNoEntry: false })

@@ -11,17 +11,17 @@ const RECORDS = 'worktrees'
 const POINTER = 'gitdir'
 
 export interface WorktreeRecord {
-  /** Where the repository keeps what it knows of the worktree. */
+  /** Folder of the repository's record of the worktree. */
   readonly ownDir: string
   readonly path: string
 }
 
-/** Where the repository keeps what it knows of the worktree at this path. */
+/** Finds the repository's record of the worktree at this path. */
 export function recordOf(gitDir: string, path: string): string | undefined {
   return recordsIn(gitDir).find((ownDir) => pathIn(ownDir) === path)
 }
 
-/** Of all worktrees in a folder, or at it: an agent can move its own, and add others. */
+/** Finds the records of all worktrees in a folder, or at it: an agent can move its own, and add others. */
 export function recordsBelow(gitDir: string, folder: string): Outcome<WorktreeRecord[]> {
   const records = join(gitDir, RECORDS)
   const found = lstatSync(records, { throwIfNoEntry: false })
@@ -49,7 +49,7 @@ export async function forgetWorktree(gitDir: string, { ownDir, path }: WorktreeR
   try {
     if (!record.ok) return
     const read = readSmall(record.value, POINTER, MOST_BYTES)
-    // One that is no file any more says nothing of another's.
+    // A record without a readable pointer cannot belong to another worktree.
     if (read.ok && pathOf(ownDir, read.value.toString()) !== path) return
     await removeTree(records.value, name, startPace())
   } finally {

@@ -59,7 +59,7 @@ export function setMode(fd: number, mode: number): void {
   if ((fstatSync(fd).mode & 0o777) !== mode) fchmodSync(fd, mode)
 }
 
-/** All at once: a reader sees the old file or the new one. A link in its place is replaced, not followed. */
+/** Replaces a file atomically: a reader sees the old or the new one. A link in its place is replaced, not followed. */
 export function replaceFile(directory: Directory, name: string, data: string | Buffer, mode: number): void {
   const draft = temporaryName(name)
   try {
@@ -77,14 +77,14 @@ function removeQuietly(directory: Directory, name: string): void {
   try {
     unlinkSync(directory.at(name))
   } catch {
-    // It was never made.
+    // The draft does not exist.
   }
 }
 
 const OWN = randomBytes(6).toString('hex')
 let drafts = 0
 
-/** Told from those of all other processes, and of those before. */
+/** Unique across processes, running or dead. */
 export function temporaryName(name: string): string {
   drafts += 1
   return `.${name.slice(0, 100)}.${OWN}${drafts.toString(36)}`
