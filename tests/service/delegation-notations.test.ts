@@ -1,8 +1,8 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { BUILT_IN_COMMANDS, type CommandType } from '../../src/model/command.ts'
-import { encode } from '../../src/wire/encode.ts'
 import { runOrc } from '../cli/orc.ts'
+import { encodeCommand } from '../wire/encode-command.ts'
 import { type Desk, openDesk } from './harness.ts'
 
 /** The seed's messages as they are printed there; only what it leaves open (`{...}`, `a | b`) is filled in. */
@@ -105,7 +105,7 @@ const asText = async (type: MessageType, text: string) => {
   return json[0]
 }
 const inXml = (type: MessageType, notation: 'modern' | 'legacy') =>
-  asText(type, encode({ type, fields: textFields(type), body: bodyOf(type) }, notation))
+  asText(type, encodeCommand({ type, fields: textFields(type), body: bodyOf(type) }, notation))
 
 const NOTATIONS: Record<string, Said> = {
   'JSON over HTTP': async (type) => (await desk.command(tokenFor(type), SEED[type])).json,

@@ -1,11 +1,10 @@
 /** Character references: the five of XML, also in capitals, and numeric ones. Anything else with an `&` is text. */
 import { HASH } from '../ascii.ts'
 
-const NAMED: Record<string, string> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }
-const NAMES = Object.entries(NAMED).flatMap(([name, character]) => {
-  const code = character.charCodeAt(0)
-  return [name, name.toUpperCase()].map((written) => ({ written, code }))
-})
+const NAMES = Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }).flatMap(
+  ([name, character]) =>
+    [name, name.toUpperCase()].map((written) => ({ written, code: character.charCodeAt(0) })),
+)
 const AMPERSAND = 0x26
 const SEMICOLON = 0x3b
 const MOST_DIGITS = 8
@@ -78,14 +77,4 @@ function digitOf(code: number): number {
 
 function isScalar(code: number): boolean {
   return code > 0 && code <= 0x10ffff && !(code >= 0xd800 && code <= 0xdfff)
-}
-
-/** The matches of a pattern as references, character by character. */
-export function encodeReferences(text: string, pattern: RegExp): string {
-  return text.replace(pattern, (match) => Array.from(match, encodeReference).join(''))
-}
-
-function encodeReference(character: string): string {
-  const name = Object.keys(NAMED).find((key) => NAMED[key] === character)
-  return name === undefined ? `&#${character.codePointAt(0)};` : `&${name};`
 }

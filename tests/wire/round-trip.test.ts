@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { encode } from '../../src/wire/encode.ts'
 import { only } from './commands.ts'
+import { encodeCommand } from './encode-command.ts'
 
 const NOTATIONS = ['modern', 'legacy', 'json'] as const
 const awkward = fc.constantFrom(
@@ -60,7 +60,7 @@ describe('an encoded command', () => {
     fc.assert(
       fc.property(fields, (said) => {
         const found = only(
-          `Text.\n\n${encode({ type: 'send_message', fields: said, body: 'content' }, notation)}\n\nMore.`,
+          `Text.\n\n${encodeCommand({ type: 'send_message', fields: said, body: 'content' }, notation)}\n\nMore.`,
         )
         expect(found.fields).toEqual(said)
         expect(found.notation).toBe(notation)
@@ -76,13 +76,13 @@ describe('an encoded command', () => {
       fields: { to: 'B', title: "It's a > b", content: 'Run `x`.\n\n- ok' },
       body: 'content',
     }
-    expect(encode(command, 'modern')).toBe(
+    expect(encodeCommand(command, 'modern')).toBe(
       `<orc-command name="send_message" to="B" title="It's a > b">\nRun \`x\`.\n\n- ok\n</orc-command>`,
     )
-    expect(encode({ type: 'mailbox_check', fields: {} }, 'modern')).toBe(
+    expect(encodeCommand({ type: 'mailbox_check', fields: {} }, 'modern')).toBe(
       '<orc-command name="mailbox_check"></orc-command>',
     )
-    expect(encode({ type: 'mailbox_check', fields: {} }, 'json')).toBe(
+    expect(encodeCommand({ type: 'mailbox_check', fields: {} }, 'json')).toBe(
       '{"orc_command":{"type":"mailbox_check"}}',
     )
   })
