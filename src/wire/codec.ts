@@ -1,4 +1,4 @@
-/** What every text codec shares: where a command was said, what it says, or why it was not taken. */
+/** Types and limits that all notations share. */
 
 /** UTF-8 byte offsets in the whole stream; `line` is 1-based and belongs to `offset`. */
 export interface Span {
@@ -7,14 +7,14 @@ export interface Span {
   line: number
 }
 
-/** What a codec must know of a command: its name, its parameters, and the one that an element's body fills. */
+/** The part of a command's definition that the notations need. `body` is the parameter that an element's body fills. */
 export interface CommandShape {
   type: string
   fields: ReadonlySet<string>
   body?: string
 }
 
-/** The command table as the codecs see it. Types are in lower case there; the caller sees to what is said otherwise. */
+/** Looks up a command by its type in lower case. */
 export type KnownCommands = (type: string) => CommandShape | undefined
 
 export type Notation = 'modern' | 'legacy' | 'json'
@@ -33,7 +33,7 @@ export type DiagnosticCode =
   | 'TOO_LARGE'
   | 'TOO_MANY_PROBLEMS'
 
-/** Why something that looks like a command is none (S0.23): what is wrong, and what to do about it. */
+/** Why a text that looks like a command is not one (S0.23), and what to do about it. */
 export interface ScanProblem {
   ok: false
   code: DiagnosticCode
@@ -41,24 +41,24 @@ export interface ScanProblem {
   hint: string
 }
 
-/** A command as it was said: nothing judged, nothing defaulted. */
+/** A command as the agent wrote it. Values are not validated yet and defaults are not filled in. */
 export interface DecodedCommand {
   ok: true
   type: string
   fields: Record<string, string>
-  /** Names that were said but are no parameter of the command (C5). */
+  /** Written names that are not parameters of the command (C5). */
   ignored: string[]
   notation: Notation
 }
 
 export type Scanned = (DecodedCommand & { span: Span; raw: string }) | (ScanProblem & { span: Span })
 
-/** C20: no field may be longer than this, in UTF-8 bytes, once it is decoded. */
+/** The longest decoded field, in UTF-8 bytes (C20). */
 export const MAX_COMMAND_BYTES = 102_400
 
 /**
- * How long a command may be as it is written, and so how much text is ever held back. Ten times the limit above,
- * because `&#x1F600;` is ten bytes for four and `\u0001` six for one: what is allowed must also be writable.
+ * The longest command as written, in bytes, and so the most text that is ever held back. Ten times the limit above, so
+ * that every allowed field can be written: `&#65;` takes five bytes for one, `\u0041` six.
  */
 export const MAX_COMMAND_TEXT = 10 * MAX_COMMAND_BYTES
 
@@ -66,7 +66,7 @@ export function scanProblem(code: DiagnosticCode, message: string, hint: string)
   return { ok: false, code, message, hint }
 }
 
-/** Said names may be hostile and long; a message quotes only their beginning. */
+/** The beginning of a name, for messages: names may be hostile and long. */
 export function brief(text: string): string {
   return text.length <= 100 ? text : `${text.slice(0, 100)}…`
 }

@@ -1,7 +1,7 @@
 import type { Message, TaskMessageKind } from '../model/message.ts'
 import { escapeMarkers } from './response.ts'
 
-/** How a message is put before an agent: who, what, and how to answer, in a frame that the scanner skips (C4). */
+/** Renders a message for an agent: sender, content and how to reply, in a frame that the scanner skips (C4). */
 export function renderEnvelope(message: Message): string {
   const { task } = message
   const reply = task === undefined ? '' : REPLY[task.kind](task.id, message.id)
@@ -27,7 +27,7 @@ const decide: Reply = (task, message) =>
   `answer in_response_to="${message}"; or task_action task_id="${task}" action="follow_up", "accept", "fail" or "cancel"`
 const nothing: Reply = () => ''
 
-/** The commands that a message of a task calls for. */
+/** The commands that answer each kind of task message. */
 const REPLY: Record<TaskMessageKind, Reply> = {
   delegate: work,
   follow_up: work,
@@ -48,7 +48,7 @@ function oneLine(text: string): string {
   return escapeMarkers(withoutControls(text).replace(/\s+/g, ' '))
 }
 
-/** Escape sequences and other controls could drive a terminal; tabs and line ends are formatting. */
+/** Removes escape sequences and other controls, which could drive a terminal. Tabs and line ends stay: they are formatting. */
 function withoutControls(text: string): string {
   return text.replace(/\r\n?/g, '\n').replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
 }

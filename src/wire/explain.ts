@@ -1,6 +1,6 @@
 /** Explains why a candidate is not a command (S0.23). */
 import { type KnownCommands, MAX_COMMAND_TEXT, type ScanProblem, scanProblem, thousands } from './codec.ts'
-import { missingType } from './naming.ts'
+import { missingType } from './resolve-names.ts'
 import type { Candidate, ProblemKind } from './scan/pending-commands.ts'
 import type { HiddenClosingTag } from './scan/state-machine.ts'
 import type { TextWindow } from './scan/window.ts'
@@ -87,25 +87,25 @@ const EXPLANATIONS: Record<ExplainedByKind, (details: Details) => ScanProblem> =
     scanProblem(
       'IN_CODE_BLOCK',
       `A command was skipped: it is inside the code block that begins on line ${regionLine}`,
-      'To have it carried out, write it outside of code blocks.',
+      'To run it, write it outside of code blocks.',
     ),
   'in-inline-code': () =>
     scanProblem(
       'IN_CODE_BLOCK',
       'A command was skipped: it is inside inline code',
-      'To have it carried out, write it without backticks around it.',
+      'To run it, write it without backticks around it.',
     ),
   'in-response': ({ regionLine }) =>
     scanProblem(
       'IN_RESPONSE_BLOCK',
       `A command was skipped: it is inside the response block that begins on line ${regionLine}`,
-      'Do not repeat response blocks; to have the command carried out, write it outside of them.',
+      'Do not repeat response blocks. To run the command, write it outside of them.',
     ),
   'in-message': ({ regionLine }) =>
     scanProblem(
       'IN_ECHO',
-      `A command was skipped: it is inside the message repeated from line ${regionLine} on`,
-      'Do not repeat the frame of messages; to have the command carried out, write it outside of it.',
+      `A command was skipped: it is inside the repeated message that begins on line ${regionLine}`,
+      'Do not repeat message frames. To run the command, write it outside of them.',
     ),
 }
 

@@ -1,15 +1,18 @@
 /**
- * Where a program takes `@name`, in what is typed, pasted or sent to it, for a file: it reads that, asks nobody, and puts it
- * before the model. A message must not do that for its sender. `alone`: not in the middle of a word, as in an address.
+ * Where a program takes `@name` in its input as a file to read into the context, without asking. A message must not make
+ * the program read a file for the message's sender. `alone`: not in the middle of a word, as in an e-mail address.
  */
 export const MENTIONS = ['alone', 'anywhere'] as const
 export type Mentions = (typeof MENTIONS)[number]
 
-/** Undefined: it takes it for a name anyway. With a backslash the name is a name, for the programs as for their models. Given a second time it stays the same. */
+/**
+ * Puts a backslash before each `@` that the program would take as a file. Applying it twice changes nothing more. `where` is
+ * undefined for programs that never read files by mention.
+ */
 export function withoutMentions(text: string, where: Mentions | undefined): string {
   if (where === undefined) return text
-  // To a program other blanks belong to the name, or are taken out on the way to it.
+  // Programs strip other blanks, or count them as part of the file name.
   if (where === 'anywhere') return text.replace(/(?<!\\)@(?![ \t\r\n]|$)/g, '\\@')
-  // Claude Code takes `@[…](…)` out before it looks, which would uncover what stands behind it.
+  // Claude Code removes `@[…](…)` before it searches, which would expose the text behind it.
   return text.replace(/@(?=\[)/g, '@\\').replace(/(?<![\w.+\\-])@(?![ \t\r\n]|$)/g, '\\@')
 }

@@ -3,7 +3,7 @@ import type { Receipt } from '../model/receipt.ts'
 const OPENING = '[ORCHESTRATOR RESPONSE]'
 const CLOSING = '[END ORCHESTRATOR RESPONSE]'
 
-/** The block that answers an agent's command in its own terminal (S1.15). */
+/** Renders the response to an agent's command for its terminal (S1.15). */
 export function renderResponse(command: string, receipt: Receipt): string {
   const { result, details } = explain(command, receipt)
   return [
@@ -16,7 +16,7 @@ export function renderResponse(command: string, receipt: Receipt): string {
   ].join('\n')
 }
 
-/** A block that answers no single command. */
+/** Renders a response block that belongs to no command. */
 export function renderRemark(text: string): string {
   return [OPENING, 'Status: ok', `Result: ${escapeMarkers(text)}`, CLOSING].join('\n')
 }
@@ -48,8 +48,8 @@ function explain(command: string, receipt: Receipt): { result: string; details: 
 }
 
 /**
- * Text from agents must not be able to end a block, start one, or look like a command (C17). Brackets of our
- * markers become full-width look-alikes: readable, and inert for the scanner.
+ * Prevents text from agents from ending a block, starting one or looking like a command (C17). The brackets of our
+ * markers become full-width look-alikes, which people can read and the scanner ignores.
  */
 export function escapeMarkers(text: string): string {
   return text

@@ -73,7 +73,7 @@ export function createScanner(known: KnownCommands): Scanner {
 
   return {
     push(chunk) {
-      if (isOver) throw new Error('The scanner is at its end; open another one for another text.')
+      if (isOver) throw new Error('The scanner has ended; create another one for another text.')
       machine.read(encode(chunk))
       return take()
     },

@@ -157,6 +157,6 @@ describe('odd input', () => {
     const scanner = createScanner(known)
     scanner.end()
     expect(scanner.end()).toEqual([])
-    expect(() => scanner.push('x')).toThrow(/at its end/)
+    expect(() => scanner.push('x')).toThrow(/has ended/)
   })
 })

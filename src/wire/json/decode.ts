@@ -1,6 +1,6 @@
-/** Text of `{"orc_command": {…}}` (S1.18), or of a message as the seed writes it (S2.2) → command. Its extent was found by scan/object-reader.ts. */
+/** Decodes `{"orc_command": {…}}` (S1.18) or a message (S2.2) into a command. scan/json-reader.ts found its end. */
 import { brief, type DecodedCommand, type KnownCommands, type ScanProblem, scanProblem } from '../codec.ts'
-import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
+import { chooseName, commandNamed, duplicateName, fieldNamed, missingType } from '../resolve-names.ts'
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 
@@ -14,7 +14,7 @@ function parse(text: string): { ok: true; whole: JsonObject } | ScanProblem {
   }
 }
 
-/** `keys` and `outerKeys` say how many keys the scanner has counted in the command and around it. */
+/** `keys` and `outerKeys` are the numbers of keys that the scanner counted in the command and around it. */
 export function decodeObject(
   text: string,
   keys: number,
@@ -26,17 +26,17 @@ export function decodeObject(
   const { whole } = parsed
   const outer = Object.keys(whole)
   const wrapper = outer.find((key) => same(key, 'orc_command'))!
-  // The scanner has seen to it that the first key is this one, and that it holds an object.
+  // The scanner checked that the first key is `orc_command` and that its value is an object.
   const said = whole[wrapper] as JsonObject
   const isRepeated = outer.length < outerKeys || Object.keys(said).length < keys
   const repeated = isRepeated ? findRepeated(text, 2) : undefined
-  if (repeated !== undefined) return saidTwice(repeated)
+  if (repeated !== undefined) return duplicateName(repeated)
   const decoded = readSaid(said, known)
   if (decoded.ok) for (const key of outer) if (key !== wrapper) decoded.ignored.push(brief(key))
   return decoded
 }
 
-/** The object is the command itself. */
+/** Decodes an object that is the command itself. */
 export function decodeMessage(
   text: string,
   keys: number,
@@ -46,7 +46,7 @@ export function decodeMessage(
   if (!parsed.ok) return parsed
   const said = parsed.whole
   const repeated = Object.keys(said).length < keys ? findRepeated(text, 1) : undefined
-  return repeated === undefined ? readSaid(said, known) : saidTwice(repeated)
+  return repeated === undefined ? readSaid(said, known) : duplicateName(repeated)
 }
 
 function readSaid(said: JsonObject, known: KnownCommands): DecodedCommand | ScanProblem {
@@ -59,7 +59,7 @@ function readSaid(said: JsonObject, known: KnownCommands): DecodedCommand | Scan
     const isName = key === naming || (field === undefined && (same(key, 'name') || same(key, 'type')))
     if (isName || value === null) continue
     if (field === undefined) decoded.ignored.push(brief(key))
-    else if (decoded.fields[field] !== undefined) return saidTwice(key)
+    else if (decoded.fields[field] !== undefined) return duplicateName(key)
     else decoded.fields[field] = typeof value === 'string' ? value : JSON.stringify(value)
   }
   return decoded
@@ -85,7 +85,7 @@ function same(one: string, other: string): boolean {
   return one.length === other.length && one.toLowerCase() === other
 }
 
-/** The key that is written twice, of which `JSON.parse` keeps only the last. The text is known to be JSON. */
+/** Finds a key that is written twice; `JSON.parse` keeps only the last one. The text is valid JSON. */
 function findRepeated(text: string, depth: number): string | undefined {
   const token = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/gs
   const seen: Set<string>[] = []

@@ -1,4 +1,4 @@
-/** The text between the tags: either a message as it is, or the child elements of the legacy form (S0.3). */
+/** Reads the body of an element: either text, or the child elements of the legacy form (S0.3). */
 import { decodeReferences } from './entities.ts'
 
 export interface ChildElement {
@@ -8,23 +8,23 @@ export interface ChildElement {
 
 const CDATA_OPENING = '<![CDATA['
 const CDATA_CLOSING = ']]>'
-/** More elements than this are no parameters, and elements do not contain their own kind this deep. */
+/** A body with more child elements, or with elements nested deeper in their own kind, is text. */
 const MOST_CHILDREN = 64
 const MOST_LEVELS = 64
-/** An element or a comment; most bodies are text, and need no closer look. */
+/** Most bodies do not begin with an element or a comment, and are text for certain. */
 const BEGINS_WITH_NODE = /^\s*<(?:[A-Za-z_]|!--)/
 
-/** The text of a body or child: without the space around it, references decoded, CDATA sections as they are. */
+/** The text of a body or child element: trimmed, with references decoded and CDATA sections unwrapped. */
 export function textOf(body: string): string {
   const trimmed = body.trim()
   return replaceSections(trimmed, decodeReferences, (section, start, end) => {
-    // The space around the text is layout inside of a section, too.
+    // Space at the beginning and end of the text is layout, also inside a section.
     const begun = start === 0 ? section.trimStart() : section
     return end === trimmed.length ? begun.trimEnd() : begun
   })
 }
 
-/** The child elements, if the body consists of elements only; what is inside them is text. */
+/** The child elements; undefined if the body contains anything but elements, space and comments. */
 export function childrenOf(body: string): ChildElement[] | undefined {
   if (!BEGINS_WITH_NODE.test(body)) return undefined
   const visible = withoutSections(body)
@@ -51,7 +51,7 @@ export function childrenOf(body: string): ChildElement[] | undefined {
   return undefined
 }
 
-/** The elements that a body begins with, as long as they are wanted, and the text after them. */
+/** The wanted elements at the beginning of a body, and the text after them. */
 export function leadingChildren(
   body: string,
   isWanted: (name: string) => boolean,
@@ -72,7 +72,7 @@ export function leadingChildren(
   return { children, rest: body.slice(end) }
 }
 
-/** Where the element's closing tag is, elements of the same name within it being balanced. */
+/** Finds the closing tag of an element that may contain elements of the same name. */
 function closingOf(text: string, name: string, from: number): { start: number; end: number } | undefined {
   const next = text.indexOf('<', from)
   const closing = `</${name}>`
@@ -88,8 +88,8 @@ function closingOf(text: string, name: string, from: number): { start: number; e
 }
 
 /**
- * A text with what is outside of its sections and what is inside of them replaced, the marks around them included; the
- * latter are told where they begin and end. What is not closed is outside.
+ * Replaces the text outside of CDATA sections and the sections themselves. `inside` receives a section's content and the
+ * offsets of the whole section. A section without an end is outside.
  */
 function replaceSections(
   text: string,
@@ -123,7 +123,7 @@ function isOpening(text: string, at: number): boolean {
   )
 }
 
-/** The same text with what is in sections blanked out, so that tags there are not seen. */
+/** The same text with the content of CDATA sections blanked out, so that tags in it are not found. */
 function withoutSections(text: string): string {
   return replaceSections(
     text,

@@ -1,4 +1,4 @@
-/** Text of an element → command, in the modern and the legacy form (S0.2–S0.5). */
+/** Decodes an element into a command, in the modern and the legacy form (S0.2–S0.5). */
 import {
   brief,
   type CommandShape,
@@ -6,7 +6,7 @@ import {
   type KnownCommands,
   type ScanProblem,
 } from '../codec.ts'
-import { chooseName, commandNamed, fieldNamed, missingType, saidTwice } from '../naming.ts'
+import { chooseName, commandNamed, duplicateName, fieldNamed, missingType } from '../resolve-names.ts'
 import { childrenOf, leadingChildren, textOf } from './body.ts'
 import { type Attribute, parseTag } from './tag.ts'
 
@@ -25,7 +25,7 @@ export function decodeElement(
     const field = fieldNamed(key, shape)
     if (field === undefined) decoded.ignored.push(brief(name))
     else if (decoded.fields[field] === undefined) decoded.fields[field] = value
-    else return saidTwice(name)
+    else return duplicateName(name)
   }
   return body === undefined ? decoded : readBody(body, opening, decoded)
 }
@@ -34,11 +34,11 @@ interface Opening {
   ok: true
   shape: CommandShape
   attributes: Attribute[]
-  /** The attribute that names the command. `type` is the older word: with it, elements may precede the body's text. */
+  /** The attribute that names the command. With `type`, the older form, elements may precede the body's text. */
   naming: 'name' | 'type' | undefined
 }
 
-/** Whether the attribute with this key names the command, or says its name once more. */
+/** Whether the attribute with this key names the command, or repeats its name. */
 function isNaming(key: string, { naming, shape }: Opening): boolean {
   return key === naming || ((key === 'name' || key === 'type') && !shape.fields.has(key))
 }
@@ -63,7 +63,7 @@ function valueOfKey(attributes: readonly Attribute[], key: string): string | und
   return undefined
 }
 
-/** Adds what the body says: it is the fallback for what no attribute says, and an empty attribute says nothing. */
+/** Adds the fields of the body. Attributes win over the body, unless they are empty. */
 function readBody(
   body: string,
   { shape, naming }: Opening,
@@ -83,7 +83,7 @@ function readBody(
   }
   const seen = new Set<string>()
   for (const { name, value, field } of children) {
-    if (field !== undefined && seen.has(field)) return saidTwice(name)
+    if (field !== undefined && seen.has(field)) return duplicateName(name)
     if (field === undefined || !say(field, value)) ignored.push(brief(name))
     else seen.add(field)
   }
@@ -91,7 +91,7 @@ function readBody(
   return decoded
 }
 
-/** `<to>B</to> and then the message`: takes the parameters that were not said yet, and leaves the message. */
+/** Takes the parameters from the beginning of `<to>B</to>Hello`, unless attributes set them, and returns the rest. */
 function takeLeading(body: string, shape: CommandShape, decoded: DecodedCommand): string {
   const wanted = (name: string) => {
     const field = fieldNamed(name, shape)

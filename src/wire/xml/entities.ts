@@ -1,4 +1,4 @@
-/** Character references: the five of XML, also in capitals, and numeric ones. Anything else with an `&` is text. */
+/** Decodes character references: the five of XML, also in capitals, and numeric ones. Any other `&` is text. */
 import { HASH } from '../ascii.ts'
 
 const NAMES = Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" }).flatMap(
@@ -11,7 +11,7 @@ const MOST_DIGITS = 8
 const LONGEST = '&#x'.length + MOST_DIGITS
 const NONE = -1
 
-/** Unit by unit of UTF-16, so that a text full of references takes about as long as one with a few. */
+/** Copies UTF-16 code units, so that a text full of references takes about as long as one with a few. */
 export function decodeReferences(text: string): string {
   if (!text.includes('&')) return text
   const decoded = Buffer.allocUnsafe(2 * text.length)
@@ -36,7 +36,7 @@ function put(decoded: Buffer, at: number, unit: number): number {
   return at + 2
 }
 
-/** Where the semicolon is. */
+/** The offset of the reference's semicolon. */
 function endOfReference(text: string, at: number): number {
   for (let i = at + 1; i <= at + LONGEST && i < text.length; i++) {
     const code = text.charCodeAt(i)
@@ -46,7 +46,7 @@ function endOfReference(text: string, at: number): number {
   return NONE
 }
 
-/** What stands between the ampersand and the semicolon. */
+/** The code point of the text between the ampersand and the semicolon. */
 function codeOf(text: string, from: number, to: number): number {
   if (text.charCodeAt(from) === HASH) return numberOf(text, from + 1, to)
   for (const { written, code } of NAMES)
@@ -68,7 +68,7 @@ function numberOf(text: string, from: number, to: number): number {
   return isScalar(number) ? number : NONE
 }
 
-/** The value of a digit, letters in either case being digits of a very high base. */
+/** The value of a digit or letter, as in base 36. */
 function digitOf(code: number): number {
   if (code >= 0x30 && code <= 0x39) return code - 0x30
   const letter = code | 0x20

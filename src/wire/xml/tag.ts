@@ -1,11 +1,11 @@
-/** What an opening tag says, or what is wrong with it. Where it ends was found by scan/tag-reader.ts. */
+/** Parses the attributes of an opening tag, or explains what is wrong with it. scan/tag-reader.ts found its end. */
 import { EQUALS, GREATER_THAN, isNamePart, isSpace, SLASH } from '../ascii.ts'
 import { brief, type ScanProblem, scanProblem } from '../codec.ts'
-import { saidTwice } from '../naming.ts'
+import { duplicateName } from '../resolve-names.ts'
 import { decodeReferences } from './entities.ts'
 
 export interface Attribute {
-  /** As it was said; `key` is the same in lower case. */
+  /** The name as written; `key` is the name in lower case. */
   name: string
   key: string
   value: string
@@ -35,7 +35,7 @@ export function parseTag(text: string): ParsedTag {
     at = end + 1
     if (at < text.length && !endsValue(text.charCodeAt(at))) return runsOn(name, quote, value)
     const key = name.toLowerCase()
-    for (const other of attributes) if (other.key === key) return saidTwice(name)
+    for (const other of attributes) if (other.key === key) return duplicateName(name)
     if (attributes.length === MOST_ATTRIBUTES) return tooMany()
     attributes.push({ name, key, value: decodeReferences(value) })
   }
@@ -68,7 +68,7 @@ function isEnd(text: string, at: number): boolean {
   )
 }
 
-/** Where a name should be there is something else, or nothing is assigned to it. */
+/** Explains a tag that has no name where one is expected, or a name without a value. */
 function explainName(name: string, rest: string): ScanProblem {
   if (name !== '') return withoutValue(name)
   if (rest[0] !== '/') return strayCharacter(rest[0]!)
@@ -126,7 +126,7 @@ function unclosed(name: string, quote: string, value: string): ScanProblem {
   )
 }
 
-/** The value ended, and text goes on: either the quotes do not match, or one in the value is not escaped. */
+/** Explains text directly behind a value: the quotation marks do not match, or one in the value is not escaped. */
 function runsOn(name: string, quote: string, value: string): ScanProblem {
   const beganAnother = /[\w.-]\s*=\s*$/.test(value.slice(-100))
   if (beganAnother || value.includes('>') || TYPOGRAPHIC_QUOTE.test(value))
@@ -139,5 +139,8 @@ function runsOn(name: string, quote: string, value: string): ScanProblem {
 }
 
 function tooMany(): ScanProblem {
-  return notWellFormed(`it has more than ${MOST_ATTRIBUTES} attributes`, 'Say only what the command needs.')
+  return notWellFormed(
+    `it has more than ${MOST_ATTRIBUTES} attributes`,
+    'Give only the parameters that the command needs.',
+  )
 }
