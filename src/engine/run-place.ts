@@ -56,9 +56,9 @@ export function logOf(place: string, agent: string, attempt: number): string {
   return join(place, '_logs', `${agent}.${attempt}.log`)
 }
 
-/** How each command ended: see exit-notes.ts. */
-export function exitsOf(place: string): string {
-  return join(place, '_logs', 'exits')
+/** How the command of an attempt ended. */
+export function exitOf(place: string, agent: string, attempt: number): string {
+  return join(place, '_logs', `${agent}.${attempt}.exit`)
 }
 
 /** Where inputs that were put right are, by their places in the inbox. */

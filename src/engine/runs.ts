@@ -4,7 +4,7 @@ import type { Log } from '../model/log.ts'
 import type { Models } from '../models/model.ts'
 import { pendingEffects } from '../runs/effect.ts'
 import type { Run } from '../runs/run.ts'
-import { HAS_MARKS, type ProcessFacts } from '../runtimes/process-table.ts'
+import type { ProcessFacts } from '../runtimes/process-table.ts'
 import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { type NodeRecord, openRunIds, type RunFacts, runIds } from '../store/runs.ts'
@@ -13,25 +13,21 @@ import { createExcerpts } from './excerpts.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import { createAttempts, orderOf } from './runs/attempts.ts'
-import { createComingUp } from './runs/coming-up.ts'
-import { createCommandWorkshop, createFilesWorkshop } from './runs/command-workshop.ts'
 import { deliverReport } from './runs/delivered.ts'
 import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './runs/driver.ts'
+import { createRunEffects } from './runs/effects.ts'
 import { createFixing } from './runs/fixing.ts'
 import type { GuestBook } from './runs/guests.ts'
 import { endEarlier, endUnwanted, sweepRun } from './runs/leftovers.ts'
 import { createRunMail, type Letter } from './runs/mail.ts'
 import { createRunMarks } from './runs/mark.ts'
-import { createMemberWorkshop, type MemberTasks } from './runs/member-workshop.ts'
-import { createModelWorkshop } from './runs/model-workshop.ts'
 import { createOrders, type RunOrder } from './runs/orders.ts'
-import { createOutside } from './runs/outside.ts'
 import { askedByRun, createRunRequests, decisionIn } from './runs/requests.ts'
 import type { ResumeOrder } from './runs/resuming.ts'
 import { createReviewing } from './runs/reviewing.ts'
 import { createValidating } from './runs/validating.ts'
 import { withheldFrom } from './runs/withheld.ts'
-import type { Workshops } from './runs/worker.ts'
+import { type MemberTasks, openWorkers } from './runs/workers.ts'
 import type { Sessions } from './sessions.ts'
 import type { Standstill } from './standstill.ts'
 import { noSuchRun, type SeenRun, seeStoredRun } from './stored-runs.ts'
@@ -110,49 +106,34 @@ export function createRuns(options: RunsOptions): Runs {
   const now = () => standstill.halted()?.at ?? clock.now()
   const isHalted = () => standstill.halted() !== undefined
 
-  const comingUp = createComingUp({ store, clock, sessions: options.sessions, isHalted })
-  const member = createMemberWorkshop({
-    ...{ store, log, team, comingUp },
+  const workers = openWorkers({
+    ...{ store, clock, log, team, isHalted, marks },
+    ...{ models: options.models, meter: options.meter, environment: options.environment },
     ...{ tasks: options.tasks, guests: options.guests, sessions: options.sessions },
-  })
-  const command = createCommandWorkshop({
-    ...{ clock, log, marks, environment: options.environment },
     leftovers: () => leftovers,
   })
-  const workshops: Workshops = {
-    command,
-    files: createFilesWorkshop(),
-    agent: member,
-    model: createModelWorkshop({ log, team, models: options.models, meter: options.meter }),
-    program: member,
-  }
   const deliver = deliverReport
   const attempts = createAttempts({
-    ...{ clock, log, workshops, deliver, inform },
+    ...{ clock, log, workers: workers.kinds, deliver, inform },
     endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
   })
   const withheld = (driver: Driver) => withheldFrom(driver, team().config)
-  const fixing = createFixing({ clock, workshops, deliver, withheldFrom: withheld })
+  const fixing = createFixing({ clock, workers: workers.kinds, deliver, withheldFrom: withheld })
   const validate = createValidating({
     ...{ clock, team, models: options.models, meter: options.meter, marks },
     environment: options.environment,
     review: createReviewing({ store, clock, tasks: options.tasks }),
   })
-  const outside = createOutside({
+  const effects = createRunEffects({
     ...{ log, clock, attempts, fixing, validate, now, marks },
-    working: command.working,
     withheldFrom: withheld,
-    expect(driver, node) {
-      const order = orderOf(driver, node, 1)
-      if (order.runner.kind === 'command' && driver.isFresh && !isHalted() && !closed) command.expect(order)
-    },
   })
 
   const mail = createRunMail({
     ...{ store, clock, log, cut, mailroom: options.mailroom },
     nameOf(driver, node) {
       const { attempt, alive } = driver.run.nodes.get(node)!
-      const name = alive ? member.nameOf(orderOf(driver, node, attempt)) : undefined
+      const name = alive ? workers.memberName(orderOf(driver, node, attempt)) : undefined
       return name !== undefined && team().names.includes(name) ? name : undefined
     },
   })
@@ -164,16 +145,9 @@ export function createRuns(options: RunsOptions): Runs {
       attempts.look(driver, node, attempt)
       return attempts.showsLife(driver, node, attempt)
     },
-    // A first attempt of a command: if a power cut takes the commit, it takes the command, too, and both are begun again.
-    mayBeginEarly: (driver, effect) =>
-      HAS_MARKS &&
-      driver.isFresh &&
-      effect.type === 'start_attempt' &&
-      effect.attempt === 1 &&
-      driver.run.graph.agents.get(effect.node)!.runner.kind === 'command',
     perform(driver, effect) {
       // Before that, `begin` sees to all of it; in a halt, the end of it does.
-      if (begun && !closed && !isHalted()) outside.perform(driver, effect, true)
+      if (begun && !closed && !isHalted()) effects.perform(driver, effect, true)
     },
     troubled({ id, trouble }) {
       for (const listener of troubleListeners) listener(id, trouble)
@@ -181,7 +155,6 @@ export function createRuns(options: RunsOptions): Runs {
     ended(driver) {
       if (drivers.get(driver.id) !== driver) return
       drivers.delete(driver.id)
-      command.expectNone(driver.id)
       mail.end(driver.id)
       void driver.close()
       const sweep = sweepRun(driver.id, marks, log).finally(() => sweeps.delete(sweep))
@@ -189,8 +162,8 @@ export function createRuns(options: RunsOptions): Runs {
     },
   }
 
-  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>, isFresh = false): Driver {
-    const driver = createDriver(facts, run, records, isFresh, driverOptions)
+  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
+    const driver = createDriver(facts, run, records, driverOptions)
     drivers.set(facts.id, driver)
     if (begun) mail.follow(driver)
     return driver
@@ -202,12 +175,6 @@ export function createRuns(options: RunsOptions): Runs {
     store
       .write((tx) => requests.ask(tx, driver, notice))
       .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
-  }
-
-  /** First attempts that a power cut took back may have left an exit code; it is of no attempt that is known. */
-  function forgetUnstored(driver: Driver) {
-    const never = [...driver.run.nodes.values()].filter(({ attempt }) => attempt === 0)
-    command.forget(never.map(({ name }) => orderOf(driver, name, 1)))
   }
 
   async function see(id: string): Promise<SeenRun | undefined> {
@@ -246,7 +213,7 @@ export function createRuns(options: RunsOptions): Runs {
   }
 
   const orders = createOrders({
-    ...{ store, now, team, drivers, drive, abandon, mustSee, forgetUnstored },
+    ...{ store, now, team, drivers, drive, abandon, mustSee },
     runtimes: options.runtimes,
   })
 
@@ -271,7 +238,7 @@ export function createRuns(options: RunsOptions): Runs {
       const isNew = outcome === null && cancelled === null
       if (isNew) driver.tell({ type: 'cancelled', by, reason })
       // All that is left of one that is over is the report, which may wait for room.
-      const isGivenUp = outcome !== null && outside.cancelReport(driver, `cancelled by ${by}: ${reason}`)
+      const isGivenUp = outcome !== null && effects.cancelReport(driver, `cancelled by ${by}: ${reason}`)
       const fault = await driver.settled()
       if (fault === undefined) return { run_id: id, cancelled: isNew || isGivenUp }
       const isCancelled = isNew || cancelled !== null
@@ -311,7 +278,7 @@ export function createRuns(options: RunsOptions): Runs {
     heldUp(seen, node) {
       const { state, attempt } = seen.run.nodes.get(node)!
       if (state !== 'running') return undefined
-      const agent = member.nameOf(orderOf(seen, node, attempt))
+      const agent = workers.memberName(orderOf(seen, node, attempt))
       const session = agent === undefined ? undefined : options.sessions().session(agent)
       if (session?.state === 'initializing') return `its program to come up (orc attach ${agent})`
       if (session?.state === 'waiting_input')
@@ -334,13 +301,13 @@ export function createRuns(options: RunsOptions): Runs {
     },
 
     halt() {
-      outside.halt()
+      effects.halt()
       attempts.freeze(true)
       fixing.freeze(true)
     },
     goOn(haltedMs) {
       for (const driver of drivers.values()) driver.postpone(haltedMs)
-      void outside.afterHalt().then(async () => {
+      void effects.afterHalt().then(async () => {
         if (isHalted() || closed) return
         attempts.freeze(false)
         fixing.freeze(false)
@@ -348,7 +315,7 @@ export function createRuns(options: RunsOptions): Runs {
           // What is done already is told by then, so that it is not owed any more, and what is owed is on disk.
           void driver.stored().then(() => {
             if (isHalted() || closed) return
-            for (const effect of pendingEffects(driver.run)) outside.perform(driver, effect, false)
+            for (const effect of pendingEffects(driver.run)) effects.perform(driver, effect, false)
           })
         }
       })
@@ -373,13 +340,12 @@ export function createRuns(options: RunsOptions): Runs {
       await endUnwanted(found.keys(), drivers.values(), marks, log)
       begun = true
       for (const driver of drivers.values()) {
-        forgetUnstored(driver)
         mail.follow(driver)
         const { head } = driver.run
         // Of what is stored, before anything new is ordered; what comes of it is told after the return.
         const owed = isHalted() ? [] : pendingEffects(driver.run)
         if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
-        for (const effect of owed) outside.perform(driver, effect, false)
+        for (const effect of owed) effects.perform(driver, effect, false)
         driver.ring()
         await heedAnswers(driver)
       }
@@ -389,13 +355,11 @@ export function createRuns(options: RunsOptions): Runs {
       closed = true
       await attempts.close(how)
       await fixing.close(how)
-      await outside.close()
+      await effects.close()
       await mail.close()
       await Promise.all([...drivers.values()].map((driver) => driver.close()))
       await Promise.all(sweeps)
-      member.close()
-      comingUp.close()
-      command.close()
+      workers.close()
     },
   }
 

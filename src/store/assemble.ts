@@ -115,7 +115,7 @@ async function inTransaction<T>(
   }
   await connection.begin()
   try {
-    const tx = asTx(connection, now, outside, outside, outside)
+    const tx = asTx(connection, now, outside, outside)
     const result = await work(tx)
     await connection.commit()
     return result

@@ -101,17 +101,7 @@ export function startGroupCommit(options: GroupCommitOptions) {
     const drafts: AuditDraft[] = []
     const effects: (() => void)[] = []
     lastNow = Math.max(lastNow, options.now())
-    const early: (() => void)[] = []
-    const tx = asTx(
-      connection,
-      lastNow,
-      drafts.push.bind(drafts),
-      effects.push.bind(effects),
-      early.push.bind(early),
-    )
-    const runEarly = () => {
-      for (const effect of early.splice(0)) guarded(effect)
-    }
+    const tx = asTx(connection, lastNow, drafts.push.bind(drafts), effects.push.bind(effects))
     const results: unknown[] = []
     let outcome: Outcome | undefined
     try {
@@ -121,9 +111,8 @@ export function startGroupCommit(options: GroupCommitOptions) {
       for (const waiting of batch) results.push(await waiting.work(tx))
       const sealed = await seal(drafts, head, lastNow)
       await appendEntries(tx, sealed.entries, sealed.head)
-      // Where the engine cannot say sooner that it is written, it is known with the rest.
-      outcome = { ...sealed, effects: [runEarly, ...effects] }
-      await connection.commit(runEarly)
+      outcome = { ...sealed, effects }
+      await connection.commit()
     } catch (error) {
       doubt ??= outcome
       await rollback(connection)

@@ -25,11 +25,6 @@ export interface Tx extends Reader {
   audit(draft: AuditDraft): void
   /** For effects outside the store: runs once, after the commit is on disk. */
   afterCommit(effect: () => void): void
-  /**
-   * Runs once, as soon as the commit is where a killed service finds it again; a power cut may still undo it. Only for
-   * what would go down with the machine, too, and may be begun again after it. See docs/decisions/0025.
-   */
-  whenWritten(effect: () => void): void
   /** Appended to a SELECT that claims rows: concurrent daemons then never claim the same one. */
   readonly skipLocked: string
   /** Appended to a SELECT of what must not change until this transaction ends. */
@@ -77,8 +72,8 @@ export interface Connection extends Reader {
   readonly lockRow: string
   begin(): MaybePromise<void>
   run(sql: string, params?: readonly SqlValue[]): void
-  /** Resolves when it is on disk. `written`: called where it is known before that a killed process would not lose it. */
-  commit(written?: () => void): MaybePromise<void>
+  /** Resolves when it is on disk. */
+  commit(): MaybePromise<void>
   rollback(): MaybePromise<void>
   nextKey(kind: IdKind): MaybePromise<number>
   /** Two daemons got in each other's way: the same work may well succeed when it runs again. */

@@ -7,7 +7,6 @@ export function asTx(
   now: number,
   audit: (draft: AuditDraft) => void,
   afterCommit: (effect: () => void) => void,
-  whenWritten: (effect: () => void) => void,
 ): Tx {
   return {
     now,
@@ -20,6 +19,5 @@ export function asTx(
     nextKey: (kind) => connection.nextKey(kind),
     audit,
     afterCommit,
-    whenWritten,
   }
 }

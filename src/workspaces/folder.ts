@@ -5,7 +5,7 @@ import type { PlanInstructions, WorkspaceTemplate } from '../model/plan.ts'
 import { openDirectory } from './directory.ts'
 import { showName } from './entry-name.ts'
 import { allowOwner } from './folder-mode.ts'
-import { draftInbox, type InboxDraft, type InputWanted, type OutputsWanted } from './inbox.ts'
+import { draftInbox, type InputWanted, type OutputsWanted } from './inbox.ts'
 import { fillIn, formatInstructions } from './instructions.ts'
 import { type Limits, TEXT_BYTES } from './limits.ts'
 import type { Manifest } from './manifest.ts'
@@ -124,62 +124,24 @@ export interface PreparedInbox {
   readonly leftOut: readonly Problem[]
 }
 
-/** An inbox with the files of the protocol itself, and nothing of others yet. */
-export interface BegunInbox {
-  readonly draft: InboxDraft
-  /** By their names. */
-  readonly texts: ReadonlyMap<string, string>
-}
-
-/** The part of an inbox that can be known before what others make. Whoever does not use it has to discard it. */
-export async function beginInbox(wanted: InboxWanted, inPlace = false): Promise<Outcome<BegunInbox>> {
+/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
+export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
   const { workspace, limits, withheld, signal, isNew = false } = wanted
-  const options = { limits, isNew, inPlace, withheld, ...(signal === undefined ? {} : { signal }) }
+  const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
+  // In a new workspace there is no agent yet that could see an incomplete inbox.
+  const options = { limits, isNew, inPlace: isNew, withheld, ...(signal === undefined ? {} : { signal }) }
   const drafted = await draftInbox(workspace, options)
   if (!drafted.ok) return drafted
   const draft = drafted.value
-  let isWhole = false
+  const leftOut: Problem[] = []
   try {
-    const texts = textsOf(wanted)
+    const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
+    const texts = new Map([['instructions.md', formatInstructions(wanted.task, instructions)]])
+    if (dependenciesFile !== undefined) texts.set('dependencies.json', dependenciesFile)
     for (const [name, text] of texts) {
       const written = await draft.write(name, text)
       if (!written.ok) return written
     }
-    isWhole = true
-    return { ok: true, value: { draft, texts } }
-  } finally {
-    if (!isWhole) await draft.discard()
-  }
-}
-
-function textsOf(wanted: InboxWanted): Map<string, string> {
-  const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  const instructions = fillIn(wanted.instructions, { inputs, dependencies, outputs })
-  const texts = new Map([['instructions.md', formatInstructions(wanted.task, instructions)]])
-  if (dependenciesFile !== undefined) texts.set('dependencies.json', dependenciesFile)
-  return texts
-}
-
-/** Begun ahead, where it has turned out as it was thought it would. */
-async function takeUp(wanted: InboxWanted, ahead: BegunInbox | undefined): Promise<Outcome<BegunInbox>> {
-  // In a new workspace there is nobody yet who could look at it.
-  if (ahead === undefined) return await beginInbox(wanted, wanted.isNew)
-  const texts = textsOf(wanted)
-  const isSame =
-    texts.size === ahead.texts.size && [...texts].every(([name, text]) => ahead.texts.get(name) === text)
-  if (isSame) return { ok: true, value: ahead }
-  await ahead.draft.discard()
-  return await beginInbox(wanted)
-}
-
-/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
-export async function prepareInbox(wanted: InboxWanted, ahead?: BegunInbox): Promise<Outcome<PreparedInbox>> {
-  const { inputs = [], dependencies = [] } = wanted
-  const begun = await takeUp(wanted, ahead)
-  if (!begun.ok) return begun
-  const { draft } = begun.value
-  const leftOut: Problem[] = []
-  try {
     if (wanted.corrections !== undefined) {
       const corrected = await draft.addInput({ ...wanted.corrections, to: 'inbox' })
       if (!corrected.ok) return corrected

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { adoptCommand } from '../../src/engine/runs/command-process.ts'
+import { adoptCommand } from '../../src/engine/runs/workers/command-process.ts'
 import { isRunning } from '../../src/model/process.ts'
 import { HAS_MARKS, SESSION_MARK } from '../../src/runtimes/process-table.ts'
 
@@ -17,9 +17,9 @@ it('ends nobody whose number a command had before the machine was started again'
   const daemon = Number(data.toString())
   onTestFinished(() => void process.kill(daemon, 'SIGKILL'))
   await once(shell, 'exit')
-  const exitsFile = join(folder, 'exits')
-  writeFileSync(exitsFile, `mark 0 ${shell.pid}\n`)
-  const adopted = adoptCommand({ mark: 'mark', exitsFile, logFile: join(folder, 'log') }, [])
+  const exitFile = join(folder, 'exit')
+  writeFileSync(exitFile, `${shell.pid}\n0\n`)
+  const adopted = adoptCommand({ mark: 'mark', exitFile, logFile: join(folder, 'log') }, [])
   expect(await adopted.ended).toEqual({ code: 0, signal: null, lost: false, why: '' })
   expect(isRunning(daemon)).toBe(true)
 })
@@ -34,10 +34,10 @@ it.runIf(HAS_MARKS).each([
   const daemon = spawn('sleep', ['60'], { detached: true, env: { ...process.env, [SESSION_MARK]: mark } })
   onTestFinished(() => void daemon.kill('SIGKILL'))
   await once(daemon, 'spawn')
-  const exitsFile = join(folder, 'exits')
-  // Of the shell that led it: no process has that number.
-  writeFileSync(exitsFile, `${mark} ${code} 999999999\n`)
-  const adopted = adoptCommand({ mark, exitsFile, logFile: join(folder, 'log') }, [])
+  const exitFile = join(folder, 'exit')
+  // No process has this pid.
+  writeFileSync(exitFile, `999999999\n${code}\n`)
+  const adopted = adoptCommand({ mark, exitFile, logFile: join(folder, 'log') }, [])
   expect(await adopted.ended).toMatchObject({ code, lost: false })
   if (ends) await expect.poll(() => daemon.signalCode).toBe('SIGTERM')
   else expect(isRunning(daemon.pid!)).toBe(true)

@@ -139,6 +139,18 @@ describe('what does not pass', () => {
   })
 })
 
+/** Lets `a` complete, and refuses every write from the preparation of `b` on: its start is decided, and not stored. */
+async function fullBeforeStart(id: string) {
+  const { write } = team.store
+  team.store.write = (work, place) =>
+    existsSync(team.place(id, 'b', 'inbox', 'a', 'x'))
+      ? Promise.reject(new AppError('STORE_FULL', 'No space left'))
+      : write(work, place)
+  team.write('enough', '')
+  await team.until(async () => team.runs.troubles().length > 0)
+  return write
+}
+
 describe('while the store is full', () => {
   it('whoever looks is answered, whoever changes something is refused, and it goes on with room', async () => {
     const id = await team.start(
@@ -170,13 +182,7 @@ agents:
   b: { command: "echo ran >> ../../../count; ${MADE} x > outbox/x", depends_on: [a] }
 `)
     await team.becomes(id, 'a', 'running')
-    const { write } = team.store
-    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
-    team.write('enough', '')
-    await team.until(async () => (await team.see(id)).trouble !== undefined)
-    // Its start is decided then, and not stored.
-    await team.until(async () => existsSync(team.place(id, 'b', 'inbox', 'a', 'x')))
-    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate)
+    const write = await fullBeforeStart(id)
     team.store.write = write
     await team.halt.stop('operator', undefined)
     await team.halt.go('operator')
@@ -214,12 +220,7 @@ agents:
   b: { command: "touch ../../../ran; exec sleep 300", depends_on: [a] }
 `)
     await team.becomes(id, 'a', 'running')
-    const { write } = team.store
-    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
-    team.write('enough', '')
-    // Its start is decided then, and not stored.
-    await team.until(async () => existsSync(team.place(id, 'b', 'inbox', 'a', 'x')))
-    for (let turns = 0; turns < 20; turns++) await new Promise(setImmediate)
+    const write = await fullBeforeStart(id)
     await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject({ code: 'STORE_FULL' })
     team.store.write = write
     const seen = await team.ended(id, 1000)

@@ -184,7 +184,7 @@ agents:
 
   it.each([
     ['the log', 'ln -s ../../../victim.txt ../_logs/other.1.log'],
-    ['the exit codes', 'rm ../_logs/exits; ln -s ../../../victim.txt ../_logs/exits'],
+    ['the exit code', 'ln -s ../../../victim.txt ../_logs/other.1.exit'],
   ])('is written into nothing elsewhere, where %s is made a link', async (_, plant) => {
     team = await openRunTeam()
     team.write('victim.txt', 'as it was')

@@ -486,7 +486,7 @@ agents: { slow: { command: "echo ran >> ../../../slow.log; while ! test -e ../..
     expect(seen.run.nodes.get('slow')).toMatchObject({ state: 'completed', attempt: 1 })
   })
 
-  it('begins anew what had begun before its commit was on disk, and believes nothing of it (a power cut)', async () => {
+  it('starts anew what the store does not know of, and believes nothing that it left (a restored backup)', async () => {
     team = await openRunTeam()
     const log = () => readFileSync(join(team.plans, 'second.log'), 'utf8')
     const begins =
@@ -500,20 +500,19 @@ agents:
     retries: 0
 `)
     await team.becomes(id, 'first', 'running')
-    await team.until(async () => existsSync(team.place(id, 'second')))
     const kept = ['orc.db', 'orc.db-wal'].map((name) => join(team.folder, name))
     for (const file of kept) copyFileSync(file, `${file}.kept`)
     team.write('go', '')
     await team.ended(id)
     expect(log()).toBe('1\n')
-    // All that was stored since is gone; what the agents wrote has reached the disk.
+    // The store goes back to the copy; the files of the agents stay.
     await team.board.close('leave')
     for (const file of kept) copyFileSync(`${file}.kept`, file)
     team.write('hold', '')
     team = await team.reopened()
     await team.until(async () => log() === '1\n1\n')
     expect(await team.becomes(id, 'second', 'running')).toMatchObject({ attempt: 1 })
-    // And the exit code of then is not taken for that of now.
+    // The old exit code does not count for the new process.
     await team.board.close('leave')
     const left = (await readProcesses()).filter(({ mark }) => mark?.endsWith(`${id}/second/attempt/1`))
     expect(left.length).toBeGreaterThan(0)

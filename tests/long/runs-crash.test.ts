@@ -100,10 +100,10 @@ it('does not run a command again that ended while nobody looked, by whatever way
   expect(linesOf(join(folder, 'began.log')).sort()).toEqual(['deed', 'other', 'plain'])
 }, 90_000)
 
-it('comes back though an agent has put a pipe in the place of the exit codes', async () => {
+it('comes back though an agent has put a pipe in the place of the exit code', async () => {
   const { outcome, place } = await endUnseen(
     (at) => `agents:
-  a: { command: "rm -f ../_logs/exits; mkfifo ../_logs/exits; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
+  a: { command: "rm -f ../_logs/a.1.exit; mkfifo ../_logs/a.1.exit ../_logs/b.1.exit; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
   b: { command: "echo b >> ${at}/began.log; sleep 1; ${DONE}", depends_on: [a] }`,
     2000,
   )
@@ -111,10 +111,10 @@ it('comes back though an agent has put a pipe in the place of the exit codes', a
   expect(existsSync(join(place, 'report.md'))).toBe(true)
 }, 90_000)
 
-it('comes back though an agent has made the file of the exit codes larger than anything', async () => {
+it('comes back though an agent has made the file of its exit code huge', async () => {
   const { outcome } = await endUnseen(
     (at) => `agents:
-  a: { command: "truncate -s 3G ../_logs/exits; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
+  a: { command: "truncate -s 3G ../_logs/a.1.exit; echo a >> ${at}/began.log; sleep 1; ${DONE}" }
   b: { command: "echo b >> ${at}/began.log; ${DONE}", depends_on: [a] }`,
     2000,
   )

@@ -1,5 +1,3 @@
-import { mkdirSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type { Clock } from '../../model/clock.ts'
 import { reasonOf } from '../../model/errors.ts'
 import type { Log } from '../../model/log.ts'
@@ -9,9 +7,9 @@ import { clearAttempt, keepAttempt } from '../../workspaces/attempts.ts'
 import type { Status, WorkspaceState } from '../../workspaces/status.ts'
 import { readStatus, updateStatus } from '../../workspaces/status-file.ts'
 import { type StatusWatch, watchStatus } from '../../workspaces/status-watch.ts'
-import { exitsOf, logOf, workspaceOf } from '../run-place.ts'
+import { exitOf, logOf, workspaceOf } from '../run-place.ts'
 import type { Driver } from './driver.ts'
-import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
+import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './worker.ts'
 
 type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
 type Follow = Keyed<Extract<OutsideEffect, { type: 'follow_attempt' }>>
@@ -20,7 +18,7 @@ type Stop = Keyed<Extract<OutsideEffect, { type: 'stop_attempt' }>>
 export interface AttemptsOptions {
   clock: Clock
   log: Log
-  workshops: Workshops
+  workers: WorkerKinds
   /** `begin` was for the one attempt; what it wrote for someone who only speaks by commands. */
   deliver(workspace: string, report: string): Promise<void>
   /** Ends whatever attempts before that one left running; throws what cannot be ended. */
@@ -38,7 +36,7 @@ interface Live {
 const PROGRESS_MS = 500
 
 /** The attempts that live: their workers, and their status.json. Each is told of until it exited, once. */
-export function createAttempts({ clock, log, workshops, deliver, endEarlier, inform }: AttemptsOptions) {
+export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
   const live = new Map<string, Live>()
   let closed = false
   let isFrozen = false
@@ -64,18 +62,16 @@ export function createAttempts({ clock, log, workshops, deliver, endEarlier, inf
         return
       }
     }
-    // A service before this one may have begun it and gone before that was stored.
-    const isUntouched = isNew && (driver.isFresh || attempt > 1)
-    const cleared = isUntouched ? undefined : await clearAttempt(order.workspace)
+    // An earlier service may have started this attempt and left half of its work; a store restored from a backup may
+    // not even know of a first attempt. Before later ones, `keepAttempt` has put everything aside.
+    const cleared = isNew && attempt > 1 ? undefined : await clearAttempt(order.workspace)
     if (cleared?.ok === false) {
       refuse(`what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`)
       return
     }
     // All that took its time: it may have been called off meanwhile, and whoever did that tells of its end.
     if (closed || !isOwed(driver.run, effect)) return
-    // A command's own is made with its shell.
-    if (order.runner.kind !== 'command') mkdirSync(dirname(order.logFile), { recursive: true })
-    const begin = (port: WorkPort) => workshops[order.runner.kind].start(order, port)
+    const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
     open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
   }
 
@@ -107,7 +103,7 @@ export function createAttempts({ clock, log, workshops, deliver, endEarlier, inf
       delegated: (task) => port.delegated(task),
       ended: (ended) => port.ended(ended),
     }
-    const found = await workshops[order.runner.kind].find(order, through)
+    const found = await workers[order.runner.kind].find(order, through)
     if (found === undefined || closed) return closed
     const worker = found
     open(driver, order, node, attempt, { from, isNew: false }, (real) => {
@@ -280,7 +276,7 @@ export function orderOf(
     objective: instructions.objective,
     timeoutMs,
     logFile: logOf(driver.place, node, attempt),
-    exitsFile: exitsOf(driver.place),
+    exitFile: exitOf(driver.place, node, attempt),
     task: driver.record(node).task,
   }
 }

@@ -1,6 +1,6 @@
 import { mkdirSync, renameSync } from 'node:fs'
-import { type Directory, lookAt, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
 import { copyFiles } from '../../workspaces/copy-outputs.ts'
+import { type Directory, lookAt, type Opened, openFolder, openPart } from '../../workspaces/directory.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { namesOf } from '../../workspaces/outbox.ts'
 import { startPace } from '../../workspaces/pace.ts'

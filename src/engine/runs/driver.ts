@@ -23,8 +23,6 @@ import type { RunRequests } from './requests.ts'
 export interface Driver extends RunFacts {
   readonly run: Run
   readonly folder: string
-  /** Begun by this very service: nothing in its workspaces is of a time that is not stored. */
-  readonly isFresh: boolean
   record(node: string): NodeRecord
   /** `record`: what is to be kept of the agent's workspace together with it. */
   tell(event: Happening, record?: NodeRecord): void
@@ -58,8 +56,6 @@ export interface DriverOptions {
   now(): number
   /** Its time is said to be up: looks at its files, and says whether it shows other signs of life. */
   look(driver: Driver, node: string): boolean
-  /** Whether it may begin when it is written, and before that is on disk. */
-  mayBeginEarly(driver: Driver, effect: Keyed<OutsideEffect>): boolean
   /** After the commit. */
   perform(driver: Driver, effect: Keyed<OutsideEffect>): void
   /** Its trouble is another, or over. */
@@ -76,9 +72,6 @@ interface Unstored {
   records: Map<string, NodeRecord>
   entries: AuditDraft[]
   effects: Keyed<StoreEffect>[]
-  /** Begun when it is written. */
-  early: Keyed<OutsideEffect>[]
-  /** Begun when it is on disk. */
   outside: Keyed<OutsideEffect>[]
 }
 
@@ -92,16 +85,13 @@ const AGAIN_MS = 1000
 export const DISK_FULL = 'the disk is full'
 
 /**
- * Decides in memory and writes what came of it, many happenings to one transaction. What must not be done twice is done
- * once that is on disk, or written where it would go down with the machine; what only looks or copies is begun at once, for
- * after a crash it is simply done again. If it cannot be written, it is tried again until it can: what has happened stays
- * true meanwhile.
+ * Reduces events in memory and writes the result, many events in one transaction. Effects start after that transaction
+ * is on disk. A failed write is retried until it succeeds, because what happened stays true meanwhile.
  */
 export function createDriver(
   facts: RunFacts,
   run: Run,
   records: Map<string, NodeRecord>,
-  isFresh: boolean,
   options: DriverOptions,
 ): Driver {
   const { store, timers, log, cut, requests } = options
@@ -161,8 +151,8 @@ export function createDriver(
 
   /** Something waits for it to be on disk. The rest can join what comes next, as each sync holds up all other files. */
   function isUrgent(): boolean {
-    const { early, outside, effects } = unstored
-    return early.length + outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
+    const { outside, effects } = unstored
+    return outside.length + effects.length + waiting.length > 0 || run.head.outcome !== null
   }
 
   function write() {
@@ -216,9 +206,7 @@ export function createDriver(
       case 'run_ended':
         break
       default:
-        if (isRepeatable(effect)) options.perform(driver, effect)
-        else if (options.mayBeginEarly(driver, effect)) unstored.early.push(effect)
-        else unstored.outside.push(effect)
+        unstored.outside.push(effect)
     }
   }
 
@@ -274,10 +262,6 @@ export function createDriver(
           for (const [name, record] of changes.records) await updateRecord(tx, key, name, record)
           for (const effect of changes.effects) await carryOut(tx, effect)
           for (const entry of changes.entries) tx.audit(entry)
-          tx.whenWritten(() => {
-            // Once, even where the sync fails after that.
-            performOwed(changes.early.splice(0))
-          })
           if (hasEnded) await clearTimer(tx, 'run', facts.id)
           else if (wanted !== undefined) await moveTimer(tx, 'run', facts.id, wanted)
         })
@@ -311,7 +295,6 @@ export function createDriver(
   const driver: Driver = {
     ...facts,
     run,
-    isFresh,
     record: (node) => records.get(node) ?? {},
     get trouble() {
       return trouble()
@@ -371,24 +354,10 @@ function troubleIn(fault: AppError): string {
   return `it cannot be stored, and is tried again: ${fault.message}`
 }
 
-/** What would be done again after a crash in any case. */
-const REPEATABLE: ReadonlySet<OutsideEffect['type']> = new Set([
-  'prepare',
-  'follow_attempt',
-  'validate',
-  'write_report',
-])
-
-/** One that said that it is done is only let go. */
-function isRepeatable(effect: OutsideEffect): boolean {
-  return REPEATABLE.has(effect.type) || (effect.type === 'stop_attempt' && effect.finished)
-}
-
-function isNothing({ nodes, records, entries, effects, early, outside }: Unstored): boolean {
-  const acts = effects.length + early.length + outside.length
-  return nodes.size + records.size + entries.length + acts === 0
+function isNothing({ nodes, records, entries, effects, outside }: Unstored): boolean {
+  return nodes.size + records.size + entries.length + effects.length + outside.length === 0
 }
 
 function nothing(): Unstored {
-  return { nodes: new Set(), records: new Map(), entries: [], effects: [], early: [], outside: [] }
+  return { nodes: new Set(), records: new Map(), entries: [], effects: [], outside: [] }
 }

@@ -11,17 +11,17 @@ import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { collectOutbox } from '../../workspaces/outbox.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { watchStatus } from '../../workspaces/status-watch.ts'
-import { correctionsOf, exitsOf, fixOf, logOf, makeFixes, workspaceOf } from '../run-place.ts'
+import { correctionsOf, exitOf, fixOf, logOf, makeFixes, workspaceOf } from '../run-place.ts'
 import { takeCorrections } from './corrections.ts'
 import type { Driver } from './driver.ts'
 import { outputsFrom, type PreparingOptions } from './preparing.ts'
-import type { Worker, WorkOrder, WorkPort, Workshops } from './worker.ts'
+import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './worker.ts'
 
 type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
 
 export interface FixingOptions {
   clock: Clock
-  workshops: Workshops
+  workers: WorkerKinds
   deliver(workspace: string, report: string): Promise<void>
   withheldFrom: PreparingOptions['withheldFrom']
 }
@@ -29,7 +29,7 @@ export interface FixingOptions {
 type Done = { ok: true } | { ok: false; why: string }
 
 /** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
-export function createFixing({ clock, workshops, deliver, withheldFrom }: FixingOptions) {
+export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOptions) {
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
@@ -54,7 +54,7 @@ export function createFixing({ clock, workshops, deliver, withheldFrom }: Fixing
       if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
     }
     const worked = await (found ??
-      work(order, signal, (port) => workshops[order.runner.kind].start(order, port)))
+      work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
     if (!worked.ok) return done(false, worked.why)
     const isCorrected = driver.run.nodes.get(node)!.corrected
     const taken = await takeCorrections({ place: driver.place, agent: node, workspace, isCorrected, signal })
@@ -70,7 +70,7 @@ export function createFixing({ clock, workshops, deliver, withheldFrom }: Fixing
       if (port === undefined) early.push(() => say(port!))
       else say(port)
     }
-    const worker = await workshops[order.runner.kind].find(order, {
+    const worker = await workers[order.runner.kind].find(order, {
       started() {},
       active() {},
       metered() {},
@@ -216,7 +216,7 @@ function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): Wo
     objective: objectiveOf(fixer, node),
     timeoutMs: fixer.timeoutMs,
     logFile: logOf(driver.place, `${node}.fix`, number),
-    exitsFile: exitsOf(driver.place),
+    exitFile: exitOf(driver.place, `${node}.fix`, number),
     task: undefined,
   }
 }

@@ -32,18 +32,16 @@ export interface OrdersOptions extends PlanSurroundings {
   store: Store
   now(): number
   drivers: Map<string, Driver>
-  drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>, isFresh?: boolean): Driver
+  drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
   /** Throws where there is none. */
   mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
   /** It was never stored, and does not go on. */
   abandon(driver: Driver): void
-  /** Of first attempts that a power cut took back. */
-  forgetUnstored(driver: Driver): void
 }
 
 /** Runs as people order them: stored first, and driven then. */
 export function createOrders(options: OrdersOptions) {
-  const { store, now, drivers, drive, abandon, mustSee, forgetUnstored } = options
+  const { store, now, drivers, drive, abandon, mustSee } = options
 
   async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
     const { folder } = order
@@ -88,7 +86,7 @@ export function createOrders(options: OrdersOptions) {
       })
     if (answer instanceof AppError) throw answer
     if (started !== undefined) {
-      const driver = drive(started.facts, started.run, new Map(), true)
+      const driver = drive(started.facts, started.run, new Map())
       driver.tell({ type: 'begun' })
       await driver.settled()
     }
@@ -152,7 +150,6 @@ export function createOrders(options: OrdersOptions) {
       abandon(driver)
       throw error
     }
-    forgetUnstored(driver)
     driver.tell({ type: 'begun' })
     await driver.settled()
     return { run_id: id, round: next.head.round, resumed: true }

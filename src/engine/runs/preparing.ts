@@ -1,23 +1,13 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import { type Dependency, MESSAGES, type PlanAgent } from '../../model/plan.ts'
-import type { RunNode } from '../../model/run.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
 import type { Happening } from '../../runs/happening.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
 import { SESSION_MARK } from '../../runtimes/process-table.ts'
 import type { NodeRecord } from '../../store/runs.ts'
-import {
-  type BegunInbox,
-  beginInbox,
-  createWorkspace,
-  type InboxWanted,
-  prepareInbox,
-  renewSkill,
-  type WorkspaceWanted,
-} from '../../workspaces/folder.ts'
+import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../../workspaces/folder.ts'
 import type { OutputsWanted } from '../../workspaces/inbox.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import type { Manifest } from '../../workspaces/manifest.ts'
@@ -44,129 +34,16 @@ const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json'
 /** What another look, or another try, may find otherwise. */
 const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
 
-/** More than can be started at once is not made ahead; each holds two descriptors. */
-const MOST_AHEAD = 32
-
-/** It is likely to be started next, for the first time, and has its workspace. */
-export type Expect = (driver: Driver, node: string) => void
-
 export interface PreparingOptions {
-  expect: Expect
   markOf: RunMarks['of']
   /** What of the user's folders no agent is given. */
   withheldFrom(driver: Driver): readonly Withheld[]
 }
 
-/** Workspaces and inboxes of a run. */
-export function createPreparing(options: PreparingOptions) {
-  const { expect } = options
-  /** Inboxes that only lack what others make, or are on their way there; undefined: that failed. */
-  const begun = new WeakMap<Driver, Map<string, Promise<BegunInbox | undefined>>>()
-
-  function aheadOf(driver: Driver): Map<string, Promise<BegunInbox | undefined>> {
-    const known = begun.get(driver) ?? new Map<string, Promise<BegunInbox | undefined>>()
-    begun.set(driver, known)
-    return known
-  }
-
-  async function lay(driver: Driver, agent: PlanAgent, workspace: string, signal: AbortSignal) {
-    const made = await createWorkspace(wantedOf(driver, agent, workspace))
-    if (!made.ok || signal.aborted) return undefined
-    expect(driver, agent.name)
-    const likely = likelySources(agent).map((source) => outputsFrom(driver, source))
-    const wanted = {
-      ...inboxOf(driver, agent, workspace, likely, signal),
-      withheld: () => options.withheldFrom(driver),
-    }
-    const inbox = await beginInbox({ ...wanted, isNew: true })
-    return inbox.ok ? inbox.value : undefined
-  }
-
-  return {
-    async prepare(driver: Driver, effect: Prepare, signal: AbortSignal): Promise<Prepared> {
-      const ahead = aheadOf(driver)
-      const inbox = await ahead.get(effect.node)
-      ahead.delete(effect.node)
-      try {
-        return await prepareNode(driver, effect, inbox, options, signal)
-      } finally {
-        // Where it was of no use.
-        await inbox?.draft.discard()
-      }
-    },
-    /**
-     * Makes the workspaces of those who wait for nobody else, while that one works: from its end to the start of the next
-     * there is less to be done. Then of those who wait for them alone: what works for a moment only leaves no time for
-     * it. A worktree is left for later, and so is what fails.
-     */
-    async layAhead(driver: Driver, node: string, signal: AbortSignal): Promise<void> {
-      const ahead = aheadOf(driver)
-      const { graph } = driver.run
-      const most = Math.min(MOST_AHEAD, graph.plan.concurrency)
-      const next = waitingFor(driver, node)
-      for (const name of [...next, ...next.flatMap((one) => waitingFor(driver, one))]) {
-        if (ahead.size >= most || signal.aborted) return
-        const workspace = workspaceOf(driver.place, name)
-        if (driver.run.nodes.get(name)!.state !== 'waiting' || ahead.has(name) || existsSync(workspace))
-          continue
-        const laying = lay(driver, graph.agents.get(name)!, workspace, signal).catch(() => undefined)
-        ahead.set(name, laying)
-        await laying
-        // Others have their turn.
-        await setImmediate()
-      }
-    },
-    /** What was made for those who never began is not left. */
-    async end(driver: Driver): Promise<void> {
-      const left = [...aheadOf(driver).values()]
-      begun.delete(driver)
-      for (const inbox of left) await (await inbox)?.draft.discard()
-    },
-  }
-}
-
-/** Who waits for that one and for nobody else. */
-function waitingFor({ run: { graph, nodes } }: Driver, node: string): string[] {
-  const feeds = graph.feeds.get(node) ?? []
-  const isNext = ({ state, waitingFor }: RunNode) => state === 'waiting' && waitingFor === 1
-  return feeds.slice(0, MOST_AHEAD).flatMap(({ to }) => (isNext(nodes.get(to)!) ? [to] : []))
-}
-
-/** If all whom it waits for complete. */
-function likelySources({ dependsOn }: PlanAgent): Dependency[] {
-  return dependsOn.filter(({ outputs }) => outputs.length > 0)
-}
-
-/** What is known of its inbox before anybody looks at what others have made. */
-function inboxOf(
-  driver: Driver,
-  agent: PlanAgent,
-  workspace: string,
-  dependencies: readonly OutputsWanted[],
-  signal: AbortSignal,
-): InboxWanted {
-  return {
-    workspace,
-    task: titleOf(agent),
-    instructions: agent.instructions,
-    limits: DEFAULT_LIMITS,
-    inputs: agent.inputs.map(({ path, to, description }) => ({
-      path: resolve(driver.folder, path),
-      to,
-      description,
-    })),
-    dependencies,
-    outputs: agent.outputs,
-    ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
-    signal,
-  }
-}
-
 /** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
-async function prepareNode(
+export async function prepareNode(
   driver: Driver,
   effect: Prepare,
-  ahead: BegunInbox | undefined,
   { markOf, withheldFrom }: PreparingOptions,
   signal: AbortSignal,
 ): Promise<Prepared> {
@@ -179,21 +56,29 @@ async function prepareNode(
     const recoverable = problems.every(({ code }) => PASSING.has(code))
     return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
   }
-  // Made by this very service, for its first attempt.
-  const isAhead = ahead !== undefined && existsSync(workspace)
-  const made = await makeWorkspace(driver, agent, workspace, isAhead, markOf)
+  const made = await makeWorkspace(driver, agent, workspace, markOf)
   if (!made.ok) return failed(made.problems)
   // Others can put something there, too: it counts only once somebody has said that it is put right.
   const { corrected } = driver.run.nodes.get(node)!
   const corrections = corrected ? correctionsOf(driver.place, node) : undefined
-  const dependencies = sources.map((source) => outputsFrom(driver, source))
-  const wanted = {
-    ...inboxOf(driver, agent, workspace, dependencies, signal),
+  const prepared = await prepareInbox({
+    workspace,
+    task: titleOf(agent),
+    instructions: agent.instructions,
+    limits: DEFAULT_LIMITS,
+    inputs: agent.inputs.map(({ path, to, description }) => ({
+      path: resolve(driver.folder, path),
+      to,
+      description,
+    })),
+    dependencies: sources.map((source) => outputsFrom(driver, source)),
+    outputs: agent.outputs,
+    ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
     withheld: () => withheldFrom(driver),
     isNew: made.isNew,
     ...(corrections === undefined ? {} : { corrections }),
-  }
-  const prepared = await prepareInbox(wanted, isAhead ? ahead : undefined)
+    signal,
+  })
   if (!prepared.ok) return failed(prepared.problems, made.record)
   const { manifest, leftOut } = prepared.value
   const inbox = JSON.stringify(manifest)
@@ -227,16 +112,13 @@ async function makeWorkspace(
   driver: Driver,
   agent: PlanAgent,
   workspace: string,
-  isAhead: boolean,
   markOf: RunMarks['of'],
 ): Promise<Made> {
   const { name, worktree } = agent
-  const isNew = !isAhead && !existsSync(workspace)
-  if (!isAhead) {
-    const wanted = wantedOf(driver, agent, workspace)
-    const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
-    if (!made.ok) return made
-  }
+  const isNew = !existsSync(workspace)
+  const wanted = wantedOf(driver, agent, workspace)
+  const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
+  if (!made.ok) return made
   if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
   const added = await addWorktree({
     workspace,

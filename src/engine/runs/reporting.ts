@@ -5,23 +5,14 @@ import type { Result } from '../../model/run.ts'
 import { htmlReport } from '../../runs/html.ts'
 import { markdownReport } from '../../runs/markdown.ts'
 import { reportOf as reportOfRun } from '../../runs/report.ts'
+import { keepOutbox, type NewFolder } from '../../workspaces/copy-outputs.ts'
 import { type Directory, openDirectory } from '../../workspaces/directory.ts'
 import { removeFolder } from '../../workspaces/folder.ts'
-import { keepOutbox, type NewFolder } from '../../workspaces/copy-outputs.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
 import { attempt, errnoOf, type Outcome } from '../../workspaces/problem.ts'
 import { replaceFile } from '../../workspaces/writing.ts'
 import { outputsOf, workspaceOf } from '../run-place.ts'
 import { DISK_FULL, type Driver } from './driver.ts'
-import { pause } from './pause.ts'
-
-/** What of this round is in `_outputs`, or on its way there. */
-interface Collected {
-  /** The outputs of the round before are gone. */
-  readonly ready: Promise<void>
-  readonly copies: Map<string, Promise<Fault | undefined>>
-  readonly references: Map<string, readonly object[]>
-}
 
 interface Fault {
   /** Another try may find room. */
@@ -36,41 +27,17 @@ export type Unconsolidated = Readonly<Record<string, string>>
 const AGAIN_MS = 1000
 const FULL = `${DISK_FULL}: its outputs and its report wait for room`
 
-/** The outputs of all who completed side by side, and the report in both forms. After a crash it is simply done again. */
+/** Consolidates the outputs of all completed agents and writes the report in both forms. A crash only repeats it. */
 export function createReporting(clock: Clock) {
-  const known = new WeakMap<Driver, Collected>()
-
-  function collectedOf(driver: Driver, signal: AbortSignal): Collected {
-    const before = known.get(driver)
-    if (before !== undefined) return before
-    const ready = removeFolder(outputsOf(driver.place), signal)
-    ready.catch(() => known.delete(driver))
-    const collected = { ready, copies: new Map(), references: new Map() }
-    known.set(driver, collected)
-    return collected
-  }
-
-  /** Undefined: they are there, or there are none. */
-  async function collect(driver: Driver, name: string, signal: AbortSignal): Promise<Fault | undefined> {
-    const collected = collectedOf(driver, signal)
-    const { state, result } = driver.run.nodes.get(name)!
-    if (state !== 'completed' || result === null) {
-      await collected.ready
-      return undefined
-    }
-    const underWay = collected.copies.get(name) ?? copy(driver, name, result, collected, signal)
-    collected.copies.set(name, underWay)
-    return await underWay
-  }
-
-  async function copy(
+  /** Undefined: the outputs are in `_outputs`, or there are none. */
+  async function collect(
     driver: Driver,
     name: string,
-    result: Result,
-    { ready, copies, references }: Collected,
+    references: Map<string, readonly object[]>,
     signal: AbortSignal,
   ): Promise<Fault | undefined> {
-    await ready
+    const { state, result } = driver.run.nodes.get(name)!
+    if (state !== 'completed' || result === null) return undefined
     const other: string[] = []
     const copied = await inOutputs(driver.place, name, (to) =>
       copyFromOutbox(driver, name, to, result, references, other, signal),
@@ -82,8 +49,6 @@ export function createReporting(clock: Clock) {
     }
     const { code, message } = copied.problems[0]!
     if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)
-    // It is tried again when the report is written.
-    copies.delete(name)
     return { isFull: true, text: message }
   }
 
@@ -142,25 +107,43 @@ export function createReporting(clock: Clock) {
     }
   }
 
-  return {
-    /** While others work, so that less is left for the end. */
-    collect,
-    /** Throws where there is no report in the end. */
-    async write(driver: Driver, now: number, signal: AbortSignal): Promise<Unconsolidated> {
-      const { run, place } = driver
-      const unconsolidated: Record<string, string> = {}
-      for (const name of run.nodes.keys()) {
-        const fault = await untilItFits(driver, signal, () => collect(driver, name, signal))
-        if (fault !== undefined) unconsolidated[name] = fault.text
-      }
-      const references = [...collectedOf(driver, signal).references.values()].flat()
-      const report = reportOfRun({ ...run, head: { ...run.head, unconsolidated } }, now)
-      const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
-      const fault = await untilItFits(driver, signal, () => writeFiles(place, references, files))
-      if (fault !== undefined) throw new Error(fault.text)
-      return unconsolidated
-    },
+  /** Throws if there is no report in the end. */
+  return async function writeReport(
+    driver: Driver,
+    now: number,
+    signal: AbortSignal,
+  ): Promise<Unconsolidated> {
+    const { run, place } = driver
+    const unconsolidated: Record<string, string> = {}
+    const references = new Map<string, readonly object[]>()
+    await removeFolder(outputsOf(place), signal)
+    for (const name of run.nodes.keys()) {
+      const fault = await untilItFits(driver, signal, () => collect(driver, name, references, signal))
+      if (fault !== undefined) unconsolidated[name] = fault.text
+    }
+    const report = reportOfRun({ ...run, head: { ...run.head, unconsolidated } }, now)
+    const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
+    const large = [...references.values()].flat()
+    const fault = await untilItFits(driver, signal, () => writeFiles(place, large, files))
+    if (fault !== undefined) throw new Error(fault.text)
+    return unconsolidated
   }
+}
+
+/** Rejects when `signal` aborts first. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const stop = () => {
+      cancel()
+      reject(signal.reason)
+    }
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    })
+    signal.addEventListener('abort', stop, { once: true })
+  })
 }
 
 function told(driver: Driver, name: string, text: string): Fault {

@@ -6,7 +6,7 @@ import { isEnd, type Task } from '../../model/task.ts'
 import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
 import type { Store } from '../../store/store.ts'
 import { findTask } from '../../store/tasks.ts'
-import type { MemberTasks } from './member-workshop.ts'
+import type { MemberTasks } from './workers.ts'
 
 export interface ReviewingOptions {
   store: Store

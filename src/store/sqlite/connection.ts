@@ -52,11 +52,9 @@ export function sqliteConnection(
       named(file, () => void prepare('BEGIN IMMEDIATE').run())
     },
     run: (sql, params = NO_PARAMS) => named(file, () => void prepare(sql).run(...params)),
-    commit(written) {
+    commit() {
       named(file, () => void prepare('COMMIT').run())
-      const synced = wal.sync()
-      written?.()
-      return synced
+      return wal.sync()
     },
     rollback() {
       if (database.isTransaction) prepare('ROLLBACK').run()

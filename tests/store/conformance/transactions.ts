@@ -161,21 +161,6 @@ export function transactionCases(here: Here) {
     expect((await Promise.all(found)).map((refs) => refs[0])).toEqual(['a', 'a'])
   })
 
-  it('begins what may begin when it is written once, before what waits for the disk', async () => {
-    const store = await here().open()
-    const effects: string[] = []
-    const work = (name: string, fails = false) =>
-      store.write(async (tx) => {
-        await mark(tx, name)
-        tx.afterCommit(() => effects.push(`${name} on disk`))
-        tx.whenWritten(() => effects.push(name))
-        if (fails) throw new Error('failed')
-      })
-    await Promise.allSettled([work('a'), work('b', true)])
-    await work('c')
-    expect(effects).toEqual(['a', 'a on disk', 'c', 'c on disk'])
-  })
-
   it('stands by a commit whose effects and listeners throw', async () => {
     const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
     try {

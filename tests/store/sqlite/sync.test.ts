@@ -47,23 +47,6 @@ it('tells nobody of a commit before the log is on disk: not the writer, and no r
   expect(told.toSorted()).toEqual(['read 1', 'written'])
 })
 
-it('begins what would go down with the machine as soon as a commit is written, once, and nothing else', async () => {
-  const store = await openStore()
-  disk.isHeld = true
-  const told: string[] = []
-  const written = store.write(async (tx) => {
-    await setTimer(tx, 'kind', 'one', 1)
-    tx.afterCommit(() => told.push('on disk'))
-    tx.whenWritten(() => told.push('begun'))
-  })
-  await turn()
-  expect(told).toEqual(['begun'])
-  disk.isHeld = false
-  disk.waiting.pop()!(null)
-  await written
-  expect(told).toEqual(['begun', 'on disk'])
-})
-
 it('does not stand still meanwhile', async () => {
   const store = await openStore()
   disk.isHeld = true

@@ -59,7 +59,7 @@ describe('orc run --resume of a run whose service was killed', () => {
     await killService()
     go()
     await vi.waitFor(
-      () => expect(readFileSync(inTeam('runs/run_1/_logs/exits'), 'utf8')).not.toBe(''),
+      () => expect(readFileSync(inTeam('runs/run_1/_logs/s.1.exit'), 'utf8')).toMatch(/\n\d+\n/),
       10_000,
     )
     expect((await team.orc('runs')).out).toMatch(/^run_1 +running/)

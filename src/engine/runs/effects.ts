@@ -1,5 +1,3 @@
-import { availableParallelism } from 'node:os'
-import { setImmediate } from 'node:timers/promises'
 import type { Clock } from '../../model/clock.ts'
 import { reasonOf } from '../../model/errors.ts'
 import type { Log } from '../../model/log.ts'
@@ -9,42 +7,34 @@ import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
 import type { RunMarks } from './mark.ts'
-import { createPreparing, type Expect, type PreparingOptions } from './preparing.ts'
+import { type PreparingOptions, prepareNode } from './preparing.ts'
 import { createReporting } from './reporting.ts'
 import type { Validating } from './validating.ts'
 
-export interface OutsideOptions {
+export interface RunEffectsOptions {
   log: Log
   clock: Clock
   attempts: Attempts
   fixing: Fixing
   validate: Validating
   now(): number
-  expect: Expect
   marks: Pick<RunMarks, 'of'>
   withheldFrom: PreparingOptions['withheldFrom']
-  /** How many commands are at work. */
-  working(): number
 }
-
-/** Where more commands are at work than there are processors, to make ready ahead gains no time, and costs some. */
-const MOST_FOLLOWED = availableParallelism()
 
 /**
  * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
  * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
  */
-export function createOutside(options: OutsideOptions) {
-  const { log, attempts, fixing, validate, now, expect, marks, withheldFrom } = options
+export function createRunEffects(options: RunEffectsOptions) {
+  const { log, attempts, fixing, validate, now, marks, withheldFrom } = options
   const underWay = new Map<string, Promise<void>>()
   const ending = new AbortController()
   const { signal } = ending
-  const reporting = createReporting(options.clock)
-  const preparing = createPreparing({ expect, markOf: marks.of, withheldFrom })
+  const report = createReporting(options.clock)
+  const preparing = { markOf: marks.of, withheldFrom }
   /** Reports in the making, to be called off. */
   const reports = new Map<Driver, AbortController>()
-  /** Who was validated, well or not, and whose outputs may be collected. */
-  const completed = new WeakMap<Driver, string[]>()
   /** Broken off by a halt, and done again after it. */
   let validating = new AbortController()
   let validatingSignal = AbortSignal.any([signal, validating.signal])
@@ -75,23 +65,17 @@ export function createOutside(options: OutsideOptions) {
     }
     switch (effect.type) {
       case 'prepare': {
-        const { event, record } = await preparing.prepare(driver, effect, broken)
+        const { event, record } = await prepareNode(driver, effect, preparing, broken)
         return tell(event, record)
       }
       case 'start_attempt':
-        await attempts.start(driver, effect, isNew)
-        // Whatever waits for us goes first.
-        await setImmediate()
-        if (broken.aborted) return
-        // What fails of it is done again when it is needed, and told then.
-        if (options.working() <= MOST_FOLLOWED) await preparing.layAhead(driver, effect.node, broken)
-        return await collectAhead(driver, broken).catch(() => {})
+        return await attempts.start(driver, effect, isNew)
       case 'follow_attempt':
         return isNew ? undefined : await attempts.follow(driver, effect)
       case 'stop_attempt':
         return attempts.stop(driver, effect)
       case 'validate':
-        return await validateNode(driver, effect, broken, tell)
+        return tell(await validate(driver, effect, broken))
       case 'fix':
         return tell(await fixing.fix(driver, effect, broken))
       case 'stop_fix': {
@@ -108,31 +92,12 @@ export function createOutside(options: OutsideOptions) {
     const calledOff = new AbortController()
     reports.set(driver, calledOff)
     try {
-      await preparing.end(driver)
-      const unconsolidated = await reporting.write(driver, now(), AbortSignal.any([broken, calledOff.signal]))
+      const unconsolidated = await report(driver, now(), AbortSignal.any([broken, calledOff.signal]))
       const isWhole = Object.keys(unconsolidated).length === 0
       return { type: 'report_written', round, ...(isWhole ? {} : { unconsolidated }) }
     } finally {
       reports.delete(driver)
     }
-  }
-
-  async function validateNode(
-    driver: Driver,
-    effect: Keyed<Extract<OutsideEffect, { type: 'validate' }>>,
-    broken: AbortSignal,
-    tell: Driver['tell'],
-  ): Promise<void> {
-    tell(await validate(driver, effect, broken))
-    const names = completed.get(driver)
-    if (names === undefined) completed.set(driver, [effect.node])
-    else names.push(effect.node)
-  }
-
-  /** A few at a time: they must not hold up what matters. */
-  async function collectAhead(driver: Driver, broken: AbortSignal) {
-    for (const name of completed.get(driver)?.splice(0, 2) ?? [])
-      await reporting.collect(driver, name, broken)
   }
 
   /** A fault of ours must not let the run wait for ever. */
@@ -171,9 +136,9 @@ export function createOutside(options: OutsideOptions) {
     /** A report that waits for room is given up. False: none waits. */
     cancelReport(driver: Driver, why: string): boolean {
       if (!driver.isHeld) return false
-      const report = reports.get(driver)
-      report?.abort(new Error(why))
-      return report !== undefined
+      const calledOff = reports.get(driver)
+      calledOff?.abort(new Error(why))
+      return calledOff !== undefined
     },
     /** Everything is halted: what runs of checks and judges is broken off. */
     halt() {
@@ -193,4 +158,4 @@ export function createOutside(options: OutsideOptions) {
   }
 }
 
-export type Outside = ReturnType<typeof createOutside>
+export type RunEffects = ReturnType<typeof createRunEffects>

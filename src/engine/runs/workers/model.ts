@@ -1,17 +1,17 @@
-import type { Log } from '../../model/log.ts'
-import { workByModel } from '../../models/file-work.ts'
-import type { Models, Spending } from '../../models/model.ts'
-import { openPart } from '../../workspaces/directory.ts'
-import { splitPath } from '../../workspaces/entry-name.ts'
-import { readInbox } from '../../workspaces/read-inbox.ts'
-import { updateStatus } from '../../workspaces/status-file.ts'
-import { makeFolders, replaceFile } from '../../workspaces/writing.ts'
-import { costOf } from '../cost.ts'
-import type { Meter } from '../meter.ts'
-import type { Team } from '../team.ts'
-import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
+import type { Log } from '../../../model/log.ts'
+import { workByModel } from '../../../models/file-work.ts'
+import type { Models, Spending } from '../../../models/model.ts'
+import { openPart } from '../../../workspaces/directory.ts'
+import { splitPath } from '../../../workspaces/entry-name.ts'
+import { readInbox } from '../../../workspaces/read-inbox.ts'
+import { updateStatus } from '../../../workspaces/status-file.ts'
+import { makeFolders, replaceFile } from '../../../workspaces/writing.ts'
+import { costOf } from '../../cost.ts'
+import type { Meter } from '../../meter.ts'
+import type { Team } from '../../team.ts'
+import type { Worker, WorkerKind, WorkOrder, WorkPort } from '../worker.ts'
 
-export interface ModelWorkshopOptions {
+export interface ModelWorkersOptions {
   log: Log
   team(): Team
   models: Models | undefined
@@ -19,7 +19,7 @@ export interface ModelWorkshopOptions {
 }
 
 /** A model with the instructions and the inputs, and nothing else: what it answers is written into the outbox for it. */
-export function createModelWorkshop({ log, team, models, meter }: ModelWorkshopOptions): Workshop {
+export function createModelWorkers({ log, team, models, meter }: ModelWorkersOptions): WorkerKind {
   async function work(order: WorkOrder, port: WorkPort, signal: AbortSignal): Promise<string | undefined> {
     const { runner, workspace } = order
     if (runner.kind !== 'model') throw new Error(`not a model: ${runner.kind}`)

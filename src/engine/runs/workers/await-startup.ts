@@ -1,10 +1,10 @@
-import type { SessionState } from '../../model/agent.ts'
-import type { AuditEntry } from '../../model/audit-entry.ts'
-import type { Clock } from '../../model/clock.ts'
-import type { Store } from '../../store/store.ts'
-import type { Sessions } from '../sessions.ts'
+import type { SessionState } from '../../../model/agent.ts'
+import type { AuditEntry } from '../../../model/audit-entry.ts'
+import type { Clock } from '../../../model/clock.ts'
+import type { Store } from '../../../store/store.ts'
+import type { Sessions } from '../../sessions.ts'
 
-export interface ComingUpOptions {
+export interface StartupsOptions {
   store: Pick<Store, 'onCommit'>
   clock: Clock
   sessions(): Pick<Sessions, 'wake' | 'session'>
@@ -17,7 +17,7 @@ const SCREEN_LINES = 30
 const GONE: ReadonlySet<SessionState> = new Set(['exited', 'error'])
 
 /** Waits for programs that are started for a run, from their start until they can take a task. */
-export function createComingUp({ store, clock, sessions, isHalted }: ComingUpOptions) {
+export function createStartups({ store, clock, sessions, isHalted }: StartupsOptions) {
   const waiting = new Map<string, (session: SessionState, evidence: string) => void>()
   const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
     if (waiting.size === 0) return
@@ -29,7 +29,7 @@ export function createComingUp({ store, clock, sessions, isHalted }: ComingUpOpt
   })
 
   /** Why it never will; undefined: it is up. `slow` is told once, with what its screen shows. */
-  async function comeUp(
+  async function ready(
     agent: string,
     slow: (screen: string) => void,
     signal: AbortSignal,
@@ -71,7 +71,7 @@ export function createComingUp({ store, clock, sessions, isHalted }: ComingUpOpt
     }
   }
 
-  return { comeUp, close: stopListening }
+  return { ready, close: stopListening }
 }
 
-export type ComingUp = ReturnType<typeof createComingUp>
+export type Startups = ReturnType<typeof createStartups>

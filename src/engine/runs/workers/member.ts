@@ -1,47 +1,47 @@
 import { join } from 'node:path'
-import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../model/agent.ts'
-import type { AuditEntry } from '../../model/audit-entry.ts'
-import { parseId } from '../../model/identifier.ts'
-import type { Log } from '../../model/log.ts'
-import type { Task } from '../../model/task.ts'
-import { isEnd } from '../../model/task.ts'
-import { findReceipt, keepReceipt } from '../../store/idempotency.ts'
-import type { Store } from '../../store/store.ts'
-import { findTask } from '../../store/tasks.ts'
-import { spentOnTask } from '../../store/usage.ts'
-import type { Happening } from '../../tasks/happening.ts'
-import type { Sessions } from '../sessions.ts'
-import type { Tasks } from '../tasks.ts'
-import type { Team } from '../team.ts'
-import type { ComingUp } from './coming-up.ts'
-import { type Guests, guestName } from './guests.ts'
-import type { Worker, WorkOrder, WorkPort, Workshop } from './worker.ts'
+import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../../model/agent.ts'
+import type { AuditEntry } from '../../../model/audit-entry.ts'
+import { parseId } from '../../../model/identifier.ts'
+import type { Log } from '../../../model/log.ts'
+import type { Task } from '../../../model/task.ts'
+import { isEnd } from '../../../model/task.ts'
+import { findReceipt, keepReceipt } from '../../../store/idempotency.ts'
+import type { Store } from '../../../store/store.ts'
+import { findTask } from '../../../store/tasks.ts'
+import { spentOnTask } from '../../../store/usage.ts'
+import type { Happening } from '../../../tasks/happening.ts'
+import type { Sessions } from '../../sessions.ts'
+import type { Tasks } from '../../tasks.ts'
+import type { Team } from '../../team.ts'
+import { type Guests, guestName } from '../guests.ts'
+import type { Worker, WorkerKind, WorkOrder, WorkPort } from '../worker.ts'
+import type { Startups } from './await-startup.ts'
 
 /** The part of the tasks that is needed to give one. */
 export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
 
-export interface MemberWorkshopOptions {
+export interface MemberWorkersOptions {
   store: Store
   log: Log
   team(): Team
   tasks: MemberTasks
   /** For programs that are started for the run. */
   guests: Guests
-  comingUp: ComingUp
+  startups: Startups
   sessions(): Pick<Sessions, 'session'>
 }
 
 /** In a turn, or held up in one by a question to a person: both have clocks of their own. */
 const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
 
-export interface MemberWorkshop extends Workshop {
+export interface MemberWorkers extends WorkerKind {
   /** Who does it, by the name in the team; undefined for what no member does. */
   nameOf(order: WorkOrder): string | undefined
   close(): void
 }
 
 /** Members of the team, and programs started for the run: each gets a task, and speaks by REPORT or by its files. */
-export function createMemberWorkshop(options: MemberWorkshopOptions): MemberWorkshop {
+export function createMemberWorkers(options: MemberWorkersOptions): MemberWorkers {
   const { store, log, team, tasks, guests } = options
   const followed = new Map<string, () => void>()
 
@@ -66,7 +66,7 @@ export function createMemberWorkshop(options: MemberWorkshopOptions): MemberWork
     if (signal.aborted) return { why: 'it was stopped' }
     // It is given its task once it can take one: how long a program takes to start, and whom it asks, is no fault of the work.
     const why = isGuest
-      ? await options.comingUp.comeUp(agent, (screen) => port.slow(agent, screen), signal)
+      ? await options.startups.ready(agent, (screen) => port.slow(agent, screen), signal)
       : undefined
     if (why !== undefined) return { why }
     return await store.write(async (tx) => {
