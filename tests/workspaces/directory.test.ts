@@ -62,7 +62,7 @@ describe.each([
     expect(codeOf(() => openFound(out, c!))).toBe('symbolic_link')
   })
 
-  it('does not follow when the folder itself is exchanged', () => {
+  it('notices that the folder itself is exchanged', () => {
     const place = makePlace()
     write(place, { 'out/b/c': 'good', 'secrets/c': 'SECRET' })
     const out = open(join(place, 'out'))
@@ -99,7 +99,7 @@ describe.each([
 })
 
 describe('removing a folder', () => {
-  it('removes what is read-only, deep, or badly named, and nothing that links lead to', async () => {
+  it('removes read-only, deep and badly named entries, and nothing that links lead to', async () => {
     const place = makePlace()
     write(place, { 'secrets/key': 'SECRET', 'gone/closed/file': 'x', 'gone/a/b/c/d': 'x' })
     symlinkSync('../secrets', join(place, 'gone/link'))
@@ -134,7 +134,7 @@ describe('removing a folder', () => {
     expect(existsSync(join(place, 'secrets/key'))).toBe(true)
   })
 
-  it('is content when there is nothing to remove', async () => {
+  it('succeeds if there is nothing to remove', async () => {
     await removeFolder(join(makePlace(), 'nothing', 'here'))
     await removeFolder(join(makePlace(), 'nothing'))
   })

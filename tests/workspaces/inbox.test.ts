@@ -29,7 +29,7 @@ const limits = DEFAULT_LIMITS
 const task = 'a task'
 
 describe('preparing an inbox', () => {
-  it('puts in the instructions, the inputs and what dependencies made (S4.6, S4.13)', async () => {
+  it('holds the instructions, the inputs and the outputs of dependencies (S4.6, S4.13)', async () => {
     const place = makePlace()
     const [from, to] = [await makeWorkspace('collector', place), await makeWorkspace('writer', place)]
     write(place, { 'brief.md': 'brief', 'tables/a.csv': '1', 'tables/b/c.csv': '2' })
@@ -69,7 +69,7 @@ describe('preparing an inbox', () => {
     expect(readFileSync(join(place, 'brief.md'), 'utf8')).toBe('brief')
   })
 
-  it('makes all of it read-only, and keeps what is executable so (S4.6)', async () => {
+  it('makes everything read-only, and keeps executable files executable (S4.6)', async () => {
     const to = await makeWorkspace()
     const place = makePlace()
     write(place, { 'run.sh': '#!/bin/sh', 'data/x': '' })
@@ -85,7 +85,7 @@ describe('preparing an inbox', () => {
     ).toEqual(['555', '555', '444', '555', '444'])
   })
 
-  it('follows the link that the user named, but none inside the folder', async () => {
+  it('follows a link that the user named, but none inside the folder', async () => {
     const to = await makeWorkspace()
     const place = makePlace()
     write(place, { 'real/a': 'a', secret: 'SECRET' })
@@ -97,7 +97,7 @@ describe('preparing an inbox', () => {
     expect(leftOut.map(({ code }) => code)).toEqual(['symbolic_link'])
   })
 
-  it('takes a file of the user that has two names', async () => {
+  it('takes a file of the user’s with two names', async () => {
     const to = await makeWorkspace()
     const place = makePlace()
     write(place, { a: 'a' })
@@ -106,7 +106,7 @@ describe('preparing an inbox', () => {
     expectOk(await prepareInbox({ workspace: to, task, instructions, limits, inputs }))
   })
 
-  it('refuses two inputs in one place, the names of the protocol among them', async () => {
+  it('refuses two inputs for one place, including files of the protocol', async () => {
     const place = makePlace()
     write(place, { a: 'a', 'b/instructions.md': 'mine' })
     const refusal = async (...to: [string, string][]) => {
@@ -124,7 +124,7 @@ describe('preparing an inbox', () => {
     expect(await refusal(['missing', 'inbox/x'])).toMatchObject([{ code: 'missing' }])
   })
 
-  it('can be called off, and then leaves nothing behind', async () => {
+  it('can be aborted, and leaves nothing behind', async () => {
     const place = makePlace()
     write(place, { a: 'a' })
     const inputs = [{ path: place, to: 'inbox/a' }]
@@ -176,12 +176,12 @@ describe('the check of the inbox after the run (C21)', () => {
   const check = async (to: string, manifest: Parameters<typeof checkInbox>[1]) =>
     expectOk(await checkInbox(to, manifest, { limits }))
 
-  it('finds nothing where nothing was changed', async () => {
+  it('finds nothing if nothing changed', async () => {
     const { to, manifest } = await prepare()
     expect(await check(to, manifest)).toEqual([])
   })
 
-  it('finds what was added, removed, changed and exchanged for a link', async () => {
+  it('finds files that were added, removed, changed and exchanged for a link', async () => {
     const { from, to, manifest, inbox } = await prepare()
     for (const folder of [inbox, join(inbox, 'b'), join(to, 'inbox')]) chmodSync(folder, 0o755)
     rmSync(join(inbox, 'a'))
@@ -200,7 +200,7 @@ describe('the check of the inbox after the run (C21)', () => {
     ])
   })
 
-  it('says so when there is no inbox any more', async () => {
+  it('fails if the inbox is gone', async () => {
     const { to, manifest } = await prepare()
     rmSync(join(to, 'inbox'), { recursive: true })
     expect(codesOf(await checkInbox(to, manifest, { limits }))).toEqual(['missing'])
@@ -208,7 +208,7 @@ describe('the check of the inbox after the run (C21)', () => {
 })
 
 describe('a draft of an inbox', () => {
-  it('is refused where its folder would be more than the limit', async () => {
+  it('is refused if it exceeds the limit', async () => {
     const to = await makeWorkspace()
     const filled = await filling(to, { files: 2 }, async (draft) => {
       for (const name of ['a', 'b']) expectOk(await draft.write(name, name))

@@ -56,12 +56,12 @@ const SEED = `# Task: {TASK_NAME}
 `
 
 describe('instructions.md', () => {
-  it('is exactly what the seed shows, and is read back (S4.5)', () => {
+  it('matches the seed exactly, and is read back (S4.5)', () => {
     expect(formatInstructions('{TASK_NAME}', example)).toBe(SEED)
     expect(expectOk(parseInstructions(SEED))).toEqual({ task: '{TASK_NAME}', instructions: example })
   })
 
-  it('has every section, in order, where there is nothing to say, too', () => {
+  it('has every section in order, even if it is empty', () => {
     const text = formatInstructions('x', { ...instructions, objective: '' })
     expect([...text.matchAll(/^## (.*)$/gm)].map(([, name]) => name)).toEqual([...SECTIONS])
     expect(expectOk(parseInstructions(text)).instructions).toEqual({ ...instructions, objective: '' })
@@ -81,11 +81,11 @@ describe('instructions.md', () => {
     })
   })
 
-  it('is told from any other text', () => {
+  it('is distinguished from any other text', () => {
     expect(codesOf(parseInstructions('hello\n# World'))).toEqual(['invalid'])
   })
 
-  it('lets no text pose as a section: whatever is written is read back', () => {
+  it('lets no text pose as a section', () => {
     const piece = fc.constantFrom(
       '## Objective',
       '\\## Requirements',
@@ -133,7 +133,7 @@ describe('instructions.md', () => {
     )
   })
 
-  it('says what follows from the plan where its author did not, and leaves alone what they did say', () => {
+  it('fills missing sections from the plan, and leaves the author’s own alone', () => {
     const known = {
       inputs: [{ to: 'inbox/a`b.csv', description: 'numbers' }, { to: 'inbox/x' }],
       dependencies: [{ agent: 'collector', copyTo: 'inbox/source/' }],
@@ -172,7 +172,7 @@ describe('SKILL.md', () => {
     expect(text).not.toContain('_to_')
   })
 
-  it('tells of a worktree and of messages where there are any', () => {
+  it('mentions a worktree and messages if there are any', () => {
     const skill = {
       name: 'w',
       template: 'code',
@@ -193,7 +193,7 @@ describe('SKILL.md', () => {
 describe('a new workspace', () => {
   const wanted = { name: 'worker', template: 'generic', objective: 'x' } as const
 
-  it('is the folder of the seed (S4.1, S4.4)', async () => {
+  it('has the layout of the seed (S4.1, S4.4)', async () => {
     const path = join(makePlace(), 'runs/1/worker')
     expectOk(await createWorkspace({ ...wanted, path }))
     expect(JSON.parse(readFileSync(join(path, 'status.json'), 'utf8'))).toEqual({
@@ -208,7 +208,7 @@ describe('a new workspace', () => {
     expect(readdirSync(join(path, '..'))).toEqual(['worker'])
   })
 
-  it('replaces nothing, and takes no name that is none', async () => {
+  it('replaces nothing, and refuses invalid names', async () => {
     const path = join(makePlace(), 'worker')
     expectOk(await createWorkspace({ ...wanted, path }))
     expect(codesOf(await createWorkspace({ ...wanted, path }))).toEqual(['exists'])
@@ -246,7 +246,7 @@ Any completed work before failure is in outbox/partial/
     })
   })
 
-  it('takes what has no heading as the description', () => {
+  it('takes text without a heading as the description', () => {
     expect(parseErrorReport('It broke.\r\n### partial work:\r\nnone')).toEqual({
       type: '',
       description: 'It broke.',

@@ -32,7 +32,7 @@ const missing = async (files: Record<string, string>, required = {}) =>
   findShortcomings(await collect(await filled(files)), required).map(({ message }) => message)
 
 describe('collecting an outbox', () => {
-  it('tells the work from what is said about it, and ignores workspace/ (S4.7 to S4.11)', async () => {
+  it('separates deliverables from reports, and ignores workspace/ (S4.7 to S4.11)', async () => {
     const workspace = await filled({
       'report.md': 'r',
       'data/a.csv': '1',
@@ -53,7 +53,7 @@ describe('collecting an outbox', () => {
     expect(outbox.errorReport?.type).toBe('X')
   })
 
-  it('says why an error report is not read, also of attempts before', async () => {
+  it('says why an error report is not read, also for earlier attempts', async () => {
     const workspace = await filled({ 'error_report.md': 'x'.repeat(1024 * 1024 + 1) })
     const why = 'error_report.md is 1048577 bytes large, and 1 MiB is the limit'
     const { errorReport, errorReportProblem } = await collect(workspace)
@@ -65,7 +65,7 @@ describe('collecting an outbox', () => {
     ])
   })
 
-  it('hashes the content where it is asked to', async () => {
+  it('hashes the content on request', async () => {
     const workspace = await filled({ 'a/b': 'abc' })
     const { outputs } = expectOk(await collectOutbox(workspace, { limits, content: true }))
     expect(outputs).toEqual([
@@ -73,7 +73,7 @@ describe('collecting an outbox', () => {
     ])
   })
 
-  it('takes no summary that has another name, whether the content is asked for or not', async () => {
+  it('refuses a summary with a second name, with and without hashing', async () => {
     const workspace = await filled({ 'report.md': 'What was done.' })
     linkSync(join(workspace, 'outbox/report.md'), join(workspace, 'outbox/summary.md'))
     for (const content of [true, false]) {
@@ -93,7 +93,7 @@ describe('collecting an outbox', () => {
     },
   )
 
-  it('names the link on the way of an output that is missing', async () => {
+  it('names the link on the path of a missing output', async () => {
     const workspace = await filled({ 'summary.md': 's', 'data/a.txt': '' })
     symlinkSync('/etc', join(workspace, 'outbox/a'))
     symlinkSync('/etc', join(workspace, 'outbox/data/v'))
@@ -105,7 +105,7 @@ describe('collecting an outbox', () => {
     ])
   })
 
-  it('is refused before it is read where all of it together is over the limit, or grows over it', async () => {
+  it('refuses an outbox over the size limit before reading it, and one that grows over it', async () => {
     const workspace = await filled({ a: 'x'.repeat(60), b: 'x'.repeat(70) })
     const small = { ...limits, referencedBytes: 100 }
     const refused = await collectOutbox(workspace, { limits: small, content: true })
@@ -134,7 +134,7 @@ describe('collecting an outbox', () => {
     )
   })
 
-  it('is kept under a hidden name until it is whole', async () => {
+  it('copies under a hidden name until the copy is complete', async () => {
     const workspace = await filled({ a: '1', b: '2', 'deep/c': '3' })
     const place = makePlace()
     const parent = openDirectory(place)
@@ -159,7 +159,7 @@ describe('collecting an outbox', () => {
     }
   })
 
-  it('finds nothing missing where summary.md and a deliverable are there (C22)', async () => {
+  it('accepts a summary and one deliverable (C22)', async () => {
     expect(await missing({ 'summary.md': 'ok', 'a.txt': '' })).toEqual([])
     expect(await missing({ 'summary.md': 'x'.repeat(21), 'a.txt': '' }, { summaryOver: 20 })).toEqual([])
   })
@@ -207,7 +207,7 @@ describe('collecting an outbox', () => {
 })
 
 describe('keeping an attempt (S4.12)', () => {
-  it('moves the outbox and the status away, and begins anew', async () => {
+  it('moves the outbox and the status away, and starts fresh', async () => {
     const workspace = await filled({
       'error_report.md': '## Error Type\nBroken\n## Description\nAll of it.',
       'partial/x': 'half',
@@ -233,7 +233,7 @@ describe('keeping an attempt (S4.12)', () => {
     ])
   })
 
-  it('tells why one failed that never said how it ended', async () => {
+  it('gives the run’s reason for an attempt that never said how it ended', async () => {
     const workspace = await filled({ first: '' })
     expectOk(await keepAttempt(workspace, 1, 'it exited with 1'))
     writeFileSync(join(workspace, 'status.json'), '{"state": "running", "started": "then"}')
@@ -253,7 +253,7 @@ describe('keeping an attempt (S4.12)', () => {
     ])
   })
 
-  it('is done once however often it is asked for, and goes on where a crash left it', async () => {
+  it('is idempotent, and continues after a crash', async () => {
     const workspace = await filled({ first: '' })
     expectOk(await keepAttempt(workspace, 1))
     expectOk(await keepAttempt(workspace, 1))
@@ -274,7 +274,7 @@ describe('keeping an attempt (S4.12)', () => {
     expect(readdirSync(outside)).toEqual([])
   })
 
-  it('has none to tell of where nothing was tried before', async () => {
+  it('returns nothing without earlier attempts', async () => {
     const workspace = await makeWorkspace()
     expect(expectOk(await readAttempts(workspace))).toEqual([])
     mkdirSync(join(workspace, 'attempts'))

@@ -52,7 +52,7 @@ describe('the message queue', () => {
     ])
   })
 
-  it('gives every message a number of its own, from several processes at once (C23)', async () => {
+  it('gives every message a unique number, from several processes at once (C23)', async () => {
     const folder = makePlace()
     const post = `
       import { postMessage } from ${JSON.stringify(postModule)}
@@ -69,14 +69,14 @@ describe('the message queue', () => {
     expect(numbers).toEqual(Array.from({ length: 75 }, (_, index) => index + 1))
   })
 
-  it('goes on after a process that died with a number in its hand, which is not given again', async () => {
+  it('skips the number of a process that died while reserving it', async () => {
     const folder = makePlace()
     writeFileSync(join(folder, '.number.1'), '')
     expect(expectOk(await postMessage(folder, message)).number).toBe(2)
     expect(readdirSync(folder)).toEqual(['.number.1', 'agent-a_to_agent-b_002.json'])
   })
 
-  it('goes on whatever an agent has put where it makes sure of a number', async () => {
+  it('works even if an agent blocks the reservation files', async () => {
     const folder = makePlace()
     write(folder, { '.number/x': '', '.number.1/x': '' })
     symlinkSync('/nowhere', join(folder, '.number.2'))
@@ -90,7 +90,7 @@ describe('the message queue', () => {
     expect(expectOk(posted).number).toBe(6)
   })
 
-  it('passes all that are reserved at once', async () => {
+  it('skips all reserved numbers at once', async () => {
     const folder = makePlace()
     for (let number = 1; number <= 1500; number++) writeFileSync(join(folder, `.number.${number}`), '')
     let asked = 0
@@ -101,7 +101,7 @@ describe('the message queue', () => {
     expect([expectOk(posted).number, asked]).toEqual([1501, 1])
   })
 
-  it('gives no number twice, however long one takes to have its own', async () => {
+  it('gives no number twice, even if a reservation takes long', async () => {
     const folder = makePlace()
     const others = Promise.withResolvers<void>()
     const slow = postMessage(folder, { ...message, from: 'slow' }, async (highest) => {
@@ -120,7 +120,7 @@ describe('the message queue', () => {
     expect(expectOk(await postMessage(folder, message)).file).toBe('agent-a_to_agent-b_1000.json')
   })
 
-  it('leaves it to who remembers which number is next, and refuses when none is left', async () => {
+  it('lets the caller choose the next number, and refuses when none is left', async () => {
     const folder = makePlace()
     const posted = await postMessage(folder, message, async (highest) => highest + 5)
     expect(expectOk(posted).file).toBe('agent-a_to_agent-b_005.json')
@@ -128,7 +128,7 @@ describe('the message queue', () => {
     expect(readdirSync(folder)).toEqual(['agent-a_to_agent-b_005.json'])
   })
 
-  it('refuses what is too large or no message (C20)', async () => {
+  it('refuses messages that are too large or invalid (C20)', async () => {
     const folder = makePlace()
     const refusal = async (change: object) => codesOf(await postMessage(folder, { ...message, ...change }))
     expect(await refusal({ content: 'x'.repeat(102_400) })).toEqual(['too_large'])
@@ -138,7 +138,7 @@ describe('the message queue', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('tells what in it is no message, and reads nothing from outside', async () => {
+  it('reports files that are not messages, and reads nothing from outside', async () => {
     const folder = makePlace()
     const outside = makePlace()
     write(outside, { secret: JSON.stringify({ ...message, content: 'SECRET' }) })
@@ -194,7 +194,7 @@ describe('watching the queue', () => {
     return { folder, received, refused, until, watch }
   }
 
-  it('tells of each message once, in order: those that were there, and those that come', async () => {
+  it('reports each message once, in order: existing and new ones', async () => {
     const folder = makePlace()
     for (let index = 0; index < 3; index++)
       expectOk(await postMessage(folder, { ...message, content: index }))
@@ -207,7 +207,7 @@ describe('watching the queue', () => {
     expect(refused).toEqual([])
   })
 
-  it('puts in order what comes at once, and says nothing of what was taken away again', async () => {
+  it('sorts messages that arrive together, and ignores removed ones', async () => {
     const { folder, received, refused, until } = watching()
     await setTimeout(20)
     const put = (number: number, content: number) =>
@@ -226,7 +226,7 @@ describe('watching the queue', () => {
     expect(refused).toEqual([])
   })
 
-  it('waits for a message that an agent writes in pieces, and reports what never becomes one', async () => {
+  it('waits for a message that is written in pieces, and reports one that stays invalid', async () => {
     const { folder, received, refused, until } = watching()
     const text = JSON.stringify(message)
     const file = join(folder, 'agent-a_to_agent-b_001.json')
@@ -244,7 +244,7 @@ describe('watching the queue', () => {
     expect(refused.map(({ path }) => path)).toEqual(['messages/agent-a_to_agent-b_002.json'])
   })
 
-  it('tells of another message under a name that was used before, and of none that was only touched', async () => {
+  it('reports a new message under an old name, and none that was only touched', async () => {
     const { folder, received, refused, until, watch } = watching()
     const file = join(folder, 'agent-a_to_agent-b_001.json')
     const put = (content: string) => writeFileSync(file, JSON.stringify({ ...message, content }))

@@ -57,7 +57,7 @@ describe.skipIf(process.getuid === undefined || (isRoot && process.seteuid === u
       })
     })
 
-    it('that was never stored begins anew, whatever it has closed', async () => {
+    it('that was never stored starts fresh, whatever it has closed', async () => {
       await asUser(async (place) => {
         const workspace = await makeWorkspace('worker', place)
         write(workspace, { 'outbox/deep/x': '1' })

@@ -43,7 +43,7 @@ function textOf(news: StatusNews): string {
 }
 
 describe('watching status.json', () => {
-  it('tells of each state, written in place or renamed into place', async () => {
+  it('reports each state, written in place or renamed into place', async () => {
     const { file, until, texts } = await watching()
     writeFileSync(file, '{"state": "running"}')
     await until((all) => all.length >= 2)
@@ -56,7 +56,7 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'running >running', 'running', 'completed >completed'])
   })
 
-  it('does not take what a new attempt was laid out with for a word of the agent', async () => {
+  it('does not report the initial file of a new attempt', async () => {
     const workspace = await makeWorkspace()
     const news: StatusNews[] = []
     const watch = watchStatus({ workspace, isNew: true, news: (item) => news.push(item) })
@@ -68,7 +68,7 @@ describe('watching status.json', () => {
     expect(news.map(textOf)).toEqual(['running >running'])
   })
 
-  it('knows the states between what was seen, however fast an agent is', async () => {
+  it('fills in the states that a fast agent skipped', async () => {
     const { workspace, until, texts } = await watching()
     expectOk(updateStatus(workspace, { state: 'running' }))
     expectOk(updateStatus(workspace, { state: 'failed' }))
@@ -76,7 +76,7 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'failed >running >failed'])
   })
 
-  it('waits for the rest of a file that is written in pieces, and says nothing of it', async () => {
+  it('waits silently for the rest of a file that is written in pieces', async () => {
     const { file, until, texts } = await watching()
     const text = `\ufeff${JSON.stringify({ state: 'completed', note: 'ä'.repeat(50) }, null, 2)}\r\n`
     writeFileSync(file, '')
@@ -97,7 +97,7 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'running >running'])
   })
 
-  it('reports once what stays unreadable, and goes on when it is put right', async () => {
+  it('reports an unreadable file once, and continues when it is fixed', async () => {
     const { file, until, texts } = await watching({ again: [5, 5, 5] })
     writeFileSync(file, '{"state": "runn')
     await until((all) => all.length >= 2)
@@ -125,7 +125,7 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'unreadable too_large'])
   })
 
-  it('refuses what cannot follow, and keeps the state (S4.3)', async () => {
+  it('refuses an invalid next state, and keeps the current one (S4.3)', async () => {
     const { file, watch, until, texts } = await watching()
     writeFileSync(file, '{"state": "completed"}')
     await until((all) => all.length >= 2)
@@ -135,13 +135,13 @@ describe('watching status.json', () => {
     expect(texts()).toEqual(['pending', 'completed >running >completed', 'refused completed running'])
   })
 
-  it('goes on from what was known before a restart', async () => {
+  it('continues from the state before a restart', async () => {
     const { until, texts } = await watching({ from: 'running' })
     await until((all) => all.length >= 1)
     expect(texts()).toEqual(['refused running pending'])
   })
 
-  it('tells when the folder is gone, and then no more', async () => {
+  it('reports that the folder is gone, and stops', async () => {
     const { workspace, until, texts, watch } = await watching()
     rmSync(workspace, { recursive: true })
     await until((all) => all.some(({ kind }) => kind === 'lost'))
@@ -149,7 +149,7 @@ describe('watching status.json', () => {
     expect(texts().at(-1)).toBe('lost missing')
   })
 
-  it('looks when asked to, and at nothing once it is closed', async () => {
+  it('reads on request, and not after close', async () => {
     const { file, watch, texts } = await watching()
     writeFileSync(file, '{"state": "running"}')
     watch.look()
@@ -177,7 +177,7 @@ describe('watching status.json', () => {
     expect(findShortcomings(outbox, { summaryOver: 20 })).toEqual([])
   })
 
-  it('misses no end of an agent in another process that writes without rest', async () => {
+  it('sees the end of an agent that writes without pause', async () => {
     const { workspace, until, texts } = await watching()
     const script = `
       const { writeFileSync } = require('node:fs')

@@ -33,7 +33,7 @@ const codeOf = (text: string) => {
 }
 
 describe('status.json', () => {
-  it('is read as the seed shows it (S4.2, S4.11)', () => {
+  it('is read in the format of the seed (S4.2, S4.11)', () => {
     expect(statusOf(SEED)).toEqual({
       state: 'completed',
       started: '2024-01-15T10:30:00Z',
@@ -55,7 +55,7 @@ describe('status.json', () => {
     expect(statusOf(`\ufeff${SEED.replaceAll('\n', '\r\n')}\r\n`).state).toBe('completed')
   })
 
-  it('counts for its state, whatever is odd in the rest', () => {
+  it('counts by its state, even if other fields are invalid', () => {
     const odd =
       '{"state": "failed", "error": "boom", "progress": 3, "metrics": [], "started": {}, "completed": 17}'
     expect(statusOf(odd)).toEqual({ state: 'failed', error: { message: 'boom' }, completed: '17' })
@@ -83,7 +83,7 @@ describe('status.json', () => {
     expect(codeOf(text)).toBe(code)
   })
 
-  it('is never whole when a part of it is missing, so that no part is taken for the whole', () => {
+  it('is never valid if a part of it is missing', () => {
     for (let end = 0; end < SEED.length; end++) expect(codeOf(SEED.slice(0, end))).toBe('torn')
   })
 
@@ -94,7 +94,7 @@ describe('status.json', () => {
     expect(ways).toEqual(['pending running', 'running completed', 'running failed'])
   })
 
-  it('may have been in a state that nobody saw, between two looks', () => {
+  it('may have passed through a state between two reads', () => {
     expect(statesBetween('pending', 'completed')).toEqual(['running', 'completed'])
     expect(statesBetween('pending', 'failed')).toEqual(['running', 'failed'])
     expect(statesBetween('running', 'running')).toEqual([])
@@ -133,7 +133,7 @@ describe('the file of a status', () => {
     return reading.ok ? 'fine' : reading.problem.code
   }
 
-  it('is changed all at once, with its other fields kept (C23)', async () => {
+  it('is replaced atomically, with its other fields kept (C23)', async () => {
     const workspace = await makeWorkspace()
     write(workspace, '{"state": "running", "mine": {"a": 1}, "progress": {"current_step": "a", "note": "n"}}')
     expectOk(updateStatus(workspace, { state: 'completed', progress: { current_step: 'b' } }))
@@ -144,7 +144,7 @@ describe('the file of a status', () => {
     })
   })
 
-  it('is not changed to what cannot follow, nor when it cannot be read', async () => {
+  it('is not changed to an invalid next state, or if it cannot be read', async () => {
     const workspace = await makeWorkspace()
     expect(codesOf(updateStatus(workspace, { state: 'completed' }))).toEqual(['invalid'])
     expectOk(updateStatus(workspace, { state: 'running' }))
@@ -154,7 +154,7 @@ describe('the file of a status', () => {
     expect(readFileSync(join(workspace, 'status.json'), 'utf8')).toBe('{"state": "run')
   })
 
-  it('is told as JSON that is no object, or as not whole', async () => {
+  it('is reported as JSON that is not an object, or as incomplete', async () => {
     const workspace = await makeWorkspace()
     for (const text of ['null', '\ufeff [1]\n', '"running"', '17', '[{"state": "running"}]']) {
       write(workspace, text)
@@ -170,7 +170,7 @@ describe('the file of a status', () => {
     }
   })
 
-  it('is not read where it is a link, a folder, another name of a file, too large or missing', async () => {
+  it('is not read if it is a link, a folder, a hard link, too large or missing', async () => {
     const workspace = await makeWorkspace()
     const file = join(workspace, 'status.json')
     truncateSync(file, 10 * 1024 * 1024 + 1)

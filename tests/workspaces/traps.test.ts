@@ -26,7 +26,7 @@ async function makePair() {
 }
 
 describe('copying from an outbox', () => {
-  it('takes what the patterns mean, with its folders (S4.13)', async () => {
+  it('takes the files that match, with their folders (S4.13)', async () => {
     const { from, to, outbox, inbox } = await makePair()
     write(outbox, { 'data.json': '{}', 'sources.md': 'a', 'data/one.csv': '1', 'data/more/two.csv': '2' })
     const { inputs } = expectOk(await handOver(from, to, ['outbox/data.json', 'data/**/*.csv']))
@@ -39,14 +39,14 @@ describe('copying from an outbox', () => {
     expect(existsSync(join(inbox, 'from/sources.md'))).toBe(false)
   })
 
-  it('takes all of a folder that is named', async () => {
+  it('takes everything in a named folder', async () => {
     const { from, to, outbox } = await makePair()
     write(outbox, { 'data/one.csv': '1', 'data/more/.two': '2', 'database.csv': '3' })
     const { inputs } = expectOk(await handOver(from, to, ['outbox/data']))
     expect(inputs.map(({ path }) => path)).toEqual(['from/data/more/.two', 'from/data/one.csv'])
   })
 
-  it('hands on everything but what was left behind in failing (S4.11)', async () => {
+  it('hands on everything but the remains of a failure (S4.11)', async () => {
     const { from, to, outbox } = await makePair()
     write(outbox, { 'summary.md': 's', 'partial/x': '1', 'error_report.md': '2', 'a/partial/x': '3' })
     const { inputs } = expectOk(await handOver(from, to))
@@ -119,7 +119,7 @@ describe('copying from an outbox', () => {
     expect(codesOf(await handOver(from, to, ['outbox/mine.txt']))).toEqual(['missing'])
   })
 
-  it('reads a file all of whose names are in the outbox', async () => {
+  it('reads a file whose names are all in the outbox', async () => {
     const { from, to, outbox, inbox } = await makePair()
     write(outbox, { 'one.txt': 'same' })
     linkSync(join(outbox, 'one.txt'), join(outbox, 'two.txt'))
@@ -142,7 +142,7 @@ describe('copying from an outbox', () => {
     ])
   })
 
-  it('leaves out names that cannot be told without surprises, and shows them harmlessly', async () => {
+  it('leaves out misleading names, and escapes them in messages', async () => {
     const { from, to, outbox } = await makePair()
     const names = [
       Buffer.from('new\nline'),
@@ -167,7 +167,7 @@ describe('copying from an outbox', () => {
     ])
   })
 
-  it('leaves out paths that are too long, however they were made', async () => {
+  it('leaves out paths that are too long', async () => {
     const { from, to, outbox } = await makePair()
     const long = `${'x'.repeat(200)}/`.repeat(3)
     write(outbox, { [`${long}file`]: '1', 'good.txt': '2' })
@@ -203,7 +203,7 @@ describe('copying from an outbox', () => {
     expect(readFileSync(join(inbox, 'key'), 'utf8')).toBe('overwritten')
   })
 
-  it('is stopped by its limits, with a clear error (files, depth, bytes)', async () => {
+  it('stops at its limits with a clear error (files, depth, bytes)', async () => {
     const { from, to, outbox, inbox } = await makePair()
     write(outbox, { 'a/b/c/d': '12345', e: '67890' })
     const refusal = async (limits: object) =>
@@ -220,7 +220,7 @@ describe('copying from an outbox', () => {
     expectOk(await handOver(from, to, ['outbox/**'], { files: 5, depth: 3, copiedBytes: 10 }))
   })
 
-  it('gives a large file by reference, and reads it in pieces (C21)', async () => {
+  it('hands on a large file by reference, and reads it in pieces (C21)', async () => {
     const { from, to, outbox, inbox } = await makePair()
     const size = 96 * 1024 * 1024
     write(outbox, { 'data/large.bin': '' })
@@ -253,7 +253,7 @@ describe('copying from an outbox', () => {
     }
   })
 
-  it('never lets a secret in, whatever tree of traps an agent builds', async () => {
+  it('never copies a secret from any random tree of traps', async () => {
     const kind = fc.constantFrom('file', 'link', 'folderLink', 'hardLink', 'pipe', 'up', 'self')
     const entry = fc.record({ folder: fc.constantFrom('', 'a', 'a/b', 'c'), kind })
     await fc.assert(
@@ -282,8 +282,8 @@ describe('copying from an outbox', () => {
   })
 })
 
-describe('a copy that does not come to its end', () => {
-  it('leaves the inbox before it in place', async () => {
+describe('an incomplete copy', () => {
+  it('leaves the previous inbox in place', async () => {
     const { from, to, outbox, inbox } = await makePair()
     write(outbox, { 'a.txt': 'first' })
     expectOk(await handOver(from, to))
@@ -293,7 +293,7 @@ describe('a copy that does not come to its end', () => {
     expect(readdirSync(to).sort()).toEqual(['SKILL.md', 'inbox', 'outbox', 'status.json', 'workspace'])
   })
 
-  it('is made again from the start after a crash, whatever was left of it', async () => {
+  it('is made again from the start after a crash', async () => {
     const { from, to, outbox, inbox } = await makePair()
     write(outbox, { 'a.txt': 'first' })
     expectOk(await handOver(from, to))

@@ -58,7 +58,7 @@ describe('a worktree', () => {
     expect(readFileSync(join(repository, 'a.txt'), 'utf8')).toBe('one\n')
   })
 
-  it('gives its commits, its diff and its branch to the outbox, and merges nothing', async () => {
+  it('writes its commits, its diff and its branch to the outbox, and merges nothing', async () => {
     const { repository, workspace, worktree, commit } = await makeTree()
     commit('a.txt', 'changed\n')
     commit('new file.txt', 'new\n')
@@ -86,7 +86,7 @@ describe('a worktree', () => {
     git(repository, 'apply', '--check', join(workspace, 'outbox/git/changes.diff'))
   })
 
-  it('says what is on no other branch, in no branch, in no commit', async () => {
+  it('lists commits on no other branch, commits on no branch, and files in no commit', async () => {
     const { repository, worktree, commit } = await makeTree()
     const unmerged = async () => expectOk(await findUnmerged(worktree))
     const nothing = {
@@ -116,7 +116,7 @@ describe('a worktree', () => {
     expect((await unmerged()).commits).toBe(0)
   })
 
-  it('says what git ignores, each folder as one', async () => {
+  it('lists ignored files, each folder as one', async () => {
     const { worktree, commit } = await makeTree()
     commit('.gitignore', 'node_modules/\n*.csv\n')
     write(worktree.path, { 'node_modules/a/1': '', 'node_modules/b': '', 'x.csv': '', 'folder/y.csv': '' })
@@ -126,7 +126,7 @@ describe('a worktree', () => {
     })
   })
 
-  it('does not take what git cannot count for nothing to lose', async () => {
+  it('fails if git cannot count its unmerged commits', async () => {
     const { repository, worktree, commit } = await makeTree()
     commit('x', '1')
     const lost = git(worktree.path, 'rev-parse', 'HEAD')
@@ -141,7 +141,7 @@ describe('a worktree', () => {
     expect(expectOk(await findUnmerged(deleted.worktree))).toMatchObject({ commits: 0, looseCommits: [] })
   })
 
-  it('does not take commits that git cannot read for none', async () => {
+  it('fails if git cannot read its commits', async () => {
     const { repository, worktree, commit } = await makeTree()
     commit('x', '1')
     const lost = git(worktree.path, 'rev-parse', 'HEAD')
@@ -152,7 +152,7 @@ describe('a worktree', () => {
     ])
   })
 
-  it('does not take a repository inside it for something that git holds', async () => {
+  it('counts a repository inside it as unsaved', async () => {
     const { worktree, commit } = await makeTree()
     const inner = join(worktree.path, 'lib')
     mkdirSync(inner)
@@ -174,7 +174,7 @@ describe('a worktree', () => {
     expect(uncommitted).toEqual(['lib/ (a repository of its own)'])
   })
 
-  it('gives git nothing of what the service was started with for itself', async () => {
+  it('hides the environment of the service from git', async () => {
     const { place, worktree, repository } = await makeTree()
     const seen = join(place, 'seen')
     // A filter is what git cannot be told to leave out: it runs, with what git was given.
@@ -190,7 +190,7 @@ describe('a worktree', () => {
     expect(variables).not.toContain('/nowhere')
   })
 
-  it('is asked about without any way to reach another repository', async () => {
+  it('blocks every transport of git', async () => {
     const { place, repository, worktree } = await makeTree()
     // What a setting allows of one transport outweighs what is forbidden of all.
     for (const transport of ['ext', 'file'])
@@ -202,7 +202,7 @@ describe('a worktree', () => {
     expect(existsSync(join(place, 'sprung'))).toBe(false)
   })
 
-  it('is a value where git cannot even be started', async () => {
+  it('returns a failure if git cannot be started', async () => {
     const { worktree } = await makeTree()
     const ran = await runGit({ gitDir: worktree.gitDir }, ['log', 'x'.repeat(200_000)], 1000)
     expect(ran).toEqual({ ok: false, code: 'E2BIG', err: 'git cannot be run (E2BIG)' })
@@ -228,7 +228,7 @@ describe('a worktree', () => {
     10_000,
   )
 
-  it('never looks into a submodule, where the agent’s own settings hold', async () => {
+  it('never runs git in a submodule, where the agent’s own settings apply', async () => {
     const { place, worktree } = await makeTree()
     const sub = join(worktree.path, 'sub')
     git(worktree.path, 'init', '-q', sub)
@@ -246,7 +246,7 @@ describe('a worktree', () => {
     expect(existsSync(join(place, 'sprung'))).toBe(false)
   })
 
-  it('keeps the branch when it goes, unless all of it is on another one', async () => {
+  it('keeps its branch after the removal, unless another branch has all of its commits', async () => {
     const { repository, worktree, commit } = await makeTree()
     commit('x', '1')
     expect(await releaseWorktree(worktree)).toEqual({ branchKept: true })
@@ -260,7 +260,7 @@ describe('a worktree', () => {
     expect(git(merged.repository, 'branch', '--format=%(refname:short)')).toBe('main')
   })
 
-  it('never takes a branch of the user’s with it, on which the agent went', async () => {
+  it('never deletes a branch of the user’s that the agent checked out', async () => {
     const { repository, worktree } = await makeTree()
     git(repository, 'branch', '-q', 'theirs')
     git(worktree.path, 'checkout', '-q', 'theirs')
@@ -268,7 +268,7 @@ describe('a worktree', () => {
     expect(git(repository, 'branch', '--list', 'theirs')).toBe('theirs')
   })
 
-  it('is asked about in its own place, wherever an agent points its .git, and starts nothing of the agent’s', async () => {
+  it('ignores where its .git points, and starts no program of the agent’s', async () => {
     const { place, worktree, commit } = await makeTree()
     commit('x', '1')
     const evil = join(place, 'evil')
@@ -316,7 +316,7 @@ describe('a worktree', () => {
       expect(expectOk(await summarizeBranch(worktree)).notes).toEqual([])
     })
 
-    it('says so when its own branch is deleted', async () => {
+    it('notes that its own branch is deleted', async () => {
       const { worktree, commit } = await makeTree()
       git(worktree.path, 'checkout', '-q', '-b', 'mine')
       commit('x', '1')
@@ -339,7 +339,7 @@ describe('a worktree', () => {
       return { ...tree, victim, exchange }
     }
 
-    it('is refused, and nothing is read of where it leads', async () => {
+    it('fails without reading the target', async () => {
       const { workspace, worktree, victim, exchange } = await makeVictim()
       execFileSync('sh', ['-c', exchange])
       const summed = await summarizeBranch(worktree)
@@ -356,7 +356,7 @@ describe('a worktree', () => {
       expect(readdirSync(victim).sort()).toEqual(['a.txt', 'private-name', 'secret'])
     })
 
-    it('is looked at where it is, when it is exchanged only for as long as git looks', async () => {
+    it('is read in its own folder if it is exchanged only while git runs', async () => {
       const { workspace, worktree, exchange } = await makeVictim()
       write(worktree.path, { 'open.txt': '' })
       const looked = await inWorktree(worktree, async (own) => {
@@ -369,7 +369,7 @@ describe('a worktree', () => {
       expect(expectOk(looked)).toEqual(['open.txt'])
     })
 
-    it('is refused as well when that is done while git looks at it', async () => {
+    it('fails if it is exchanged while git runs', async () => {
       const { repository, workspace, worktree, exchange } = await makeVictim()
       // A filter runs in the midst of what git does.
       git(repository, 'config', 'filter.swap.clean', `test -L ${worktree.path} || { ${exchange}; }; cat`)
@@ -380,7 +380,7 @@ describe('a worktree', () => {
     })
   })
 
-  it('belongs to the repository it was made in, whatever an agent has git’s own folder for it say', async () => {
+  it('belongs to the repository that it was created in, even if an agent changes git’s record', async () => {
     const { place, workspace, worktree } = await makeTree()
     const other = join(place, 'other')
     git(place, 'init', '-q', other)
@@ -393,7 +393,7 @@ describe('a worktree', () => {
     expect(allText(join(workspace, 'outbox'))).not.toContain('SECRET')
   })
 
-  it('that is gone is told as that, and not held against what was committed', async () => {
+  it('that is gone is reported, and its commits still count', async () => {
     const { workspace, worktree, commit } = await makeTree()
     const gone = 'worktree is gone: the agent deleted or moved it, with every file that was in no commit'
     const moved = join(workspace, 'moved')
@@ -410,7 +410,7 @@ describe('a worktree', () => {
     expect(expectOk(await findUnmerged(worktree))).toMatchObject({ commits: 1, unseen: { code: 'missing' } })
   })
 
-  it('that the agent had git remove is told as gone, with its commits', async () => {
+  it('that the agent removed with git is reported as gone, with its commits', async () => {
     const { repository, worktree, commit } = await makeTree()
     commit('x', '1')
     git(repository, 'worktree', 'remove', worktree.path)
@@ -426,11 +426,11 @@ describe('a worktree', () => {
     expect(codesOf(await summarizeBranch(worktree))).toEqual(['symbolic_link'])
   })
 
-  describe('that is asked for again, after a crash', () => {
+  describe('that is requested again after a crash', () => {
     const again = ({ workspace, repository }: Awaited<ReturnType<typeof makeTree>>) =>
       addWorktree({ workspace, repository, branch: 'orc/run-1/coder' })
 
-    it('is given once more, with the commit that it began from', async () => {
+    it('is returned again, with the commit that it began from', async () => {
       const tree = await makeTree()
       expect(expectOk(await again(tree))).toEqual(tree.worktree)
       tree.commit('x', '1')
@@ -463,7 +463,7 @@ describe('a worktree', () => {
       },
     )
 
-    it('never takes over a branch with commits, nor a folder with files, that it does not know', async () => {
+    it('never takes over an unknown branch with commits or an unknown folder with files', async () => {
       const tree = await makeTree()
       tree.commit('x', '1')
       await releaseWorktree(tree.worktree)
@@ -475,7 +475,7 @@ describe('a worktree', () => {
     })
   })
 
-  it('is refused where there is no repository, no such commit, a branch of that name or a name that is none', async () => {
+  it('is refused without a repository or the commit, and for a taken or invalid branch name', async () => {
     const { place, repository } = await makeTree()
     const workspace = await makeWorkspace('other', place)
     const refusal = async (change: object) =>
