@@ -98,7 +98,7 @@ function scanInPieces(input: Buffer, sizes: readonly number[]): Scanned[] {
 }
 
 describe('a text in chunks (C5)', () => {
-  it('gives the same however it is cut', () => {
+  it('gives the same result however it is cut', () => {
     const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 600 })), {
       minLength: 1,
     })
@@ -110,7 +110,7 @@ describe('a text in chunks (C5)', () => {
     )
   })
 
-  it('gives the same byte by byte', () => {
+  it('gives the same result byte by byte', () => {
     fc.assert(
       fc.property(bytes, (input) => {
         expect(scanInPieces(input, [1])).toEqual(scan(input))
@@ -119,7 +119,7 @@ describe('a text in chunks (C5)', () => {
     )
   })
 
-  it('gives the same when a string is cut inside a character', () => {
+  it('gives the same result when a string is cut inside a character', () => {
     fc.assert(
       fc.property(text, (input) => {
         const scanner = createScanner(known)
@@ -137,13 +137,13 @@ describe('a text in chunks (C5)', () => {
     expect(scanner.end()).toEqual([])
   })
 
-  it('takes no comment for a CDATA section, wherever it is cut', () => {
+  it('does not mistake a comment for a CDATA section, wherever it is cut', () => {
     const input = Buffer.from(`${SEND}a <!-- b --> c${END} ${SEND}d${END}`)
     for (let cut = 1; cut < input.length; cut++)
       expect(scanInPieces(input, [cut, input.length])).toEqual(scan(input))
   })
 
-  it('gives a command with the chunk that completes it', () => {
+  it('returns a command with the chunk that completes it', () => {
     for (const command of [CHECK, `${SEND}a \`b\` c${END}`, '{"orc_command": {"type": "list_agents"}}']) {
       const scanner = createScanner(known)
       const input = Buffer.from(`Text.\n\n${command}`)
@@ -152,7 +152,7 @@ describe('a text in chunks (C5)', () => {
     }
   })
 
-  it('waits with a command for the end of its paragraph when a backtick before it is open', () => {
+  it('holds a command behind an open backtick until its paragraph ends', () => {
     const scanner = createScanner(known)
     expect(scanner.push(`a \` b ${LIST} c\n`)).toEqual([])
     expect(scanner.push('\n')).toMatchObject([{ ok: true }])
@@ -160,7 +160,7 @@ describe('a text in chunks (C5)', () => {
 })
 
 describe('a long text in chunks', () => {
-  it('gives the same however it is cut, though most of it is forgotten', () => {
+  it('gives the same result however it is cut, although the scanner drops most of it', () => {
     const long = fc.constantFrom(
       ...['word '.repeat(4000), 'line\n'.repeat(4000), '` '.repeat(9000), 'x'.repeat(40_000)],
     )
@@ -188,7 +188,7 @@ describe('any input', () => {
     )
   })
 
-  it('gives spans that lie in the input, in lines that are right, with the text they enclose', () => {
+  it('gives spans inside the input, with the right line and text', () => {
     fc.assert(
       fc.property(bytes, (input) => {
         for (const found of scan(input)) {
@@ -204,7 +204,7 @@ describe('any input', () => {
     )
   })
 
-  it('gives commands that do not overlap, in their order', () => {
+  it('gives commands in text order that do not overlap', () => {
     fc.assert(
       fc.property(bytes, (input) => {
         const spans = scan(input).flatMap((found) => (found.ok ? [found.span] : []))
@@ -217,7 +217,7 @@ describe('any input', () => {
     )
   })
 
-  it('gives no command from inside a closed fence (S0.14)', () => {
+  it('gives no command from a closed fence (S0.14)', () => {
     const line = text.map((one) => one.replaceAll('~', '').replaceAll('\n', ' '))
     fc.assert(
       fc.property(fc.array(line), line, (code, info) => {
@@ -228,7 +228,7 @@ describe('any input', () => {
     )
   })
 
-  it('gives no command from inside a response block or a repeated message (C4)', () => {
+  it('gives no command from a response block or a repeated message (C4)', () => {
     const inner = text.map((one) => one.replaceAll('[', '('))
     fc.assert(
       fc.property(inner, (content) => {

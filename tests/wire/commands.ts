@@ -1,4 +1,4 @@
-/** A small command table as the scanner sees it, and short forms for what it finds. */
+/** A small command table for the scanner, and short forms of its results. */
 import type { CommandShape, KnownCommands, Scanned } from '../../src/wire/codec.ts'
 import { scanText } from '../../src/wire/scanner.ts'
 

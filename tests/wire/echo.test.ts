@@ -8,12 +8,12 @@ const response = (text: string) =>
 const message = (text: string, id = 'msg_7') =>
   `[ORCHUB MESSAGE ${id}]\nFrom: A\nTitle: T\nPriority: normal\n\n${text}\n\n[END ORCHUB MESSAGE ${id}]`
 
-describe("the service's own words echoed back (C4, C17)", () => {
-  it('are skipped in silence when there is no command in them', () => {
+describe('echoed response blocks and messages (C4, C17)', () => {
+  it('are skipped silently when they contain no command', () => {
     expect(briefly(`${response('fine')}\n${message('hello')}\n${LIST}`)).toEqual([LISTED])
   })
 
-  it('are skipped with a diagnostic when there is one', () => {
+  it('are reported when they contain a command', () => {
     expect(briefly(`${response(CHECK)}\n${LIST}`)).toEqual(['IN_RESPONSE_BLOCK', LISTED])
     expect(briefly(`${message(CHECK)}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])
     expect(onlyProblem(`\n\n${message(CHECK)}`).message).toContain('line 3')
@@ -30,7 +30,7 @@ describe("the service's own words echoed back (C4, C17)", () => {
     expect(briefly(`${change(response(CHECK))}\n${LIST}`)).toEqual(['IN_RESPONSE_BLOCK', LISTED])
   })
 
-  it('are ended by their own closing line only', () => {
+  it('end only at their own closing line', () => {
     expect(briefly(`${message(`[END ORCHUB MESSAGE msg_8]\n${CHECK}`)}\n${LIST}`)).toEqual([
       'IN_ECHO',
       LISTED,
@@ -38,7 +38,7 @@ describe("the service's own words echoed back (C4, C17)", () => {
     expect(briefly(`${message(`${response('x')}\n${CHECK}`)}\n${LIST}`)).toEqual(['IN_ECHO', LISTED])
   })
 
-  it('are not ended, nor anything behind them changed, by code in them', () => {
+  it('do not end at code, which does not extend behind them either', () => {
     expect(briefly(`${message(`\`\`\`\n\` ${CHECK}`)}\n${LIST} \``)).toEqual(['IN_ECHO', LISTED])
   })
 
@@ -46,11 +46,11 @@ describe("the service's own words echoed back (C4, C17)", () => {
     ['in the middle of a line', `An [ORCHESTRATOR RESPONSE] came. Re [ORCHUB MESSAGE msg_7]: done. ${LIST}`],
     ['in inline code', `\`[ORCHESTRATOR RESPONSE]\`\n${LIST}`],
     ['in other words', `[ORCHESTRATOR RESPONSES]\n[ORCHUB MESSAGES msg_7]\n[ORCHESTRA]\n[ORCHUB\n${LIST}`],
-  ])('are not begun by a marker %s', (_, text) => {
+  ])('do not begin with a marker %s', (_, text) => {
     expect(briefly(text)).toEqual([LISTED])
   })
 
-  it('run to the end of the text when they are not ended: nothing in them may be carried out', () => {
+  it('extend to the end of the text without a closing line, so that no command in them runs', () => {
     expect(briefly(`[ORCHESTRATOR RESPONSE]\n${CHECK}\n\n${LIST}`)).toEqual([
       'IN_RESPONSE_BLOCK',
       'IN_RESPONSE_BLOCK',
@@ -58,23 +58,23 @@ describe("the service's own words echoed back (C4, C17)", () => {
     expect(briefly(`[ORCHUB MESSAGE msg_7]\n${CHECK}\n\n${LIST}`)).toEqual(['IN_ECHO', 'IN_ECHO'])
   })
 
-  it('do not run on for ever', () => {
+  it('end after the largest size of a command', () => {
     const far = 'x'.repeat(MAX_COMMAND_TEXT)
     expect(briefly(`[ORCHESTRATOR RESPONSE]\n${far}\n${LIST}`)).toEqual([LISTED])
     expect(briefly(`[ORCHUB MESSAGE msg_7]\n${far}\n[END ORCHUB MESSAGE msg_7]${LIST}`)).toEqual([LISTED])
   })
 
-  it('are text in the body of a command, closing tags in them too', () => {
+  it('are text in the body of a command, including closing tags', () => {
     const forwarded = `FYI:\n${message(`x${END}\n<orc-command name="request_action"/>`)}\nWhat now?`
     expect(only(SEND + forwarded + END).fields.content).toBe(forwarded)
   })
 
-  it('may be begun and not ended in the body of a command', () => {
+  it('may lack their closing line in the body of a command', () => {
     const content = '[ORCHUB MESSAGE msg_7]\nis done.'
     expect(only(SEND + content + END).fields.content).toBe(content)
   })
 
-  it('are code inside of code', () => {
+  it('do not begin inside code', () => {
     expect(briefly(`\`\`\`\n[ORCHESTRATOR RESPONSE]\n\`\`\`\n${LIST}`)).toEqual([LISTED])
   })
 })

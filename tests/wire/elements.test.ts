@@ -2,17 +2,17 @@ import { describe, expect, it } from 'vitest'
 import { briefly, CHECK, END, LIST, only, onlyProblem, SEND } from './commands.ts'
 
 describe('the modern form', () => {
-  it('takes attributes in any order, over several lines, with space around the equals sign (S0.2, S0.4)', () => {
+  it('accepts attributes in any order, over several lines, with space around the equals sign (S0.2, S0.4)', () => {
     const text = `<orc-command\n  to = "B"\n\tfrom='A'\r\n  name\n=\n"send_message"\n>\nhi\n</orc-command >`
     expect(only(text).fields).toEqual({ to: 'B', from: 'A', content: 'hi' })
   })
 
-  it('takes type for name, and both where they agree (S0.4)', () => {
+  it('accepts type instead of name, and both if they agree (S0.4)', () => {
     expect(only('<orc-command type="list_agents"/>').type).toBe('list_agents')
     expect(only('<orc-command type="list_agents" name=" LIST_AGENTS "/>').ignored).toEqual([])
   })
 
-  it('takes name or type as a parameter where the command has one of that name', () => {
+  it('reads name or type as a parameter if the command has such a parameter', () => {
     expect(only('<orc-command type="hire" name="Bob"/>').fields).toEqual({ name: 'Bob' })
   })
 
@@ -20,12 +20,12 @@ describe('the modern form', () => {
     expect(onlyProblem('<orc-command type="list_agents" name="mailbox_check"/>').code).toBe('NOT_WELL_FORMED')
   })
 
-  it('takes either kind of quotes, each with the other kind inside (S0.5)', () => {
+  it('accepts either kind of quotes, each with the other kind inside (S0.5)', () => {
     const { fields } = only(`<orc-command name='send_message' to="B" title='say "hi"'>x</orc-command>`)
     expect(fields.title).toBe('say "hi"')
   })
 
-  it('takes self-closing tags and empty bodies for the same (S0.5)', () => {
+  it('treats self-closing tags and empty bodies alike (S0.5)', () => {
     const wanted = [['mailbox_check', {}]]
     expect(briefly('<orc-command name="mailbox_check"/>')).toEqual(wanted)
     expect(briefly('<orc-command name="mailbox_check" / >')).toEqual(wanted)
@@ -33,19 +33,19 @@ describe('the modern form', () => {
     expect(briefly('<orc-command name="mailbox_check">\n \n</orc-command>')).toEqual(wanted)
   })
 
-  it('takes hyphens for underscores in the names of parameters', () => {
+  it('reads hyphens as underscores in names of parameters', () => {
     const { fields } = only('<orc-command name="update_status" current-task="tests" STATUS="idle"/>')
     expect(fields).toEqual({ current_task: 'tests', status: 'idle' })
   })
 
-  it('shows what was said and defaults nothing, not even the title (C13)', () => {
+  it('fills in no default, not even the title (C13)', () => {
     expect(only(`${SEND}\n\nFirst line\nSecond${END}`).fields).toEqual({
       to: 'B',
       content: 'First line\nSecond',
     })
   })
 
-  it('keeps the formatting within the body, and not the layout around it (S0.6, S0.20)', () => {
+  it('keeps the formatting inside the body and drops the space around it (S0.6, S0.20)', () => {
     const { fields } = only(`${SEND}\n  Summary:\n\n    - one\n\t- two  \r\n  end\n\n${END}`)
     expect(fields.content).toBe('Summary:\n\n    - one\n\t- two  \r\n  end')
   })
@@ -85,41 +85,41 @@ describe('the modern form', () => {
     expect(only(SEND + said + END).fields.content).toBe(meant)
   })
 
-  it('takes CDATA as it is, with closing tags and references in it (C5)', () => {
+  it('keeps CDATA verbatim, including closing tags and references (C5)', () => {
     const { fields } = only(`${SEND}see <![CDATA[ ${END} &amp; <b> ]]> and &amp; <![cdata[x]]>${END}`)
     expect(fields.content).toBe(`see  ${END} &amp; <b>  and & x`)
   })
 
-  it('trims what CDATA begins and ends with, but nothing that is written as a reference', () => {
+  it('trims space inside CDATA, but no space written as a reference', () => {
     expect(only(`${SEND}<![CDATA[\n x \n]]>${END}`).fields.content).toBe('x')
     expect(only(`${SEND}\n&#32;x&#10;\n${END}`).fields.content).toBe(' x\n')
     expect(only(`${SEND}<![CDATA[ a ]]> &lt; <![CDATA[ b ]]>${END}`).fields.content).toBe('a  <  b')
     expect(only(`${SEND}<![CDATA[ a ]]><![CDATA[ b ]]> c${END}`).fields.content).toBe('a  b  c')
   })
 
-  it('takes the end of a CDATA section that has no beginning for text, and keeps the space before it', () => {
+  it('treats the end of a CDATA section without a beginning as text, and keeps the space before it', () => {
     expect(only(`${SEND}<![CDATA[a]]> b ]]>${END}`).fields.content).toBe('a b ]]>')
     expect(only(`${SEND}]]> <![CDATA a]]>${END}`).fields.content).toBe(']]> <![CDATA a]]>')
   })
 
-  it('takes an unfinished CDATA section for text', () => {
+  it('treats an unfinished CDATA section as text', () => {
     expect(only(`${SEND}<![CDATA[a]]> <![CDATA[ b${END}`).fields.content).toBe('a <![CDATA[ b')
     expect(only(`${SEND}a <![CDATA[ b${END}`).fields.content).toBe('a <![CDATA[ b')
   })
 
-  it('ignores a body of a command that has none, and says so', () => {
+  it('ignores the body of a command that takes none, and lists it as ignored', () => {
     const { fields, ignored } = only(`<orc-command name="mailbox_check">please${END}`)
     expect(fields).toEqual({})
     expect(ignored).toEqual(['body'])
   })
 
-  it('prefers an attribute to the body, and an empty attribute to nothing (S0.3)', () => {
+  it('prefers an attribute to the body, and the body to an empty attribute (S0.3)', () => {
     const both = only(`<orc-command name="send_message" to="B" content="attribute">body${END}`)
     expect([both.fields.content, both.ignored]).toEqual(['attribute', ['body']])
     expect(only(`<orc-command name="send_message" content="">body${END}`).fields.content).toBe('body')
   })
 
-  it('notes parameters that the command does not have (C5)', () => {
+  it('lists parameters that the command does not have as ignored (C5)', () => {
     const { fields, ignored } = only('<orc-command name="list_agents" Agent_Name="Master" __proto__="x"/>')
     expect(fields).toEqual({})
     expect(ignored).toEqual(['Agent_Name', '__proto__'])
@@ -154,7 +154,7 @@ describe('the legacy form', () => {
     expect(ignored).toEqual(['to'])
   })
 
-  it('keeps elements within an element as text, of its own name too', () => {
+  it('keeps elements inside an element as text, including those of the same name', () => {
     const text = '<content>a <b>bold</b> <content>inner</content> c</content>'
     expect(only(`<orc-command type="send_message"><to>B</to>${text}${END}`).fields.content).toBe(
       'a <b>bold</b> <content>inner</content> c',
@@ -170,7 +170,7 @@ describe('the legacy form', () => {
     })
   })
 
-  it('ignores unknown elements beside the content, and notes them (C5)', () => {
+  it('lists unknown elements beside the content as ignored (C5)', () => {
     const text = '<agent_name>Master</agent_name><to>B</to><content>x</content>'
     const { fields, ignored } = only(`<orc-command type="send_message">${text}${END}`)
     expect(fields).toEqual({ to: 'B', content: 'x' })
@@ -187,13 +187,13 @@ describe('the legacy form', () => {
     ['elements and text', '<title>T</title> and more'],
     ['an element that is not closed', '<to>B'],
     ['a title among other elements', '<title>Page</title><p>text</p>'],
-  ])('takes a body with %s for a message', (_, body) => {
+  ])('treats a body with %s as a message', (_, body) => {
     const found = only(SEND + body + END)
     expect(found.notation).toBe('modern')
     expect(found.fields).toEqual({ to: 'B', content: body })
   })
 
-  it('refuses an element that is said twice', () => {
+  it('refuses an element that appears twice', () => {
     const text = '<to>A</to><to>B</to><content>x</content>'
     expect(onlyProblem(`<orc-command type="send_message">${text}${END}`).code).toBe('NOT_WELL_FORMED')
   })
@@ -221,7 +221,7 @@ describe('elements before the text of a body', () => {
       '<orc-command name="send_message" to="B"><title>T</title>Body</orc-command>',
       { to: 'B', content: '<title>T</title>Body' },
     ],
-  ])('%s says its parameters with type=, and is text with name= (S0.3)', (text, fields) => {
+  ])('%s: elements are parameters with type= and text with name= (S0.3)', (text, fields) => {
     expect(only(text).fields).toEqual(fields)
   })
 })
@@ -237,7 +237,7 @@ describe('commands within commands', () => {
     expect(only(`${SEND}before ${inner} after${END}`).fields.content).toBe(`before ${inner} after`)
   })
 
-  it('keeps a mere mention of the tag as text, with and without its closing tag', () => {
+  it('keeps a mention of the tag as text, with and without its closing tag', () => {
     expect(only(`${SEND}the <orc-command> tag${END}`).fields.content).toBe('the <orc-command> tag')
     expect(only(`${SEND}the <orc-command ...> tag${END}`).fields.content).toBe('the <orc-command ...> tag')
     const pair = 'write <orc-command>…</orc-command> around it'
@@ -248,7 +248,7 @@ describe('commands within commands', () => {
     ])
   })
 
-  it('gives back what follows an unclosed command, however many are unclosed (C5)', () => {
+  it('reads the commands behind unclosed ones (C5)', () => {
     expect(
       briefly(`${SEND}one\n\n${CHECK}\n${SEND}two\n\n${LIST}\n<orc-command name="list_agents">${END}`),
     ).toEqual([
@@ -260,7 +260,7 @@ describe('commands within commands', () => {
     ])
   })
 
-  it('reads on behind a closed one as if nothing had been', () => {
+  it('continues behind a closed command', () => {
     expect(briefly(`${SEND}x${END}${END}${CHECK}`)).toEqual([
       ['send_message', { to: 'B', content: 'x' }],
       ['mailbox_check', {}],

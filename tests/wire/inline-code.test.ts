@@ -22,7 +22,7 @@ function judge(paragraph: string): string[] {
 }
 
 describe('inline code', () => {
-  it('is what CommonMark says it is, for commands in any place between backticks (S0.14)', () => {
+  it('follows CommonMark, wherever commands stand between backticks (S0.14)', () => {
     const part = fc.constantFrom('`', '``', '```', '````', ' ', 'a', '\nb', LIST, LIST)
     fc.assert(
       fc.property(fc.array(part, { maxLength: 30 }), (parts) => {

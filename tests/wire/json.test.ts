@@ -10,7 +10,7 @@ describe('the JSON form (S1.18)', () => {
     expect(text.slice(found.span.offset, found.span.end)).toBe(found.raw)
   })
 
-  it('takes name for type, and any case', () => {
+  it('accepts name instead of type, and any case', () => {
     expect(briefly('{"orc_command": {"name": "list_agents"}}')).toEqual([['list_agents', {}]])
     expect(briefly('{"ORC_COMMAND": {"TYPE": "LIST_AGENTS"}}')).toEqual([['list_agents', {}]])
     expect(only('{"orc_command": {"type": "send_message", "TO": "B", "Content": "x"}}').fields).toEqual({
@@ -25,7 +25,7 @@ describe('the JSON form (S1.18)', () => {
     expect(only(text).fields.content).toBe(content)
   })
 
-  it('makes text of other values, and nothing of null', () => {
+  it('turns other values into text, and drops null', () => {
     const said = { type: 'send_message', to: 7, title: true, content: { a: [1, null] }, from: null }
     expect(only(JSON.stringify({ orc_command: said })).fields).toEqual({
       to: '7',
@@ -34,7 +34,7 @@ describe('the JSON form (S1.18)', () => {
     })
   })
 
-  it('notes what is no parameter, in the command and around it', () => {
+  it('lists unknown keys in the command and around it as ignored', () => {
     const found = only('{"orc_command": {"type": "list_agents", "x": 1}, "7": {"a": []}, "id": "q"}')
     expect(found.ignored.toSorted()).toEqual(['7', 'id', 'x'])
   })
@@ -55,22 +55,22 @@ describe('the JSON form (S1.18)', () => {
     ['a wrong word', '{"orc_command": {"type": "list_agents", "x": yes}}'],
     ['a wrong escape', '{"orc_command": {"type": "list_agents", "x": "\\q"}}'],
     ['single quotation marks', "{'orc_command': {'type': 'list_agents'}}"],
-    ['a key said twice', '{"orc_command": {"type": "list_agents", "type": "mailbox_check"}}'],
-    ['a key said twice in another case', '{"orc_command": {"type": "send_message", "to": "A", "TO": "B"}}'],
-    ['the command said twice', '{"orc_command": {"type": "list_agents"}, "orc_command": {"type": "x"}}'],
+    ['a repeated key', '{"orc_command": {"type": "list_agents", "type": "mailbox_check"}}'],
+    ['a key repeated in another case', '{"orc_command": {"type": "send_message", "to": "A", "TO": "B"}}'],
+    ['a repeated orc_command', '{"orc_command": {"type": "list_agents"}, "orc_command": {"type": "x"}}'],
     ['values nested too deep', `{"orc_command": {"type": "list_agents", "x": ${'['.repeat(40)}`],
-  ])('refuses %s with the place (S0.23)', (_, text) => {
+  ])('refuses %s and reports where (S0.23)', (_, text) => {
     const found = onlyProblem(`\n${text}`)
     expect(found.code).toBe('NOT_WELL_FORMED')
     expect(found.span).toMatchObject({ offset: 1, line: 2 })
   })
 
-  it('says which quotation marks are no ASCII', () => {
+  it('reports typographic quotation marks', () => {
     expect(briefly('{“orc_command”: {“type”: “list_agents”}}')).toEqual(['NON_ASCII_QUOTES'])
     expect(briefly('{"orc_command": {“type”: “list_agents”}}')).toEqual(['NON_ASCII_QUOTES'])
   })
 
-  it('says when a line end or a quotation mark in a string is not escaped, and goes on behind it', () => {
+  it('reports an unescaped line end or quotation mark in a string, and continues behind it', () => {
     expect(briefly(`{"orc_command": {"type": "send_message", "content": "a\nb"}} ${CHECK}`)).toEqual([
       'UNESCAPED_CHARACTERS',
       ['mailbox_check', {}],
@@ -81,20 +81,20 @@ describe('the JSON form (S1.18)', () => {
     ])
   })
 
-  it('does not carry out what a broken string quotes on its next line', () => {
+  it('does not run a command quoted in a broken string', () => {
     expect(
       briefly(`{"orc_command": {"type": "send_message", "content": "a\n<orc-command name='list_agents'/>"}}`),
     ).toEqual(['UNESCAPED_CHARACTERS'])
   })
 
-  it('does not let an unclosed string reach over a blank line', () => {
+  it('ends an unclosed string at a blank line', () => {
     expect(briefly(`{"orc_command": {"type": "list_agents}}\n\n${CHECK}`)).toEqual([
       'UNESCAPED_CHARACTERS',
       ['mailbox_check', {}],
     ])
   })
 
-  it('says when it is not closed', () => {
+  it('reports a missing brace', () => {
     expect(briefly('{"orc_command": {"type": "list_agents"}')).toEqual(['MISSING_CLOSE'])
     expect(briefly(`{"orc_command": {"type": "list_agents"} and then ${CHECK}`)).toEqual([
       'NOT_WELL_FORMED',
@@ -102,13 +102,13 @@ describe('the JSON form (S1.18)', () => {
     ])
   })
 
-  it('misses no type', () => {
+  it('reports a missing or unknown type', () => {
     expect(briefly('{"orc_command": {}}')).toEqual(['MISSING_TYPE'])
     expect(briefly('{"orc_command": {"type": 7}}')).toEqual(['MISSING_TYPE'])
     expect(briefly('{"orc_command": {"type": "dance"}}')).toEqual(['UNKNOWN_COMMAND'])
   })
 
-  it('lets a closing tag through to the command around, from inside a string too', () => {
+  it('lets a closing tag inside a string close the command around it', () => {
     expect(only(`${SEND}say {"orc_command": "x</orc-command>\n`).fields.content).toBe(
       'say {"orc_command": "x',
     )
@@ -121,7 +121,7 @@ describe('the JSON form (S1.18)', () => {
     '{orc_command: {}}',
     '{"a":{}}',
     '{',
-  ])('takes %s for prose', (text) => {
+  ])('treats %s as prose', (text) => {
     expect(briefly(text)).toEqual([])
   })
 })

@@ -24,7 +24,7 @@ describe('the size of a command (C20)', () => {
     expect(briefly(`${say(`${most}x`)} ${LIST}`)).toEqual(['TOO_LARGE', LISTED])
   })
 
-  it('is counted in UTF-8 bytes of what is meant, not of how it is written', () => {
+  it('counts UTF-8 bytes of the decoded text', () => {
     expect(only(`${SEND}${'&amp;'.repeat(MAX_COMMAND_BYTES)}${END}`).fields.content).toHaveLength(
       MAX_COMMAND_BYTES,
     )
@@ -34,7 +34,7 @@ describe('the size of a command (C20)', () => {
     )
   })
 
-  it('is said with the numbers, and nothing is cut', () => {
+  it('is reported with the numbers, and nothing is cut', () => {
     const found = onlyProblem(`${SEND}${'x'.repeat(200_000)}${END}`)
     expect(found.message).toBe(
       'The content of send_message is 200,000 bytes long; at most 102,400 are allowed',
@@ -42,14 +42,14 @@ describe('the size of a command (C20)', () => {
     expect(found.span).toMatchObject({ offset: 0, end: SEND.length + 200_000 + END.length })
   })
 
-  it('carries out nothing that a command over the limit quotes', () => {
+  it('runs no command quoted in a command over the limit', () => {
     expect(briefly(`${SEND}${'x'.repeat(150_000)}\n${CHECK}\n${'x'.repeat(500_000)}${END}${LIST}`)).toEqual([
       'TOO_LARGE',
       LISTED,
     ])
   })
 
-  it('ends the wait for a closing tag, and what follows the tag is read as text', () => {
+  it('ends the wait for a closing tag, and the rest is read as text', () => {
     const far = 'x'.repeat(MAX_COMMAND_TEXT)
     expect(briefly(`${SEND}${CHECK}${far}${LIST}${END}`)).toEqual([
       'TOO_LARGE',
@@ -80,7 +80,7 @@ describe('the size of a command (C20)', () => {
     ])
   })
 
-  it('bounds the memory, whatever comes', () => {
+  it('bounds the memory, whatever the input', () => {
     const hostile = [
       SEND,
       '<orc-command name="',
@@ -110,7 +110,7 @@ function memoryOf(action: () => void): number {
 }
 
 describe('odd input', () => {
-  it('never throws, and finds what is there', () => {
+  it('never throws, and hides no command', () => {
     const command = Buffer.from(LIST)
     const odd = [
       [0],
@@ -129,7 +129,7 @@ describe('odd input', () => {
     }
   })
 
-  it('keeps control characters, and replaces what is no UTF-8', () => {
+  it('keeps control characters, and replaces invalid UTF-8', () => {
     const found = scan(
       Buffer.concat([Buffer.from(`${SEND}a\0\u001bb`), Buffer.from([0xff]), Buffer.from(`c${END}`)]),
     )
@@ -153,7 +153,7 @@ describe('odd input', () => {
     ])
   })
 
-  it('is over when it is over', () => {
+  it('is refused after the end', () => {
     const scanner = createScanner(known)
     scanner.end()
     expect(scanner.end()).toEqual([])

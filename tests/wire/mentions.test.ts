@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { withoutMentions } from '../../src/wire/mentions.ts'
 
-describe('the name of a file in a message', () => {
+describe('a file mention in a message', () => {
   it.each([
     ['see @a.txt', 'see \\@a.txt', 'see \\@a.txt'],
     ['@a @"b c" @~/d @/e', '\\@a \\@"b c" \\@~/d \\@/e', '\\@a \\@"b c" \\@~/d \\@/e'],
@@ -20,11 +20,11 @@ describe('the name of a file in a message', () => {
     ],
     ['at 5 @ 10', 'at 5 @ 10', 'at 5 @ 10'],
     ['ends with @', 'ends with @', 'ends with @'],
-  ])('%j is no file to a program', (text, alone, anywhere) => {
+  ])('%j is escaped', (text, alone, anywhere) => {
     expect([withoutMentions(text, 'alone'), withoutMentions(text, 'anywhere')]).toEqual([alone, anywhere])
   })
 
-  it('is the same when it is given a second time', () => {
+  it('is escaped only once', () => {
     for (const where of ['alone', 'anywhere'] as const) {
       const once = withoutMentions('@a 。@b c@[d] "@e" f@g \\@h @@i', where)
       expect(withoutMentions(once, where)).toBe(once)

@@ -26,8 +26,8 @@ const FIELDS = {
   in_response_to: 'parent_message_id',
 }
 
-describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
-  it('is a command, with nothing around it', () => {
+describe("a message in the seed's form, in an agent's text (S2.2)", () => {
+  it('is a command without a wrapper', () => {
     const text = `I am done.\n\n${REPORT}\n\nThat is all.`
     const [found] = scan(text)
     expect(found).toMatchObject({ ok: true, type: 'report', fields: FIELDS, notation: 'json', ignored: [] })
@@ -60,13 +60,13 @@ describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
     ['behind other words on its line', 'For example {"type": "QUERY", "question": "x"}'],
     ['with another key first', '{"id": 1, "type": "QUERY", "question": "x"}'],
     ['in a list of types', '["type", "QUERY"]'],
-  ])('is none %s: an agent may show JSON', (_, text) => {
+  ])('is text %s, because agents show JSON', (_, text) => {
     expect(briefly(text)).toEqual([])
     const scanner = createScanner(known)
     expect([...text.split('').flatMap((character) => scanner.push(character)), ...scanner.end()]).toEqual([])
   })
 
-  it('is not carried out in code, in a response or in a repeated message (C4)', () => {
+  it('does not run in code, in a response or in a repeated message (C4)', () => {
     expect(briefly(`\`\`\`json\n${REPORT}\n\`\`\``)).toEqual(['IN_CODE_BLOCK'])
     expect(briefly(`[ORCHESTRATOR RESPONSE]\n${REPORT}\n[END ORCHESTRATOR RESPONSE]`)).toEqual([
       'IN_RESPONSE_BLOCK',
@@ -74,7 +74,7 @@ describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
     expect(briefly(`[ORCHUB MESSAGE msg_1]\n${REPORT}\n[END ORCHUB MESSAGE msg_1]`)).toEqual(['IN_ECHO'])
   })
 
-  it('is text in the body of another command, and holds no other', () => {
+  it('is text in the body of another command, and contains no other', () => {
     const outer = `<orc-command name="send_message" to="B">\n${REPORT}\n</orc-command>`
     expect(briefly(outer)).toEqual([['send_message', { to: 'B', content: REPORT }]])
     const inner = '{"orc_command": {"type": "list_agents"}}'
@@ -82,7 +82,7 @@ describe("a message as the seed writes it, in an agent's text (S2.2)", () => {
     expect(briefly(holding)).toEqual([['query', { question: inner }]])
   })
 
-  it('is told what is wrong with it (S0.23)', () => {
+  it('is reported when it is broken (S0.23)', () => {
     expect(briefly('{"type": "QUERY", "question": "a" "b"}')).toEqual(['NOT_WELL_FORMED'])
     expect(briefly('{"type": "REPORT", "status": "completed" | "partial"}')).toEqual(['NOT_WELL_FORMED'])
     expect(briefly('{"type": "QUERY", "question": "a"')).toEqual(['MISSING_CLOSE'])

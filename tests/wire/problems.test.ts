@@ -45,16 +45,16 @@ describe('problems (S0.23)', () => {
     expect(found.span).toMatchObject({ offset: 0, line: 1 })
   })
 
-  it('names an unknown type as it was said (S1.11)', () => {
+  it('quotes an unknown type as written (S1.11)', () => {
     expect(onlyProblem('<orc-command name=" Dance "/>').message).toBe('Unknown command type: Dance')
     expect(onlyProblem('{"orc_command": {"type": "Dance"}}').message).toBe('Unknown command type: Dance')
   })
 
-  it('guesses what was meant', () => {
+  it('suggests a similar command', () => {
     expect(onlyProblem('<orc-command name="Send-Message"/>').hint).toBe('Did you mean send_message?')
   })
 
-  it('does not stop at a problem, whatever it is', () => {
+  it('reads the command behind any problem', () => {
     const broken = [
       '<orc-command name=mailbox_check>x</orc-command>',
       `<orc-command name="send_message' to="B">x</orc-command>`,
@@ -73,7 +73,7 @@ describe('problems (S0.23)', () => {
     }
   })
 
-  it('keeps what a broken or unknown command encloses from being carried out (C5)', () => {
+  it('runs no command inside a broken or unknown one (C5)', () => {
     expect(briefly(`<orc-command name=“send_message” to=“B”>${CHECK}${END}`)).toEqual(['NON_ASCII_QUOTES'])
     expect(briefly(`<orc-command name=send_message>${CHECK}${END}`)).toEqual(['NOT_WELL_FORMED'])
     expect(briefly(`<orc-command to="B">${CHECK}${END}`)).toEqual(['MISSING_TYPE'])
@@ -98,7 +98,7 @@ describe('problems (S0.23)', () => {
     '<',
     '</orc-command',
     '',
-  ])('finds none in prose: %s', (text) => {
+  ])('finds nothing in prose: %s', (text) => {
     expect(scan(text)).toEqual([])
   })
 
@@ -107,7 +107,7 @@ describe('problems (S0.23)', () => {
     expect(briefly(`The <orc-command> tag: ${LIST} and <orc-command>`)).toEqual([LISTED])
   })
 
-  it('lists the first of a flood of problems, and counts the others', () => {
+  it('lists the first of a flood of problems and counts the others', () => {
     const found = scan('<orc-command name=x/>'.repeat(5000))
     const listed = found.filter((one) => !one.ok && one.code === 'NOT_WELL_FORMED')
     expect(listed.length).toBeGreaterThanOrEqual(1000)

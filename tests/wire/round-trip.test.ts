@@ -56,7 +56,7 @@ const fields = fc.record(
 )
 
 describe('an encoded command', () => {
-  it.each(NOTATIONS)('is read as it was meant, whatever it contains, in the %s form', (notation) => {
+  it.each(NOTATIONS)('is decoded to the same fields, whatever they contain, in the %s form', (notation) => {
     fc.assert(
       fc.property(fields, (said) => {
         const found = only(
@@ -70,7 +70,7 @@ describe('an encoded command', () => {
     )
   })
 
-  it('is pleasant to read when nothing stands against it', () => {
+  it('escapes only where necessary', () => {
     const command = {
       type: 'send_message',
       fields: { to: 'B', title: "It's a > b", content: 'Run `x`.\n\n- ok' },

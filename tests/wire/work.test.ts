@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { createScanner } from '../../src/wire/scanner.ts'
 import { known } from './commands.ts'
 
-/** Every byte of the text that is looked at, one by one or in a native search, is counted. */
+/** The number of bytes that the scanner looked at, one by one or in a native search. */
 let looks = 0
 
 vi.mock('../../src/wire/scan/window.ts', async (original) => {
@@ -84,7 +84,7 @@ describe('the work per byte of hostile text', () => {
     const large = looksPerByte(text, 30_000, 4096)
     expect(large).toBeLessThan(1.2 * small + 1)
     expect(large).toBeLessThan(10)
-    // A waiting scanner looks again at the line it is on, and at no more than that.
+    // With each chunk, a waiting scanner looks at its current line again, and at nothing else.
     expect(looksPerByte(text, 5000, 7)).toBeLessThan(100)
   })
 
