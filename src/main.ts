@@ -20,6 +20,7 @@ import { openWitness } from './main/witness.ts'
 import type { Clock } from './model/clock.ts'
 import { AppError } from './model/errors.ts'
 import type { Log } from './model/log.ts'
+import { shellShapes } from './model/registry.ts'
 import type { ToolDefinition } from './models/model.ts'
 import { createModels } from './models/sdk/models.ts'
 import { createAnyProgram } from './programs/any/program.ts'
@@ -135,7 +136,11 @@ export async function startOrchub(options: OrchubOptions): Promise<Orchub> {
       pages: PAGES,
     })
     ending.unshift(() => service.close())
-    const announced = announceService(config.stateFolder, service.url, options.forRuns === true)
+    const announced = announceService(config.stateFolder, {
+      url: service.url,
+      commands: shellShapes(switchboard.registry.all()),
+      ...(options.forRuns === true ? { for_runs: true } : {}),
+    })
     ending.unshift(() => announced.close())
     const begun = switchboard.begin(service.url)
     // Whoever wants it to end does not wait for agents that take long to start; closing it calls them off.

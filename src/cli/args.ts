@@ -46,7 +46,7 @@ function readOption(
   if (value === undefined || (attached === undefined && value.startsWith('--'))) {
     throw needsValue(option.name, option.value)
   }
-  checkChoice(`--${option.name}:`, option.choices, value)
+  checkChoice(`--${option.name}`, option.choices, value)
   typed.options.set(option.name, value)
   return attached === undefined ? 1 : 0
 }
@@ -57,21 +57,22 @@ function checkWords(verb: Verb, words: readonly string[]): void {
   if (missing !== undefined) throw usage(`${missing.name} is missing`, `Usage: ${usageLine(verb)}`)
   for (const [index, { name, choices, unlisted }] of wanted.entries()) {
     const word = words[index]
-    if (word !== undefined && !unlisted?.includes(word)) checkChoice(`${name}:`, choices, word)
+    if (word !== undefined && !unlisted?.includes(word)) checkChoice(name, choices, word)
   }
   const extra = words[wanted.length]
   if (extra === undefined || wanted.at(-1)?.rest) return
   // The first may be meant for a verb below this one: `orc audit verfy`, `orc run shwo run_1`.
-  throw new AppError('USAGE', `"${extra}" is too much`, {
+  throw new AppError('USAGE', `Unexpected argument "${extra}"`, {
     hint: `Usage: ${usageLine(verb)}`,
-    data: { unknown: { word: `${verb.name} ${words[0]}`, among: [], verbs: true } satisfies Unknown },
+    data: {
+      unknown: { word: `${verb.name.split(' ')[0]} ${words[0]}`, among: [], verbs: true } satisfies Unknown,
+    },
   })
 }
 
-function checkChoice(place: string, choices: readonly string[] | undefined, value: string): void {
+function checkChoice(name: string, choices: readonly string[] | undefined, value: string): void {
   if (choices === undefined || choices.includes(value)) return
-  throw new AppError('USAGE', `${place} "${value}" is none of those that can be`, {
-    hint: `One of: ${choices.join(', ')}`,
+  throw new AppError('USAGE', `${name} must be one of: ${choices.join(', ')} (got "${value}")`, {
     data: { unknown: { word: value, among: choices } satisfies Unknown },
   })
 }

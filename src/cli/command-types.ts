@@ -1,4 +1,5 @@
 import { AppError } from '../model/errors.ts'
+import type { ShellShape } from '../model/registry.ts'
 import { exchange, openLine } from './connection/connection.ts'
 import type { Place } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
@@ -14,6 +15,8 @@ export interface CommandType {
   type: string
   summary: string
   example: string
+  /** Its name among the verbs of a noun: `agent list`. */
+  shell?: string
   /** The field that the body fills. */
   body?: string
   schema: { properties?: Record<string, FieldSchema>; required?: string[] }
@@ -24,13 +27,20 @@ export async function builtInTypes(): Promise<CommandType[]> {
   const [{ z }, { createRegistry }] = await Promise.all([import('zod'), import('../model/registry.ts')])
   return createRegistry()
     .all()
-    .map(({ type, summary, example, body, fields }) => ({
+    .map(({ type, summary, example, shell, body, fields }) => ({
       type,
       summary,
       example,
+      ...(shell === undefined ? {} : { shell }),
       ...(body === undefined ? {} : { body }),
       schema: z.toJSONSchema(fields, { io: 'input' }) as CommandType['schema'],
     }))
+}
+
+/** What reading a built-in command needs to know of it. */
+export async function builtInShapes(): Promise<Record<string, ShellShape>> {
+  const { createRegistry, shellShapes } = await import('../model/registry.ts')
+  return shellShapes(createRegistry().all())
 }
 
 /** Those of the running service, with what the application it runs in has added. */
@@ -54,7 +64,7 @@ export async function typesHere(place: Place): Promise<CommandType[]> {
 }
 
 /** What reading a command needs to know of it: the names of its fields. */
-export function shapeOf({ schema, body }: CommandType) {
+export function shapeOf({ schema, body }: CommandType): ShellShape {
   return {
     fields: Object.keys(schema.properties ?? {}),
     required: schema.required ?? [],

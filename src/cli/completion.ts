@@ -3,7 +3,7 @@ import { bashScript } from './completion/bash.ts'
 import { fishScript } from './completion/fish.ts'
 import { completionTable } from './completion/table.ts'
 import { zshScript } from './completion/zsh.ts'
-import type { Verb } from './verb.ts'
+import type { Program, Verb } from './verb.ts'
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const
 
@@ -13,8 +13,9 @@ export const SHELLS = Object.keys(SCRIPTS) as Shell[]
 /** Everything in it is read off the tables of the verbs and of the command types. */
 export function completionScript(
   shell: Shell,
+  program: Pick<Program, 'nouns' | 'aliases'>,
   verbs: readonly Verb[],
   types: readonly CommandType[],
 ): string {
-  return SCRIPTS[shell](completionTable(verbs, types))
+  return SCRIPTS[shell](completionTable(program, verbs, types))
 }

@@ -1,98 +1,187 @@
-import { SHAPES, speak } from './connection/send-command.ts'
+import { sendCommand } from './connection/send-command.ts'
 import type { Program, Verb } from './verb.ts'
 
-type Load = () => Promise<{ verb: Verb }>
+type Load = () => Promise<Verb>
 
-/** Every verb that is not a command type. Loaded when it is used: a short command must start at once. */
+const agentActions = () => import('./commands/agents/actions.ts')
+const decisions = () => import('./commands/people/decide.ts')
+const moderation = () => import('./commands/github/moderation.ts')
+const workspaces = () => import('./commands/workspaces/show.ts')
+const stopping = () => import('./commands/agents/stop.ts')
+
+/** Every verb that is not a command type, under its one real name. Loaded on use, so that a short command starts fast. */
 const VERBS: Readonly<Record<string, Load>> = {
-  init: () => import('./commands/service/init.ts'),
-  up: () => import('./commands/service/up.ts'),
-  down: () => import('./commands/service/down.ts'),
-  serve: () => import('./commands/service/serve.ts'),
-  demo: () => import('./commands/service/demo.ts'),
-  play: () => import('./commands/service/play.ts'),
-  run: () => import('./commands/runs/run.ts'),
-  'run show': () => import('./commands/runs/show.ts'),
-  'run cancel': () => import('./commands/runs/cancel.ts'),
-  'run send': () => import('./commands/runs/send.ts'),
-  'run report': () => import('./commands/runs/report.ts'),
-  runs: () => import('./commands/runs/list.ts'),
-  plan: () => import('./commands/runs/propose.ts'),
-  workspace: async () => ({ verb: (await import('./commands/workspaces/show.ts')).bareWorkspace }),
-  'workspace create': () => import('./commands/workspaces/create.ts'),
-  'workspace show': () => import('./commands/workspaces/show.ts'),
-  'workspace collect': () => import('./commands/workspaces/collect.ts'),
-  'workspace dissolve': () => import('./commands/workspaces/dissolve.ts'),
-  spawn: async () => ({ verb: (await import('./commands/agents/actions.ts')).start }),
-  stop: () => import('./commands/agents/stop.ts'),
-  go: () => import('./commands/service/go.ts'),
-  reset: async () => ({ verb: (await import('./commands/agents/actions.ts')).reset }),
-  pause: async () => ({ verb: (await import('./commands/agents/actions.ts')).pause }),
-  resume: async () => ({ verb: (await import('./commands/agents/actions.ts')).resume }),
-  attach: () => import('./commands/agents/attach.ts'),
-  logs: () => import('./commands/agents/logs.ts'),
-  open: () => import('./commands/service/open.ts'),
-  status: () => import('./commands/service/status.ts'),
-  messages: () => import('./commands/messages/list.ts'),
-  message: () => import('./commands/messages/show.ts'),
-  tasks: () => import('./commands/tasks/list.ts'),
-  'task show': () => import('./commands/tasks/show.ts'),
-  why: () => import('./commands/tasks/why.ts'),
-  trace: () => import('./commands/tasks/trace.ts'),
-  ask: () => import('./commands/tasks/ask.ts'),
-  send: () => import('./commands/messages/send.ts'),
-  'take-over': () => import('./commands/tasks/take-over.ts'),
-  inbox: () => import('./commands/people/inbox.ts'),
-  approve: async () => ({ verb: (await import('./commands/people/decide.ts')).approve }),
-  reject: async () => ({ verb: (await import('./commands/people/decide.ts')).reject }),
-  modify: async () => ({ verb: (await import('./commands/people/decide.ts')).modify }),
-  answer: () => import('./commands/people/answer.ts'),
-  audit: () => import('./commands/audit/list.ts'),
-  'audit verify': () => import('./commands/audit/verify.ts'),
-  'audit export': () => import('./commands/audit/export.ts'),
-  rules: () => import('./commands/rules/show.ts'),
-  'rules explain': () => import('./commands/rules/explain.ts'),
-  'rules check': () => import('./commands/rules/check.ts'),
-  github: () => import('./commands/github/status.ts'),
-  'github setup': () => import('./commands/github/setup.ts'),
-  'github replay': () => import('./commands/github/replay.ts'),
-  moderation: () => import('./commands/github/moderation.ts'),
-  'moderation decide': async () => ({ verb: (await import('./commands/github/moderation.ts')).decide }),
-  webhooks: () => import('./commands/webhooks/list.ts'),
-  'webhooks test': () => import('./commands/webhooks/test.ts'),
-  token: () => import('./commands/tokens/create.ts'),
-  'token list': () => import('./commands/tokens/list.ts'),
-  'token revoke': () => import('./commands/tokens/revoke.ts'),
-  prompt: () => import('./commands/agents/prompt.ts'),
-  scan: () => import('./commands/messages/scan.ts'),
-  doctor: () => import('./commands/service/doctor.ts'),
-  completion: () => import('./commands/service/completion.ts'),
-  mcp: () => import('./commands/service/mcp.ts'),
-  hook: () => import('./commands/service/hook.ts'),
-  help: () => import('./commands/service/help.ts'),
-  version: () => import('./commands/service/version.ts'),
+  init: async () => (await import('./commands/service/init.ts')).verb,
+  up: async () => (await import('./commands/service/up.ts')).verb,
+  down: async () => (await import('./commands/service/down.ts')).verb,
+  status: async () => (await import('./commands/service/status.ts')).verb,
+  open: async () => (await import('./commands/service/open.ts')).verb,
+  send: async () => (await import('./commands/messages/send.ts')).verb,
+  inbox: async () => (await import('./commands/people/inbox.ts')).verb,
+  approve: async () => (await decisions()).approve,
+  reject: async () => (await decisions()).reject,
+  ask: async () => (await import('./commands/tasks/ask.ts')).verb,
+  run: async () => (await import('./commands/runs/run.ts')).verb,
+  logs: async () => (await import('./commands/agents/logs.ts')).verb,
+  attach: async () => (await import('./commands/agents/attach.ts')).verb,
+  why: async () => (await import('./commands/tasks/why.ts')).verb,
+
+  answer: async () => (await import('./commands/people/answer.ts')).verb,
+  modify: async () => (await decisions()).modify,
+  completion: async () => (await import('./commands/service/completion.ts')).verb,
+  help: async () => (await import('./commands/service/help.ts')).verb,
+  version: async () => (await import('./commands/service/version.ts')).verb,
+
+  'agent start': async () => (await agentActions()).start,
+  'agent stop': async () => (await stopping()).verb,
+  'agent pause': async () => (await agentActions()).pause,
+  'agent resume': async () => (await agentActions()).resume,
+  'agent reset': async () => (await agentActions()).reset,
+  'agent prompt': async () => (await import('./commands/agents/prompt.ts')).verb,
+
+  'audit list': async () => (await import('./commands/audit/list.ts')).verb,
+  'audit verify': async () => (await import('./commands/audit/verify.ts')).verb,
+  'audit export': async () => (await import('./commands/audit/export.ts')).verb,
+
+  'github status': async () => (await import('./commands/github/status.ts')).verb,
+  'github setup': async () => (await import('./commands/github/setup.ts')).verb,
+  'github replay': async () => (await import('./commands/github/replay.ts')).verb,
+  'github moderation': async () => (await moderation()).verb,
+  'github moderate': async () => (await moderation()).decide,
+
+  'message list': async () => (await import('./commands/messages/list.ts')).verb,
+  'message show': async () => (await import('./commands/messages/show.ts')).verb,
+  'message scan': async () => (await import('./commands/messages/scan.ts')).verb,
+
+  'rules show': async () => (await import('./commands/rules/show.ts')).verb,
+  'rules explain': async () => (await import('./commands/rules/explain.ts')).verb,
+  'rules check': async () => (await import('./commands/rules/check.ts')).verb,
+
+  'run list': async () => (await import('./commands/runs/list.ts')).verb,
+  'run show': async () => (await import('./commands/runs/show.ts')).verb,
+  'run report': async () => (await import('./commands/runs/report.ts')).verb,
+  'run send': async () => (await import('./commands/runs/send.ts')).verb,
+  'run cancel': async () => (await import('./commands/runs/cancel.ts')).verb,
+  'run propose': async () => (await import('./commands/runs/propose.ts')).verb,
+
+  'service serve': async () => (await import('./commands/service/serve.ts')).verb,
+  'service halt': async () => (await stopping()).halt,
+  'service go': async () => (await import('./commands/service/go.ts')).verb,
+  'service doctor': async () => (await import('./commands/service/doctor.ts')).verb,
+  'service demo': async () => (await import('./commands/service/demo.ts')).verb,
+  'service play': async () => (await import('./commands/service/play.ts')).verb,
+  'service mcp': async () => (await import('./commands/service/mcp.ts')).verb,
+  'service hook': async () => (await import('./commands/service/hook.ts')).verb,
+
+  'task list': async () => (await import('./commands/tasks/list.ts')).verb,
+  'task show': async () => (await import('./commands/tasks/show.ts')).verb,
+  'task trace': async () => (await import('./commands/tasks/trace.ts')).verb,
+  'task take-over': async () => (await import('./commands/tasks/take-over.ts')).verb,
+
+  'token create': async () => (await import('./commands/tokens/create.ts')).verb,
+  'token list': async () => (await import('./commands/tokens/list.ts')).verb,
+  'token revoke': async () => (await import('./commands/tokens/revoke.ts')).verb,
+
+  'webhook list': async () => (await import('./commands/webhooks/list.ts')).verb,
+  'webhook test': async () => (await import('./commands/webhooks/test.ts')).verb,
+
+  'workspace create': async () => (await import('./commands/workspaces/create.ts')).verb,
+  'workspace show': async () => (await workspaces()).verb,
+  'workspace collect': async () => (await import('./commands/workspaces/collect.ts')).verb,
+  'workspace dissolve': async () => (await import('./commands/workspaces/dissolve.ts')).verb,
 }
 
-const SAME = new Map([
-  ['--help', 'help'],
-  ['-h', 'help'],
-  ['--version', 'version'],
-  ['-V', 'version'],
-  ['ask-user', 'request-user-input'],
-])
+/** Other names, which behave exactly like the verb they stand for. A noun by itself is the old name of one verb. */
+const ALIASES: Readonly<Record<string, string>> = {
+  '--help': 'help',
+  '-h': 'help',
+  '--version': 'version',
+  '-V': 'version',
+  'agent attach': 'attach',
+  'agent logs': 'logs',
+  'message send': 'send',
+  'run start': 'run',
+  'service init': 'init',
+  'service up': 'up',
+  'service down': 'down',
+  'service status': 'status',
+  'service open': 'open',
+  'task ask': 'ask',
+  'task why': 'why',
+  audit: 'audit list',
+  demo: 'service demo',
+  doctor: 'service doctor',
+  github: 'github status',
+  go: 'service go',
+  hook: 'service hook',
+  mcp: 'service mcp',
+  message: 'message show',
+  messages: 'message list',
+  moderation: 'github moderation',
+  'moderation decide': 'github moderate',
+  pause: 'agent pause',
+  plan: 'run propose',
+  play: 'service play',
+  prompt: 'agent prompt',
+  reset: 'agent reset',
+  resume: 'agent resume',
+  rules: 'rules show',
+  runs: 'run list',
+  scan: 'message scan',
+  serve: 'service serve',
+  spawn: 'agent start',
+  stop: 'agent stop',
+  'take-over': 'task take-over',
+  tasks: 'task list',
+  token: 'token create',
+  trace: 'task trace',
+  webhooks: 'webhook list',
+  'webhooks test': 'webhook test',
+  workspace: 'workspace show',
+}
+
+const NOUNS: Readonly<Record<string, string>> = {
+  agent: 'start, stop and pause agents',
+  audit: 'read, verify and export the audit log',
+  github: 'the GitHub team: health, setup, replay, moderation',
+  message: 'messages and mailboxes',
+  rules: 'who may talk to whom, and why',
+  run: 'runs of plans',
+  service: 'the service itself: serve, halt, diagnose',
+  task: 'delegated tasks',
+  token: 'tokens of agents and people',
+  webhook: 'outgoing webhooks',
+  workspace: "agents' folders; needs no service",
+}
+
+/** The verb that the first words name, and how many of them its name takes. */
+function resolve(first: string, second: string | undefined): { name: string; count: number } | undefined {
+  for (const [typed, count] of [[`${first} ${second}`, 2] as const, [first, 1] as const]) {
+    if (Object.hasOwn(VERBS, typed)) return { name: typed, count }
+    if (Object.hasOwn(ALIASES, typed)) return { name: ALIASES[typed]!, count }
+  }
+  return undefined
+}
 
 async function run(argv: readonly string[]): Promise<number> {
-  const [first = 'help', ...rest] = verbFirst(argv)
-  const below = `${first} ${rest[0]}`
-  const isBelow = Object.hasOwn(VERBS, below)
-  const name = isBelow ? below : (SAME.get(first) ?? first)
-  if (!Object.hasOwn(VERBS, name) || isCommandAnswer(name, rest)) return await speak(name, rest)
-  // Beside the commands the one thing that is run so often that it reads no tables.
-  if (name === 'hook' && !rest.some((word) => word === '--help' || word === '-h')) {
-    return await (await import('./commands/service/hook.ts')).postHook(rest)
+  const [typed, ...rest] = verbFirst(argv)
+  if (typed === undefined) return await (await import('./commands/service/help.ts')).showShortHelp(PROGRAM)
+  const first = typed === 'ask-user' ? 'request-user-input' : typed
+  const found = resolve(first, rest[0])
+  if (found?.count !== 2 && Object.hasOwn(NOUNS, first)) {
+    const { findCommandOfNoun, showNoun } = await import('./commands/service/help.ts')
+    const type = await findCommandOfNoun(first, rest[0])
+    if (type !== undefined) return await sendCommand(type, rest.slice(1))
+    if (found === undefined) return await showNoun(first, rest, PROGRAM)
   }
-  const [{ verb }, { runVerb }] = await Promise.all([VERBS[name]!(), import('./run-verb.ts')])
-  return await runVerb(verb, isBelow ? rest.slice(1) : rest, PROGRAM)
+  if (found === undefined || isCommandAnswer(found.name, rest)) return await sendCommand(first, rest)
+  const words = rest.slice(found.count - 1)
+  // A hook runs at every step of an agent, so it skips the tables that other verbs read.
+  if (found.name === 'service hook' && !words.some((word) => word === '--help' || word === '-h')) {
+    return await (await import('./commands/service/hook.ts')).postHook(words)
+  }
+  const [verb, { runVerb }] = await Promise.all([VERBS[found.name]!(), import('./run-verb.ts')])
+  return await runVerb(verb, words, PROGRAM)
 }
 
 /** With the parameters of the command, `orc answer` is the command, like every other in the shell form (S1.17). */
@@ -100,36 +189,48 @@ function isCommandAnswer(name: string, words: readonly string[]): boolean {
   return name === 'answer' && words.some((word) => /^--(in[-_]response[-_]to|to)(=|$)/i.test(word))
 }
 
-/** `orc --json status` is as good as `orc status --json`. */
+/** `orc --json status` means `orc status --json`. */
 function verbFirst(argv: readonly string[]): readonly string[] {
   const count = argv[0] === '--config' ? 2 : argv[0] === '--json' || argv[0]?.startsWith('--config=') ? 1 : 0
   if (count === 0 || argv.length <= count) return argv
   const [verb, ...rest] = verbFirst(argv.slice(count))
-  return [verb!, ...argv.slice(0, count), ...rest]
+  const isPair = rest[0] !== undefined && resolve(verb!, rest[0])?.count === 2
+  return isPair
+    ? [verb!, rest[0]!, ...argv.slice(0, count), ...rest.slice(1)]
+    : [verb!, ...argv.slice(0, count), ...rest]
 }
 
 const PROGRAM: Program = {
   async verbs(prefix = '') {
     const names = Object.keys(VERBS).filter((name) => name.startsWith(prefix))
-    const loaded = await Promise.all(names.map((name) => VERBS[name]!()))
-    return loaded.map(({ verb }) => verb)
+    return await Promise.all(names.map((name) => VERBS[name]!()))
+  },
+  nouns: NOUNS,
+  aliases: ALIASES,
+  async find(words) {
+    const found = words[0] === undefined ? undefined : resolve(words[0], words[1])
+    return found === undefined || found.count < words.length ? undefined : await VERBS[found.name]!()
   },
   version: async () => (await import('../version.ts')).VERSION,
 }
 
 async function fail(error: unknown, argv: readonly string[]): Promise<number> {
-  const [{ reportThrown }, { nearest }] = await Promise.all([
+  const [{ reportThrown }, { nearest }, { builtInTypes, verbOf }] = await Promise.all([
     import('./print-error.ts'),
     import('../document/suggestion.ts'),
+    import('./command-types.ts'),
   ])
-  const known = [...Object.keys(VERBS), ...Object.keys(SHAPES).map((type) => type.replaceAll('_', '-'))]
-  return reportThrown(error, argv, ({ word, among, verbs }) => {
-    if (!verbs) return nearest(word, among)
-    // `orc task task_7`: the first word of a verb of two.
-    return known.find((name) => name.startsWith(`${word} `)) ?? nearest(word, [...known, ...among])
-  })
+  const types = await builtInTypes()
+  const known = [
+    ...Object.keys(VERBS),
+    ...Object.keys(ALIASES),
+    ...types.flatMap((type) => [verbOf(type), ...(type.shell === undefined ? [] : [type.shell])]),
+  ].filter((name) => !name.startsWith('-'))
+  return reportThrown(error, argv, ({ word, among, verbs }) =>
+    nearest(word, verbs ? [...known, ...among] : among),
+  )
 }
 
 const argv = process.argv.slice(2)
-// All output is written by now, so that nothing is lost by not waiting for the event loop.
+// Output is synchronous, so nothing is lost by not waiting for the event loop.
 process.exit(await run(argv).catch((error) => fail(error, argv)))

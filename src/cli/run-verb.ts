@@ -44,11 +44,18 @@ function verbHelp(verb: Verb, below: readonly Verb[]): string {
   return [fitted(about), ...examples].join('\n')
 }
 
+/** The other verbs of the noun, for the verb that the noun alone stands for. */
+async function below({ name }: Verb, { verbs, nouns, aliases }: Program): Promise<readonly Verb[]> {
+  const [noun = ''] = name.split(' ')
+  if (!Object.hasOwn(nouns, noun) || (name !== noun && aliases[noun] !== name)) return []
+  return (await verbs(`${noun} `)).filter((one) => one.name !== name)
+}
+
 /** Reads what was typed after a verb and runs it. */
 export async function runVerb(verb: Verb, argv: readonly string[], program: Program): Promise<number> {
   const { words, options } = readTyped(verb, argv)
   if (options.has('help')) {
-    showVerbHelp(verb, await program.verbs(`${verb.name} `), options.has('json'))
+    showVerbHelp(verb, await below(verb, program), options.has('json'))
     return 0
   }
   const option = (name: string) => {

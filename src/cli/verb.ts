@@ -21,14 +21,10 @@ export interface Argument {
   unlisted?: readonly string[]
 }
 
-export const GROUPS = ['Run', 'Plans', 'Talk', 'People', 'Look', 'Rules', 'Tools', 'For programs'] as const
-export type Group = (typeof GROUPS)[number]
-
 /** One verb of the command line that is not a command type. Its help and its completion are read off this. */
 export interface Verb {
-  /** `audit`, or `audit verify` for one below it. */
+  /** An everyday verb, `status`, or a noun and its verb, `audit verify`. */
   name: string
-  group: Group
   summary: string
   /** More than the summary, where it needs saying. */
   details?: string
@@ -52,8 +48,14 @@ export interface Invocation {
 
 /** The program as a whole, for help, completion and the version. */
 export interface Program {
-  /** All of them, or those whose name begins so. */
+  /** All of them, or those whose name starts with the prefix. */
   verbs(prefix?: string): Promise<readonly Verb[]>
+  /** The verb behind a name or an alias. */
+  find(words: readonly string[]): Promise<Verb | undefined>
+  /** Noun → what its verbs are about. */
+  readonly nouns: Readonly<Record<string, string>>
+  /** Other name → name. */
+  readonly aliases: Readonly<Record<string, string>>
   version(): Promise<string>
 }
 

@@ -109,7 +109,7 @@ export function createListener({
     })
     const given = {
       block: renderResponse(found.type, receipt),
-      wakes: isWaitedFor(found.type, receipt),
+      wakes: isWaitedFor(registry.find(found.type)?.confirmation === true, receipt),
       isMistake: receipt.status === 'error',
     }
     return { given, isSettled }
@@ -153,24 +153,10 @@ export function createListener({
   }
 }
 
-/** Commands whose success the agent need not be woken for. */
-const CONFIRMATIONS = new Set([
-  'update_status',
-  'acknowledge',
-  'request_action',
-  'delegate',
-  'report',
-  'query',
-  'answer',
-  'request_user_input',
-  'judge',
-  'task_action',
-])
-
-function isWaitedFor(type: string, receipt: Receipt): boolean {
+function isWaitedFor(isConfirmation: boolean, receipt: Receipt): boolean {
   if (receipt.status === 'delivered')
     return receipt.recipients?.some((one) => one.status !== 'delivered') ?? false
-  return receipt.status !== 'ok' || !CONFIRMATIONS.has(type)
+  return receipt.status !== 'ok' || !isConfirmation
 }
 
 /** What a text says that cannot be carried out. Where the door would say the same, it is said in the door's words. */

@@ -19,6 +19,10 @@ export interface CommandDefinition<Fields extends z.ZodObject = z.ZodObject> {
   subject?: { field: string; permission: string }
   /** An invocation in the shell form, for `--help` and the docs. */
   example: string
+  /** Where the command line lists a built-in command: `agent list`. Its type, `orc list-agents`, works as well. */
+  shell?: string
+  /** Success tells the speaker nothing new, so a listening agent isn't woken for the receipt. */
+  confirmation?: true
   /** For what is only ever held and decided on: nobody is offered it. */
   hidden?: boolean
 }
@@ -67,6 +71,7 @@ export const mailboxCheck = defineCommand({
   fields: z.object({ agent: optionalName.describe('Your own name') }),
   subject: { field: 'agent', permission: 'take_other_mail' },
   example: 'orc mailbox-check',
+  shell: 'message check',
 })
 
 export const queryMailbox = defineCommand({
@@ -79,6 +84,7 @@ export const queryMailbox = defineCommand({
   }),
   subject: { field: 'agent', permission: 'read_other_mailbox' },
   example: 'orc query-mailbox --agent Worker --filter unread',
+  shell: 'message query',
 })
 
 export const updateStatus = defineCommand({
@@ -92,6 +98,8 @@ export const updateStatus = defineCommand({
   body: 'current_task',
   subject: { field: 'agent', permission: 'update_other_status' },
   example: 'orc update-status --agent Worker --status working "Adding numbers"',
+  shell: 'agent update-status',
+  confirmation: true,
 })
 
 export const ACTIONS = [
@@ -115,6 +123,8 @@ export const requestAction = defineCommand({
   body: 'reason',
   speaker: 'from',
   example: 'orc request-action --action spawn_agent --target Worker --reason "there is work"',
+  shell: 'agent request-action',
+  confirmation: true,
 })
 
 export const queryState = defineCommand({
@@ -130,6 +140,7 @@ export const queryState = defineCommand({
     agent: optionalName.describe('The agent meant by filter=specific_agent'),
   }),
   example: 'orc query-state --query communication_log --filter last_10_minutes',
+  shell: 'service query-state',
 })
 
 export const listAgents = defineCommand({
@@ -137,6 +148,7 @@ export const listAgents = defineCommand({
   summary: 'List the agents and their status',
   fields: z.object({}),
   example: 'orc list-agents',
+  shell: 'agent list',
 })
 
 export const contextStatus = defineCommand({
@@ -145,6 +157,7 @@ export const contextStatus = defineCommand({
   fields: z.object({ agent: optionalName.describe('Your own name') }),
   subject: { field: 'agent', permission: 'read_other_mailbox' },
   example: 'orc context-status',
+  shell: 'agent context',
 })
 
 export const acknowledge = defineCommand({
@@ -160,6 +173,8 @@ export const acknowledge = defineCommand({
   body: 'ids',
   subject: { field: 'agent', permission: 'take_other_mail' },
   example: 'orc acknowledge msg_12 msg_13',
+  shell: 'message acknowledge',
+  confirmation: true,
 })
 
 /** Text notations know no booleans. */
@@ -229,6 +244,8 @@ export const delegate = defineCommand({
   body: 'task',
   speaker: 'from',
   example: 'orc delegate --from Master --to Worker "Find the cheapest flight from LAX"',
+  shell: 'task delegate',
+  confirmation: true,
 })
 
 export const report = defineCommand({
@@ -245,6 +262,8 @@ export const report = defineCommand({
   body: 'result',
   speaker: 'from',
   example: 'orc report --from Worker --in-response-to task_7 --status completed "It is 42."',
+  shell: 'task report',
+  confirmation: true,
 })
 
 export const query = defineCommand({
@@ -261,6 +280,8 @@ export const query = defineCommand({
   body: 'question',
   speaker: 'from',
   example: 'orc query --from Worker --to Master "Price or convenience?"',
+  shell: 'task query',
+  confirmation: true,
 })
 
 export const answer = defineCommand({
@@ -276,6 +297,8 @@ export const answer = defineCommand({
   body: 'answer',
   speaker: 'from',
   example: 'orc answer msg_12 "Price."',
+  shell: 'task answer',
+  confirmation: true,
 })
 
 const choices = z.preprocess((value) => {
@@ -307,6 +330,8 @@ export const requestUserInput = defineCommand({
   body: 'question',
   speaker: 'from',
   example: 'orc request-user-input --from Worker "What is your departure city?"',
+  shell: 'task ask-user',
+  confirmation: true,
 })
 
 export const userResponse = defineCommand({
@@ -320,6 +345,7 @@ export const userResponse = defineCommand({
   }),
   body: 'answer',
   example: 'orc user-response --in-response-to req_3 "LAX"',
+  shell: 'task user-response',
 })
 
 const claimNumber = z.preprocess((value) => {
@@ -345,6 +371,8 @@ export const judge = defineCommand({
   body: 'reason',
   speaker: 'from',
   example: 'orc judge --task-id task_7 --claim 1 --completed false "The tests are missing."',
+  shell: 'task judge',
+  confirmation: true,
 })
 
 export const TASK_ACTIONS = [
@@ -376,6 +404,8 @@ export const taskAction = defineCommand({
   body: 'text',
   speaker: 'from',
   example: 'orc task-action --task-id task_7 --action follow_up "Take the train into account."',
+  shell: 'task action',
+  confirmation: true,
 })
 
 export const BUILT_IN_COMMANDS = {

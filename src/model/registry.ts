@@ -43,6 +43,25 @@ export function createRegistry(added: readonly CommandDefinition[] = []): Regist
   }
 }
 
+/** The part of a command that the shell form needs, small enough to be noted beside the address of the service. */
+export interface ShellShape {
+  fields: readonly string[]
+  required: readonly string[]
+  /** The field that the words without an option fill. */
+  body?: string
+}
+
+/** Type → shape, of every command that can be sent. */
+export function shellShapes(definitions: readonly CommandDefinition[]): Record<string, ShellShape> {
+  return Object.fromEntries(
+    definitions.map(({ type, fields, body }) => {
+      const names = Object.keys(fields.shape)
+      const required = names.filter((name) => !fields.shape[name]!.safeParse(undefined).success)
+      return [type, { fields: names, required, ...(body === undefined ? {} : { body }) }]
+    }),
+  )
+}
+
 function unknownCommand(type: string, definitions: readonly CommandDefinition[]): AppError {
   return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type.slice(0, 100)}`, {
     hint: `Known types: ${definitions.map((definition) => definition.type).join(', ')}.`,

@@ -23,7 +23,7 @@ describe('orc status', () => {
   it('shows the agents, what waits for them, and whether a person is wanted', async () => {
     const ran = await team.orc('status')
     expect(ran.out).toMatch(/Worker {2}unknown {2}2 waiting {2}reports to Master/)
-    expect(ran.out).toContain('Nobody waits for a person')
+    expect(ran.out).toContain('Nothing needs your attention.')
     expect((await team.orc('status --json')).json()).toMatchObject([
       { open_requests: 0, store: { engine: 'sqlite' } },
     ])
@@ -114,7 +114,9 @@ describe('orc audit', () => {
   it('refuses options that do not go together', async () => {
     expect((await team.orc('audit --with Worker')).err).toContain('--with goes together with --agent')
     expect((await team.orc('audit --follow --until 1m')).code).toBe(2)
-    expect((await team.orc('audit --class secret')).err).toContain('One of: public, internal, private')
+    expect((await team.orc('audit --class secret')).err).toContain(
+      '--class must be one of: public, internal, private',
+    )
   })
 
   it('matches entries that come one by one as the service matches stored ones', async () => {

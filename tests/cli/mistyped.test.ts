@@ -44,7 +44,7 @@ describe('a slip of the finger', () => {
   it('in the name of a shell is told with the shells, and nothing else', async () => {
     const { code, err } = await team.orc('completion tcsh')
     expect(code).toBe(2)
-    expect(err).toContain('One of: bash, zsh, fish\n')
+    expect(err).toContain('SHELL must be one of: bash, zsh, fish (got "tcsh")')
     expect((await team.orc('completion agents')).out).toBe('Master\nWorker\nSpy\n')
   })
 })

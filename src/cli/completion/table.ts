@@ -1,6 +1,6 @@
 import { fieldOptions, NO_ACK, SPOKEN_OPTIONS } from '../command-help.ts'
 import { type CommandType, verbOf } from '../command-types.ts'
-import { COMMON_OPTIONS, type Option, type Verb } from '../verb.ts'
+import { COMMON_OPTIONS, type Option, type Program, type Verb } from '../verb.ts'
 
 /** What a shell can offer as a value: these words, and what it finds out when it is asked. */
 export interface Offer {
@@ -21,37 +21,63 @@ export interface CompletedVerb {
   name: string
   summary: string
   options: readonly CompletedOption[]
-  /** By place. */
+  /** By position. */
   words: readonly Offer[]
+  /** Another name of a verb. */
+  isAlias?: true
 }
 
-export function completionTable(verbs: readonly Verb[], types: readonly CommandType[]): CompletedVerb[] {
-  return [...verbs.map((verb) => ofVerb(verb, verbs)), ...types.map(ofType)]
+export function completionTable(
+  { nouns, aliases }: Pick<Program, 'nouns' | 'aliases'>,
+  verbs: readonly Verb[],
+  types: readonly CommandType[],
+): CompletedVerb[] {
+  const byName = new Map(verbs.map((verb) => [verb.name, verb]))
+  const aliasOf = (alias: string) => byName.get(aliases[alias] ?? alias)
+  const names = [...byName.keys(), ...Object.keys(aliases), ...types.flatMap(({ shell }) => shell ?? [])]
+  const below = (noun: string) =>
+    names.flatMap((name) => (name.startsWith(`${noun} `) ? [name.slice(noun.length + 1)] : []))
+  const ofNouns = Object.entries(nouns).map(([noun, summary]) => {
+    const bare = ofVerb(aliasOf(noun) ?? { name: noun, summary }, noun, below(noun))
+    return { ...bare, summary }
+  })
+  return [
+    ...ofNouns,
+    ...verbs.filter(({ name }) => !Object.hasOwn(nouns, name)).map((verb) => ofVerb(verb, verb.name)),
+    ...types.map((type) => ofType(type, verbOf(type))),
+    ...types.flatMap((type) => (type.shell === undefined ? [] : [ofType(type, type.shell)])),
+    ...Object.keys(aliases)
+      .filter((alias) => !alias.startsWith('-') && !Object.hasOwn(nouns, alias))
+      .map((alias) => ({ ...ofVerb(aliasOf(alias)!, alias), isAlias: true as const })),
+  ]
 }
 
-/** The verbs of one word, which are offered first. */
+/** Names of one word, offered first. Old names still complete their options and are not offered themselves. */
 export function firstWords(table: readonly CompletedVerb[]): CompletedVerb[] {
-  return table.filter(({ name }) => !name.includes(' '))
+  return table.filter(({ name, isAlias }) => !name.includes(' ') && !isAlias)
 }
 
-function ofVerb(verb: Verb, verbs: readonly Verb[]): CompletedVerb {
-  const below = verbs.flatMap(({ name }) =>
-    name.startsWith(`${verb.name} `) ? [name.slice(verb.name.length + 1)] : [],
+function ofVerb(
+  verb: Pick<Verb, 'name' | 'summary' | 'arguments' | 'options'>,
+  name: string,
+  below: readonly string[] = [],
+): CompletedVerb {
+  const [first = {}, ...rest] = (verb.arguments ?? []).map((argument) =>
+    offerOf(argument.name, argument.choices),
   )
-  const [first = {}, ...rest] = (verb.arguments ?? []).map(({ name, choices }) => offerOf(name, choices))
   const words = [...new Set([...below, ...(first.words ?? [])])]
   return {
-    name: verb.name,
+    name,
     summary: verb.summary,
     options: [...(verb.options ?? []), ...COMMON_OPTIONS].map(completed),
     words: [{ ...first, ...(words.length === 0 ? {} : { words }) }, ...rest],
   }
 }
 
-function ofType(type: CommandType): CompletedVerb {
+function ofType(type: CommandType, name: string): CompletedVerb {
   const extra = type.type === 'mailbox_check' ? [NO_ACK] : []
   return {
-    name: verbOf(type),
+    name,
     summary: type.summary,
     options: [...fieldOptions(type), ...extra, ...SPOKEN_OPTIONS].map(completed),
     words: [],

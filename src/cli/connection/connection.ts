@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import type { ShellShape } from '../../model/registry.ts'
 import type { Place } from './team-location.ts'
 
 // An import statement makes a namespace of every export of the module, which takes as long as the module itself.
@@ -90,7 +91,22 @@ export function noteOfRuns(place: Place, env: Env = process.env): { isAlive: boo
   return noted?.for_runs ? { isAlive: isAlive(noted.pid) } : undefined
 }
 
-function readNote({ stateFolder }: Place): { url: string; pid: number; for_runs?: true } | undefined {
+/** What the service that will be asked noted about a command; undefined if it isn't known here. */
+export function notedShape(place: Place, type: string, env: Env = process.env): ShellShape | undefined {
+  const noted = readNote(place)
+  if (noted?.commands === undefined || (env.ORC_URL && env.ORC_URL !== noted.url)) return undefined
+  return Object.hasOwn(noted.commands, type) ? noted.commands[type] : undefined
+}
+
+interface ServiceNote {
+  url: string
+  pid: number
+  for_runs?: true
+  /** Missing from the note of an older service. */
+  commands?: Record<string, ShellShape>
+}
+
+function readNote({ stateFolder }: Place): ServiceNote | undefined {
   if (stateFolder === undefined) return undefined
   try {
     return JSON.parse(readFileSync(join(stateFolder, 'service.json'), 'utf8'))

@@ -1,103 +1,10 @@
 import type { Receipt } from '../../model/receipt.ts'
-import { exchange, findPlace, type Line, openLine } from './connection.ts'
+import type { ShellShape } from '../../model/registry.ts'
+import { exchange, findPlace, type Line, notedShape, openLine } from './connection.ts'
 import type { Place } from './team-location.ts'
 
 const faults = () => import('../errors.ts')
 const output = () => import('../output/print.ts')
-
-/** What the shell form must know of a command type. */
-interface Shape {
-  fields: readonly string[]
-  required?: readonly string[]
-  /** The field that the words without an option fill. */
-  body?: string
-}
-
-/**
- * The built-in commands: a copy of what the registry says, because loading the schemas would double the time of a
- * short command. A test compares the two. For other types the service is asked.
- */
-export const SHAPES: Readonly<Record<string, Shape>> = {
-  send_message: {
-    fields: ['from', 'to', 'title', 'priority', 'in_reply_to', 'content'],
-    required: ['to', 'content'],
-    body: 'content',
-  },
-  mailbox_check: { fields: ['agent'] },
-  query_mailbox: { fields: ['agent', 'filter', 'after'] },
-  update_status: { fields: ['agent', 'status', 'current_task'], required: ['status'], body: 'current_task' },
-  request_action: {
-    fields: ['from', 'action', 'target', 'reason'],
-    required: ['action', 'target'],
-    body: 'reason',
-  },
-  query_state: { fields: ['query', 'filter', 'agent'], required: ['query'] },
-  list_agents: { fields: [] },
-  context_status: { fields: ['agent'] },
-  acknowledge: { fields: ['agent', 'ids'], required: ['ids'], body: 'ids' },
-  delegate: {
-    fields: [
-      'from',
-      'to',
-      'task',
-      'context',
-      'requires_response',
-      'checks',
-      'judge',
-      'result_schema',
-      'timeout_seconds',
-      'in_response_to',
-      'message_id',
-    ],
-    required: ['to', 'task'],
-    body: 'task',
-  },
-  report: {
-    fields: ['from', 'to', 'status', 'in_response_to', 'message_id', 'result'],
-    required: ['status', 'result'],
-    body: 'result',
-  },
-  query: {
-    fields: ['from', 'to', 'question', 'requires_response', 'in_response_to', 'message_id'],
-    required: ['question'],
-    body: 'question',
-  },
-  answer: {
-    fields: ['from', 'to', 'in_response_to', 'message_id', 'answer'],
-    required: ['answer'],
-    body: 'answer',
-  },
-  request_user_input: {
-    fields: [
-      'from',
-      'question',
-      'context',
-      'choices',
-      'default',
-      'allow_other',
-      'awaiting_response',
-      'in_response_to',
-      'message_id',
-    ],
-    required: ['question'],
-    body: 'question',
-  },
-  user_response: {
-    fields: ['to', 'in_response_to', 'message_id', 'answer'],
-    required: ['answer'],
-    body: 'answer',
-  },
-  judge: {
-    fields: ['from', 'task_id', 'claim', 'completed', 'reason'],
-    required: ['task_id', 'claim', 'completed', 'reason'],
-    body: 'reason',
-  },
-  task_action: {
-    fields: ['from', 'task_id', 'action', 'seconds', 'text'],
-    required: ['task_id', 'action'],
-    body: 'text',
-  },
-}
 
 /** A command in the shell form, before anyone knows its parameters. */
 interface Said {
@@ -117,7 +24,7 @@ interface Said {
  * application adds works here at once (S0.16, S1.17). Names are checked here, where a slip of the finger must not
  * send half a command; values are judged by the service.
  */
-export async function speak(verb: string, argv: readonly string[]): Promise<number> {
+export async function sendCommand(verb: string, argv: readonly string[]): Promise<number> {
   const said = await readSaid(argv)
   const type = verb.replaceAll('-', '_')
   const place = findPlace(said.config)
@@ -125,7 +32,7 @@ export async function speak(verb: string, argv: readonly string[]): Promise<numb
     const { showCommandHelp } = await import('../command-help.ts')
     return await showCommandHelp(verb, type, place, said.json === true)
   }
-  const shape = Object.hasOwn(SHAPES, type) ? SHAPES[type]! : await askForShape(verb, type, place)
+  const shape = notedShape(place, type) ?? (await findShape(verb, type, place))
   if (said.noAck && type !== 'mailbox_check') throw (await faults()).noSuchField(verb, 'no-ack', shape.fields)
   const fields = await withBody(await named(said.fields, verb, shape), said.words, verb, shape)
   const line = await openLine(place)
@@ -189,21 +96,22 @@ function fold(name: string): string {
   return name.replaceAll('-', '_').toLowerCase()
 }
 
-/** A verb that this program does not know may be a command type of the application that the service runs in. */
-async function askForShape(verb: string, type: string, place: Place): Promise<Shape> {
-  const { askType, shapeOf } = await import('../command-types.ts')
-  return shapeOf(await askType(verb, type, place))
+/** Without a service that noted its commands: the built-in ones, and else the service at ORC_URL is asked. */
+async function findShape(verb: string, type: string, place: Place): Promise<ShellShape> {
+  const { askType, builtInShapes, shapeOf } = await import('../command-types.ts')
+  const builtIn = await builtInShapes()
+  return Object.hasOwn(builtIn, type) ? builtIn[type]! : shapeOf(await askType(verb, type, place))
 }
 
 /** The fields under the names the command has for them. */
-async function named(said: Said['fields'], verb: string, { fields, required, body }: Shape) {
+async function named(said: Said['fields'], verb: string, { fields, required, body }: ShellShape) {
   const given: Record<string, string> = {}
   for (const name of Object.keys(said)) {
     const field = fields.find((one) => fold(one) === name)
     if (field === undefined) throw (await faults()).noSuchField(verb, name, fields)
     given[field] = said[name]!
   }
-  const missing = required?.find((field) => field !== body && !Object.hasOwn(given, field))
+  const missing = required.find((field) => field !== body && !Object.hasOwn(given, field))
   if (missing !== undefined) throw (await faults()).missingField(verb, missing)
   return given
 }
@@ -212,7 +120,7 @@ async function withBody(
   fields: Record<string, string>,
   words: readonly string[],
   verb: string,
-  { body, required }: Shape,
+  { body, required }: ShellShape,
 ): Promise<Record<string, string>> {
   if (body === undefined) {
     if (words.length === 0) return fields
@@ -226,7 +134,7 @@ async function withBody(
     throw (await faults()).textTwice(body)
   }
   if (words.length > 0 && words[0] !== '-') return { ...fields, [body]: words.join(' ') }
-  const isNeeded = !isNamed && required?.includes(body) === true
+  const isNeeded = !isNamed && required.includes(body)
   if (words.length === 0 && !isNeeded) return fields
   const { isInputGiven, readInput } = await import('../standard-input.ts')
   if (words.length === 0 && !isInputGiven()) throw (await faults()).missingText(verb, body)

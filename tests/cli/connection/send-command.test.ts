@@ -1,7 +1,9 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { SHAPES } from '../../../src/cli/connection/send-command.ts'
-import { BUILT_IN_COMMANDS, type CommandDefinition, defineCommand } from '../../../src/model/command.ts'
+import { type CommandDefinition, defineCommand } from '../../../src/model/command.ts'
+import { createRegistry, shellShapes } from '../../../src/model/registry.ts'
 import { createTeamFolder, type TeamFolder } from '../orc.ts'
 
 let team: TeamFolder
@@ -213,14 +215,25 @@ describe('the shell form of a command (S1.17)', () => {
     ])
   })
 
-  it('knows of each built-in command what the registry says', () => {
-    const wanted = Object.values<CommandDefinition>(BUILT_IN_COMMANDS).map(({ type, body, fields }) => {
-      const names = Object.keys(fields.shape)
-      const required = names.filter((name) => !fields.shape[name]!.safeParse(undefined).success)
-      const shape = { fields: names, ...(required.length === 0 ? {} : { required }) }
-      return [type, { ...shape, ...(body === undefined ? {} : { body }) }]
-    })
-    expect(SHAPES).toEqual(Object.fromEntries(wanted))
+  it('reads what the service noted about its commands, and the registry without a note', async () => {
+    const noted = JSON.parse(readFileSync(join(team.state, 'service.json'), 'utf8'))
+    expect(noted.commands).toEqual(shellShapes([...createRegistry().all(), measure as CommandDefinition]))
+    const file = join(team.state, 'service.json')
+    const { commands: _, ...older } = noted
+    writeFileSync(file, JSON.stringify(older))
+    try {
+      expect(await team.orc('send-message --to Worker hello')).toMatchObject({ code: 0, err: '' })
+      expect(await team.orc('note-measurement --unit m 12')).toMatchObject({ code: 0, err: '' })
+      expect((await team.orc('send-message --to Worker --titel x hello')).err).toContain('--title?')
+    } finally {
+      writeFileSync(file, JSON.stringify(noted))
+    }
+  })
+
+  it('takes the first line of the text as the title of orc send', async () => {
+    const long = 'a'.repeat(100)
+    expect(await team.orc(['send', 'Worker', `\n${long}\nmore`])).toMatchObject({ code: 0 })
+    expect((await mailbox('Worker')).at(-1)).toMatchObject({ title: 'a'.repeat(80) })
   })
 })
 

@@ -7,9 +7,8 @@ import type { Invocation, Verb } from '../../verb.ts'
 /** A verb that does one thing with an agent: the command `request_action` under a shorter name. */
 export function actionVerb(action: Action, about: Pick<Verb, 'name' | 'summary'> & Partial<Verb>): Verb {
   return {
-    group: 'Run',
     arguments: [{ name: 'AGENT', rest: true }],
-    options: [{ name: 'reason', value: 'TEXT', summary: 'why, for the record' }],
+    options: [{ name: 'reason', value: 'TEXT', summary: 'the reason, for the audit log' }],
     examples: [`orc ${about.name} Worker`, `orc ${about.name} Worker Reviewer --reason "a new task"`],
     ...about,
     run: (invocation) => actOn(action, invocation),
@@ -33,22 +32,22 @@ async function actOn(action: Action, { place, words, option, json }: Invocation)
 }
 
 export const start = actionVerb('spawn_agent', {
-  name: 'spawn',
-  summary: 'start an agent; it takes up its last conversation',
+  name: 'agent start',
+  summary: 'start an agent; it continues its last conversation',
 })
 
 export const reset = actionVerb('reset_session', {
-  name: 'reset',
-  summary: 'begin a new conversation with an agent, with its role restored',
+  name: 'agent reset',
+  summary: 'start a new conversation with an agent and restore its role',
 })
 
 export const pause = actionVerb('pause_session', {
-  name: 'pause',
-  summary: 'hold deliveries to an agent; nothing it does is interrupted',
+  name: 'agent pause',
+  summary: 'hold deliveries to an agent without interrupting it',
 })
 
 export const resume = actionVerb('resume_session', {
-  name: 'resume',
-  summary: 'let deliveries to a paused agent go on',
-  details: 'What `orc stop --all` stopped goes on with `orc go`.',
+  name: 'agent resume',
+  summary: 'resume deliveries to a paused agent',
+  details: '`orc go` resumes what `orc service halt` stopped.',
 })

@@ -7,11 +7,10 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'attach',
-  group: 'Look',
-  summary: "open an agent's terminal in yours; leave it with the tmux prefix and d (Ctrl-b d)",
-  details: 'While you type a draft, messages to that agent wait: nothing is ever pasted into it.',
+  summary: "open an agent's terminal in yours; Ctrl-b d leaves it",
+  details: 'While you type a draft, messages to that agent wait; Orchub never pastes into a draft.',
   arguments: [{ name: 'AGENT' }],
-  options: [{ name: 'read-only', summary: 'look, without being able to type' }],
+  options: [{ name: 'read-only', summary: 'watch without typing' }],
   examples: ['orc attach Worker', 'orc attach Worker --read-only', 'orc attach Worker --json'],
   async run({ place, words, flag, json }) {
     const [agent] = words

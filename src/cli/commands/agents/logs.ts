@@ -5,15 +5,16 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'logs',
-  group: 'Look',
-  summary: 'print the end of what an agent shows in its terminal',
+  summary: "print the last lines of an agent's terminal",
   arguments: [{ name: 'AGENT' }],
-  options: [{ name: 'lines', short: 'n', value: 'N', summary: 'how many lines; 200 unless said' }],
+  options: [{ name: 'lines', short: 'n', value: 'N', summary: 'number of lines (default: 200)' }],
   examples: ['orc logs Worker', 'orc logs Worker -n 20', 'orc logs Worker --json'],
   async run({ place, words, option, json }) {
     const lines = Number(option('lines') ?? 200)
     if (!Number.isInteger(lines) || lines < 1 || lines > 10_000) {
-      throw new AppError('USAGE', `"${option('lines')}" is no number of lines`, { hint: 'From 1 to 10000.' })
+      throw new AppError('USAGE', `"${option('lines')}" is not a valid number of lines`, {
+        hint: 'Use a number from 1 to 10000.',
+      })
     }
     const client = await openClient(place)
     const { view: _, ...about } = await client.terminal(words[0]!, { lines })

@@ -7,13 +7,12 @@ import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'prompt',
-  group: 'Tools',
-  summary: 'the text that teaches an agent the protocol: names, permissions, commands',
+  name: 'agent prompt',
+  summary: 'print the text that teaches an agent the protocol',
   details:
-    'Asks the running service, which knows the commands that its application adds, or reads orc.yaml when none runs.',
+    'Asks the running service, which knows the commands its application adds; without one, reads orc.yaml.',
   arguments: [{ name: 'AGENT' }],
-  examples: ['orc prompt Worker', 'orc prompt Worker >> CLAUDE.md'],
+  examples: ['orc agent prompt Worker', 'orc agent prompt Worker >> CLAUDE.md'],
   async run({ words, place, json }) {
     const answer = (await askPrompt(place, words[0]!)) ?? (await readPrompt(place, words[0]!))
     if (json) printJson(answer)

@@ -2,12 +2,12 @@ import { AppError } from '../../../model/errors.ts'
 import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
-import type { Invocation } from '../../verb.ts'
+import type { Invocation, Verb } from '../../verb.ts'
 import { actionVerb } from './actions.ts'
 
 const one = actionVerb('terminate_agent', {
-  name: 'stop',
-  summary: 'stop an agent and everything it started; with --all, stop everything at once',
+  name: 'agent stop',
+  summary: 'stop an agent and every process it started; --all halts everything',
   details:
     'An agent stays stopped until it is spawned. --all interrupts every busy agent and holds everything: nothing is\n' +
     'delivered, started or timed, and what agents say is refused, until `orc go`. It outlives a restart. The service\n' +
@@ -17,10 +17,22 @@ const one = actionVerb('terminate_agent', {
 export const verb = {
   ...one,
   arguments: [{ name: 'AGENT', rest: true, optional: true }],
-  options: [{ name: 'all', summary: 'stop everything at once, until `orc go`' }, ...(one.options ?? [])],
-  examples: ['orc stop Worker', 'orc stop --all', 'orc stop --all --reason "they go in circles"'],
+  options: [{ name: 'all', summary: 'halt everything until `orc go`' }, ...(one.options ?? [])],
+  examples: ['orc agent stop Worker', 'orc agent stop --all --reason "they go in circles"'],
   run: (invocation: Invocation) => (invocation.flag('all') ? stopAll(invocation) : stopSome(invocation)),
 } as const satisfies typeof one
+
+/** The same as `orc agent stop --all`. */
+export const halt: Verb = {
+  name: 'service halt',
+  summary: 'interrupt every agent and hold everything until `orc go`',
+  details:
+    'Orchub delivers, starts and times nothing, and refuses what agents say, until `orc service go`. A restart does not\n' +
+    'end it. The service itself keeps running; `orc down` stops that.',
+  options: one.options ?? [],
+  examples: ['orc service halt', 'orc service halt --reason "they go in circles"'],
+  run: stopAll,
+}
 
 async function stopSome(invocation: Invocation): Promise<number> {
   if (invocation.words.length > 0) return await one.run(invocation)

@@ -25,14 +25,13 @@ const FORMATS = ['jsonl', 'text', 'html']
 
 export const verb: Verb = {
   name: 'audit export',
-  group: 'Look',
-  summary: 'write the whole audit out, to be kept or checked elsewhere',
+  summary: 'export the audit log, to keep it or verify it elsewhere',
   options: [
     {
       name: 'output',
       short: 'o',
       value: 'FILE',
-      summary: 'into this file, which is there only when it is whole',
+      summary: 'write to this file; it appears only when it is complete',
     },
     {
       name: 'format',

@@ -12,26 +12,25 @@ const TAIL = 10
 const CLASSES = ['public', 'internal', 'private']
 
 export const verb: Verb = {
-  name: 'audit',
-  group: 'Look',
-  summary: 'everything that was said and done, oldest first',
+  name: 'audit list',
+  summary: 'show everything that was said and done, oldest first',
   options: [
     {
       name: 'follow',
       short: 'f',
-      summary: `stay, and show entries as they come; begins with the newest ${TAIL}`,
+      summary: `keep running and show new entries; starts with the last ${TAIL}`,
     },
-    { name: 'since', value: 'TIME', summary: 'such as 10m, 2h, 1d, or a time' },
-    { name: 'until', value: 'TIME', summary: 'the same' },
-    { name: 'agent', value: 'NAME', summary: 'where this agent acts or is concerned' },
-    { name: 'with', value: 'NAME', summary: 'with --agent: between the two' },
-    { name: 'type', value: 'TYPE', summary: 'such as message.accepted, or message for all that begin so' },
+    { name: 'since', value: 'TIME', summary: '10m, 2h, 1d, or a timestamp' },
+    { name: 'until', value: 'TIME', summary: '10m, 2h, 1d, or a timestamp' },
+    { name: 'agent', value: 'NAME', summary: 'entries by or about this agent' },
+    { name: 'with', value: 'NAME', summary: 'with --agent: entries between the two' },
+    { name: 'type', value: 'TYPE', summary: 'message.accepted, or message for every type under it' },
     { name: 'class', value: 'CLASS', summary: CLASSES.join(', '), choices: CLASSES },
-    { name: 'text', value: 'TEXT', summary: 'with this text in it' },
-    { name: 'limit', value: 'N', summary: 'the newest so many; all unless said' },
+    { name: 'text', value: 'TEXT', summary: 'entries that contain this text' },
+    { name: 'limit', value: 'N', summary: 'only the newest N entries (default: all)' },
   ],
   examples: [
-    'orc audit --since 10m',
+    'orc audit list --since 10m',
     'orc audit --follow --agent Worker',
     'orc audit --agent Master --with Worker --type message',
     'orc audit --type security --json',

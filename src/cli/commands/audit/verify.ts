@@ -12,8 +12,7 @@ import { isPublicFile, type PublicVerdict, verifyPublic } from './public-file.ts
 
 export const verb: Verb = {
   name: 'audit verify',
-  group: 'Look',
-  summary: 'check that no entry was changed, removed, reordered or cut off',
+  summary: 'check that no entry was changed, removed, reordered or truncated',
   details:
     'Asks the running service, or reads the store itself when none runs; every message is compared with its entry.\n' +
     'With FILE it checks what `orc audit export` wrote, its last line included, which tells the head. Whoever can\n' +

@@ -12,20 +12,19 @@ type Flag = AnswerOf<'moderation'>['flags'][number]
 const LOOK_MS = 3000
 
 export const verb: Verb = {
-  name: 'moderation',
-  group: 'People',
-  summary: 'flags about conduct, for moderators only',
+  name: 'github moderation',
+  summary: 'list conduct flags, for moderators only',
   details:
     'For people with the role moderator, with a token of their own in ORC_TOKEN (orc token NAME makes it). Nobody else is\n' +
     'told that there are any: they are not in the inbox, the audit, the events, the metrics or on GitHub.',
   options: [
-    { name: 'all', summary: 'decided ones as well' },
+    { name: 'all', summary: 'include decided flags' },
     { name: 'follow', short: 'f', summary: 'stay, show new ones as they come, and ring the bell' },
   ],
   examples: [
-    'orc moderation',
-    'orc moderation --follow',
-    'orc moderation decide 1f0c… upheld --comment "spoken to"',
+    'orc github moderation',
+    'orc github moderation --follow',
+    'orc github moderate 1f0c… upheld --comment "spoken to"',
   ],
   async run({ place, flag, json }) {
     const client = await openClient(place)
@@ -34,7 +33,7 @@ export const verb: Verb = {
     const { flags } = await client.moderation({ state })
     for (const one of flags.toReversed()) show(one)
     if (!flag('follow')) {
-      if (flags.length === 0 && !json) complain(paint('dim', 'Nothing waits for a moderator.', 'err'))
+      if (flags.length === 0 && !json) complain(paint('dim', 'No flags need a moderator.', 'err'))
       return 0
     }
     const known = new Set(flags.map(({ id }) => id))
@@ -89,7 +88,7 @@ function flagText({ id, repository, number, at, flag, closed_by, decision, comme
     ...line('analysis', analysis),
     ...line('recommended', recommended_action),
     closed_by === undefined
-      ? paint('dim', `  orc moderation decide ${id} upheld|dismissed`)
+      ? paint('dim', `  orc github moderate ${id} upheld|dismissed`)
       : `  ${decision ?? 'closed'} by ${plainLine(closed_by)}${comment === undefined ? '' : `: ${plainLine(comment)}`}`,
   ].join('\n')
 }
@@ -97,16 +96,12 @@ function flagText({ id, repository, number, at, flag, closed_by, decision, comme
 const DECISIONS = ['upheld', 'dismissed'] as const
 
 export const decide: Verb = {
-  name: 'moderation decide',
-  group: 'People',
-  summary: 'decide on a flag about conduct, as a moderator; nobody else hears of it',
+  name: 'github moderate',
+  summary: 'decide a conduct flag as a moderator; nobody else is notified',
   details: 'Nothing is done on GitHub by it: what follows for a person, people do themselves.',
   arguments: [{ name: 'ID' }, { name: 'DECISION', choices: DECISIONS }],
   options: [{ name: 'comment', value: 'TEXT', summary: 'why, for other moderators' }],
-  examples: [
-    'orc moderation decide 1f0c… dismissed',
-    'orc moderation decide 1f0c… upheld --comment "spoken to"',
-  ],
+  examples: ['orc github moderate 1f0c… dismissed', 'orc github moderate 1f0c… upheld --comment "spoken to"'],
   async run({ place, words, option, json }) {
     const comment = option('comment')
     const answer = await (await openClient(place)).closeModeration(words[0]!, {

@@ -27,8 +27,7 @@ const EVENT = /^[a-z_]{1,64}$/
 
 export const verb: Verb = {
   name: 'github replay',
-  group: 'Tools',
-  summary: 'work on a payload of GitHub as if it had just come; or only say what would happen',
+  summary: 'process a GitHub payload as if it had just arrived, or preview it',
   details:
     'FILE is the JSON of a webhook, from Recent Deliveries in its settings; - is standard input. With --dry-run nobody is\n' +
     'asked: no service, no model, no GitHub. What only GitHub knows is named as such. --report ROLE=FILE says what would\n' +

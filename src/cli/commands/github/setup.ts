@@ -12,8 +12,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'github setup',
-  group: 'Tools',
-  summary: 'what the team needs of GitHub, whether it has it, and how to mend what is missing',
+  summary: 'check what the team needs on GitHub, and how to fix what is missing',
   details:
     'Asks GitHub with the credentials that the running service has, or with those in this environment when none runs.\n' +
     'Nothing is changed. It ends with 1 if something is missing.',

@@ -4,15 +4,14 @@ import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'messages',
-  group: 'Look',
-  summary: 'who wrote to whom, oldest first, and how far each message has come',
+  name: 'message list',
+  summary: 'list messages and their delivery states, oldest first',
   options: [
-    { name: 'agent', value: 'NAME', summary: 'only from or to this agent' },
-    { name: 'since', value: 'TIME', summary: 'such as 10m, 2h, 1d, or a time' },
-    { name: 'limit', value: 'N', summary: 'the newest so many; 200 unless said' },
+    { name: 'agent', value: 'NAME', summary: 'messages from or to this agent' },
+    { name: 'since', value: 'TIME', summary: '10m, 2h, 1d, or a timestamp' },
+    { name: 'limit', value: 'N', summary: 'only the newest N messages (default: 200)' },
   ],
-  examples: ['orc messages --since 10m', 'orc messages --agent Worker --limit 20'],
+  examples: ['orc message list --since 10m', 'orc message list --agent Worker --limit 20'],
   async run({ place, option, json }) {
     const client = await openClient(place)
     const { messages } = await client.messages({

@@ -11,9 +11,8 @@ import type { Verb } from '../../verb.ts'
 const QUOTED = new Set<string>(['IN_CODE_BLOCK', 'IN_RESPONSE_BLOCK', 'IN_ECHO'])
 
 export const verb: Verb = {
-  name: 'scan',
-  group: 'Tools',
-  summary: 'show which commands would be extracted from a text, and why the rest would not',
+  name: 'message scan',
+  summary: 'show which commands Orchub would extract from a text, and why not others',
   details:
     'Reads FILE, or standard input without one or with -. Nothing is carried out and no service is needed; while\n' +
     'one runs here, the commands that its application adds are known too.\n' +
@@ -26,7 +25,11 @@ export const verb: Verb = {
       summary: 'exit with 1 if something looks like a command but is none, unless it is quoted',
     },
   ],
-  examples: ['orc scan answer.txt', 'my-agent | orc scan - --json', 'orc scan --strict prompts/worker.md'],
+  examples: [
+    'orc message scan answer.txt',
+    'my-agent | orc message scan - --json',
+    'orc message scan --strict worker.md',
+  ],
 
   async run({ words, flag, json, place }) {
     const [{ createScanner }, types] = await Promise.all([

@@ -1,18 +1,21 @@
 import { PRIORITIES } from '../../../model/message.ts'
-import { speak } from '../../connection/send-command.ts'
+import { sendCommand } from '../../connection/send-command.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'send',
-  group: 'People',
-  summary: 'say something to an agent, unasked; - reads standard input',
+  summary: 'send a message to an agent; - reads standard input',
   details:
-    'The same as `orc send-message --to AGENT TEXT`. urgent interrupts what the agent does, high is announced to it at\n' +
-    'once, the others wait until its turn is over. While everything is stopped it waits for `orc go`.',
+    'The same as `orc send-message --to AGENT TEXT`. urgent interrupts the agent, high is announced to it at once, and\n' +
+    'the others wait for the end of its turn. While everything is halted, the message waits for `orc go`.',
   arguments: [{ name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [
     { name: 'priority', value: 'PRIORITY', summary: PRIORITIES.join(', '), choices: PRIORITIES },
-    { name: 'title', value: 'TEXT', summary: 'its subject' },
+    {
+      name: 'title',
+      value: 'TEXT',
+      summary: 'the subject (default: the first line of TEXT, up to 80 characters)',
+    },
   ],
   examples: [
     'orc send Worker "Use the other API."',
@@ -24,7 +27,7 @@ export const verb: Verb = {
     const named = (name: string, value: string | undefined) =>
       value === undefined ? [] : [`--${name}`, value]
     const isInput = text.length === 1 && text[0] === '-'
-    return await speak('send-message', [
+    return await sendCommand('send-message', [
       ...['--to', to!],
       ...named('priority', option('priority')),
       ...named('title', option('title')),

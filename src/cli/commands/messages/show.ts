@@ -5,11 +5,10 @@ import { plainLine, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'message',
-  group: 'Look',
-  summary: 'one message, every step of its delivery with the evidence, and what it waits for',
+  name: 'message show',
+  summary: 'show one message, each delivery step with its evidence, and what it waits for',
   arguments: [{ name: 'ID' }],
-  examples: ['orc message msg_12'],
+  examples: ['orc message show msg_12'],
   async run({ place, words, json }) {
     const client = await openClient(place)
     const message = await client.message(words[0]!)

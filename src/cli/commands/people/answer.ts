@@ -2,7 +2,7 @@ import { createInterface } from 'node:readline'
 import { isatty } from 'node:tty'
 import { AppError } from '../../../model/errors.ts'
 import { openClient } from '../../connection/client.ts'
-import { speak } from '../../connection/send-command.ts'
+import { sendCommand } from '../../connection/send-command.ts'
 import { usage } from '../../errors.ts'
 import { exitCode } from '../../exit-code.ts'
 import { complain, plain, print } from '../../output/print.ts'
@@ -14,8 +14,7 @@ import { giveVerdict } from './decide.ts'
 
 export const verb: Verb = {
   name: 'answer',
-  group: 'People',
-  summary: 'answer a question: a request to people, or the query of an agent; - reads standard input',
+  summary: 'answer a question from an agent; - reads standard input',
   details:
     'Where there are choices, TEXT is the number or the text of one. An empty TEXT ("") takes the default, where\n' +
     'there is one. On a terminal, orc answer ID alone shows the question and asks.',
@@ -54,7 +53,7 @@ async function answerRequest(invocation: Invocation, id: string, words: string):
 async function answerQuery(invocation: Invocation, id: string, words: string): Promise<number> {
   const { configFile } = invocation.place
   const from = invocation.option('from')
-  return await speak('answer', [
+  return await sendCommand('answer', [
     ...['--in-response-to', id],
     ...(from === undefined ? [] : ['--from', from]),
     ...(invocation.json ? ['--json'] : []),

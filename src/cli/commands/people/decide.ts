@@ -37,15 +37,14 @@ function outcomeText(request: HumanRequest): string {
 
 export const approve: Verb = {
   name: 'approve',
-  group: 'People',
-  summary: 'let a held command be carried out, a parked conversation go on; accept what a task has come to',
+  summary: 'approve a request: run the held command, accept the result',
   arguments: [{ name: 'ID' }],
   options: [
-    { name: 'comment', value: 'TEXT', summary: 'told to the asker' },
+    { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' },
     {
       name: 'hash',
       value: 'HASH',
-      summary: 'of the command as you saw it; needed where somebody has changed it since it was asked',
+      summary: 'the hash of the command you saw; needed if somebody has changed it',
     },
   ],
   examples: ['orc approve req_3', 'orc approve req_3 --comment "go ahead, but slowly"'],
@@ -62,10 +61,9 @@ export const approve: Verb = {
 
 export const reject: Verb = {
   name: 'reject',
-  group: 'People',
-  summary: 'refuse a held command, or keep a conversation parked',
+  summary: 'reject a request: refuse the held command',
   arguments: [{ name: 'ID' }],
-  options: [{ name: 'comment', value: 'TEXT', summary: 'told to the asker' }],
+  options: [{ name: 'comment', value: 'TEXT', summary: 'a comment for the asker' }],
   examples: ['orc reject req_3', 'orc reject req_3 --comment "not before Monday"'],
   run(invocation) {
     const comment = invocation.option('comment')
@@ -78,18 +76,17 @@ export const reject: Verb = {
 
 export const modify: Verb = {
   name: 'modify',
-  group: 'People',
-  summary: 'change fields of a held command and approve it so; the asker is told what was changed',
+  summary: 'change fields of a held command and approve it; the asker sees the change',
   details:
     'The change must fit the command, and the rules judge it again for whoever said it. Where several people must\n' +
     'approve, this is the first approval of the changed command. FIELD= empties a field that may be left out.',
   arguments: [{ name: 'ID' }, { name: 'FIELD=VALUE', rest: true }],
   options: [
-    { name: 'comment', value: 'TEXT', summary: 'told to the asker' },
+    { name: 'comment', value: 'TEXT', summary: 'a comment for the asker' },
     {
       name: 'hash',
       value: 'HASH',
-      summary: 'of the command as you saw it; needed where somebody else has changed it',
+      summary: 'the hash of the command you saw; needed if somebody else has changed it',
     },
   ],
   examples: [

@@ -8,11 +8,10 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'inbox',
-  group: 'People',
-  summary: 'what waits for a person: held commands, parked conversations, questions, tasks that need help',
+  summary: 'show what needs your attention: approvals, questions, escalations',
   options: [
-    { name: 'all', summary: 'decided ones as well' },
-    { name: 'follow', short: 'f', summary: 'stay, and show new ones as they come' },
+    { name: 'all', summary: 'include decided requests' },
+    { name: 'follow', short: 'f', summary: 'keep running and show new requests' },
   ],
   examples: ['orc inbox', 'orc inbox --follow', 'orc inbox --all --json'],
   async run({ place, flag, json }) {
@@ -22,7 +21,7 @@ export const verb: Verb = {
     if (!flag('follow')) {
       const { requests } = await client.humanRequests({ state })
       requests.forEach(show)
-      if (requests.length === 0 && !json) complain(paint('dim', 'Nothing waits for a person.', 'err'))
+      if (requests.length === 0 && !json) complain(paint('dim', 'Nothing needs your attention.', 'err'))
       return 0
     }
     return await untilInterrupted((signal) => follow(client, state, show, signal))

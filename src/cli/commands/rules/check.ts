@@ -7,8 +7,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'rules check',
-  group: 'Rules',
-  summary: 'find the mistakes in an orc.yaml, with their lines',
+  summary: 'check an orc.yaml and show its mistakes with line numbers',
   arguments: [{ name: 'FILE', optional: true }],
   examples: ['orc rules check', 'orc rules check new.yaml --json'],
   async run({ words, place, json }) {

@@ -8,8 +8,7 @@ import { approvalText } from './show.ts'
 
 export const verb: Verb = {
   name: 'rules explain',
-  group: 'Rules',
-  summary: 'which rule decides whether one may write to another, or do something to it, and why',
+  summary: 'explain which rule allows or forbids a message or an action',
   details: `ACTION is one of: ${Object.keys(ACTIONS).join(', ')}.\nAsks the running service for the rules in force, or reads orc.yaml when none runs.`,
   arguments: [
     { name: 'FROM' },

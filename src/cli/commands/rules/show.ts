@@ -13,11 +13,10 @@ import { paint, plain, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'rules',
-  group: 'Rules',
-  summary: 'show the rules and permissions in orc.yaml, with their lines',
+  name: 'rules show',
+  summary: 'show the rules and permissions in orc.yaml, with line numbers',
   arguments: [{ name: 'show', optional: true, choices: ['show', 'explain', 'check'] }],
-  examples: ['orc rules', 'orc rules --json', 'orc rules explain Worker Master'],
+  examples: ['orc rules show', 'orc rules show --json', 'orc rules explain Worker Master'],
   async run({ place, json }) {
     const config = await loadTeam(place)
     const { rules, permissions, approvals } = config

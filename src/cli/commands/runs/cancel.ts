@@ -4,10 +4,9 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'run cancel',
-  group: 'Plans',
-  summary: 'cancel a run: whoever of it works is stopped; orc run --resume takes it up again',
+  summary: 'cancel a run and stop its active agents; orc run --resume continues it',
   arguments: [{ name: 'RUN' }],
-  options: [{ name: 'reason', value: 'TEXT', summary: 'why, for the record' }],
+  options: [{ name: 'reason', value: 'TEXT', summary: 'the reason, for the audit log' }],
   examples: ['orc run cancel run_1', 'orc run cancel run_1 --reason "the wrong data"'],
   async run({ place, words, option, json }) {
     const id = words[0]!

@@ -4,14 +4,13 @@ import type { Verb } from '../../verb.ts'
 import { runsText } from './run-text.ts'
 
 export const verb: Verb = {
-  name: 'runs',
-  group: 'Plans',
-  summary: 'the runs, oldest first, and how far each is',
+  name: 'run list',
+  summary: 'list runs and their progress, oldest first',
   options: [
-    { name: 'open', summary: 'only those that have not ended' },
-    { name: 'limit', value: 'N', summary: 'at most so many, the newest (default: 50)' },
+    { name: 'open', summary: 'only runs that have not ended' },
+    { name: 'limit', value: 'N', summary: 'only the newest N runs (default: 50)' },
   ],
-  examples: ['orc runs', 'orc runs --open', 'orc runs --limit 5 --json'],
+  examples: ['orc run list', 'orc run list --open', 'orc run list --limit 5 --json'],
   async run({ place, flag, option, json }) {
     const limit = option('limit')
     const query = { state: flag('open') ? 'open' : 'all', ...(limit === undefined ? {} : { limit }) } as const

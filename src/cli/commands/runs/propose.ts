@@ -12,10 +12,8 @@ import type { Verb } from '../../verb.ts'
 import { planFrom } from './plan-from-workspaces.ts'
 
 export const verb: Verb = {
-  name: 'plan',
-  group: 'Plans',
-  summary:
-    'let a model propose a plan.yaml for a goal, or read one from workspaces; nothing runs; - reads standard input',
+  name: 'run propose',
+  summary: 'let a model propose a plan.yaml, or derive one from workspaces; runs nothing',
   details:
     'The plan goes to standard output, or to the file named with --out. It is checked like any plan: what would keep it\n' +
     'from being run is told, and the exit code is then 1. The model is runs.planner of orc.yaml, unless --model says.\n' +
@@ -33,9 +31,9 @@ export const verb: Verb = {
     { name: 'model', value: 'MODEL', summary: 'a name from "models" of orc.yaml' },
   ],
   examples: [
-    'orc plan "Compare the three fastest JSON parsers" -o plan.yaml',
-    'orc plan - < goal.txt',
-    'orc plan --from runs/run_1 -o plan.yaml',
+    'orc run propose "Compare the three fastest JSON parsers" -o plan.yaml',
+    'orc run propose - < goal.txt',
+    'orc run propose --from runs/run_1 -o plan.yaml',
   ],
   async run({ words, option, flag, json, place }) {
     const from = option('from')
@@ -69,7 +67,7 @@ async function propose(words: readonly string[], model: string | undefined, json
 async function readGoal(words: readonly string[]): Promise<string> {
   if (words.length > 0 && !(words.length === 1 && words[0] === '-')) return words.join(' ')
   if (words.length === 0 && !isInputGiven())
-    throw usage('GOAL is missing', 'Usage: orc plan GOAL…, or orc plan --from FOLDER')
+    throw usage('GOAL is missing', 'Usage: orc run propose GOAL…, or orc run propose --from FOLDER')
   return await readInput()
 }
 

@@ -26,13 +26,12 @@ import { watchRun } from './watch.ts'
 
 export const verb: Verb = {
   name: 'run',
-  group: 'Plans',
-  summary: 'carry out a plan.yaml: a graph of agents that hand files to each other; watch until it ends',
+  summary: 'run a plan.yaml and watch it until it ends',
   details:
     'Mistakes are told with their places before anything starts. A service is started if none runs, and ends with the\n' +
     'run. Ctrl-C leaves the run going and ends with 130; --resume comes back to it, or takes up one that has ended: who\n' +
     'completed from the same inputs is not run again. What would change one that goes on is refused. In a pipe it is a\n' +
-    'line for each thing that happens, with --json an event. A plan that is called like a verb below: orc run ./cancel',
+    'line for each thing that happens, with --json an event. A plan file named like a verb of run: orc run ./cancel',
   arguments: [{ name: 'PLAN', optional: true }],
   options: [
     { name: 'dry-run', summary: 'show the order and the graph, and start nothing' },
@@ -84,7 +83,7 @@ function check(invocation: Invocation): void {
   concurrencyOf(invocation)
   const resumed = option('resume')
   if (words.length === 0 && resumed === undefined)
-    throw usage('PLAN is missing', 'Usage: orc run PLAN [options]')
+    throw usage('PLAN is missing', 'Usage: orc run PLAN [options]; orc help run lists its verbs.')
   if (flag('dry-run') && words.length === 0) throw usage('--dry-run needs a PLAN', 'orc run PLAN --dry-run')
   if (flag('dry-run') && (resumed !== undefined || flag('detach'))) {
     throw usage('--dry-run starts nothing', 'Leave --resume and --detach away.')

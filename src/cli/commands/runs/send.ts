@@ -6,8 +6,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'run send',
-  group: 'Plans',
-  summary: 'say something to an agent of a run whose plan has messages; - reads standard input',
+  summary: 'send a message to an agent of a run; - reads standard input',
   details: 'It becomes a numbered file in messages/ of the run, and mail where the agent has a mailbox.',
   arguments: [{ name: 'RUN' }, { name: 'AGENT' }, { name: 'TEXT', rest: true }],
   options: [

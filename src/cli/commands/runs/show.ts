@@ -5,8 +5,7 @@ import { runSummary } from './run-text.ts'
 
 export const verb: Verb = {
   name: 'run show',
-  group: 'Plans',
-  summary: 'one run: each of its agents, how far it is and what it waits for',
+  summary: 'show one run: the state of each agent and what it waits for',
   arguments: [{ name: 'RUN' }],
   examples: ['orc run show run_1', 'orc run show run_1 --json'],
   async run({ place, words, json }) {

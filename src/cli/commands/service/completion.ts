@@ -7,8 +7,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'completion',
-  group: 'Tools',
-  summary: 'the script that makes a shell complete commands, options and agents',
+  summary: 'print the shell completion script for commands, options and agents',
   details: '`orc completion agents` lists the agents in orc.yaml; the scripts use it.',
   arguments: [{ name: 'SHELL', choices: SHELLS, unlisted: ['agents'] }],
   examples: [
@@ -20,8 +19,8 @@ export const verb: Verb = {
     const shell = words[0] as Shell | 'agents'
     if (shell === 'agents') {
       for (const { name } of (await loadTeam(place)).agents) json ? printJson(name) : print(name)
-    } else if (json) throw noJson('completion', 'A script for the shell is no JSON; leave --json away.')
-    else print(completionScript(shell, await program.verbs(), await builtInTypes()))
+    } else if (json) throw noJson('completion', "A shell script isn't JSON; drop --json.")
+    else print(completionScript(shell, program, await program.verbs(), await builtInTypes()))
     return 0
   },
 }

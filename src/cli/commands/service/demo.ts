@@ -17,10 +17,9 @@ import { isOnPath } from './detect-programs.ts'
 import { PLAYER_PATTERNS } from './script-player.ts'
 
 export const verb: Verb = {
-  name: 'demo',
-  group: 'Run',
-  summary: 'watch a small built-in team at work; needs no key and no network',
-  examples: ['orc demo'],
+  name: 'service demo',
+  summary: 'watch a built-in demo team at work; needs no key and no network',
+  examples: ['orc service demo'],
   async run({ json }) {
     if (json) throw noJson('demo', 'While it runs: ORC_HOME=.orc/demo orc audit --follow --json')
     // A reader that leaves (`| head`) must not break what commits are doing.

@@ -13,11 +13,10 @@ import { paint, plain, print, printJson, type Style } from '../../output/print.t
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'doctor',
-  group: 'Tools',
-  summary: 'check all that the service needs, and the store itself',
+  name: 'service doctor',
+  summary: 'check everything the service needs, including the store',
   details: 'Exits with 1 if a check fails. While no service runs, the store is read from end to end.',
-  examples: ['orc doctor', 'orc doctor --json'],
+  examples: ['orc service doctor', 'orc service doctor --json'],
   async run({ place, json }) {
     const findings: (Finding & { check: string })[] = []
     for (const [check, examine] of Object.entries(CHECKS)) {

@@ -11,12 +11,9 @@ const LOOK_AGAIN_MS = 50
 
 export const verb: Verb = {
   name: 'down',
-  group: 'Run',
-  summary: 'stop the service and the team; `orc up` takes their conversations up again',
-  options: [
-    { name: 'keep-agents', summary: 'stop the service only: agents in terminals go on until it is back' },
-  ],
-  details: '`orc stop --all` stops all that happens and keeps the service.',
+  summary: 'stop the service and the team; orc up continues the conversations',
+  options: [{ name: 'keep-agents', summary: 'stop only the service; agents in terminals keep running' }],
+  details: '`orc service halt` stops all work but keeps the service running.',
   examples: ['orc down', 'orc down --keep-agents'],
   async run({ place, flag, json }) {
     const agents = flag('keep-agents') ? 'leave' : 'end'

@@ -3,20 +3,19 @@ import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'go',
-  group: 'Run',
-  summary: 'let everything go on after `orc stop --all`',
+  name: 'service go',
+  summary: 'resume everything after `orc service halt`',
   details:
-    'Deliveries flow, clocks go on with the time they had left, and agents that were interrupted or refused are told.',
-  examples: ['orc go', 'orc go --json'],
+    'Deliveries resume, timers continue with the time they had left, and Orchub notifies agents it interrupted or refused.',
+  examples: ['orc service go', 'orc service go --json'],
   async run({ place, json }) {
     const client = await openClient(place)
     const answer = await client.go()
     if (json) printJson(answer)
-    else if (answer.halt === undefined) print('Nothing was stopped.')
+    else if (answer.halt === undefined) print('Nothing was halted.')
     else {
-      const told = answer.told.length === 0 ? '' : ` Told to go on: ${answer.told.join(', ')}.`
-      print(`Everything goes on, after ${lasted(answer.lasted_seconds ?? 0)}.${told}`)
+      const told = answer.told.length === 0 ? '' : ` Notified: ${answer.told.join(', ')}.`
+      print(`Everything resumes, after ${lasted(answer.lasted_seconds ?? 0)}.${told}`)
     }
     return 0
   },

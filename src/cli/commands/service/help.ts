@@ -1,66 +1,206 @@
 import { AppError } from '../../../model/errors.ts'
 import { usageLine } from '../../args.ts'
 import { showCommandHelp } from '../../command-help.ts'
-import { type CommandType, typesHere, verbOf } from '../../command-types.ts'
+import { builtInTypes, type CommandType, typesHere, verbOf } from '../../command-types.ts'
 import { EXIT_CODES } from '../../exit-code.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
+import type { Unknown } from '../../print-error.ts'
 import { showVerbHelp } from '../../run-verb.ts'
-import { GROUPS, type Verb } from '../../verb.ts'
+import type { Program, Verb } from '../../verb.ts'
+
+/** The verbs that bare `orc` shows: what one person needs on one day. */
+const EVERYDAY = [
+  ...['init', 'up', 'down', 'status', 'open', 'send', 'inbox', 'approve', 'reject'],
+  ...['ask', 'run', 'logs', 'attach', 'why'],
+]
 
 export const verb: Verb = {
   name: 'help',
-  group: 'Tools',
-  summary: 'show all of this, or one command',
+  summary: 'show all commands, or one',
   arguments: [{ name: 'COMMAND', optional: true, rest: true }],
-  details: 'While a service runs here, the commands that its application adds are among them.',
+  options: [{ name: 'all', summary: 'show all commands; the default' }],
+  details: 'While a service is running here, the list includes the commands that its application adds.',
   examples: ['orc help', 'orc help audit', 'orc audit verify --help', 'orc help --json'],
   async run({ words, program, place, json }) {
     const name = words.join(' ')
     if (name === '') {
       const [all, version, types] = await Promise.all([program.verbs(), program.version(), typesHere(place)])
       if (json) printJson(overviewJson(all, types, version))
-      else print(fitted(overview(all, types, version)))
+      else print(fitted(await overview(all, types, program)))
       return 0
     }
-    const one = (await program.verbs(name)).find((verb) => verb.name === name)
+    if (Object.hasOwn(program.nouns, name) && (!json || (await program.find([name])) === undefined))
+      return await showNoun(name, json ? ['--json'] : [], program)
+    const one = await program.find(words)
     if (one !== undefined) {
-      showVerbHelp(one, await program.verbs(`${name} `), json)
+      showVerbHelp(one, [], json)
       return 0
     }
-    if (words.length > 1)
+    const type = words.length === 2 ? await findCommandOfNoun(words[0]!, words[1]) : undefined
+    if (words.length > 1 && type === undefined)
       throw new AppError('USAGE', `There is no command "${name}"`, { hint: 'orc help lists them all.' })
-    return await showCommandHelp(name, name.replaceAll('-', '_'), place, json)
+    return await showCommandHelp(type ?? name, (type ?? name).replaceAll('-', '_'), place, json)
   },
 }
 
+/** Bare `orc`: one screen of 24 lines by 80 columns. */
+export async function showShortHelp(program: Program): Promise<number> {
+  const verbs = await program.verbs()
+  const everyday = EVERYDAY.map((name) => verbs.find((one) => one.name === name)!)
+  print(
+    [
+      `${paint('bold', `Orchub ${await program.version()}`)}: messages, tasks and rules for a team of AI agents`,
+      '',
+      table(
+        everyday.map((one) => [`orc ${one.name}`, one.summary]),
+        '  ',
+      ),
+      '',
+      'More, by noun (orc help NOUN lists the verbs):',
+      `  ${Object.keys(program.nouns).join(' ')}`,
+      '',
+      'orc help lists every command; orc COMMAND --help explains one.',
+      'New here? Try orc demo.',
+    ].join('\n'),
+  )
+  return 0
+}
+
+/** The built-in command that a noun lists under this verb, as it is typed: `agent list` is `list-agents`. */
+export async function findCommandOfNoun(
+  noun: string,
+  second: string | undefined,
+): Promise<string | undefined> {
+  if (second === undefined || second.startsWith('-')) return undefined
+  const type = (await builtInTypes()).find(({ shell }) => shell === `${noun} ${second}`)
+  return type === undefined ? undefined : verbOf(type)
+}
+
+/** `orc agent`: the verbs of a noun. A further word is a verb that the noun doesn't have. */
+export async function showNoun(noun: string, words: readonly string[], program: Program): Promise<number> {
+  const unknown = words.find((word) => !word.startsWith('-'))
+  const rows = await nounRows(noun, await program.verbs(), program)
+  if (unknown !== undefined) {
+    const isId = /^[a-z]+_\d+$/.test(unknown) && rows.some(({ name }) => name === `${noun} show`)
+    throw new AppError('USAGE', `There is no command "${noun} ${unknown}"`, {
+      hint: `${isId ? `Did you mean ${noun} show? ` : ''}orc ${noun} lists the verbs.`,
+      ...(isId
+        ? {}
+        : { data: { unknown: { word: `${noun} ${unknown}`, among: [], verbs: true } satisfies Unknown } }),
+    })
+  }
+  if (words.includes('--json')) {
+    printJson({
+      noun,
+      summary: program.nouns[noun],
+      verbs: rows.map(({ name, summary }) => ({ name, summary })),
+    })
+    return 0
+  }
+  const bare = program.aliases[noun]
+  const lines = [
+    `${paint('bold', 'Usage:')} orc ${noun} VERB [options]`,
+    '',
+    `${upperFirst(program.nouns[noun]!)}.`,
+    '',
+    table(
+      rows.map(({ usage, summary }) => [usage, summary]),
+      '  ',
+    ),
+    '',
+    ...(bare === undefined ? [] : [`orc ${noun} without a verb is orc ${bare}.`]),
+    `orc ${noun} VERB --help explains one.`,
+  ]
+  print(fitted(lines.join('\n')))
+  return 0
+}
+
+interface Row {
+  name: string
+  usage: string
+  summary: string
+}
+
+/** The noun's own verbs, everyday verbs that belong to it, and the built-in commands listed under it. */
+async function nounRows(noun: string, verbs: readonly Verb[], program: Program): Promise<Row[]> {
+  const isOwn = (name: string) => name === noun || name.startsWith(`${noun} `)
+  const borrowed = Object.entries(program.aliases).flatMap(([alias, name]) =>
+    alias.startsWith(`${noun} `) && !isOwn(name) ? [name] : [],
+  )
+  const types = (await builtInTypes()).filter(({ shell }) => shell?.startsWith(`${noun} `))
+  return [
+    ...verbs.filter(({ name }) => isOwn(name) || borrowed.includes(name)).map(rowOfVerb),
+    ...types.map((type) => ({
+      name: type.shell!,
+      usage: type.shell!,
+      summary: `${lowerFirst(plainLine(type.summary))} (orc ${verbOf(type)})`,
+    })),
+  ]
+}
+
+function rowOfVerb(one: Verb): Row {
+  const usage = usageLine(one)
+    .replace(/^orc /, '')
+    .replace(/ \[options\]$/, '')
+  return { name: one.name, usage, summary: one.summary }
+}
+
 const ENVIRONMENT = [
-  ['ORC_TOKEN', 'speak as the agent whose token this is; without it, as the operator'],
-  ['ORC_CONFIG', 'the orc.yaml of the team, as --config'],
-  ['ORC_HOME', 'the folder of the state, instead of .orc beside orc.yaml'],
-  ['ORC_URL', 'the address of the service, instead of what it noted in that folder'],
-  ['NO_COLOR', 'no colours'],
-  ['ORC_DEBUG', 'say where a fault of Orchub itself came from'],
+  ['ORC_TOKEN', 'act as the agent or person with this token; otherwise as the operator'],
+  ['ORC_CONFIG', "the team's orc.yaml, like --config"],
+  ['ORC_HOME', 'the state folder, instead of .orc beside orc.yaml'],
+  ['ORC_URL', 'the address of the service, instead of the one noted in the state folder'],
+  ['NO_COLOR', 'print without colors'],
+  ['ORC_DEBUG', 'print a stack trace for internal errors'],
 ]
 
-function overview(verbs: readonly Verb[], types: readonly CommandType[], version: string): string {
-  const lines = [`${paint('bold', `Orchub ${version}`)}: the switchboard for a team of AI agents`, '']
-  lines.push(`${paint('bold', 'Usage:')} orc COMMAND [options]`, '')
-  const width = Math.max(...verbs.map((verb) => shortUsage(verb).length))
-  for (const group of GROUPS) {
-    const rows = verbs.filter((verb) => verb.group === group).map((verb) => [shortUsage(verb), verb.summary])
-    if (group === 'Talk')
-      rows.push(...types.map((type) => [verbOf(type), lowerFirst(plainLine(type.summary))]))
+async function overview(
+  verbs: readonly Verb[],
+  types: readonly CommandType[],
+  program: Program,
+): Promise<string> {
+  const sections: [title: string, rows: Row[]][] = [
+    ['Everyday', EVERYDAY.map((name) => rowOfVerb(verbs.find((one) => one.name === name)!))],
+  ]
+  for (const noun of Object.keys(program.nouns)) {
+    const own = verbs.filter(({ name }) => name.startsWith(`${noun} `)).map(rowOfVerb)
+    sections.push([`${upperFirst(noun)}: ${program.nouns[noun]}`, own])
+  }
+  const others = verbs.filter(({ name }) => !name.includes(' ') && !EVERYDAY.includes(name))
+  sections.push(['Other', others.map(rowOfVerb)])
+  sections.push([
+    'Commands of the protocol, in their shell form',
+    types.map((type) => ({
+      name: verbOf(type),
+      usage: verbOf(type),
+      summary: lowerFirst(plainLine(type.summary)),
+    })),
+  ])
+  const width = Math.max(...sections.flatMap(([, rows]) => rows.map(({ usage }) => usage.length)))
+  const aliases = Object.entries(program.aliases).filter(
+    ([alias, name]) => !alias.startsWith('-') && alias !== name.split(' ')[0],
+  )
+  const lines = [
+    `${paint('bold', `Orchub ${await program.version()}`)}: messages, tasks and rules for a team of AI agents`,
+    '',
+    `${paint('bold', 'Usage:')} orc COMMAND [options]`,
+    '',
+  ]
+  for (const [title, rows] of sections) {
     lines.push(
-      paint('bold', group),
+      paint('bold', title),
       table(
-        rows.map(([name, summary]) => [name!.padEnd(width), summary!]),
+        rows.map(({ usage, summary }) => [usage.padEnd(width), summary]),
         '  ',
       ),
       '',
     )
   }
   lines.push(
+    paint('bold', 'Other names'),
+    `  ${aliases.map(([alias, name]) => `${alias} = ${name}`).join(', ')}`,
+    '',
     'Every command has --help with its options and examples, --json, and --config FILE.',
     '',
     paint('bold', 'Environment'),
@@ -73,19 +213,16 @@ function overview(verbs: readonly Verb[], types: readonly CommandType[], version
     ),
     '',
     paint('bold', 'Examples'),
-    '  orc demo                                                 three scripted agents at work',
-    '  orc init && orc up                                       a team of the agent programs installed here',
-    '  orc serve                                                the service for the orc.yaml here',
-    '  orc send-message --from Master --to Worker "Add 2 and 3" a message into a mailbox',
-    '  orc audit --follow                                       all that happens, as it happens',
+    '  orc demo                                                 watch three scripted agents at work',
+    '  orc init && orc up                                       start a team of the programs installed here',
+    '  orc send Worker "Add 2 and 3"                            send a message to an agent',
+    '  orc audit --follow                                       follow everything that happens',
   )
   return lines.join('\n')
 }
 
-function shortUsage(verb: Verb): string {
-  return usageLine(verb)
-    .replace(/^orc /, '')
-    .replace(/ \[options\]$/, '')
+function upperFirst(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 function lowerFirst(text: string): string {

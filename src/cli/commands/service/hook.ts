@@ -7,16 +7,15 @@ const { readSync } = process.getBuiltinModule('node:fs')
 const output = () => import('../../output/print.ts')
 
 export const verb: Verb = {
-  name: 'hook',
-  group: 'For programs',
-  summary: "hand a hook of an agent's program to the service, and its answer back",
+  name: 'service hook',
+  summary: "forward an agent program's hook to the service and print the answer",
   details:
     'For programs that can only run a command where something happens in them. Standard input goes to the service\n' +
     'named by ORC_URL, with ORC_TOKEN; its answer, which may wait for a person, comes out as JSON. A hook must never\n' +
     'be in the way of the program: whatever is wrong, nothing is printed and the exit code is 0. ORC_DEBUG=1 tells\n' +
     'the reason on standard error.',
-  options: [{ name: 'timeout', value: 'SECONDS', summary: 'wait no longer than this; for ever unless said' }],
-  examples: ['orc hook < event.json', 'orc hook --timeout 600 < event.json'],
+  options: [{ name: 'timeout', value: 'SECONDS', summary: 'timeout in seconds (default: none)' }],
+  examples: ['orc service hook < event.json', 'orc service hook --timeout 600 < event.json'],
   // main.ts does not take this way, which reads tables.
   run: ({ option }) => postHook(['--timeout', option('timeout') ?? '0']),
 }

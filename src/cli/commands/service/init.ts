@@ -7,12 +7,11 @@ import { proposeTeam } from './team-file.ts'
 
 export const verb: Verb = {
   name: 'init',
-  group: 'Run',
-  summary: 'write a first orc.yaml for the agent programs that are installed here',
+  summary: 'write an orc.yaml for the agent programs installed here',
   arguments: [{ name: 'FOLDER', optional: true }],
   options: [
-    { name: 'force', summary: 'replace an orc.yaml that is there' },
-    { name: 'print', summary: 'print it, and write nothing' },
+    { name: 'force', summary: 'replace an existing orc.yaml' },
+    { name: 'print', summary: 'print it without writing a file' },
   ],
   examples: ['orc init', 'orc init --print', 'orc init my-project && cd my-project && orc up'],
   async run({ words, flag, json }) {

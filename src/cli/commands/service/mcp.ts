@@ -8,14 +8,16 @@ import type { Verb } from '../../verb.ts'
 import { bridgeMcp } from './mcp-bridge.ts'
 
 export const verb: Verb = {
-  name: 'mcp',
-  group: 'For programs',
-  summary: 'every command as an MCP tool, on standard input and output',
+  name: 'service mcp',
+  summary: 'serve every command as an MCP tool on standard input and output',
   details:
     'For programs that start their MCP servers themselves. Those that speak HTTP connect to /mcp of the service and\n' +
     'need no process for it. Speaks as the agent whose token is in ORC_TOKEN, else as the operator. While the service\n' +
     'is away, calls say so; they work again as soon as it is back. docs/mcp.md has the settings of the programs.',
-  examples: ['ORC_TOKEN=$(orc token Worker) orc mcp', 'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc mcp'],
+  examples: [
+    'ORC_TOKEN=$(orc token Worker) orc service mcp',
+    'claude mcp add orc -e ORC_TOKEN=TOKEN -- orc service mcp',
+  ],
   async run({ place, program }) {
     process.stdin.setEncoding('utf8')
     await bridgeMcp({

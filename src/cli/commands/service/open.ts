@@ -7,12 +7,11 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'open',
-  group: 'Look',
-  summary: 'open the control room in a browser, signed in by a link that works once',
+  summary: 'open the control room in a browser with a one-time link',
   details:
     'You are whoever your token says. The link is good for 5 minutes, the session for 7 days; `orc token list` shows it,\n' +
     '`orc token revoke ID` ends it at once.',
-  options: [{ name: 'print', summary: 'print the link and open nothing' }],
+  options: [{ name: 'print', summary: 'print the link without opening a browser' }],
   examples: ['orc open', 'orc open --print'],
   async run({ place, json, flag }) {
     const { address } = await openLine(place)

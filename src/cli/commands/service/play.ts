@@ -6,14 +6,13 @@ import type { Verb } from '../../verb.ts'
 import { playOnTerminal } from './script-player.ts'
 
 export const verb: Verb = {
-  name: 'play',
-  group: 'Tools',
-  summary: 'be an agent in this terminal that plays a script; for demonstrations and tests',
+  name: 'service play',
+  summary: 'run a scripted agent in this terminal; for demos and tests',
   details:
     'The script is JSON: { "script": [{ "on": "start" | { "text": … }, "say": …, "after_ms": … }] }.\n' +
     'It runs as an agent with program: any. Its commands carry the nonce of its session, from ORC_NONCE.',
   arguments: [{ name: 'FILE' }],
-  examples: ['orc play worker.json'],
+  examples: ['orc service play worker.json'],
   async run({ words, json }) {
     if (json) throw noJson('play', 'What it says is in the audit: orc audit --follow --json')
     const [file] = words

@@ -147,7 +147,7 @@ function onWarnings(text: string): void {
 function portOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  throw new AppError('USAGE', `"${text}" is no port`, {
-    hint: 'A number from 0 to 65535; 0 takes a free one.',
+  throw new AppError('USAGE', `"${text}" is not a valid port`, {
+    hint: 'Use a number from 0 to 65535; 0 picks a free one.',
   })
 }

@@ -3,21 +3,20 @@ import { LOG_LEVELS } from './log.ts'
 import { runService } from './run-service.ts'
 
 export const SERVICE_OPTIONS: readonly Option[] = [
-  { name: 'port', value: 'N', summary: 'listen on this port; 0 takes a free one' },
+  { name: 'port', value: 'N', summary: 'listen on this port; 0 picks a free one' },
   { name: 'host', value: 'H', summary: 'listen on this address instead of 127.0.0.1' },
   {
     name: 'log-level',
     value: 'LEVEL',
-    summary: `${LOG_LEVELS.join(', ')}; info unless said`,
+    summary: `${LOG_LEVELS.join(', ')} (default: info)`,
     choices: LOG_LEVELS,
   },
-  { name: 'quiet', summary: 'no bell and no notification when a person is asked' },
+  { name: 'quiet', summary: 'no bell or notification when a person is asked' },
 ]
 
 export const verb: Verb = {
-  name: 'serve',
-  group: 'Run',
-  summary: 'run the service for the team in orc.yaml, until Ctrl-C; agents in terminals outlive it',
+  name: 'service serve',
+  summary: 'run the service in the foreground; agents in terminals outlive it',
   details:
     'orc.yaml is read again when it changes; with mistakes in it, the rules before them stay in force.\n' +
     'Ctrl-C, SIGTERM and SIGHUP end it properly, with exit code 0. Agents in terminals go on, and are found again at\n' +
@@ -26,10 +25,14 @@ export const verb: Verb = {
     ...SERVICE_OPTIONS,
     {
       name: 'for-runs',
-      summary: 'start agents only when they are needed, and end when no run is left; so orc run starts it',
+      summary: 'start agents on demand and exit after the last run; used by orc run',
     },
   ],
-  examples: ['orc serve', 'orc serve --config team/orc.yaml --port 0', 'orc serve --log-level debug'],
+  examples: [
+    'orc service serve',
+    'orc service serve --config team/orc.yaml --port 0',
+    'orc service serve --log-level debug',
+  ],
   run: (invocation) =>
     runService(invocation, {
       agents: 'leave',

@@ -11,8 +11,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'status',
-  group: 'Look',
-  summary: 'the service and the team at a glance: agents, waiting messages, open requests',
+  summary: 'show the service, the agents, pending messages and open requests',
   examples: ['orc status', 'orc status --json'],
   run: async ({ place, json }) => showStatus(await openClient(place), place, json),
 }
@@ -58,7 +57,7 @@ export async function showStatus(client: Client, place: Place, json: boolean): P
   if (state.github !== undefined) print(githubLine(state.github))
   const { open_requests: open } = state
   print(
-    open === 0 ? 'Nobody waits for a person.' : paint('yellow', `${open} waiting for a person: orc inbox`),
+    open === 0 ? 'Nothing needs your attention.' : paint('yellow', `${open} waiting for a person: orc inbox`),
   )
   if (state.config.problem !== undefined) {
     print(paint('red', 'orc.yaml has mistakes; the configuration before it is in force:'))

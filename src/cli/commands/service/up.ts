@@ -11,8 +11,7 @@ import { showStatus } from './status.ts'
 
 export const verb: Verb = {
   name: 'up',
-  group: 'Run',
-  summary: 'start the service and the team; agents take up their last conversations',
+  summary: 'start the service and the team; agents continue where they were',
   details:
     'In the foreground until Ctrl-C, which stops the team as well; when its terminal is closed, agents in panes go on.\n' +
     'With --detach it returns when the agents are up, after 20 seconds at the latest; with --json as soon as the\n' +
@@ -24,7 +23,7 @@ export const verb: Verb = {
     const { place, flag, json } = invocation
     const running = await openClientIfRunning(place)
     if (running !== undefined && (await isAnswering(running))) {
-      if (!json) print('It is up already.')
+      if (!json) print('The service is already running.')
       return await showStatus(running, place, json)
     }
     if (!flag('detach')) {
@@ -35,7 +34,7 @@ export const verb: Verb = {
     }
     const started = await startDetached(invocation)
     if (json) printJson(started.facts)
-    else if (started.isOthers) print('It is up already.')
+    else if (started.isOthers) print('The service is already running.')
     else print(`The service is up, process ${started.facts.pid}; log: ${started.logFile}`)
     if (json) return 0
     await untilReady(started.client)

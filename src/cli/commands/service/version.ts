@@ -3,8 +3,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'version',
-  group: 'Tools',
-  summary: 'the version of Orchub; also --version',
+  summary: 'print the version of Orchub; also --version',
   examples: ['orc --version'],
   async run({ program, json }) {
     const version = await program.version()

@@ -16,8 +16,7 @@ import { createEchoes, progressLine } from './task-event-text.ts'
 
 export const verb: Verb = {
   name: 'ask',
-  group: 'Talk',
-  summary: 'ask the team, and watch until the answer is there; - reads standard input',
+  summary: 'ask the team and wait for the answer; - reads standard input',
   details:
     'Who is needed is chosen, the root agent gets the question as a task, works alone or delegates, and answers. The\n' +
     'answer goes to standard output, what happens meanwhile to standard error. A question to a person can be answered\n' +

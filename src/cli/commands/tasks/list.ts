@@ -10,15 +10,14 @@ import { taskTree } from './task-text.ts'
 type Task = AnswerOf<'tasks'>['tasks'][number]
 
 export const verb: Verb = {
-  name: 'tasks',
-  group: 'Look',
-  summary: 'what was delegated to whom and how far it is, as a tree',
+  name: 'task list',
+  summary: 'show delegated tasks and their states as a tree',
   options: [
-    { name: 'all', summary: 'ended ones as well' },
-    { name: 'follow', short: 'f', summary: 'stay, and show each change as it happens' },
-    { name: 'limit', value: 'N', summary: 'at most so many, the newest (default: 200)' },
+    { name: 'all', summary: 'include ended tasks' },
+    { name: 'follow', short: 'f', summary: 'keep running and show each change' },
+    { name: 'limit', value: 'N', summary: 'only the newest N tasks (default: 200)' },
   ],
-  examples: ['orc tasks', 'orc tasks --follow', 'orc tasks --all --limit 20'],
+  examples: ['orc task list', 'orc task list --follow', 'orc task list --all --limit 20'],
   async run({ place, flag, option, json }) {
     const client = await openClient(place)
     const limit = option('limit')
@@ -30,7 +29,7 @@ export const verb: Verb = {
     const { tasks } = await client.tasks({ state: flag('all') ? 'all' : 'open', ...query })
     if (json) for (const task of tasks) printJson(task)
     else if (tasks.length > 0) print(taskTree(tasks))
-    else complain(paint('dim', 'No task is open.', 'err'))
+    else complain(paint('dim', 'There are no open tasks.', 'err'))
     return 0
   },
 }
@@ -88,7 +87,7 @@ async function follow(client: Client, { query, all, show, signal }: Followed) {
 
 function redrawn(): Followed['show'] {
   const live = openLive()
-  return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'No task is open.') : taskTree(tasks))
+  return (tasks) => live.draw(tasks.length === 0 ? paint('dim', 'There are no open tasks.') : taskTree(tasks))
 }
 
 /** Each task when it is first seen, and again when its state changed. */

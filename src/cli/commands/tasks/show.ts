@@ -8,8 +8,7 @@ import { shortLine, taskTree, whyText } from './task-text.ts'
 
 export const verb: Verb = {
   name: 'task show',
-  group: 'Look',
-  summary: 'one task: its state, its messages, and the evidence that it is done',
+  summary: 'show one task: its state, its messages, and the evidence of its result',
   arguments: [{ name: 'ID' }],
   examples: ['orc task show task_7'],
   async run({ place, words, json }) {

@@ -11,15 +11,18 @@ import { brief, saidBrief } from './task-event-text.ts'
 import { taskTree } from './task-text.ts'
 
 export const verb: Verb = {
-  name: 'trace',
-  group: 'Look',
-  summary: 'the exact flow of a task and all below it: messages, questions to people, verdicts, attempts',
+  name: 'task trace',
+  summary: 'show the full history of a task and its subtasks',
   arguments: [{ name: 'TASK' }],
   options: [
     { name: 'mermaid', summary: 'as a Mermaid sequence diagram' },
-    { name: 'limit', value: 'N', summary: 'at most so many steps (default: 10000)' },
+    { name: 'limit', value: 'N', summary: 'at most N steps (default: 10000)' },
   ],
-  examples: ['orc trace task_7', 'orc trace task_7 --mermaid > flow.mmd', 'orc trace task_7 --json'],
+  examples: [
+    'orc task trace task_7',
+    'orc task trace task_7 --mermaid > flow.mmd',
+    'orc task trace task_7 --json',
+  ],
   async run({ place, words, flag, option, json }) {
     if (json && flag('mermaid')) {
       throw new AppError('USAGE', '--json and --mermaid do not go together', { hint: 'Keep one of the two.' })

@@ -5,8 +5,7 @@ import { whyTree } from './task-text.ts'
 
 export const verb: Verb = {
   name: 'why',
-  group: 'Look',
-  summary: 'what a task waits for, on whom and since when, with what it waits for in turn; or why it ended',
+  summary: 'explain what a task is waiting for, on whom and since when',
   arguments: [{ name: 'ID' }],
   examples: ['orc why task_7'],
   async run({ place, words, json }) {

@@ -7,19 +7,16 @@ import { complain, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'token',
-  group: 'Run',
-  summary: 'make a token for an agent or a person and print it, this once',
+  name: 'token create',
+  summary: 'create a token for an agent or a person and print it once',
   details:
     'Its holder puts it into the environment as ORC_TOKEN. Only its hash is kept. Works while the service runs, and\n' +
-    'while it does not. An agent that is called like a verb below: orc token -- list',
+    'while it does not. `orc token Worker` is short for it.',
   arguments: [{ name: 'AGENT|PERSON' }],
   examples: [
-    'orc token Worker',
-    'orc token ada',
-    'ORC_TOKEN=$(orc token Worker) my-agent',
-    'orc token list',
-    'orc token revoke Worker',
+    'orc token create Worker',
+    'orc token create ada',
+    'ORC_TOKEN=$(orc token create Worker) my-agent',
   ],
   async run({ words, place, json }) {
     const agent = words[0]!

@@ -6,8 +6,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'token list',
-  group: 'Run',
-  summary: 'the valid tokens by id; the tokens themselves are kept nowhere',
+  summary: 'list valid tokens by id; only hashes are stored',
   examples: ['orc token list', 'orc token list --json'],
   async run({ place, json }) {
     const tokens = await reach(

@@ -7,8 +7,7 @@ import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
   name: 'token revoke',
-  group: 'Run',
-  summary: 'make a token invalid at once, by its id, or all of an agent or person',
+  summary: 'revoke a token by id, or every token of an agent or person',
   arguments: [{ name: 'ID|AGENT|PERSON' }],
   examples: ['orc token revoke tok_4', 'orc token revoke Worker'],
   async run({ words, place, json }) {

@@ -4,11 +4,10 @@ import { complain, paint, plainLine, print, printJson } from '../../output/print
 import type { Verb } from '../../verb.ts'
 
 export const verb: Verb = {
-  name: 'webhooks test',
-  group: 'Look',
-  summary: 'post one event to a webhook now, and say what came of it; brings a dead one back',
+  name: 'webhook test',
+  summary: 'send a test event to a webhook; success revives a dead one',
   arguments: [{ name: 'WEBHOOK' }],
-  examples: ['orc webhooks test chat'],
+  examples: ['orc webhook test chat'],
   async run({ place, words, json }) {
     const client = await openClient(place)
     const answer = await client.testWebhook(words[0]!)

@@ -17,8 +17,7 @@ const limits = DEFAULT_LIMITS
 
 export const verb: Verb = {
   name: 'workspace collect',
-  group: 'Plans',
-  summary: 'copy what a workspace delivered, or all those in a folder, side by side; needs no service',
+  summary: 'copy the outputs of a workspace, or of all in a folder, side by side',
   details:
     'The outputs of each agent go to TO/AGENT/, a new folder: all of them, or nothing. Links, devices and other traps are\n' +
     'left out, each with why. Nothing is changed in the workspaces, of these agents or of others. It ends with 1 where\n' +

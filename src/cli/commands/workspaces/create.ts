@@ -12,8 +12,7 @@ import { refused } from '../find-workspaces.ts'
 
 export const verb: Verb = {
   name: 'workspace create',
-  group: 'Plans',
-  summary: "make an agent's folder: SKILL.md, inbox, outbox, workspace, status.json; needs no service",
+  summary: "create an agent's folder: SKILL.md, inbox, outbox, workspace, status.json",
   details:
     'The name of its folder is the name of the agent. The files and folders named after it are copied into its inbox,\n' +
     'read-only. inbox/instructions.md has all its sections.',

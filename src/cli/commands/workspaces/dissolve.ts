@@ -13,8 +13,7 @@ import { findOwningRun, type OwningRun } from '../owning-run.ts'
 
 export const verb: Verb = {
   name: 'workspace dissolve',
-  group: 'Plans',
-  summary: 'report what the agents did, then remove their folders; needs no service',
+  summary: 'write a report of what the agents did, then remove their folders',
   details:
     'Prints the report and writes it to FOLDER.report.md. Refuses while an agent is running, while the run has not ended,\n' +
     'if a worktree has uncommitted files or commits on no branch, and if the archive or the kept outputs would be\n' +

@@ -8,8 +8,7 @@ import { noteLines, workspaceFacts, workspacesText, workspaceText } from './work
 
 export const verb: Verb = {
   name: 'workspace show',
-  group: 'Plans',
-  summary: 'how far a workspace is and what it holds, or all those in a folder; needs no service',
+  summary: 'show the progress and contents of a workspace, or of all in a folder',
   arguments: [{ name: 'FOLDER', optional: true }],
   examples: ['orc workspace show', 'orc workspace show researcher', 'orc workspace show runs/run_1 --json'],
   async run({ words, json, place }) {
@@ -24,12 +23,4 @@ export const verb: Verb = {
     else print([workspacesText(records), ...records.flatMap(noteLines)].join('\n'))
     return 0
   },
-}
-
-/** The same as `workspace show`, and where help and completion find the others. */
-export const bareWorkspace: Verb = {
-  ...verb,
-  name: 'workspace',
-  summary: 'the workspaces in a folder, as workspace show; needs no service',
-  examples: ['orc workspace', 'orc workspace runs/run_1', 'orc workspace create researcher'],
 }

@@ -57,7 +57,7 @@ describe('orc up', () => {
   it('--detach returns when the service answers; again, it says so; orc down ends it', async () => {
     const up = await team.orc('up --detach --port 0')
     expect(up).toMatchObject({ code: 0, out: expect.stringContaining('The service is up') })
-    expect((await team.orc('up -d')).out).toContain('It is up already.')
+    expect((await team.orc('up -d')).out).toContain('The service is already running.')
     expect((await team.orc('send-message --from Master --to Worker hi')).code).toBe(0)
     expect((await team.orc('down')).out).toContain('stopped')
     expect((await team.orc('status')).code).toBe(5)

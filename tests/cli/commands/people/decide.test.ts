@@ -26,7 +26,11 @@ async function contents(agent: string): Promise<string[]> {
 
 describe('orc inbox (C9)', () => {
   it('says that nothing waits', async () => {
-    expect(await team.orc('inbox')).toMatchObject({ code: 0, out: '', err: 'Nothing waits for a person.\n' })
+    expect(await team.orc('inbox')).toMatchObject({
+      code: 0,
+      out: '',
+      err: 'Nothing needs your attention.\n',
+    })
   })
 
   it('shows who asks, why, the very command, and how to answer', async () => {

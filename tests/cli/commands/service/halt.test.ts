@@ -30,7 +30,7 @@ afterAll(async () => {
 
 describe('orc stop --all and orc go', () => {
   it('say who was interrupted, and who is told', async () => {
-    expect((await team.orc('go')).out).toBe('Nothing was stopped.\n')
+    expect((await team.orc('go')).out).toBe('Nothing was halted.\n')
     expect((await team.orc(['send', 'Lead', 'work hard'])).out).toContain('in the mailbox of Lead')
     while (!(await team.orc('status')).out.includes('busy'));
     const stopped = await team.orc(['stop', '--all', '--reason', 'a look first'])
@@ -49,7 +49,7 @@ describe('orc stop --all and orc go', () => {
     expect(refused.err).toContain('(HALTED)')
     expect((await team.orc('stop --all', { env: { ORC_TOKEN: token } })).code).toBe(8)
     const gone = await team.orc('go')
-    expect(gone.out).toMatch(/^Everything goes on, after \d+ s\. Told to go on: Lead, Worker\.\n$/)
+    expect(gone.out).toMatch(/^Everything resumes, after \d+ s\. Notified: Lead, Worker\.\n$/)
   })
 
   it('want either --all or names', async () => {

@@ -7,6 +7,9 @@ import { ACKNOWLEDGE_MS } from '../../../../src/engine/mailroom.ts'
 import { BUILT_IN_COMMANDS } from '../../../../src/model/command.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
+const EVERYDAY = 'init up down status open send inbox approve reject ask run logs attach why'.split(' ')
+const NOUNS = 'agent audit github message rules run service task token webhook workspace'.split(' ')
+
 let team: TeamFolder
 let names: string[]
 
@@ -26,8 +29,31 @@ describe('orc help', () => {
     for (const name of names) expect(out).toContain(name)
     for (const [number, meaning] of Object.values(EXIT_CODES)) expect(out).toContain(`${number}  ${meaning}`)
     expect((await team.orc('--help')).out).toBe(out)
-    expect((await team.orc([])).out).toBe(out)
+    expect((await team.orc('help --all')).out).toBe(out)
   })
+
+  it('fits the everyday commands on one screen of 24 lines by 80 columns', async () => {
+    const { out, code } = await team.orc([])
+    expect(code).toBe(0)
+    const lines = out.trimEnd().split('\n')
+    expect(lines.length).toBeLessThanOrEqual(24)
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80)
+    for (const name of EVERYDAY) expect(out).toContain(`  orc ${name} `)
+    for (const noun of NOUNS) expect(out).toContain(` ${noun}`)
+  })
+
+  it.each(NOUNS)(
+    'lists the verbs of %s',
+    async (noun) => {
+      const { out, code } = await team.orc(`help ${noun}`)
+      expect(code).toBe(0)
+      const verbs = names.filter((name) => name.startsWith(`${noun} `))
+      expect(verbs.length).toBeGreaterThan(0)
+      for (const name of verbs) expect(out).toContain(`  ${name} `)
+      if (['agent', 'task', 'service', 'webhook'].includes(noun)) expect((await team.orc(noun)).out).toBe(out)
+    },
+    120_000,
+  )
 
   it('shows of each command its usage, its options and examples that are this command', async () => {
     expect(names.length).toBeGreaterThan(30)
@@ -44,6 +70,7 @@ describe('orc help', () => {
   }, 120_000)
 
   it('shows one command, and says what was meant', async () => {
+    expect((await team.orc('help agent list')).out).toMatch(/^Usage: orc list-agents /)
     expect((await team.orc('help audit verify')).out).toMatch(/^Usage: orc audit verify \[FILE\]/)
     expect((await team.orc('help send-message')).out).toContain('--priority low|normal|high|urgent')
     expect((await team.orc('help adit')).err).toContain('Did you mean audit?')
@@ -85,7 +112,7 @@ describe('orc help', () => {
   it('says what was meant by an unknown option', async () => {
     const ran = await team.orc('audit --sinc 10m')
     expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('Did you mean --since?') })
-    expect((await team.orc('status now')).err).toContain('"now" is too much')
+    expect((await team.orc('status now')).err).toContain('Unexpected argument "now"')
     expect((await team.orc('audit verfy')).err).toContain('Did you mean audit verify?')
     expect((await team.orc('audit --follow=yes')).err).toContain('takes no value')
     expect((await team.orc('status --token x')).err).toContain('never goes on the command line')
@@ -134,7 +161,7 @@ describe('completion', () => {
       [['rules', 'explain', 'Master', '--json', 'Spy', 'pause'], ['pause_session']],
       [
         ['token', ''],
-        ['list', 'revoke', 'Master', 'Worker', 'Spy'],
+        ['create', 'list', 'revoke', 'Master', 'Worker', 'Spy'],
       ],
       [['token', 'revoke', 'W'], ['Worker']],
       [['rules', 'explain', '--config', 'orc.yaml', 'Master', 'Spy', 'b'], ['broadcast']],
@@ -146,6 +173,15 @@ describe('completion', () => {
       [['workspace', 'create', 'x', '--template', 'a'], ['analysis']],
       [['run', 'orc.y'], ['orc.yaml']],
       [['run', 'ca'], ['cancel']],
+      [['ag'], ['agent']],
+      [
+        ['agent', 'st'],
+        ['start', 'stop'],
+      ],
+      [['agent', 'start', 'S'], ['Spy']],
+      [['spawn', 'S'], ['Spy']],
+      [['task', 'del'], ['delegate']],
+      [['task', 'delegate', '--ju'], ['--judge']],
     ]
     const tries = cases.map(([typed]) => {
       const words = ['orc', ...typed].map((word) => `'${word}'`).join(' ')

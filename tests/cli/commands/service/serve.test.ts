@@ -63,7 +63,7 @@ describe('orc serve', () => {
   it('says what is wrong with the port', async () => {
     expect(await team.orc('serve --port many')).toMatchObject({
       code: 2,
-      err: expect.stringContaining('"many" is no port'),
+      err: expect.stringContaining('"many" is not a valid port'),
     })
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))

@@ -11,7 +11,7 @@ afterAll(() => team.close())
 
 describe('tasks in the shell', () => {
   it('are delegated, asked about, answered and reported (S2.9)', async () => {
-    expect(await team.orc('tasks')).toMatchObject({ code: 0, out: '', err: 'No task is open.\n' })
+    expect(await team.orc('tasks')).toMatchObject({ code: 0, out: '', err: 'There are no open tasks.\n' })
     expect((await team.orc(['delegate', '--to', 'Worker', 'Find a flight'])).out).toContain(
       'task_1 is delegated to Worker',
     )
