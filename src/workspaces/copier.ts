@@ -42,19 +42,12 @@ export interface Copier {
 export interface CopierOptions {
   readonly limits: Limits
   readonly pace: Pace
-  /** No earlier draft can have been left. */
-  readonly isNew: boolean
-  /** Nobody looks at the inbox before it is whole: it is made where it belongs. */
-  readonly inPlace: boolean
 }
 
-export async function openCopier(
-  workspace: string,
-  { limits, pace, isNew, inPlace }: CopierOptions,
-): Promise<Copier> {
+export async function openCopier(workspace: string, { limits, pace }: CopierOptions): Promise<Copier> {
   const root = openDirectory(workspace, { shown: '' })
-  const draftName = inPlace ? 'inbox' : temporaryName('inbox')
-  const draft = await beginDraft(root, draftName, isNew, pace)
+  const draftName = temporaryName('inbox')
+  const draft = await beginDraft(root, draftName, pace)
   const inputs: Input[] = []
   const taken = new Set([REFERENCES])
   const preferred = new Map<string, Input>()
@@ -180,8 +173,8 @@ export async function openCopier(
   }
 
   async function putInPlace(): Promise<void> {
-    // The empty one of a new workspace is replaced by the rename itself.
-    if (inPlace || tryRename(root, draftName, 'inbox')) return
+    // A rename replaces the empty inbox of a new workspace.
+    if (tryRename(root, draftName, 'inbox')) return
     const before = temporaryName('inbox')
     const hadInbox = openFolder(root, 'inbox')
     if (hadInbox.ok) hadInbox.value.close()
@@ -198,9 +191,9 @@ export async function openCopier(
 }
 
 /** Removes drafts of processes that died first. */
-async function beginDraft(root: Directory, name: string, isNew: boolean, pace: Pace): Promise<Directory> {
+async function beginDraft(root: Directory, name: string, pace: Pace): Promise<Directory> {
   try {
-    for (const left of isNew ? [] : listNames(root, MOST_LEFTOVERS).map(String)) {
+    for (const left of listNames(root, MOST_LEFTOVERS).map(String)) {
       if (left.startsWith(DRAFT)) await removeTree(root, left, pace)
     }
     return makeFolder(root, name, 'inbox')

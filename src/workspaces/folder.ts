@@ -26,8 +26,6 @@ export interface WorkspaceWanted {
   /** What it is there for. */
   readonly objective: string
   readonly hasWorktree?: boolean
-  /** prepareInbox makes it: not before, only to be replaced. */
-  readonly withoutInbox?: boolean
   readonly messages?: string
 }
 
@@ -47,8 +45,7 @@ export async function createWorkspace(wanted: WorkspaceWanted): Promise<Outcome<
     try {
       // Nobody knows the draft yet, so that nothing in it has to appear at once.
       writeNew(root, 'SKILL.md', formatSkill(wanted), 0o444)
-      const folders = ['outbox', 'workspace', ...(wanted.withoutInbox === true ? [] : ['inbox'])]
-      for (const folder of folders) mkdirSync(root.at(folder), 0o755)
+      for (const folder of ['inbox', 'outbox', 'workspace']) mkdirSync(root.at(folder), 0o755)
       firstStatus(root)
     } finally {
       root.close()
@@ -100,19 +97,17 @@ export function makeWithParents(folder: string): string | undefined {
 
 export interface InboxWanted {
   readonly workspace: string
-  /** The workspace was made just now: no earlier draft can have been left in it. */
-  readonly isNew?: boolean
   /** The title of the instructions. */
   readonly task: string
   readonly instructions: PlanInstructions
   readonly limits: Limits
   readonly inputs?: readonly (InputWanted & { description?: string })[]
   readonly dependencies?: readonly OutputsWanted[]
-  /** What is never taken from the folders among the inputs. */
+  /** Files that are never taken from the folders among the inputs. */
   readonly withheld?: () => readonly Withheld[]
-  /** A folder of inputs that were put right, by their places in the inbox: they stand instead of those that come. */
+  /** A folder of corrected inputs, by their places in the inbox: they replace the original ones. */
   readonly corrections?: Pick<InputWanted, 'path' | 'within'>
-  /** Deliverables that are asked for, for the instructions. */
+  /** Requested deliverables, for the instructions. */
   readonly outputs?: readonly string[]
   /** inbox/dependencies.json (S4.13), already written out. */
   readonly dependenciesFile?: string
@@ -124,12 +119,11 @@ export interface PreparedInbox {
   readonly leftOut: readonly Problem[]
 }
 
-/** Fills the inbox for a run, in place of whatever was in it. After a crash it is simply done again. */
+/** Fills the inbox for a run and replaces the previous one. After a crash, call it again. */
 export async function prepareInbox(wanted: InboxWanted): Promise<Outcome<PreparedInbox>> {
-  const { workspace, limits, withheld, signal, isNew = false } = wanted
+  const { workspace, limits, withheld, signal } = wanted
   const { inputs = [], dependencies = [], outputs = [], dependenciesFile } = wanted
-  // In a new workspace there is no agent yet that could see an incomplete inbox.
-  const options = { limits, isNew, inPlace: isNew, withheld, ...(signal === undefined ? {} : { signal }) }
+  const options = { limits, withheld, ...(signal === undefined ? {} : { signal }) }
   const drafted = await draftInbox(workspace, options)
   if (!drafted.ok) return drafted
   const draft = drafted.value

@@ -54,10 +54,6 @@ export interface InboxDraft {
 
 export interface InboxOptions {
   readonly limits: Limits
-  /** No earlier draft can have been left in the workspace. */
-  readonly isNew?: boolean
-  /** Nobody looks at it before it is whole: it need not be put in place at once. */
-  readonly inPlace?: boolean
   /** Files that are never taken from the user's folders; called only if there are inputs. */
   readonly withheld?: (() => readonly Withheld[]) | undefined
   readonly signal?: AbortSignal
@@ -65,10 +61,10 @@ export interface InboxOptions {
 
 export async function draftInbox(
   workspace: string,
-  { limits, isNew = false, inPlace = false, withheld = () => [], signal }: InboxOptions,
+  { limits, withheld = () => [], signal }: InboxOptions,
 ): Promise<Outcome<InboxDraft>> {
   const pace = startPace(signal)
-  const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace, isNew, inPlace }))
+  const opened = await attempt('inbox', () => openCopier(workspace, { limits, pace }))
   return opened.ok ? { ok: true, value: draftBy(opened.value, limits, pace, withheld) } : opened
 }
 

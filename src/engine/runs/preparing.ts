@@ -75,7 +75,6 @@ export async function prepareNode(
     outputs: agent.outputs,
     ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
     withheld: () => withheldFrom(driver),
-    isNew: made.isNew,
     ...(corrections === undefined ? {} : { corrections }),
     signal,
   })
@@ -101,12 +100,12 @@ function titleOf({ name, instructions: { objective } }: PlanAgent): string {
 function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): WorkspaceWanted {
   const { name, template, worktree, instructions } = agent
   const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
-  const wanted = { path: workspace, name, template, objective, hasWorktree: worktree, withoutInbox: true }
+  const wanted = { path: workspace, name, template, objective, hasWorktree: worktree }
   const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
   return { ...wanted, ...messages }
 }
 
-type Made = { ok: true; isNew: boolean; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
+type Made = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
 
 async function makeWorkspace(
   driver: Driver,
@@ -115,18 +114,17 @@ async function makeWorkspace(
   markOf: RunMarks['of'],
 ): Promise<Made> {
   const { name, worktree } = agent
-  const isNew = !existsSync(workspace)
   const wanted = wantedOf(driver, agent, workspace)
-  const made = isNew ? await createWorkspace(wanted) : await renewSkill(wanted)
+  const made = existsSync(workspace) ? await renewSkill(wanted) : await createWorkspace(wanted)
   if (!made.ok) return made
-  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, isNew, record: {} }
+  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, record: {} }
   const added = await addWorktree({
     workspace,
     repository: driver.folder,
     branch: `orc/${driver.id}/${name}`,
     variables: { [SESSION_MARK]: markOf(driver.id, name, 'worktree') },
   })
-  return added.ok ? { ok: true, isNew, record: { worktree: JSON.stringify(added.value) } } : added
+  return added.ok ? { ok: true, record: { worktree: JSON.stringify(added.value) } } : added
 }
 
 export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {
