@@ -1,11 +1,6 @@
 import { createServer } from 'node:net'
-import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import {
-  createFrameReader,
-  openUnixWebSocket,
-  type UnixWebSocket,
-} from '../../../src/programs/codex/unix-web-socket.ts'
+import { openUnixWebSocket, type UnixWebSocket } from '../../../src/programs/codex/unix-web-socket.ts'
 import { type FakeAppServer, frameOf, startFakeAppServer } from './fake-app-server.ts'
 
 describe('a WebSocket over a unix socket', () => {
@@ -58,6 +53,20 @@ describe('a WebSocket over a unix socket', () => {
     expect(socket.send('{}')).toBe(false)
   })
 
+  it('ends when the server announces a message that would fill the memory', async () => {
+    const header = Buffer.from([0x81, 127, 0, 0, 0, 0, 0x20, 0, 0, 0])
+    server.write(header)
+    expect(await socket.closed).toMatch(/payload size/i)
+    expect(heard).toEqual([])
+    expect(socket.send('{}')).toBe(false)
+  })
+
+  it('ends soon after it was closed, even if the server does not answer', async () => {
+    socket.close()
+    expect(socket.send('{}')).toBe(false)
+    expect(await socket.closed).toBe('the connection was closed')
+  })
+
   it('ends when the server says goodbye', async () => {
     server.write(frameOf('', 8))
     expect(await socket.closed).toBe('the connection was closed')
@@ -72,25 +81,4 @@ it('is not there where nobody listens, or somebody who speaks another language',
   await expect(openUnixWebSocket(`${server.path}2`, () => {})).rejects.toThrow('404')
   other.close()
   await server.close()
-})
-
-it('cuts a stream into the same frames wherever its chunks end', () => {
-  fc.assert(
-    fc.property(
-      fc.array(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 8 }),
-      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
-      (texts, sizes) => {
-        const bytes = Buffer.concat(texts.map((text) => frameOf(text)))
-        const reader = createFrameReader()
-        const read: string[] = []
-        for (let at = 0, n = 0; at < bytes.length; n++) {
-          const size = sizes[n % sizes.length]!
-          for (const frame of reader.read(bytes.subarray(at, at + size)))
-            if (frame !== 'too large') read.push(frame.payload.toString())
-          at += size
-        }
-        expect(read).toEqual(texts)
-      },
-    ),
-  )
 })
