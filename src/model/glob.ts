@@ -1,12 +1,13 @@
 /**
- * Globs for files in a workspace: `*` and `?` within a name, `**` for any number of folders, `{a,b}` for either. Matched
- * without regular expressions, so that no pattern takes exponential time. Names that begin with a dot are names.
+ * Globs for files in a workspace: `*` and `?` within a name, `**` for any number of folders, `{a,b}` for either. They match names
+ * that start with a dot. Agents write patterns and file names, so matching must not backtrack: picomatch and Node's `matchesGlob` build regular
+ * expressions, and `*a*a*a*ab` on a name of 200 letters takes them seconds. Neither can tell whether two globs have a path in common.
  */
 
 /** Each alternative is a list of names; null stands for `**`. */
 export interface Glob {
   readonly alternatives: readonly (readonly (string | null)[])[]
-  /** It names one file. */
+  /** Without wildcards: names one file or folder. */
   readonly isLiteral: boolean
 }
 
@@ -19,8 +20,8 @@ export function parseGlob(text: string): ParsedGlob {
   const why = mistakeIn(text)
   if (why !== undefined) return { ok: false, why }
   const expanded = expand(text)
-  if (expanded === undefined) return { ok: false, why: `stands for more than ${MAX_ALTERNATIVES} patterns` }
-  // A folder stands for all that is in it.
+  if (expanded === undefined) return { ok: false, why: `expands to more than ${MAX_ALTERNATIVES} patterns` }
+  // A folder stands for everything in it.
   const alternatives = expanded.map((pattern) =>
     (pattern.endsWith('/') ? `${pattern}**` : pattern)
       .split('/')
@@ -31,7 +32,7 @@ export function parseGlob(text: string): ParsedGlob {
       if (name === '') return { ok: false, why: 'has an empty part between slashes' }
       if (name === '.' || name === '..') return { ok: false, why: `must not contain "${name}"` }
       if (name?.includes('**'))
-        return { ok: false, why: 'may have "**" only as a whole part, as in data/**/x' }
+        return { ok: false, why: 'must have "**" only as a whole part, as in data/**/x' }
     }
   }
   return {
@@ -44,19 +45,19 @@ function mistakeIn(text: string): string | undefined {
   if (text === '') return 'is empty'
   if (text.length > MAX_LENGTH) return `is longer than ${MAX_LENGTH} characters`
   if (/[\x00-\x1f\x7f-\x9f\u2028\u2029]/.test(text)) return 'has control characters'
-  if (text.includes('\\')) return 'has a backslash; folders are separated by /'
-  if (/[[\]]/.test(text)) return 'has brackets, which are not understood; ? stands for any one character'
+  if (text.includes('\\')) return 'has a backslash; separate folders with /'
+  if (/[[\]]/.test(text)) return 'has brackets, which are not supported; use ? for any one character'
   if (/^[A-Za-z]:/.test(text) || text.startsWith('/')) return 'must be relative'
   let open = 0
   for (const letter of text) {
     if (letter === '{') open++
     if (letter === '}') open--
-    if (open < 0 || open > 1) return 'has braces that do not fit together'
+    if (open < 0 || open > 1) return 'has unbalanced or nested braces'
   }
-  return open === 0 ? undefined : 'has braces that do not fit together'
+  return open === 0 ? undefined : 'has unbalanced or nested braces'
 }
 
-/** Braces do not nest, so each is taken in turn. */
+/** Braces do not nest, so each is expanded in turn. */
 function expand(text: string): string[] | undefined {
   let patterns = ['']
   for (const piece of text.split(/(\{[^}]*\})/)) {
@@ -72,7 +73,7 @@ export function matchesGlob({ alternatives }: Glob, path: string): boolean {
   return alternatives.some((pattern) => matchLists(pattern, names, (part) => part === null, matchName))
 }
 
-/** Whether what matches may lie at that path, or in it as a folder. */
+/** Whether a path that matches may be this path, or lie inside it as a folder. */
 export function leadsThrough({ alternatives }: Glob, path: string): boolean {
   const names = path.split('/')
   return alternatives.some((pattern) =>
@@ -82,7 +83,7 @@ export function leadsThrough({ alternatives }: Glob, path: string): boolean {
   )
 }
 
-/** Whether some path could match both. */
+/** Whether some path matches both globs. */
 export function globsMeet(a: Glob, b: Glob): boolean {
   return a.alternatives.some((one) => b.alternatives.some((other) => listsMeet(one, other)))
 }
@@ -96,7 +97,7 @@ function matchName(pattern: string | null, name: string): boolean {
   )
 }
 
-/** Greedy with one point to come back to: a later wildcard never needs an earlier one to be taken back. */
+/** Backtracks to the last wildcard only: a later wildcard never requires an earlier one to match more. */
 function matchLists<P, T>(
   pattern: readonly P[],
   text: readonly T[],
@@ -135,7 +136,7 @@ const listsMeet = (a: readonly (string | null)[], b: readonly (string | null)[])
       ),
   )
 
-/** Row by row over both patterns: whether what is left of each can be the same text. */
+/** Dynamic programming: whether the rest of `a` from i and the rest of `b` from j can match the same text. */
 function meet<P>(
   a: readonly P[],
   b: readonly P[],

@@ -34,16 +34,16 @@ describe('a glob', () => {
     ['outbox/../../x', 'must not contain ".."'],
     ['./x', 'must not contain "."'],
     ['a//b', 'has an empty part between slashes'],
-    ['a\\b', 'has a backslash; folders are separated by /'],
-    ['a/{b', 'has braces that do not fit together'],
-    ['a/}b{', 'has braces that do not fit together'],
-    ['a/{b,{c}}', 'has braces that do not fit together'],
+    ['a\\b', 'has a backslash; separate folders with /'],
+    ['a/{b', 'has unbalanced or nested braces'],
+    ['a/}b{', 'has unbalanced or nested braces'],
+    ['a/{b,{c}}', 'has unbalanced or nested braces'],
     ['a/{b,../c}', 'must not contain ".."'],
-    ['a/[bc]', 'has brackets, which are not understood; ? stands for any one character'],
-    ['a/b**', 'may have "**" only as a whole part, as in data/**/x'],
+    ['a/[bc]', 'has brackets, which are not supported; use ? for any one character'],
+    ['a/b**', 'must have "**" only as a whole part, as in data/**/x'],
     ['a\nb', 'has control characters'],
     ['x'.repeat(501), 'is longer than 500 characters'],
-    ['{a,b}'.repeat(7), 'stands for more than 64 patterns'],
+    ['{a,b}'.repeat(7), 'expands to more than 64 patterns'],
   ])('refuses %j: %s', (pattern, why) => {
     expect(parseGlob(pattern)).toEqual({ ok: false, why })
   })

@@ -158,7 +158,7 @@ describe('a mistake in a plan', () => {
     [
       'a bad glob',
       'agents: { a: { outputs: ["outbox/[ab].md"] } }',
-      'outbox/[ab].md has brackets, which are not understood; ? stands for any one character',
+      'outbox/[ab].md has brackets, which are not supported; use ? for any one character',
     ],
     [
       'an output from the private area (S4.10)',
