@@ -30,7 +30,7 @@ export { formatProblems, type Problem } from './document/problem.ts'
 export type { ProgramName } from './model/program.ts'
 
 export interface ConfigOptions {
-  /** The file the text came from: relative paths and the state folder go by it. Without it, by the working folder. */
+  /** The source file, which relative paths and the state folder are resolved against; default: the working folder. */
   readonly file?: string
   /** For ORC_HOME and the `${NAME}` in the store's URL. */
   readonly env?: Env
@@ -41,19 +41,19 @@ export type LoadedConfig =
       readonly ok: true
       readonly config: Config
       readonly warnings: readonly Problem[]
-      /** For those who check a part that is theirs, such as a runtime its `with`. */
+      /** Lets others check their own part, such as a runtime its `with`. */
       problemAt(path: Path, message: string, hint: string): Problem
     }
   | { readonly ok: false; readonly problems: readonly Problem[] }
 
-/** Reads orc.yaml from text, or from bytes that should be text. Never throws for what is in it. */
+/** Reads orc.yaml from text or bytes. Never throws because of the content. */
 export function parseConfig(source: string | Uint8Array, options: ConfigOptions = {}): LoadedConfig {
   if (source.length > MAX_BYTES) return refuse('The file is too large', `At most ${MAX_BYTES / 1024} KiB.`)
   const decoded = decodeUtf8(source)
   if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
   const { value, locate, problems } = readYaml(decoded.text)
   if (problems.length > 0) return { ok: false, problems: sorted(problems) }
-  if (value === null) return refuse('The file is empty', `The smallest that works: ${SMALLEST}`)
+  if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
   return finish(value, locate, options)
 }
 
@@ -76,14 +76,14 @@ export function readConfig(file: string, env: Env = process.env): LoadedConfig {
 }
 
 const UNREADABLE: Record<string, [message: string, hint: string]> = {
-  ENOENT: ['There is no such file', `Create it; the smallest that works: ${SMALLEST}`],
-  ENOTDIR: ['There is no such file', 'A part of the path is not a folder.'],
-  EISDIR: ['This is a folder', 'Name the file inside it.'],
-  EACCES: ['The file may not be read', 'Check its permissions and its owner.'],
-  EPERM: ['The file may not be read', 'Check its permissions and its owner.'],
+  ENOENT: ['The file does not exist', `Create it. A minimal example: ${SMALLEST}`],
+  ENOTDIR: ['The file does not exist', 'A part of the path is not a folder.'],
+  EISDIR: ['The path is a folder', 'Name the file inside it.'],
+  EACCES: ['The file cannot be read: permission denied', 'Check its permissions and its owner.'],
+  EPERM: ['The file cannot be read: permission denied', 'Check its permissions and its owner.'],
 }
 
-/** The same, for programs that embed Orchub and have no file. Throws CONFIG_INVALID with all the problems. */
+/** Checks a configuration object, for programs that embed Orchub. Throws CONFIG_INVALID with all problems. */
 export function defineConfig(input: ConfigInput, options: ConfigOptions = {}): Config {
   const problems: Problem[] = []
   const locate: Locate = () => ({ line: 0, column: 0 })

@@ -14,36 +14,36 @@ import {
   type Trigger,
 } from '../model/github.ts'
 
-/** The GitHub team. No secret stands in here: only the names of variables. */
+/** The GitHub team. Secrets appear only as names of environment variables. */
 export interface GithubConfig {
   readonly secretEnv: string
   readonly tokenEnv?: string
   readonly app?: { readonly id: number; readonly keyEnv: string }
   readonly apiUrl: string
-  /** Whose webhooks are worked on; undefined: of every repository that knows the secret. */
+  /** Repositories whose webhooks count; undefined: every repository that knows the secret. */
   readonly repositories?: readonly string[]
   readonly dryRun: boolean
   readonly eventsPerMinute: number
   /** Roles by the agent that fills them. */
   readonly team: Readonly<Record<string, string>>
-  /** Members that are called at an address of theirs, by the agent's name as it is registered. */
+  /** Members that are called at a URL of their own, by registered agent name. */
   readonly callbacks: Readonly<Record<string, { readonly urlEnv: string; readonly secretEnv?: string }>>
   readonly confidence: number
   readonly actions: Readonly<Partial<Record<ActionKind, ActionPolicy>>>
-  /** Names of people whose approval counts; undefined: of everyone who may decide. */
+  /** Names of people whose approval counts; undefined: everyone who may decide. */
   readonly approvers?: readonly string[]
-  /** Logins that are told on GitHub when an agent fails. */
+  /** Logins to notify on GitHub when an agent fails. */
   readonly maintainers: readonly string[]
-  /** Where moderators are called, apart from everybody else. */
+  /** Names the variable with the URL that notifies moderators only. */
   readonly moderatorsUrlEnv?: string
-  /** Roles or agents, whatever their case, on all of whose proposals people decide. */
+  /** Roles or agents, in any case, whose proposals always need a person's decision. */
   readonly requiresHitl: readonly string[]
   readonly routes: Routes
   readonly schedule: readonly Trigger[]
 }
 
 export const GITHUB_API = 'https://api.github.com'
-/** For threads that nobody touches any more. */
+/** The default task for stale threads. */
 const STALE_TASK =
   'Look after stale threads: propose the label stale and one friendly comment that asks whether it is still wanted; propose close_issue only for what has had the label already.'
 const CONFIDENCE = 0.95
@@ -52,14 +52,16 @@ const EVENTS_PER_MINUTE = 100
 
 const variable = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
 const login = z
   .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a login of GitHub' })
-const repository = z.string().regex(/^[\w.-]{1,100}\/[\w.-]{1,100}$/, { error: 'is not OWNER/NAME' })
-const role = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, { error: 'is not a role or an agent' })
+  .regex(/^[A-Za-z0-9][A-Za-z0-9-]{0,38}(?:\[bot\])?$/, { error: 'is not a valid GitHub login' })
+const repository = z
+  .string()
+  .regex(/^[\w.-]{1,100}\/[\w.-]{1,100}$/, { error: 'must have the form OWNER/NAME' })
+const role = z.string().regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, { error: 'is not a valid role or agent name' })
 const confidence = z.number().min(0).max(1)
-const condition = z.string().regex(CONDITION, { error: 'is no condition' })
+const condition = z.string().regex(CONDITION, { error: 'is not a known condition' })
 
 const requiresHitl = z
   .boolean()
@@ -115,7 +117,7 @@ export const GithubSchema = z
     api_url: z
       .string()
       .max(500)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
       .describe(
         `The address of the API, for GitHub Enterprise: https://HOST/api/v3. Default: ${GITHUB_API}.`,
@@ -188,7 +190,7 @@ export const GithubSchema = z
       ),
     routes: z
       .record(
-        z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is no event of GitHub' }),
+        z.string().regex(/^[a-z_]+(?:\.[a-z_]+)?$/, { error: 'is not a valid GitHub event' }),
         z.array(StepSchema).max(20),
       )
       .nullish()
@@ -236,15 +238,15 @@ export function resolveGithub(
   if ((written.token_env === undefined) === (written.app === undefined)) {
     report(
       ['github'],
-      'The service needs one way to prove who it is',
-      'Say "token_env: NAME", or "app: { id, key_env }".',
+      '"github" needs either "token_env" or "app"',
+      'Add "token_env: NAME" or "app: { id, key_env }", not both.',
     )
   }
   if (
     written.api_url?.startsWith('http://') === true &&
     !/^http:\/\/(?:localhost|127\.|\[::1\])/.test(written.api_url)
   ) {
-    warn(['github', 'api_url'], 'The token goes to this address unencrypted', 'Use https.')
+    warn(['github', 'api_url'], 'The token is sent to this URL unencrypted', 'Use https.')
   }
   const routes = routesOf(written.routes ?? {}, report)
   const schedule = triggersOf(written.schedule ?? {}, report)
@@ -278,13 +280,13 @@ export function resolveGithub(
 
 type Written = NonNullable<GithubInput>
 
-/** A slip in a name must not let through what people were to decide on. */
+/** Reports unknown names: a typo must not let a proposal pass without its approval. */
 function namedForPeople(written: readonly string[], known: readonly string[], report: Report) {
   const folded = new Set(known.map((name) => name.toLowerCase()))
   for (const [index, name] of written.entries()) {
     if (folded.has(name.toLowerCase())) continue
-    const hint = didYouMean(name, known, 'Name a role of the team, or an agent.')
-    report(['github', 'requires_hitl', index], `Nobody in the team is "${name}"`, hint)
+    const hint = didYouMean(name, known, 'Use a role of the team or an agent.')
+    report(['github', 'requires_hitl', index], `There is no role or agent "${name}"`, hint)
   }
   return written
 }
@@ -324,7 +326,7 @@ function routesOf(written: NonNullable<Written['routes']>, report: Report): Rout
     if (circle !== undefined) {
       report(
         ['github', 'routes', event],
-        `These wait for each other: ${circle.join(' → ')}`,
+        `These steps wait for each other: ${circle.join(' → ')}`,
         'Remove one "after".',
       )
     }
@@ -332,7 +334,7 @@ function routesOf(written: NonNullable<Written['routes']>, report: Report): Rout
       if (after !== undefined && !steps.some(({ to }) => to === after)) {
         report(
           ['github', 'routes', event, index],
-          `"${after}" is no step of this event`,
+          `"${after}" is not a step of this event`,
           'Add it, or remove "after".',
         )
       }
@@ -353,7 +355,7 @@ function stepOf(said: z.input<typeof StepSchema>): RouteStep {
   }
 }
 
-/** Steps that wait for each other could never begin. */
+/** Finds steps that wait for each other and could never start. */
 function findCircle(steps: readonly RouteStep[]): string[] | undefined {
   const afterOf = new Map(steps.map(({ to, after }) => [to, after]))
   for (const { to } of steps) {
@@ -380,7 +382,7 @@ function triggersOf(written: NonNullable<Written['schedule']>, report: Report): 
     if (task === undefined && staleDays === undefined)
       report(
         ['github', 'schedule', name],
-        'It does not say what is to be done',
+        'The schedule entry has no task',
         'Add "task", or "stale_days: 60".',
       )
     return {

@@ -2,7 +2,7 @@ import { parseDuration } from '../document/duration.ts'
 import type { PingPongPolicy, RatePolicy } from '../model/rule.ts'
 import { type ConfigInput, DEFAULTS, MAX_MESSAGE_BYTES } from './schema.ts'
 
-/** `undefined` where a brake is off. */
+/** `undefined` means that the limit is off. */
 export interface Limits {
   readonly rate: RatePolicy | undefined
   readonly pairRate: RatePolicy | undefined
@@ -24,7 +24,7 @@ export function resolveLimits(written: Written): Limits {
   const rate = rateOf(written.rate, DEFAULTS.rate)
   return {
     rate,
-    // Following `rate`, so that `rate: off` turns both off, and raising it is not undone by a limit nobody wrote.
+    // Defaults to `rate`, so that `rate: off` turns both off and raising `rate` raises both.
     pairRate: rateOf(written.pair_rate, rate),
     hops: isOff(written.hops) ? undefined : (written.hops ?? DEFAULTS.hops),
     pingPong: pingPongOf(written.ping_pong),

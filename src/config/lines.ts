@@ -1,7 +1,7 @@
 import type { Locate, Path } from '../document/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
-/** Lines of all that can decide, by the path under which the rules know it, so that an explanation names the line. */
+/** Maps rules and permissions to their lines in orc.yaml, so that explanations can name the line. */
 export function decidingLines(input: ConfigInput, locate: Locate): Record<string, number> {
   const lines: Record<string, number> = {}
   function note(path: Path, key: string): void {

@@ -6,12 +6,12 @@ import { type ConfigInput, DEFAULTS } from './schema.ts'
 export interface ServiceConfig {
   readonly host: string
   readonly port: number
-  /** Absolute; listened on instead of host and port. */
+  /** Absolute path, used instead of host and port. */
   readonly unixSocket?: string
   readonly allowedHosts: readonly string[]
 }
 
-/** What the kernel takes for the address of a Unix socket. */
+/** The kernel's limit for the path of a Unix socket. */
 const SOCKET_PATH_BYTES = 107
 
 type Written = NonNullable<ConfigInput['service']>
@@ -32,17 +32,12 @@ export function resolveService(
   const path = ['service', 'unix_socket']
   const unixSocket = resolve(folder, unix_socket)
   if (written.host !== undefined || written.port !== undefined) {
-    report(
-      path,
-      'cannot go together with "host" or "port"',
-      'The service listens on one of the two: remove the other.',
-      'key',
-    )
+    report(path, 'cannot be combined with "host" or "port"', 'Keep either the socket or the port.', 'key')
   }
   if (Buffer.byteLength(unixSocket) > SOCKET_PATH_BYTES) {
     report(
       path,
-      `is longer than the ${SOCKET_PATH_BYTES} bytes a socket can have`,
+      `is longer than ${SOCKET_PATH_BYTES} bytes, the limit for a socket path`,
       'Choose a shorter absolute path.',
     )
   }

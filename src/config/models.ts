@@ -11,7 +11,7 @@ const KEYS: Record<Provider, string | undefined> = {
   anthropic: 'ANTHROPIC_API_KEY',
   openai: 'OPENAI_API_KEY',
   google: 'GEMINI_API_KEY',
-  // Most of these run on a machine of one's own and ask for none.
+  // Most of these run locally and need no key.
   'openai-compatible': undefined,
 }
 
@@ -24,14 +24,14 @@ export const ModelSchema = z
     base_url: z
       .string()
       .max(2000)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
       .describe(
         'The address of the API, such as http://localhost:11434/v1 for Ollama. Required for openai-compatible.',
       ),
     key_env: z
       .string()
-      .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+      .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
       .optional()
       .describe(
         `The environment variable that holds the key. The key itself never stands in this file. Default: ${KEYS.anthropic}, ${KEYS.openai}, ${KEYS.google}; for openai-compatible no key is sent.`,
@@ -100,7 +100,7 @@ function checkAddress(written: ModelInput, path: readonly string[], report: Repo
     if (written.provider === 'openai-compatible') {
       report(
         path,
-        'An openai-compatible model needs an address',
+        'An openai-compatible model needs a "base_url"',
         'Add "base_url: http://localhost:11434/v1".',
       )
     }
@@ -109,11 +109,15 @@ function checkAddress(written: ModelInput, path: readonly string[], report: Repo
   const at = [...path, 'base_url']
   const url = URL.parse(written.base_url)
   if (url === null) {
-    report(at, '"base_url" is not an address', 'For example http://localhost:11434/v1.')
+    report(at, '"base_url" is not a valid URL', 'For example http://localhost:11434/v1.')
   } else if (url.username !== '' || url.password !== '' || url.search !== '') {
-    report(at, '"base_url" may hold no password and no query', 'Name the variable of the key with "key_env".')
+    report(
+      at,
+      '"base_url" must not have a password or a query',
+      'Put the key into an environment variable and name it in "key_env".',
+    )
   } else if (url.protocol === 'http:' && !leadsToLoopback(url) && written.key_env !== undefined) {
-    warn(at, 'The key goes to this address unencrypted', 'Use https.')
+    warn(at, 'The key is sent to this URL unencrypted', 'Use https.')
   }
 }
 
@@ -122,7 +126,7 @@ interface LlmAgent {
   readonly with?: Readonly<Record<string, unknown>> | null | undefined
 }
 
-/** An agent of the runtime llm names its model; whether there is one of that name only the whole file tells. */
+/** Checks that the model of each llm agent exists under `models`. */
 export function checkModelsOfAgents(
   agents: Readonly<Record<string, LlmAgent | null>>,
   models: Readonly<Record<string, ModelSettings>>,

@@ -11,7 +11,7 @@ interface WrittenApproval {
   readonly quorum?: number | undefined
 }
 
-/** A person is known by a token, and named in the audit beside the agents: no two of all these share a name. */
+/** The audit names people and agents side by side, so no two of them may share a name. */
 export function resolvePeople(input: ConfigInput, report: Report): Person[] {
   const taken = new Map(Object.keys(input.agents).map((name) => [foldName(name), `the agent ${name}`]))
   const people: Person[] = []
@@ -21,12 +21,12 @@ export function resolvePeople(input: ConfigInput, report: Report): Person[] {
     if (RESERVED_NAMES.has(folded)) {
       report(
         ['people', name],
-        `"${name}" stands for the service or its people`,
-        folded === OPERATOR ? 'The operator is there without being named.' : 'Choose another name.',
+        `"${name}" is reserved for the service or its people`,
+        folded === OPERATOR ? 'The operator always exists; remove the entry.' : 'Choose another name.',
         'key',
       )
     } else if (other !== undefined) {
-      report(['people', name], `"${name}" would be taken for ${other}`, 'Rename one of them.', 'key')
+      report(['people', name], `"${name}" has the same name as ${other}`, 'Rename one of them.', 'key')
     } else taken.set(folded, `the person ${name}`)
     people.push({
       name,
@@ -38,20 +38,20 @@ export function resolvePeople(input: ConfigInput, report: Report): Person[] {
   return people
 }
 
-/** What somebody approves on GitHub must be one person's word. */
+/** A login must identify one person, because approvals on GitHub count for that person. */
 function checkLogins(people: readonly Person[], report: Report) {
   for (const [index, { name, github }] of people.entries()) {
     const twin = people.slice(0, index).find((one) => one.github?.toLowerCase() === github?.toLowerCase())
     if (github === undefined || twin === undefined) continue
     report(
       ['people', name, 'github'],
-      `${twin.name} has the login "${github}" already`,
-      'One login, one person.',
+      `${twin.name} already has the login "${github}"`,
+      'Give each person a different login.',
     )
   }
 }
 
-/** Who decides where something is asked, and how many: by the path of the rule or permission that asks. */
+/** Approvers and quorum, keyed by the path of the rule or permission that asks. */
 export function resolveApprovals(
   input: ConfigInput,
   people: readonly Person[],
@@ -92,10 +92,10 @@ export function resolveApproval(
       report(
         at,
         `There is no person "${mention.slice(0, 64)}"`,
-        didYouMean(mention, able, 'Name them under "people".'),
+        didYouMean(mention, able, 'Add them under "people".'),
       )
     } else if (!able.includes(name)) {
-      report(at, `${name} is a ${person!.role} and approves nothing`, 'Give them the role operator.')
+      report(at, `${name} is a ${person!.role} and cannot approve`, 'Give them the role operator.')
     }
     return name ?? mention
   })
@@ -104,8 +104,8 @@ export function resolveApproval(
   if (quorum > most) {
     report(
       [...path, 'quorum'],
-      `${quorum} approvals are asked for, and ${most === 1 ? 'one person' : `${most} people`} may give one`,
-      list === undefined ? 'Name more people under "people".' : 'List more approvers, or lower the quorum.',
+      `The quorum is ${quorum}, but only ${most === 1 ? 'one person' : `${most} people`} can approve`,
+      list === undefined ? 'Add more people under "people".' : 'List more approvers, or lower the quorum.',
     )
   }
   return { ...(list === undefined ? {} : { approvers: list }), quorum }

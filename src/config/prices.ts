@@ -9,18 +9,13 @@ export interface Price {
   readonly cacheWrite: number
 }
 
-/** By the beginning of a model's name, the longest first. */
+/** By prefix of the model's name, longest first. */
 export type Prices = readonly (readonly [prefix: string, price: Price])[]
 
 export function resolvePrices(input: ConfigInput, warn: Report): Prices {
   const written = Object.entries(input.prices ?? {})
   if (written.length === 0 && input.limits?.spend !== undefined) {
-    warn(
-      ['limits', 'spend'],
-      'has no effect: no prices are known',
-      'Add "prices:" for the models in use.',
-      'key',
-    )
+    warn(['limits', 'spend'], 'has no effect without prices', 'Add "prices:" for the models in use.', 'key')
   }
   return written
     .map(([prefix, price]): [string, Price] => [

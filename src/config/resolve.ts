@@ -24,22 +24,22 @@ import { resolveWebhooks, type WebhookConfig } from './webhooks.ts'
 export interface AgentConfig extends AgentPolicy {
   readonly role?: string
   readonly runtime: RuntimeName
-  /** Where a program is run by the runtime. */
+  /** Set where the runtime runs a program. */
   readonly program?: ProgramName
-  /** Where the agent works. Absolute. */
+  /** The agent's working folder, absolute. */
   readonly folder: string
   readonly deliver: 'together' | 'single'
-  /** The settings of the program or runtime, which checks them. */
+  /** Settings that the program or runtime checks itself. */
   readonly with: Readonly<Record<string, unknown>>
   readonly autostart: boolean
-  /** Started when something is delegated to it, even after it was stopped. */
+  /** A delegation starts the agent, even after it was stopped. */
   readonly onDemand: boolean
-  /** How long it may have nothing to do before it is stopped; absent: for ever. */
+  /** Idle time after which the agent is stopped; absent: never. */
   readonly stopWhenIdleMs?: number
   readonly capabilities: readonly string[]
 }
 
-/** orc.yaml with every default filled in, names canonical, durations in milliseconds, paths absolute. Frozen. */
+/** orc.yaml with all defaults, canonical names, durations in milliseconds and absolute paths. Frozen. */
 export interface Config extends Policy {
   /** Absolute; absent when the configuration did not come from a file. */
   readonly file?: string
@@ -54,9 +54,9 @@ export interface Config extends Policy {
   readonly tasks: TasksConfig
   readonly runs: RunsConfig
   readonly webhooks: readonly WebhookConfig[]
-  /** Undefined: no webhooks of GitHub are taken. */
+  /** Undefined: GitHub webhooks are refused. */
   readonly github?: GithubConfig
-  /** On the terminal of `orc up`, when a person is asked. */
+  /** How the terminal of `orc up` signals that a person is asked. */
   readonly notify: 'off' | 'bell' | 'desktop'
   readonly tmux: TmuxConfig
   readonly service: ServiceConfig
@@ -76,7 +76,7 @@ export interface Origin {
   readonly warn: Report
 }
 
-/** What keys mean together. Problems are reported; the result counts only if there were none. */
+/** Resolves relations between keys. The result is valid only if no problem was reported. */
 export function resolveConfig(input: ConfigInput, origin: Origin): Config {
   const { file, env, locate, report, warn } = origin
   const roster = readRoster(input.agents, report)
@@ -135,7 +135,7 @@ function resolveAgents(
     if (RUNS_PROGRAMS.has(runtime) && input.service?.unix_socket !== undefined) {
       report(
         path,
-        'Agent programs reach the service over a port, and it listens on a Unix socket',
+        'Agent programs need a port, but the service listens on a Unix socket',
         'Remove service.unix_socket.',
         'key',
       )
@@ -143,16 +143,16 @@ function resolveAgents(
     if (agent.with && runtime === 'none') {
       warn(
         [...path, 'with'],
-        'is not used: no runtime runs this agent',
-        'Say which with "runtime:", or remove it.',
+        'is not used: this agent has no runtime',
+        'Add "runtime:", or remove it.',
         'key',
       )
     }
     if (agent.stop_when_idle !== undefined && agent.on_demand !== true) {
       warn(
         [...path, 'stop_when_idle'],
-        'stops the agent, and nothing starts it again',
-        'Add "on_demand: true", so that a task does.',
+        'stops the agent, but nothing starts it again',
+        'Add "on_demand: true", so that a task starts it.',
         'key',
       )
     }
@@ -195,13 +195,13 @@ function checkProgram(
   } else if (program !== undefined && !RUNS_PROGRAMS.has(runtime)) {
     report(
       [...path, 'program'],
-      `The runtime "${runtime}" runs no program`,
-      'Say "runtime: tmux" or "runtime: acp", or remove the program.',
+      `The runtime "${runtime}" cannot run a program`,
+      'Use "runtime: tmux" or "runtime: acp", or remove the program.',
     )
   }
 }
 
-/** Each state folder has a tmux server of its own, so that two teams never meet in one. */
+/** Each state folder has its own tmux server, so that two teams never share one. */
 function resolveTmux(written: NonNullable<ConfigInput['tmux']>, state: string): TmuxConfig {
   return {
     socket: written.socket ?? `orc-${hash('sha256', state).slice(0, 10)}`,
@@ -215,23 +215,19 @@ function resolveRules(input: ConfigInput, roster: Roster, origin: Origin): RuleS
   const preset = written.preset ?? 'mesh'
   const hub = written.hub === undefined ? undefined : roster.one(written.hub, ['rules', 'hub'])
   if (preset === 'hub' && written.hub === undefined) {
-    report(
-      ['rules', 'preset'],
-      'The preset "hub" needs to know which agent is the hub',
-      'Add "hub: NAME" below it.',
-    )
+    report(['rules', 'preset'], 'The preset "hub" needs an agent as the hub', 'Add "hub: NAME" below it.')
   } else if (preset !== 'hub' && written.hub !== undefined) {
     warn(
       ['rules', 'hub'],
       `is not used with the preset "${preset}"`,
-      'Say "preset: hub", or remove it.',
+      'Use "preset: hub", or remove it.',
       'key',
     )
   }
   if (preset === 'tree' && !Object.values(input.agents).some((agent) => agent?.parent !== undefined)) {
     warn(
       ['rules', 'preset'],
-      'The preset "tree" lets nobody write: no agent has a parent',
+      'The preset "tree" blocks all messages: no agent has a parent',
       'Give agents a "parent:".',
     )
   }

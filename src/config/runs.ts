@@ -3,7 +3,7 @@ import { didYouMean } from '../document/suggestion.ts'
 import type { ConfigInput } from './schema.ts'
 
 export interface RunsConfig {
-  /** A name from `models`: which one proposes plans. */
+  /** A name from `models`: the model that proposes plans. */
   readonly planner: string | undefined
 }
 
@@ -14,7 +14,7 @@ export function resolveRuns(
 ): RunsConfig {
   if (planner === undefined || planner === false || planner === 'off') return { planner: undefined }
   if (!Object.hasOwn(models, planner)) {
-    const otherwise = 'Name one of "models", or say off.'
+    const otherwise = 'Use a name from "models", or off.'
     report(
       ['runs', 'planner'],
       `There is no model "${planner}"`,

@@ -8,17 +8,17 @@ import { GithubLogin, GithubSchema } from './github.ts'
 import { ModelSchema } from './models.ts'
 import { WebhookSchema } from './webhooks.ts'
 
-/** Runtimes an agent can be run by. Each checks its own settings under `with`. */
+/** Runtimes that can run an agent. Each checks its own settings under `with`. */
 export const RUNTIMES = ['none', 'scripted', 'tmux', 'acp', 'llm'] as const
 export type RuntimeName = (typeof RUNTIMES)[number]
 
 /** How waiting messages reach an agent. */
 export const DELIVER = ['together', 'single'] as const
 
-/** For hints. */
+/** A minimal orc.yaml, for hints. */
 export const SMALLEST = 'agents: { Master: {}, Worker: { parent: Master } }'
 
-/** C20. May be lowered, never raised. */
+/** C20: may be lowered, never raised. */
 export const MAX_MESSAGE_BYTES = 102_400
 
 export const DEFAULTS = {
@@ -29,7 +29,7 @@ export const DEFAULTS = {
   host: '127.0.0.1',
 } as const
 
-/** Text that ends up in prompts, terminals and logs: control characters have no business in it. */
+/** Ends up in prompts, terminals and logs, so control characters are refused. */
 const line = z
   .string()
   .min(1)
@@ -38,7 +38,7 @@ const line = z
 const name = z.string().regex(AGENT_NAME, { error: 'is not a valid agent name' })
 const someone = z.string().min(1).describe('The name of an agent, or "*" for all.')
 const anyNumber = (list: z.ZodArray<typeof someone>, text: string) => z.union([someone, list]).describe(text)
-/** A name or address, with a port or without; no scheme, no path, no wildcard. */
+/** A host name or address with an optional port; no scheme, path or wildcard. */
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252})|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/
 const off = z.union([z.literal('off'), z.literal(false)])
 const count = (most: number) => z.int().min(1).max(most)
@@ -331,7 +331,7 @@ const TmuxSchema = z
   .strictObject({
     socket: z
       .string()
-      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { error: 'is not a name for a socket' })
+      .regex(/^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/, { error: 'is not a valid socket name' })
       .optional()
       .describe('The name of the tmux socket (tmux -L NAME). Default: one made from the state folder.'),
     panes_per_window: count(16).optional().describe('How many agents share a window. Default: 4.'),
@@ -353,7 +353,7 @@ const ServiceSchema = z
       .optional()
       .describe('Listen on this Unix socket instead of a port. Relative to this file.'),
     allowed_hosts: z
-      .array(z.string().regex(HOST, { error: 'is not a host name' }))
+      .array(z.string().regex(HOST, { error: 'is not a valid host name' }))
       .nullish()
       .describe(
         'Host names, besides localhost and the address itself, under which browsers and clients may reach the service.',
@@ -371,7 +371,7 @@ const StoreSchema = z
   })
   .nullish()
 
-/** What orc.yaml may say. Meaning across keys (does the parent exist?) is checked when it is resolved. */
+/** The shape of orc.yaml. Relations between keys (does the parent exist?) are checked in `resolveConfig`. */
 export const ConfigSchema = z
   .strictObject({
     agents: z
@@ -428,7 +428,7 @@ export const ConfigSchema = z
 /** orc.yaml as written; what `defineConfig` takes. */
 export type ConfigInput = z.input<typeof ConfigSchema>
 
-/** For editors. Draft 7 is what the YAML plugins of editors know best. */
+/** For editors, whose YAML plugins support draft 7 best. */
 export function configJsonSchema(): Record<string, unknown> {
   return z.toJSONSchema(ConfigSchema, { target: 'draft-7', io: 'input' })
 }

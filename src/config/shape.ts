@@ -5,7 +5,7 @@ import { type ConfigInput, ConfigSchema, configJsonSchema, SMALLEST } from './sc
 
 const words = { ...describeBy(configJsonSchema, SMALLEST), wellMeant, named }
 
-/** Checks the data against the schema, and says what is wrong in the words of someone who writes orc.yaml. */
+/** Checks the data against the schema and reports problems in terms of orc.yaml. */
 export function checkShape(value: unknown, report: Report): ConfigInput | undefined {
   return checkDocument(ConfigSchema, words, value, report)
 }
@@ -20,16 +20,16 @@ function named(path: Path): string | undefined {
   return NAMED[String(path[0])]
 }
 
-/** Good guesses that deserve a better answer than a list of keys. */
+/** Specific hints for unknown keys that people commonly try. */
 function wellMeant(key: string, parent: Path): string | undefined {
   if (parent.length === 1 && parent[0] === 'permissions' && key === '*') {
-    return 'Permissions here are for all agents already; those of one agent go under agents.NAME.permissions.'
+    return 'Permissions here already apply to all agents; for one agent, use agents.NAME.permissions.'
   }
   if (parent[0] === 'models' && /key|token|secret|password/i.test(key)) {
-    return 'Keys never stand in this file: put it into an environment variable, and name that with "key_env".'
+    return 'Never put keys into this file: use an environment variable and name it in "key_env".'
   }
   if (parent[0] === 'webhooks' && /secret|token|key/i.test(key)) {
-    return 'Secrets never stand in this file: put it into an environment variable, and name that with "secret_env".'
+    return 'Never put secrets into this file: use an environment variable and name it in "secret_env".'
   }
   return undefined
 }

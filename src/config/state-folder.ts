@@ -5,29 +5,29 @@ export type Env = Readonly<Record<string, string | undefined>>
 
 const STATE = '.orc'
 
-/** `.orc` beside the file, or wherever ORC_HOME points. Alone here, so that a short command can do without schemas. */
+/** `.orc` beside the file, or ORC_HOME. In a file of its own so that fast commands load no schemas. */
 export function stateFolder(file: string | undefined, env: Env): string {
   const home = env.ORC_HOME
   if (home !== undefined && home !== '') return resolve(home)
   const folder = folderOf(file)
-  // What `orc run` made for a plan without a team lies there itself.
+  // `orc run` of a plan without a team writes its orc.yaml into the state folder itself.
   return basename(folder) === STATE ? folder : join(folder, STATE)
 }
 
-/** Makes it where it is not there yet, for its owner alone and unseen by git: the operator's token is in it. */
+/** Creates the folder for its owner only and hides it from git, because it holds the operator's token. */
 export function makeStateFolder(folder: string): void {
   const isNew = make(folder)
-  // A folder of another name that was there before may hold more than ours.
+  // An existing folder with another name may hold other people's files.
   if (!isNew && basename(folder) !== STATE) return
   try {
     writeFileSync(join(folder, '.gitignore'), '*\n', { flag: 'wx' })
   } catch (error) {
-    // Where it cannot be written, the store says so in better words.
+    // The store reports a folder that cannot be written with a better message.
     if (!/^(EEXIST|EACCES|EPERM|EROFS|ENOSPC)$/.test((error as NodeJS.ErrnoException).code ?? '')) throw error
   }
 }
 
-/** One by one: with `recursive`, a file system that is read-only is told as a folder that is not there. */
+/** Creates each level on its own: with `recursive`, a read-only file system is reported as ENOENT. */
 function make(folder: string): boolean {
   if (isFolder(folder)) return false
   const above = dirname(folder)
@@ -36,7 +36,7 @@ function make(folder: string): boolean {
     mkdirSync(folder, { mode: 0o700 })
     return true
   } catch (error) {
-    // Another program was faster.
+    // Another process created it meanwhile.
     if (isFolder(folder)) return false
     throw error
   }

@@ -6,15 +6,15 @@ export type StoreConfig =
   | { readonly engine: 'sqlite'; readonly file: string; readonly shown: string }
   | {
       readonly engine: 'postgres'
-      /** With its password: for the driver only. */
+      /** With the password, for the driver only. */
       readonly url: string
-      /** Without it: for people and logs. */
+      /** Without the password, for people and logs. */
       readonly shown: string
-      /** The environment variables that it was put together from: nobody else's business. */
+      /** Environment variables used in the URL; agents and checks must not get them. */
       readonly variables: readonly string[]
     }
 
-interface Surroundings {
+interface StoreContext {
   /** The folder of orc.yaml. */
   readonly folder: string
   readonly stateFolder: string
@@ -27,7 +27,7 @@ const FORMS = `Write "sqlite:FILE" or "postgres://USER:\${PASSWORD}@HOST/DATABAS
 /** Never puts the URL into a message: it may hold a password. */
 export function resolveStore(
   written: string | undefined,
-  { folder, stateFolder, env }: Surroundings,
+  { folder, stateFolder, env }: StoreContext,
   report: Report,
   warn: Report,
 ): StoreConfig {
@@ -46,15 +46,19 @@ export function resolveStore(
     return byDefault
   }
   if (!/^postgres(?:ql)?:\/\//.test(url)) {
-    report(PATH, 'is neither a SQLite nor a PostgreSQL address', FORMS)
+    report(PATH, 'must be a SQLite or PostgreSQL URL', FORMS)
     return byDefault
   }
   if (!URL.canParse(url)) {
-    report(PATH, 'is not a valid address', FORMS)
+    report(PATH, 'is not a valid URL', FORMS)
     return byDefault
   }
   if (hasLiteralPassword(written)) {
-    warn(PATH, 'holds a password', `Put it into the environment and write \${NAME} in its place.`)
+    warn(
+      PATH,
+      'holds a password',
+      `Put the password into an environment variable and write \${NAME} instead.`,
+    )
   }
   const variables = [...written.matchAll(VARIABLE)].map(([, name]) => name!)
   return { engine: 'postgres', url, shown: withoutSecrets(url), variables }
@@ -66,7 +70,7 @@ function sqlite(file: string): StoreConfig {
 
 const VARIABLE = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g
 
-/** Values before the `@` are user and password as they are, so they are escaped for their place in the URL. */
+/** Escapes values before the `@`, which are a plain user name and password. */
 function insertVariables(written: string, env: Env, report: Report): string | undefined {
   const scheme = /^postgres(?:ql)?:\/\//.exec(written)?.[0].length ?? written.length
   const credentialsEnd = written.lastIndexOf('@')

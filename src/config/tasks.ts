@@ -5,7 +5,7 @@ import { foldName } from '../model/agent.ts'
 import type { Judge } from '../model/task.ts'
 import type { ConfigInput } from './schema.ts'
 
-/** `undefined` where orc.yaml is silent and the default of the tasks holds. */
+/** `undefined` means that orc.yaml doesn't set it and the default applies. */
 export interface TasksConfig {
   readonly timeoutMs: number | undefined
   readonly retries: number | undefined
@@ -14,11 +14,11 @@ export interface TasksConfig {
   readonly checks: Readonly<Record<string, CheckConfig>>
   readonly judge: Judge | undefined
   readonly judgeMs: number | undefined
-  /** A name from `models`: which one chooses who is needed for what is asked. */
+  /** A name from `models`: the model that chooses agents for `orc ask`. */
   readonly selector: string | undefined
-  /** The same: which model looks at people's answers. */
+  /** A name from `models`: the model that checks people's answers. */
   readonly answerCheck: string | undefined
-  /** Null: as long as it takes. */
+  /** Null: no timeout. */
   readonly userInputMs: number | null | undefined
 }
 
@@ -39,7 +39,7 @@ export function resolveTasks(
     const name = written[key]
     if (name === undefined || name === false || name === 'off') return undefined
     if (!Object.hasOwn(models, name)) {
-      const otherwise = 'Name one of "models", or say off.'
+      const otherwise = 'Use a name from "models", or off.'
       report(['tasks', key], `There is no model "${name}"`, didYouMean(name, Object.keys(models), otherwise))
     }
     return name
@@ -62,7 +62,7 @@ export function resolveTasks(
   }
 }
 
-/** A model or an agent; a name that stands for both could mean either, and is refused. */
+/** A model or an agent; a name that both have is ambiguous and refused. */
 function judgeIn(
   written: string | false | undefined,
   models: readonly string[],
@@ -79,7 +79,7 @@ function judgeIn(
   }
   if (agent !== undefined) return { kind: 'agent', name: agent }
   if (isModel) return { kind: 'model', name: written }
-  const otherwise = 'Name one of "models" or "agents", or say off.'
+  const otherwise = 'Use a name from "models" or "agents", or off.'
   report(
     path,
     `There is no model or agent "${written}"`,

@@ -5,7 +5,7 @@ import { type ConfigInput, SMALLEST } from './schema.ts'
 
 type Agents = ConfigInput['agents']
 
-/** Finds the canonical name behind a mention, and reports a mention of nobody. */
+/** Resolves mentions to canonical names and reports unknown ones. */
 export interface Roster {
   readonly names: readonly string[]
   one(mention: string, path: Path): string | undefined
@@ -13,7 +13,7 @@ export interface Roster {
   who(mention: string | readonly string[], path: Path): string[]
 }
 
-/** Each suggestion compares with every name, so a file full of mistakes gets only so many. */
+/** Each suggestion compares with every name, so a file full of errors gets a limited number. */
 const SUGGESTIONS = 50
 
 export function readRoster(agents: Agents, report: Report): Roster {
@@ -24,16 +24,16 @@ export function readRoster(agents: Agents, report: Report): Roster {
     if (RESERVED_NAMES.has(name.toLowerCase())) {
       report(
         ['agents', name],
-        `"${name}" stands for the service or its people`,
+        `"${name}" is reserved for the service or its people`,
         'Choose another name for the agent.',
         'key',
       )
     } else if (other !== undefined) {
-      const message = `"${other}" and "${name}" differ only in case, and would be taken for each other`
+      const message = `"${other}" and "${name}" differ only in case`
       report(['agents', name], message, 'Rename one of them.', 'key')
     } else byFold.set(name.toLowerCase(), name)
   }
-  if (names.length === 0) report(['agents'], 'There are no agents', `The smallest team: ${SMALLEST}`)
+  if (names.length === 0) report(['agents'], 'There are no agents', `A minimal example: ${SMALLEST}`)
 
   let suggestions = SUGGESTIONS
   function one(mention: string, path: Path): string | undefined {
@@ -49,7 +49,7 @@ export function readRoster(agents: Agents, report: Report): Roster {
   function who(mention: string | readonly string[], path: Path): string[] {
     if (typeof mention === 'string') return mention === EVERYONE ? [EVERYONE] : list(one(mention, path))
     if (mention.includes(EVERYONE) && mention.length > 1) {
-      report(path, 'lists "*" together with names', 'Keep "*" for all, or the names.')
+      report(path, 'must not combine "*" with names', 'Keep either "*" or the names.')
     }
     return mention.flatMap((name, index) =>
       name === EVERYONE ? [EVERYONE] : list(one(name, [...path, index])),
@@ -62,7 +62,7 @@ function list(name: string | undefined): string[] {
   return name === undefined ? [] : [name]
 }
 
-/** Parents lead to a root: a circle would have nobody on top. Each circle is reported once. */
+/** Parents must lead to a root. Reports each cycle once. */
 export function checkParents(parents: ReadonlyMap<string, string>, report: Report): void {
   const settled = new Set<string>()
   for (const first of parents.keys()) {
@@ -85,6 +85,6 @@ function reportCircle(circle: readonly string[], report: Report): void {
   const message =
     circle.length === 1
       ? `"${first}" is its own parent`
-      : `The parents form a circle: ${[...shown, first].join(' → ')}`
-  report(['agents', first, 'parent'], message, 'Leave out the parent of the one that leads.')
+      : `The parents form a cycle: ${[...shown, first].join(' → ')}`
+  report(['agents', first, 'parent'], message, 'Remove the parent of the agent at the top.')
 }

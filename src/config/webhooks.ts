@@ -5,7 +5,7 @@ import { leadsToLoopback } from './loopback.ts'
 export const WEBHOOK_FORMATS = ['json', 'slack'] as const
 export type WebhookFormat = (typeof WEBHOOK_FORMATS)[number]
 
-/** Where events are sent. Neither the secret nor an address that is one stands in here: only variables' names. */
+/** Where to send events. Secrets, and URLs that are secret, appear only as names of environment variables. */
 export interface WebhookConfig {
   readonly name: string
   readonly url?: string
@@ -17,7 +17,7 @@ export interface WebhookConfig {
 
 const variable = z
   .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not the name of an environment variable' })
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, { error: 'is not a valid name of an environment variable' })
 
 /** `human.asked`, `human.*`, `*`. */
 const EVENTS = /^(?:\*|[a-z][a-z0-9_]*\.(?:\*|[a-z][a-z0-9_]*))$/
@@ -27,7 +27,7 @@ export const WebhookSchema = z
     url: z
       .string()
       .max(2000)
-      .regex(/^https?:\/\/[^\s/]/, { error: 'is not an address that begins with http:// or https://' })
+      .regex(/^https?:\/\/[^\s/]/, { error: 'must start with http:// or https://' })
       .optional()
       .describe('Where events are posted: https://chat.example/hooks/orc.'),
     url_env: variable
@@ -36,7 +36,7 @@ export const WebhookSchema = z
         'The environment variable that holds the address, where the address itself is a secret, as of Slack.',
       ),
     events: z
-      .array(z.string().regex(EVENTS, { error: 'is not a type of event' }))
+      .array(z.string().regex(EVENTS, { error: 'is not a valid event type' }))
       .min(1)
       .max(50)
       .describe(
@@ -69,8 +69,8 @@ export function resolveWebhooks(
     if (format === 'json' && webhook.secret_env === undefined) {
       report(
         ['webhooks', name],
-        'A webhook in json is signed, and names no secret',
-        'Add "secret_env: NAME", the environment variable that holds it.',
+        'A json webhook needs a secret to sign its requests',
+        'Add "secret_env: NAME" with the environment variable that holds the secret.',
       )
     }
     return {
@@ -86,16 +86,20 @@ export function resolveWebhooks(
 
 function checkAddress(written: WebhookInput, path: readonly string[], report: Report, warn: Report) {
   if ((written.url === undefined) === (written.url_env === undefined)) {
-    report(path, 'A webhook needs one address', 'Say "url", or "url_env" where the address is a secret.')
+    report(path, 'A webhook needs either "url" or "url_env"', 'Use "url_env" if the URL is a secret.')
     return
   }
   if (written.url === undefined) return
   const at = [...path, 'url']
   const url = URL.parse(written.url)
-  if (url === null) report(at, '"url" is not an address', 'For example https://chat.example/hooks/orc.')
+  if (url === null) report(at, '"url" is not a valid URL', 'For example https://chat.example/hooks/orc.')
   else if (url.username !== '' || url.password !== '') {
-    report(at, '"url" may hold no password', 'Put the whole address into a variable: "url_env".')
+    report(
+      at,
+      '"url" must not have a password',
+      'Put the URL into an environment variable and name it in "url_env".',
+    )
   } else if (url.protocol === 'http:' && !leadsToLoopback(url)) {
-    warn(at, 'Events go to this address unencrypted', 'Use https.')
+    warn(at, 'Events are sent to this URL unencrypted', 'Use https.')
   }
 }

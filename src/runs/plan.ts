@@ -35,7 +35,7 @@ export function readPlan(source: string | Uint8Array, options: PlanOptions = {})
   if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
   const { value, locate, problems } = readYaml(decoded.text, MAX_VALUES)
   if (problems.length > 0) return { ok: false, problems: sorted(problems) }
-  if (value === null) return refuse('The file is empty', `The smallest that works: ${SMALLEST}`)
+  if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
   return finish(value, locate, options)
 }
 

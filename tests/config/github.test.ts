@@ -12,7 +12,7 @@ function problems(github: string, people = ''): string[] {
 describe('github in orc.yaml', () => {
   it('needs a secret and one way to prove who the service is', () => {
     expect(problems('  token_env: T')).toHaveLength(1)
-    expect(problems('  secret_env: S')).toEqual(['github: The service needs one way to prove who it is'])
+    expect(problems('  secret_env: S')).toEqual(['github: "github" needs either "token_env" or "app"'])
     expect(problems('  { secret_env: S, token_env: T, app: { id: 1, key_env: K } }')).toHaveLength(1)
     expect(problems('  { secret_env: S, token_env: T }')).toEqual([])
   })
@@ -69,13 +69,13 @@ describe('github in orc.yaml', () => {
 
   it.each([
     ['routes: { issues.opened: [{ to: a, after: b }, { to: b, after: a }] }', 'wait for each other'],
-    ['routes: { issues.opened: [{ to: a, after: b }] }', '"b" is no step of this event'],
+    ['routes: { issues.opened: [{ to: a, after: b }] }', '"b" is not a step of this event'],
     ['routes: { issues.opened: [{ to: a, if: full_moon }] }', ''],
     ['actions: { merge: autonomous }', ''],
     ['schedule: { x: { cron: "every day", to: a, task: t, repository: o/r } }', '"cron" is not understood'],
     ['schedule: { x: { cron: "0 0 31 2 *", to: a, task: t, repository: o/r } }', '"cron" never comes'],
     ['approvers: [nobody]', 'There is no person "nobody"'],
-    ['requires_hitl: [scrib]', 'Nobody in the team is "scrib"'],
+    ['requires_hitl: [scrib]', 'There is no role or agent "scrib"'],
     ['repositories: [everything]', ''],
   ])('refuses %s', (line, message) => {
     const found = problems(`  secret_env: S\n  token_env: T\n  ${line}`)
@@ -98,7 +98,7 @@ describe('github in orc.yaml', () => {
   it('knows one person by one login', () => {
     const twins = 'people: { ada: { github: octo }, ben: { github: OCTO } }'
     expect(problems('  { secret_env: S, token_env: T }', twins).join()).toContain(
-      'ada has the login "OCTO" already',
+      'ada already has the login "OCTO"',
     )
   })
 
@@ -119,6 +119,6 @@ describe('github in orc.yaml', () => {
       problems(
         '  { secret_env: S, token_env: T, schedule: { x: { cron: "0 7 * * *", to: Triage, repository: o/r } } }',
       ),
-    ).toEqual(['github.schedule.x: It does not say what is to be done'])
+    ).toEqual(['github.schedule.x: The schedule entry has no task'])
   })
 })

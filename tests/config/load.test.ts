@@ -332,9 +332,9 @@ describe('reading from disk', () => {
     const path = folder()
     expect(readConfig(join(path, 'none.yaml'), {})).toMatchObject({
       ok: false,
-      problems: [{ line: 1, column: 1, message: 'There is no such file' }],
+      problems: [{ line: 1, column: 1, message: 'The file does not exist' }],
     })
-    expect(readConfig(path, {})).toMatchObject({ ok: false, problems: [{ message: 'This is a folder' }] })
+    expect(readConfig(path, {})).toMatchObject({ ok: false, problems: [{ message: 'The path is a folder' }] })
     const huge = join(path, 'huge.yaml')
     writeFileSync(huge, '#'.repeat(300 * 1024))
     expect(readConfig(huge, {})).toMatchObject({

@@ -28,13 +28,13 @@ describe('people in orc.yaml', () => {
 
   it('share no name with an agent, with each other, or with the service (C3)', () => {
     expect(problemsOf('agents: { Ada: {} }\npeople: { ada: {} }')).toEqual([
-      'people.ada: "ada" would be taken for the agent Ada',
+      'people.ada: "ada" has the same name as the agent Ada',
     ])
     expect(problemsOf('agents: { A: {} }\npeople: { ben: {}, Ben: {} }')).toEqual([
-      'people.Ben: "Ben" would be taken for the person ben',
+      'people.Ben: "Ben" has the same name as the person ben',
     ])
     expect(problemsOf('agents: { A: {} }\npeople: { operator: {} }')).toEqual([
-      'people.operator: "operator" stands for the service or its people',
+      'people.operator: "operator" is reserved for the service or its people',
     ])
     expect(problemsOf('agents: { A: {} }\npeople: { "a b": {} }')).toEqual([
       'people["a b"]: "a b" is not a valid name for a person',
@@ -67,13 +67,10 @@ rules: { ask: [{ from: A, to: B }, { from: B, to: A, approvers: [ada, operator, 
 
   it.each([
     ['{ approvers: [zoe] }', 'approvers[0]: There is no person "zoe"'],
-    ['{ approvers: [vera] }', 'approvers[0]: vera is a viewer and approves nothing'],
+    ['{ approvers: [vera] }', 'approvers[0]: vera is a viewer and cannot approve'],
     ['{ approvers: [] }', 'approvers: "approvers" must not be an empty list'],
-    [
-      '{ approvers: [ada, ada], quorum: 2 }',
-      'quorum: 2 approvals are asked for, and one person may give one',
-    ],
-    ['{ quorum: 4 }', 'quorum: 4 approvals are asked for, and 3 people may give one'],
+    ['{ approvers: [ada, ada], quorum: 2 }', 'quorum: The quorum is 2, but only one person can approve'],
+    ['{ quorum: 4 }', 'quorum: The quorum is 4, but only 3 people can approve'],
     ['{ quorum: 0 }', 'quorum: "quorum" must be at least 1'],
   ])('that can never be met are a mistake: %s', (said, problem) => {
     const rule = said.replace('{', '{ from: A, to: B,')

@@ -76,7 +76,7 @@ const shape: Case[] = [
     'agents: { A: {} }\npermissions: { "*": { urgent: allow } }',
     '2:16',
     'Unknown key "*"',
-    'all agents already',
+    'apply to all agents',
   ],
   [
     'an unknown runtime',
@@ -145,9 +145,14 @@ const shape: Case[] = [
     'a URL for a host',
     'agents: { A: {} }\nservice: { allowed_hosts: ["http://x"] }',
     '2:28',
-    'not a host name',
+    'not a valid host name',
   ],
-  ['any host at all', 'agents: { A: {} }\nservice: { allowed_hosts: ["*"] }', '2:28', 'not a host name'],
+  [
+    'any host at all',
+    'agents: { A: {} }\nservice: { allowed_hosts: ["*"] }',
+    '2:28',
+    'not a valid host name',
+  ],
   [
     'a line break in a reason',
     'agents: { A: {} }\nrules: { ask: [{ from: A, to: "*", reason: "a\\nb" }] }',
@@ -167,7 +172,7 @@ const names: Case[] = [
   ['null', 'agents: { ~: {} }', '1:11', 'not a valid agent name'],
   ['65 letters', `agents: { ${'a'.repeat(65)}: {} }`, '1:11', 'not a valid agent name'],
   ['a letter from elsewhere', 'agents: { Jörg: {} }', '1:11', 'not a valid agent name'],
-  ['a reserved name', 'agents: { A: {}, Operator: {} }', '1:18', '"Operator" stands for', 'another name'],
+  ['a reserved name', 'agents: { A: {}, Operator: {} }', '1:18', '"Operator" is reserved', 'another name'],
   [
     'names that differ in case',
     'agents:\n  Worker: {}\n  B: {}\n  wORKER: {}\n',
@@ -193,7 +198,7 @@ const names: Case[] = [
     'a circle of parents',
     'agents:\n  R: {}\n  A: { parent: C }\n  B: { parent: A }\n  C: { parent: B }\n',
     '3:16',
-    'circle: A → C → B → A',
+    'cycle: A → C → B → A',
   ],
   [
     'a rule about nobody',
@@ -202,12 +207,12 @@ const names: Case[] = [
     'no agent "Bee"',
   ],
   ['send to nobody known', 'agents: { Ada: { send: Adaa } }', '1:24', 'no agent "Adaa"', '"Ada"'],
-  ['a star among names', 'agents: { A: {}, B: { send: [A, "*"] } }', '1:29', 'together with names'],
+  ['a star among names', 'agents: { A: {}, B: { send: [A, "*"] } }', '1:29', '"*" with names'],
   [
     'a hub that is not named',
     'agents: { A: {} }\nrules: { preset: hub }',
     '2:18',
-    'which agent is the hub',
+    'needs an agent as the hub',
     'hub: NAME',
   ],
   [
@@ -226,20 +231,21 @@ const places: Case[] = [
     'environment variable NOPE',
     'Set NOPE',
   ],
-  ['another database', 'agents: { A: {} }\nstore: { url: mysql://h/d }', '2:15', 'neither', 'sqlite:FILE'],
+  [
+    'another database',
+    'agents: { A: {} }\nstore: { url: mysql://h/d }',
+    '2:15',
+    'SQLite or PostgreSQL URL',
+    'sqlite:FILE',
+  ],
   ['no database file', 'agents: { A: {} }\nstore: { url: "sqlite:" }', '2:15', 'no file'],
   ['a store in memory', 'agents: { A: {} }\nstore: { url: "sqlite::memory:" }', '2:15', 'memory'],
-  [
-    'not an address',
-    'agents: { A: {} }\nstore: { url: "postgres://h:x:y/d" }',
-    '2:15',
-    'not a valid address',
-  ],
+  ['not an address', 'agents: { A: {} }\nstore: { url: "postgres://h:x:y/d" }', '2:15', 'not a valid URL'],
   [
     'a socket and a port',
     'agents: { A: {} }\nservice: { port: 1, unix_socket: s }',
     '2:21',
-    'cannot go together',
+    'cannot be combined',
   ],
   ['a long socket', `agents: { A: {} }\nservice: { unix_socket: /${'s'.repeat(107)} }`, '2:25', '107 bytes'],
 ]

@@ -23,14 +23,17 @@ describe('webhooks', () => {
   })
 
   it.each([
-    ['{ events: ["*"], format: slack }', 'A webhook needs one address'],
-    ['{ url: "https://a.b", url_env: U, events: ["*"], format: slack }', 'A webhook needs one address'],
-    ['{ url: "https://a.b", events: ["*"] }', 'signed, and names no secret'],
-    ['{ url: "https://a:b@c.d", events: ["*"], secret_env: S }', 'may hold no password'],
-    ['{ url: "ftp://a.b", events: ["*"], secret_env: S }', 'begins with http:// or https://'],
+    ['{ events: ["*"], format: slack }', 'A webhook needs either "url" or "url_env"'],
+    [
+      '{ url: "https://a.b", url_env: U, events: ["*"], format: slack }',
+      'A webhook needs either "url" or "url_env"',
+    ],
+    ['{ url: "https://a.b", events: ["*"] }', 'A json webhook needs a secret'],
+    ['{ url: "https://a:b@c.d", events: ["*"], secret_env: S }', 'must not have a password'],
+    ['{ url: "ftp://a.b", events: ["*"], secret_env: S }', 'must start with http:// or https://'],
     ['{ url: "https://a.b", events: [], secret_env: S }', 'events'],
-    ['{ url: "https://a.b", events: ["no such thing"], secret_env: S }', 'is not a type of event'],
-    ['{ url: "https://a.b", events: ["*"], secret: x }', 'Secrets never stand in this file'],
+    ['{ url: "https://a.b", events: ["no such thing"], secret_env: S }', 'is not a valid event type'],
+    ['{ url: "https://a.b", events: ["*"], secret: x }', 'Never put secrets into this file'],
   ])('%s is refused: %s', (written, words) => {
     expect(problems(written).join('\n')).toContain(words)
   })
