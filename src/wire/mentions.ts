@@ -1,5 +1,5 @@
 /**
- * Where a program takes `@name` in its input as a file to read into the context, without asking. A message must not make
+ * Positions at which a program takes `@name` in its input as a file to read into the context, without asking. A message must not make
  * the program read a file for the message's sender. `alone`: not in the middle of a word, as in an e-mail address.
  */
 export const MENTIONS = ['alone', 'anywhere'] as const

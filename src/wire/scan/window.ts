@@ -14,7 +14,7 @@ export interface TextWindow {
 
 export function openTextWindow(): TextWindow {
   let store = Buffer.alloc(0)
-  /** Where `bytes` begins in the store. */
+  /** Offset of `bytes` in the store. */
   let first = 0
   let needed = 0
 
