@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { OPERATOR, ORCHESTRATOR } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
+import { redactedExcerpt } from '../model/excerpt.ts'
 import type { Models } from '../models/model.ts'
 import { selectAgents } from '../models/selector.ts'
 import { findReceipt, keepReceipt, type StoredReceipt } from '../store/idempotency.ts'
@@ -32,9 +33,6 @@ export interface AsksOptions {
   team(): Team
   redact(text: string): string
 }
-
-const EXCERPT = 280
-const LONGEST_SECRET = 8192
 
 export function createAsks({ store, tasks, models, meter, team, redact }: AsksOptions): Asks {
   /** What is being chosen for a key: whoever comes with the same key waits for the same choice. */
@@ -71,7 +69,7 @@ export function createAsks({ store, tasks, models, meter, team, redact }: AsksOp
     if (!delegated.ok) return refusalError(delegated)
     const { id } = delegated.task
     const asked: Asked = { task_id: id, ...chosen, root }
-    const why = redact(chosen.why.slice(0, EXCERPT + LONGEST_SECRET)).slice(0, EXCERPT)
+    const why = redactedExcerpt(redact, chosen.why)
     tx.audit({
       type: 'task.selected',
       class: 'internal',
@@ -86,7 +84,7 @@ export function createAsks({ store, tasks, models, meter, team, redact }: AsksOp
         why,
         by: chosen.by,
         unknown: chosen.unknown,
-        ...(rootWhy === undefined ? {} : { root_why: redact(rootWhy).slice(0, EXCERPT) }),
+        ...(rootWhy === undefined ? {} : { root_why: redactedExcerpt(redact, rootWhy) }),
         ...(failure === undefined ? {} : { failure }),
       },
     })

@@ -1,5 +1,6 @@
 import type { Clock } from '../model/clock.ts'
 import { AppError } from '../model/errors.ts'
+import { redactedExcerpt } from '../model/excerpt.ts'
 import type { Log } from '../model/log.ts'
 import type { Models } from '../models/model.ts'
 import { pendingEffects } from '../runs/effect.ts'
@@ -9,7 +10,6 @@ import type { Runtime } from '../runtimes/runtime.ts'
 import type { HumanRequestRow } from '../store/human-requests.ts'
 import { type NodeRecord, openRunIds, type RunFacts, runIds } from '../store/runs.ts'
 import type { Store, Tx } from '../store/store.ts'
-import { createExcerpts } from './excerpts.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
 import { createAttempts, orderOf } from './runs/attempts.ts'
@@ -95,7 +95,7 @@ export function createRuns(options: RunsOptions): Runs {
   const drivers = new Map<string, Driver>()
   /** What ended runs left is being ended. */
   const sweeps = new Set<Promise<void>>()
-  const cut = createExcerpts(options.redact)
+  const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const requests = createRunRequests(cut)
   const marks = createRunMarks(team().config.stateFolder)
   let leftovers: Promise<ReadonlyMap<string, readonly ProcessFacts[]>> = Promise.resolve(new Map())

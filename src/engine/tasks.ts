@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts'
 import type { Clock } from '../model/clock.ts'
+import { redactedExcerpt } from '../model/excerpt.ts'
 import type { Log } from '../model/log.ts'
 import type { Task } from '../model/task.ts'
 import type { Models } from '../models/model.ts'
@@ -22,7 +23,6 @@ import { later } from '../tasks/step.ts'
 import type { Refusal, Stepped } from '../tasks/view.ts'
 import { longestRun } from './checks.ts'
 import { isForModerators } from './discretion.ts'
-import { createExcerpts } from './excerpts.ts'
 import { createLanes } from './lanes.ts'
 import type { Mailroom } from './mailroom.ts'
 import type { Meter } from './meter.ts'
@@ -163,7 +163,7 @@ export function createTasks(options: TasksOptions): Tasks {
     takeOver,
     settings,
   })
-  const cut = createExcerpts(options.redact)
+  const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
   const progress = createProgress({
     messages: createMessages({ mailroom, cut, wake: (agent) => outside.wake(agent) }),
     record: createRecord(cut),

@@ -1,5 +1,6 @@
 import { ORCHESTRATOR, type Principal } from '../model/agent.ts'
 import { AppError } from '../model/errors.ts'
+import { redactedExcerpt } from '../model/excerpt.ts'
 import type { HumanDecision } from '../model/human-request.ts'
 import { formatId, parseId } from '../model/identifier.ts'
 import type { Person } from '../model/person.ts'
@@ -16,7 +17,6 @@ import { type AnswerCheck, readAnswer } from './answers.ts'
 import { changeAction, changesText, giveApproval, heldCommand } from './approvals.ts'
 import type { Switch } from './context.ts'
 import type { Handlers } from './handler.ts'
-import { cutSafely } from './handlers/send-message.ts'
 import { createHeld } from './held.ts'
 import { noLongerAmongPeople, signedBy } from './identity.ts'
 import { viewRequests } from './request-view.ts'
@@ -26,7 +26,6 @@ import type { Decided, Verdict } from './verdict.ts'
 import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
 
 /** Of a person's words, in the audit. */
-const EXCERPT = 280
 
 type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
 
@@ -165,7 +164,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
     const changed = await changeAction(context, handlers, row, person, verdict.fields ?? {})
     tx.audit({
       ...(await entry({ ...work, row: changed }, 'action_changed', commentOf(work))),
-      text: cutSafely(parts, `${formatId('req', row.id)}: ${changesText(changed)}`, EXCERPT).trimEnd(),
+      text: redactedExcerpt(parts.redact, `${formatId('req', row.id)}: ${changesText(changed)}`).trimEnd(),
     })
     return await approve({ ...work, row: changed })
   }
@@ -190,7 +189,7 @@ export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: A
         request_id: formatId('req', row.id),
         kind: row.kind,
         ...(row.action_hash === null ? {} : { action_hash: row.action_hash }),
-        ...(comment === null ? {} : { comment: cutSafely(parts, comment, EXCERPT) }),
+        ...(comment === null ? {} : { comment: redactedExcerpt(parts.redact, comment) }),
         ...(await telling.about(tx, row)),
       },
     }

@@ -1,7 +1,7 @@
 import type { GitHubEvent, Subject } from '../../github/event.ts'
 import type { Answer } from '../../github/failure.ts'
 import type { SlashName } from '../../github/slash.ts'
-import { beginning, type Excerpt } from './excerpt.ts'
+import { type Excerpt, shortened } from './excerpt.ts'
 import type { GithubParts } from './settings.ts'
 
 const DAY_MS = 24 * 3600_000
@@ -21,7 +21,7 @@ export function createAskedFor(
   { github, clock, redact }: Pick<GithubParts, 'github' | 'clock' | 'redact'>,
   known: Known,
 ) {
-  const cut = (text: string, most: number) => beginning(redact(text), most)
+  const cut = (text: string, most: number) => shortened(redact(text), most)
 
   async function comments(repository: string, number: number): Promise<Excerpt[]> {
     const found = known(await github.commentsOf(repository, number)) ?? []

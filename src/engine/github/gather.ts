@@ -7,7 +7,7 @@ import { mentionsIn, numbersIn, searchWords } from '../../github/words.ts'
 import { type Related, searchDocuments } from '../../store/github-documents.ts'
 import type { TaskDelegation } from '../../wire/github-team.ts'
 import { createAskedFor } from './asked-for.ts'
-import { beginning, type Excerpt } from './excerpt.ts'
+import { type Excerpt, shortened } from './excerpt.ts'
 import type { GithubParts } from './settings.ts'
 
 /** What the service found out for whoever works on an event (S3.6, S3.7, S3.18). */
@@ -79,7 +79,7 @@ export function createGathering({
 
   async function read(repository: string, path: string, most: number): Promise<Excerpt[]> {
     const text = orUnknown(await github.textOf(repository, path))
-    return text === undefined ? [] : [{ source: path, text: beginning(redact(text), most) }]
+    return text === undefined ? [] : [{ source: path, text: shortened(redact(text), most) }]
   }
 
   /** For a trigger that is about them. */
@@ -176,7 +176,7 @@ export function createGathering({
 
 function shown({ kind, number, title, state, body }: Related): Excerpt {
   const what = kind === 'issue' ? 'issue' : 'pull request'
-  return { source: `#${number} (${what}, ${state})`, text: beginning(`${title}\n${body}`, EXCERPT.related) }
+  return { source: `#${number} (${what}, ${state})`, text: shortened(`${title}\n${body}`, EXCERPT.related) }
 }
 
 function rank(path: string): number {

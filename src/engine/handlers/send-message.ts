@@ -3,6 +3,7 @@ import { EVERYONE, OPERATOR } from '../../model/agent.ts'
 import type { FieldsOf } from '../../model/command.ts'
 import { sendMessage } from '../../model/command.ts'
 import { AppError } from '../../model/errors.ts'
+import { redactedExcerpt } from '../../model/excerpt.ts'
 import { formatId } from '../../model/identifier.ts'
 import type { Receipt, RecipientReceipt } from '../../model/receipt.ts'
 import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
@@ -10,7 +11,7 @@ import { nextHop } from '../../rules/loop.ts'
 import { insertMessage } from '../../store/messages.ts'
 import { parkedBy } from '../../store/parked.ts'
 import { storable } from '../../store/storable.ts'
-import type { HandlerContext, Switch } from '../context.ts'
+import type { HandlerContext } from '../context.ts'
 import { pairOf } from '../conversations.ts'
 import type { Handler } from '../handler.ts'
 import { behalf } from '../identity.ts'
@@ -119,11 +120,11 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
     class: 'internal',
     actor: speaker.name,
     subject: to,
-    text: fields.title === undefined ? cutSafely(parts, firstLine(content), 80) : title,
+    text: fields.title === undefined ? redactedExcerpt(parts.redact, firstLine(content), 80) : title,
     data: {
       message_id: id,
       priority: fields.priority,
-      excerpt: cutSafely(parts, content, EXCERPT),
+      excerpt: redactedExcerpt(parts.redact, content),
       digest,
       ...behalf(speaker),
     },
@@ -133,7 +134,6 @@ async function sendTo(context: HandlerContext, fields: Fields, to: string): Prom
 }
 
 /** Of the content, in the audit; the digest there covers all of it. */
-const EXCERPT = 280
 const MAX_TITLE_BYTES = 1000
 
 function asReceipt(sent: RecipientReceipt): Receipt {
@@ -155,14 +155,6 @@ export function titleOf(content: string): string {
 
 function firstLine(content: string): string {
   return content.trimStart().split(/\r?\n/, 1)[0]!.trim()
-}
-
-/** No secret is longer than this, a private key with all its lines included. */
-const LONGEST_SECRET = 8192
-
-/** Redacted before it is cut: of a secret cut in half, no rule would know the rest. */
-export function cutSafely({ redact }: Pick<Switch, 'redact'>, text: string, length: number): string {
-  return redact(text.slice(0, length + LONGEST_SECRET)).slice(0, length)
 }
 
 function checkSize(limit: number, fields: Fields): AppError | undefined {

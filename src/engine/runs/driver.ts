@@ -1,6 +1,7 @@
 import type { AuditDraft } from '../../model/audit-entry.ts'
 import type { Clock } from '../../model/clock.ts'
 import { AppError, reasonOf } from '../../model/errors.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Log } from '../../model/log.ts'
 import type { RunHead } from '../../model/run.ts'
@@ -12,7 +13,6 @@ import type { Run } from '../../runs/run.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from '../../store/runs.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import { clearTimer, moveTimer } from '../../store/timers.ts'
-import type { Excerpt } from '../excerpts.ts'
 import type { Timers } from '../timers.ts'
 import { createRunClock } from './clock.ts'
 import { shiftRun } from './later.ts'
@@ -50,7 +50,7 @@ export interface DriverOptions {
   timers: Timers
   clock: Clock
   log: Log
-  cut: Excerpt
+  cut: RedactedExcerpt
   requests: RunRequests
   /** What the clocks of runs go by: during a halt, the moment it began. */
   now(): number

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
 import type { Clock } from '../../model/clock.ts'
 import { AppError, type ErrorCode } from '../../model/errors.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import type { Log } from '../../model/log.ts'
 import type { MESSAGE_TYPES } from '../../model/plan.ts'
 import { findReceipt, replaceReceipt } from '../../store/idempotency.ts'
@@ -10,7 +11,6 @@ import type { ReceivedMessage } from '../../workspaces/message-file.ts'
 import type { ProblemCode } from '../../workspaces/problem.ts'
 import { postMessage } from '../../workspaces/queue.ts'
 import { type QueueWatch, watchQueue } from '../../workspaces/queue-watch.ts'
-import type { Excerpt } from '../excerpts.ts'
 import type { Mailroom } from '../mailroom.ts'
 import { post } from '../post.ts'
 import { messagesOf } from '../run-place.ts'
@@ -22,7 +22,7 @@ export interface RunMailOptions {
   clock: Clock
   log: Log
   mailroom: Mailroom
-  cut: Excerpt
+  cut: RedactedExcerpt
   /** The member or program that works as this agent right now; undefined for those who only know files. */
   nameOf(driver: Driver, node: string): string | undefined
 }

@@ -1,10 +1,10 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import type { AuditDraft } from '../../model/audit-entry.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import type { NodeState, Progress, RunNode } from '../../model/run.ts'
 import type { Decision } from '../../runs/decision.ts'
 import type { Happening } from '../../runs/happening.ts'
 import type { Run } from '../../runs/run.ts'
-import type { Excerpt } from '../excerpts.ts'
 
 /** On the way to something that is told: they last a moment, and every agent goes through them. */
 const PASSING: ReadonlySet<NodeState> = new Set(['waiting', 'ready', 'preparing'])
@@ -16,7 +16,7 @@ export function entriesOf(
   run: Run,
   event: Happening,
   { head, nodes, effects }: Decision,
-  cut: Excerpt,
+  cut: RedactedExcerpt,
 ): AuditDraft[] {
   const entries: AuditDraft[] = []
   const { id, round } = head
@@ -73,7 +73,7 @@ function isOther(before: Progress | null, { step, done, total }: Progress): bool
   return before === null || before.step !== step || before.done !== done || before.total !== total
 }
 
-function moved(run: string, node: RunNode, cut: Excerpt): AuditDraft {
+function moved(run: string, node: RunNode, cut: RedactedExcerpt): AuditDraft {
   const { name, state, attempt, cached } = node
   const reason = cut(node.reason, REASON)
   const why = reason === '' ? '' : `: ${reason}`
@@ -87,7 +87,7 @@ function moved(run: string, node: RunNode, cut: Excerpt): AuditDraft {
   })
 }
 
-function stepped(run: string, { name, attempt, progress }: RunNode, cut: Excerpt): AuditDraft {
+function stepped(run: string, { name, attempt, progress }: RunNode, cut: RedactedExcerpt): AuditDraft {
   const { step, done, total } = progress!
   const far = total === 0 ? '' : ` (${done} of ${total})`
   const said = cut(step)

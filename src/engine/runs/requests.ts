@@ -1,12 +1,12 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import { AppError } from '../../model/errors.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import { formatId } from '../../model/identifier.ts'
 import { DECISIONS, type PersonDecision } from '../../model/run.ts'
 import type { StoreEffect } from '../../runs/effect.ts'
 import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../../store/human-requests.ts'
 import type { RunFacts } from '../../store/runs.ts'
 import type { Reader, Tx } from '../../store/store.ts'
-import type { Excerpt } from '../excerpts.ts'
 import type { RequestForm } from '../request-view.ts'
 import { correctionsIn, workspaceOf } from '../run-place.ts'
 import { closeUnanswered } from '../unanswered.ts'
@@ -27,7 +27,7 @@ type Ask = Extract<StoreEffect, { type: 'ask_person' }>
 type Withdraw = Extract<StoreEffect, { type: 'withdraw' }>
 
 /** What runs ask people (S4.12, C9). */
-export function createRunRequests(cut: Excerpt) {
+export function createRunRequests(cut: RedactedExcerpt) {
   const notices = new Map<string, number>()
 
   /** Whether it is one of the first few of its run. */

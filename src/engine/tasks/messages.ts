@@ -1,4 +1,5 @@
 import { OPERATOR, ORCHESTRATOR } from '../../model/agent.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import { formatId, parseId } from '../../model/identifier.ts'
 import type { TaskMessageKind } from '../../model/message.ts'
 import type { Task } from '../../model/task.ts'
@@ -7,7 +8,6 @@ import { firstOfTask, insertMessage } from '../../store/messages.ts'
 import type { Tx } from '../../store/store.ts'
 import type { StoreEffect } from '../../tasks/effect.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
-import { type Excerpt, LOOKED_AT } from '../excerpts.ts'
 import type { Mailroom } from '../mailroom.ts'
 
 type Send = Extract<StoreEffect, { type: 'send' }>
@@ -15,7 +15,7 @@ type WakeParent = Extract<StoreEffect, { type: 'wake_parent' }>
 
 export interface MessagesOptions {
   mailroom: Mailroom
-  cut: Excerpt
+  cut: RedactedExcerpt
   /** After the commit: an agent that is not running may have to be started. */
   wake(agent: string): void
 }
@@ -201,11 +201,9 @@ function saidBy(event: Happening): string | undefined {
   return DECISIONS.has(event.type) ? byOf(event) : undefined
 }
 
-/** No longer than is looked at when it is cut. */
 function titleOf(task: Task, kind: TaskMessageKind, text: string): string {
   const words = WORDS[kind]
-  const title = words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
-  return title.length <= LOOKED_AT ? title : title.slice(0, LOOKED_AT)
+  return words === undefined ? firstLine(text) : `${task.id} ${words}: ${firstLine(task.text)}`
 }
 
 function shortened(title: string): string {

@@ -1,11 +1,11 @@
 import { ORCHESTRATOR } from '../../model/agent.ts'
 import type { AuditDraft } from '../../model/audit-entry.ts'
+import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import { isEnd, type Task } from '../../model/task.ts'
 import { byOf, type Happening } from '../../tasks/happening.ts'
-import type { Excerpt } from '../excerpts.ts'
 
 /** What the audit tells of tasks. */
-export function createRecord(cut: Excerpt) {
+export function createRecord(cut: RedactedExcerpt) {
   return {
     cut,
     delegated: (task: Task): AuditDraft =>

@@ -1,4 +1,5 @@
 import type { WebhookFormat } from '../../config.ts'
+import { beginning } from '../../model/excerpt.ts'
 import type { ReadEntry } from '../../store/audit-log.ts'
 
 /** The id stays the same however often an event is sent: receivers know it by that. */
@@ -58,5 +59,5 @@ function harmless(text: string): string {
 }
 
 function cut(text: string): string {
-  return text.length <= MOST_TEXT ? text : `${text.slice(0, MOST_TEXT)}…`
+  return text.length <= MOST_TEXT ? text : `${beginning(text, MOST_TEXT)}…`
 }
