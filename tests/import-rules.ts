@@ -49,7 +49,14 @@ const FILES = ['config', 'main', 'index']
 const ROOTS = ['main.ts', 'cli/main.ts']
 
 /** Subfolders that belong to their parent's contract, for its other subfolders to share. */
-const SHARED = ['store/schema', 'cli/connection', 'cli/output']
+const SHARED = [
+  'store/schema',
+  'workspaces/safe-fs',
+  'workspaces/worktree',
+  'workspaces/dissolve',
+  'cli/connection',
+  'cli/output',
+]
 
 /** Layers that must load in a browser, with all they import. */
 const BROWSER = ['client']

@@ -1,7 +1,7 @@
 import { closeSync, readSync, statSync, watch } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { openDirectory, openFile, openFolders, openPart } from '../workspaces/directory.ts'
-import { splitPath } from '../workspaces/entry-name.ts'
+import { openDirectory, openFile, openFolders, openPart } from '../workspaces/safe-fs/directory.ts'
+import { splitPath } from '../workspaces/safe-fs/entry-name.ts'
 import { logOf, workspaceOf } from './run-place.ts'
 
 /** The end of a file of a run, as text. */

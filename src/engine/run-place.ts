@@ -2,8 +2,8 @@
 import { lstatSync, mkdirSync, rmdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MESSAGES } from '../model/plan.ts'
-import { type Directory, openDirectory } from '../workspaces/directory.ts'
-import { makeFolder } from '../workspaces/writing.ts'
+import { type Directory, openDirectory } from '../workspaces/safe-fs/directory.ts'
+import { makeFolder } from '../workspaces/safe-fs/writing.ts'
 
 /** Tried before it is taken for a fault. */
 const MOST_PLACES = 10_000

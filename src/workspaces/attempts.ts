@@ -1,16 +1,23 @@
 import { renameSync } from 'node:fs'
-import { type Directory, lookAt, type Opened, openDirectory, openFolder, openPart } from './directory.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
-import { allowOwner } from './folder-mode.ts'
 import { STATUS_BYTES, TEXT_BYTES } from './limits.ts'
-import { listNames } from './listing.ts'
-import { startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem } from './problem.ts'
-import { removeTree } from './removal.ts'
-import { readSmall } from './small-file.ts'
+import {
+  type Directory,
+  lookAt,
+  type Opened,
+  openDirectory,
+  openFolder,
+  openPart,
+} from './safe-fs/directory.ts'
+import { allowOwner } from './safe-fs/folder-mode.ts'
+import { listNames } from './safe-fs/listing.ts'
+import { startPace } from './safe-fs/pace.ts'
+import { removeTree } from './safe-fs/removal.ts'
+import { readSmall } from './safe-fs/small-file.ts'
+import { makeFolder, replaceFile } from './safe-fs/writing.ts'
 import { isFinal, parseStatus, type Status } from './status.ts'
 import { resetStatus, STATUS_FILE } from './status-file.ts'
-import { makeFolder, replaceFile } from './writing.ts'
 
 const ATTEMPTS = 'attempts'
 const WHY = 'why.md'

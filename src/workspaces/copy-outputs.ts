@@ -1,14 +1,14 @@
 import { closeSync, mkdirSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
-import { readContent } from './content.ts'
-import { type Directory, openDirectory, openFolder, openPart } from './directory.ts'
 import { makeWithParents, removeFolder } from './folder.ts'
 import type { Limits } from './limits.ts'
-import { startPace } from './pace.ts'
 import { attempt, errnoOf, type Outcome, type Problem, ProblemError, problemOf } from './problem.ts'
-import { removeTree } from './removal.ts'
-import { checkSize, openFound, selectFiles } from './selection.ts'
-import { createFile, makeFolders, temporaryName } from './writing.ts'
+import { readContent } from './safe-fs/content.ts'
+import { type Directory, openDirectory, openFolder, openPart } from './safe-fs/directory.ts'
+import { startPace } from './safe-fs/pace.ts'
+import { removeTree } from './safe-fs/removal.ts'
+import { checkSize, openFound, selectFiles } from './safe-fs/selection.ts'
+import { createFile, makeFolders, temporaryName } from './safe-fs/writing.ts'
 
 export interface CopyOptions {
   readonly limits: Limits

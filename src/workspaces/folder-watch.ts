@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { AppError } from '../model/errors.ts'
-import { type Directory, openDirectory } from './directory.ts'
 import { errnoOf } from './problem.ts'
+import { type Directory, openDirectory } from './safe-fs/directory.ts'
 
 export interface FolderWatch {
   /** The folder that is watched, open as long as it is. */

@@ -1,12 +1,19 @@
 import { hash } from 'node:crypto'
 import { closeSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
-import { readContent } from './content.ts'
-import { type Opened, type OpenFile, openDirectory, openFile, openPart, openSeen } from './directory.ts'
 import type { Limits } from './limits.ts'
-import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, ProblemError } from './problem.ts'
-import { walkTree } from './walk.ts'
+import { readContent } from './safe-fs/content.ts'
+import {
+  type Opened,
+  type OpenFile,
+  openDirectory,
+  openFile,
+  openPart,
+  openSeen,
+} from './safe-fs/directory.ts'
+import { type Pace, startPace } from './safe-fs/pace.ts'
+import { walkTree } from './safe-fs/walk.ts'
 
 /** An input as the agent finds it. */
 export interface Input {

@@ -1,13 +1,13 @@
 import { closeSync } from 'node:fs'
-import { type Content, readContent } from './content.ts'
-import { type Directory, type Opened, openPart } from './directory.ts'
 import { ERROR_REPORT, type ErrorReport, parseErrorReport } from './error-report.ts'
 import { formatBytes, type Limits, TEXT_BYTES } from './limits.ts'
 import { parseOutputs } from './output-patterns.ts'
-import { type Pace, startPace } from './pace.ts'
 import { attempt, type Outcome, type Problem, problem, refuse } from './problem.ts'
-import { checkSize, type Found, openFound, selectFiles } from './selection.ts'
-import { readSmall } from './small-file.ts'
+import { type Content, readContent } from './safe-fs/content.ts'
+import { type Directory, type Opened, openPart } from './safe-fs/directory.ts'
+import { type Pace, startPace } from './safe-fs/pace.ts'
+import { checkSize, type Found, openFound, selectFiles } from './safe-fs/selection.ts'
+import { readSmall } from './safe-fs/small-file.ts'
 
 export interface Output {
   /** Below outbox/. */

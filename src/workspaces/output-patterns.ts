@@ -1,6 +1,6 @@
 import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../model/glob.ts'
-import { showName } from './entry-name.ts'
 import { failed, type Outcome, type Problem, problem } from './problem.ts'
+import { showName } from './safe-fs/entry-name.ts'
 
 /** A pattern of a plan for files below outbox/. */
 export interface OutputPattern {

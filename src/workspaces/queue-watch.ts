@@ -1,8 +1,8 @@
-import { type Directory, lookAt } from './directory.ts'
 import { watchFolder } from './folder-watch.ts'
 import { numberOf, type ReceivedMessage } from './message-file.ts'
 import { type Problem, problem, problemOf } from './problem.ts'
 import { inOrder, MOST_MESSAGES, messageFiles, readMessage } from './queue.ts'
+import { type Directory, lookAt } from './safe-fs/directory.ts'
 
 export interface QueueWatchOptions {
   readonly folder: string

@@ -1,6 +1,4 @@
 import { linkSync, unlinkSync } from 'node:fs'
-import { type Directory, openDirectory } from './directory.ts'
-import { listNames } from './listing.ts'
 import {
   HIGHEST_NUMBER,
   nameOf,
@@ -11,8 +9,10 @@ import {
   type ReceivedMessage,
 } from './message-file.ts'
 import { errnoOf, failed, type Outcome, problem, problemOf, refuse } from './problem.ts'
-import { readSmall } from './small-file.ts'
-import { temporaryName, writeNew } from './writing.ts'
+import { type Directory, openDirectory } from './safe-fs/directory.ts'
+import { listNames } from './safe-fs/listing.ts'
+import { readSmall } from './safe-fs/small-file.ts'
+import { temporaryName, writeNew } from './safe-fs/writing.ts'
 
 /** C20: the same in every codec. */
 export const MESSAGE_BYTES = 102_400

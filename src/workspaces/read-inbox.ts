@@ -1,9 +1,9 @@
-import { openFolders, openPart } from './directory.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
-import { startPace } from './pace.ts'
 import { attempt, type Outcome } from './problem.ts'
-import { selectFiles } from './selection.ts'
-import { readSmall } from './small-file.ts'
+import { openFolders, openPart } from './safe-fs/directory.ts'
+import { startPace } from './safe-fs/pace.ts'
+import { selectFiles } from './safe-fs/selection.ts'
+import { readSmall } from './safe-fs/small-file.ts'
 
 export interface InboxText {
   readonly instructions: string

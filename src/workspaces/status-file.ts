@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto'
-import { type Directory, lookAt, openDirectory } from './directory.ts'
 import { STATUS_BYTES } from './limits.ts'
 import { failed, type Outcome, problem, problemOf } from './problem.ts'
-import { readSmall } from './small-file.ts'
+import { type Directory, lookAt, openDirectory } from './safe-fs/directory.ts'
+import { readSmall } from './safe-fs/small-file.ts'
+import { replaceFile, writeNew } from './safe-fs/writing.ts'
 import {
   mayFollow,
   mergeStatus,
@@ -13,7 +14,6 @@ import {
   type Status,
   type StatusPatch,
 } from './status.ts'
-import { replaceFile, writeNew } from './writing.ts'
 
 export const STATUS_FILE = 'status.json'
 

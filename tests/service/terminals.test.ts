@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Session, TerminalSnapshot } from '../../src/runtimes/runtime.ts'
-import { type Desk, type OpenStream, eventsIn, openDesk, openStream } from './harness.ts'
+import { type Desk, eventsIn, type OpenStream, openDesk, openStream } from './harness.ts'
 
 /** Longer than the pause between two looks at a terminal in which nothing happens. */
 const LONGER_THAN_A_PAUSE_MS = 600

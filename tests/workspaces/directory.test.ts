@@ -11,13 +11,18 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Directory, openDirectory, openFile, openFolder } from '../../src/workspaces/directory.ts'
 import { removeFolder } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { startPace } from '../../src/workspaces/pace.ts'
 import { ProblemError } from '../../src/workspaces/problem.ts'
-import { openFound, selectFiles } from '../../src/workspaces/selection.ts'
-import { createFile, replaceFile } from '../../src/workspaces/writing.ts'
+import {
+  type Directory,
+  openDirectory,
+  openFile,
+  openFolder,
+} from '../../src/workspaces/safe-fs/directory.ts'
+import { startPace } from '../../src/workspaces/safe-fs/pace.ts'
+import { openFound, selectFiles } from '../../src/workspaces/safe-fs/selection.ts'
+import { createFile, replaceFile } from '../../src/workspaces/safe-fs/writing.ts'
 import { makePlace, write } from './place.ts'
 
 function codeOf(work: () => unknown): string {

@@ -12,12 +12,12 @@ import {
 import { join } from 'node:path'
 import { extract } from 'tar'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { listArchive, writeArchive } from '../../src/workspaces/archive.ts'
 import { keepAttempt } from '../../src/workspaces/attempts.ts'
-import { dissolve } from '../../src/workspaces/dissolve.ts'
+import { listArchive, writeArchive } from '../../src/workspaces/dissolve/archive.ts'
+import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
 import { prepareInbox } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
-import { addWorktree, findWorktree } from '../../src/workspaces/worktree.ts'
+import { addWorktree, findWorktree } from '../../src/workspaces/worktree/worktree.ts'
 import { codesOf, expectOk, instructions, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const limits = DEFAULT_LIMITS

@@ -1,7 +1,7 @@
 import type * as FileSystem from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { dissolve } from '../../src/workspaces/dissolve.ts'
+import { dissolve } from '../../src/workspaces/dissolve/dissolve.ts'
 import { removeFolder } from '../../src/workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../src/workspaces/limits.ts'
 import { expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'

@@ -13,12 +13,12 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { summarizeBranch } from '../../src/workspaces/branch-summary.ts'
-import { runGit } from '../../src/workspaces/git.ts'
-import { findUnmerged, listFiles } from '../../src/workspaces/unsaved-work.ts'
-import { addWorktree, releaseWorktree } from '../../src/workspaces/worktree.ts'
-import { inWorktree } from '../../src/workspaces/worktree-folder.ts'
-import { recordOf, recordsBelow } from '../../src/workspaces/worktree-record.ts'
+import { summarizeBranch } from '../../src/workspaces/worktree/branch-summary.ts'
+import { inWorktree } from '../../src/workspaces/worktree/folder.ts'
+import { runGit } from '../../src/workspaces/worktree/git.ts'
+import { recordOf, recordsBelow } from '../../src/workspaces/worktree/record.ts'
+import { findUnmerged, listFiles } from '../../src/workspaces/worktree/unsaved-work.ts'
+import { addWorktree, releaseWorktree } from '../../src/workspaces/worktree/worktree.ts'
 import { allText, codesOf, expectOk, makePlace, makeWorkspace, problemsOf, write } from './place.ts'
 
 const git = (cwd: string, ...args: string[]) =>

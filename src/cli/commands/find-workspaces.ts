@@ -2,10 +2,10 @@ import { type Dirent, existsSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { workspaceOf } from '../../engine/run-place.ts'
 import { AppError } from '../../model/errors.ts'
-import type { DissolvedAgent } from '../../workspaces/dissolve.ts'
+import type { DissolvedAgent } from '../../workspaces/dissolve/dissolve.ts'
 import type { Problem } from '../../workspaces/problem.ts'
 import { readStatus } from '../../workspaces/status-file.ts'
-import { findWorktree } from '../../workspaces/worktree.ts'
+import { findWorktree } from '../../workspaces/worktree/worktree.ts'
 import type { OwningRun } from './owning-run.ts'
 
 export interface FoundFolder {

@@ -4,11 +4,11 @@ import { type FoundWorkspace, planFromManifests } from '../../../runs/manifest.t
 import { readPlan } from '../../../runs/plan.ts'
 import { planText } from '../../../runs/plan-text.ts'
 import type { AgentInput } from '../../../runs/schema.ts'
-import { openPart } from '../../../workspaces/directory.ts'
 import { isExpectedAnyway } from '../../../workspaces/instructions.ts'
 import { parseInstructions, type ReadInstructions } from '../../../workspaces/instructions-reader.ts'
 import { attempt, ProblemError } from '../../../workspaces/problem.ts'
-import { readSmall } from '../../../workspaces/small-file.ts'
+import { openPart } from '../../../workspaces/safe-fs/directory.ts'
+import { readSmall } from '../../../workspaces/safe-fs/small-file.ts'
 import { findWorkspaces, refused } from '../find-workspaces.ts'
 
 const MOST_BYTES = 1024 * 1024

@@ -1,7 +1,7 @@
 import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
 import { AppError } from '../../../model/errors.ts'
-import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve.ts'
+import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import type { Problem } from '../../../workspaces/problem.ts'
 import { counted } from '../../output/layout.ts'

@@ -1,4 +1,4 @@
-import { surveyAgents } from '../../../workspaces/dissolve.ts'
+import { surveyAgents } from '../../../workspaces/dissolve/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'

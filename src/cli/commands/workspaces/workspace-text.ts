@@ -1,4 +1,4 @@
-import type { AgentRecord } from '../../../workspaces/dissolve-report.ts'
+import type { AgentRecord } from '../../../workspaces/dissolve/report.ts'
 import { formatBytes } from '../../../workspaces/limits.ts'
 import { findShortcomings } from '../../../workspaces/outbox.ts'
 import type { Problem } from '../../../workspaces/problem.ts'

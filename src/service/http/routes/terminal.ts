@@ -93,7 +93,10 @@ function handOf({ me, caller }: Pick<Call, 'me' | 'caller'>): Hand {
 }
 
 /** All of them when its size is another one. */
-function changedRows(before: TerminalSnapshot | undefined, { columns, rows }: TerminalSnapshot): [number, string][] {
+function changedRows(
+  before: TerminalSnapshot | undefined,
+  { columns, rows }: TerminalSnapshot,
+): [number, string][] {
   const isSameSize = before?.columns === columns && before.rows.length === rows.length
   return rows
     .map((row, index): [number, string] => [index, row])

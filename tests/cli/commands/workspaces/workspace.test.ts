@@ -14,7 +14,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { addWorktree, findWorktree, releaseWorktree } from '../../../../src/workspaces/worktree.ts'
+import { addWorktree, findWorktree, releaseWorktree } from '../../../../src/workspaces/worktree/worktree.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder

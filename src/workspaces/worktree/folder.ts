@@ -1,8 +1,8 @@
 import { lstatSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { openPart } from './directory.ts'
+import { attempt, type Outcome, ProblemError, refuse } from '../problem.ts'
+import { openPart } from '../safe-fs/directory.ts'
 import type { GitPlace } from './git.ts'
-import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
 
 export const WORKTREE = 'worktree'
 

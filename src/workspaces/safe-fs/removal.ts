@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { renameSync, rmdirSync, unlinkSync } from 'node:fs'
+import { errnoOf, ProblemError, problem, problemOf } from '../problem.ts'
 import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
 import { changeMode } from './folder-mode.ts'
 import { namesIn } from './listing.ts'
 import type { Pace } from './pace.ts'
-import { errnoOf, ProblemError, problem, problemOf } from './problem.ts'
 
 const DISK_ERRORS: ReadonlySet<string> = new Set(['EROFS', 'ENOSPC', 'EDQUOT'])
 const NOT_EMPTY: ReadonlySet<string | undefined> = new Set(['ENOTEMPTY', 'EEXIST'])

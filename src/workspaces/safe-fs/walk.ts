@@ -1,10 +1,10 @@
 import type { BigIntStats } from 'node:fs'
+import type { Limits } from '../limits.ts'
+import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
 import { type Directory, lookAt, openFolder, showIn, trapOf } from './directory.ts'
 import { readName } from './entry-name.ts'
-import type { Limits } from './limits.ts'
 import { listNames } from './listing.ts'
 import type { Pace } from './pace.ts'
-import { type Problem, ProblemError, problem, refuse } from './problem.ts'
 
 export interface Entry {
   /** Open as long as the entry is being visited. */

@@ -1,10 +1,10 @@
-import { openPart } from './directory.ts'
-import { showName } from './entry-name.ts'
+import { attempt, type Outcome, ProblemError, refuse } from '../problem.ts'
+import { openPart } from '../safe-fs/directory.ts'
+import { showName } from '../safe-fs/entry-name.ts'
+import { makeFolder, replaceFile } from '../safe-fs/writing.ts'
+import { inWorktree, ownPlace, type Worktree } from './folder.ts'
 import { type GitPlace, IGNORE_DIRTY, runGit } from './git.ts'
-import { attempt, type Outcome, ProblemError, refuse } from './problem.ts'
 import { type CommitName, listCommits, listFiles, nameCommits } from './unsaved-work.ts'
-import { inWorktree, ownPlace, type Worktree } from './worktree-folder.ts'
-import { makeFolder, replaceFile } from './writing.ts'
 
 export interface Commit {
   readonly hash: string

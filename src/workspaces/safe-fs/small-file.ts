@@ -1,7 +1,7 @@
 import { closeSync, readSync } from 'node:fs'
+import { formatBytes } from '../limits.ts'
+import { problem } from '../problem.ts'
 import { type Directory, type Opened, openFile, showIn } from './directory.ts'
-import { formatBytes } from './limits.ts'
-import { problem } from './problem.ts'
 
 /** Reads a whole file up to a limit. Refuses a file with a second name, which may be outside. */
 export function readSmall(directory: Directory, name: string, limit: number): Opened<Buffer> {

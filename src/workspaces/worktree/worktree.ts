@@ -1,12 +1,12 @@
 import { existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { showName } from './entry-name.ts'
-import { removeFolder } from './folder.ts'
+import { removeFolder } from '../folder.ts'
+import { failed, type Outcome, type Problem, problem } from '../problem.ts'
+import { showName } from '../safe-fs/entry-name.ts'
+import { type FoundWorktree, ownPlace, WORKTREE, type Worktree } from './folder.ts'
 import { type GitPlace, runGit } from './git.ts'
-import { failed, type Outcome, type Problem, problem } from './problem.ts'
+import { forgetWorktree, isWhole, recordOf, recordsBelow } from './record.ts'
 import { countUnmerged } from './unsaved-work.ts'
-import { type FoundWorktree, ownPlace, WORKTREE, type Worktree } from './worktree-folder.ts'
-import { forgetWorktree, isWhole, recordOf, recordsBelow } from './worktree-record.ts'
 
 export interface WorktreeWanted {
   readonly workspace: string

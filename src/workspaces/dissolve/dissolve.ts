@@ -1,14 +1,10 @@
 import { existsSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { listArchive, writeArchive } from './archive.ts'
-import { readAttempts } from './attempts.ts'
-import { type AgentFolder, copySideBySide } from './copy-outputs.ts'
-import { type Directory, openDirectory } from './directory.ts'
-import { type AgentRecord, formatReport, unmergedLines } from './dissolve-report.ts'
-import { removeFolder } from './folder.ts'
-import type { Limits } from './limits.ts'
-import { collectOutbox } from './outbox.ts'
-import { startPace } from './pace.ts'
+import { readAttempts } from '../attempts.ts'
+import { type AgentFolder, copySideBySide } from '../copy-outputs.ts'
+import { removeFolder } from '../folder.ts'
+import type { Limits } from '../limits.ts'
+import { collectOutbox } from '../outbox.ts'
 import {
   attempt,
   errnoOf,
@@ -20,13 +16,17 @@ import {
   problem,
   problemOf,
   refuse,
-} from './problem.ts'
-import { naming, removeTree } from './removal.ts'
-import { readStatus } from './status-file.ts'
-import { findUnmerged } from './unsaved-work.ts'
-import { releaseWorktree } from './worktree.ts'
-import { type FoundWorktree, WORKTREE } from './worktree-folder.ts'
-import { temporaryName } from './writing.ts'
+} from '../problem.ts'
+import { type Directory, openDirectory } from '../safe-fs/directory.ts'
+import { startPace } from '../safe-fs/pace.ts'
+import { naming, removeTree } from '../safe-fs/removal.ts'
+import { temporaryName } from '../safe-fs/writing.ts'
+import { readStatus } from '../status-file.ts'
+import { type FoundWorktree, WORKTREE } from '../worktree/folder.ts'
+import { findUnmerged } from '../worktree/unsaved-work.ts'
+import { releaseWorktree } from '../worktree/worktree.ts'
+import { listArchive, writeArchive } from './archive.ts'
+import { type AgentRecord, formatReport, unmergedLines } from './report.ts'
 
 export interface DissolvedAgent extends AgentFolder {
   readonly worktree?: FoundWorktree | undefined

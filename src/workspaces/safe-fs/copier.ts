@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto'
 import { closeSync, fchmodSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
+import { formatBytes, type Limits } from '../limits.ts'
+import { type Input, type Manifest, manifestOf, REFERENCES } from '../manifest.ts'
+import { ProblemError, refuse } from '../problem.ts'
 import { readContent } from './content.ts'
 import {
   type Directory,
@@ -10,11 +13,8 @@ import {
   openFolder,
   openFolders,
 } from './directory.ts'
-import { formatBytes, type Limits } from './limits.ts'
 import { listNames } from './listing.ts'
-import { type Input, type Manifest, manifestOf, REFERENCES } from './manifest.ts'
 import { type Pace, startPace } from './pace.ts'
-import { ProblemError, refuse } from './problem.ts'
 import { removeTree } from './removal.ts'
 import { type Found, openFound } from './selection.ts'
 import { createFile, makeFolder, makeFolders, setMode, temporaryName, writeNew } from './writing.ts'

@@ -1,10 +1,10 @@
 import { existsSync, lstatSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { openDirectory, openFolder } from './directory.ts'
-import { startPace } from './pace.ts'
-import { failed, type Outcome, problem } from './problem.ts'
-import { removeTree } from './removal.ts'
-import { readSmall } from './small-file.ts'
+import { failed, type Outcome, problem } from '../problem.ts'
+import { openDirectory, openFolder } from '../safe-fs/directory.ts'
+import { startPace } from '../safe-fs/pace.ts'
+import { removeTree } from '../safe-fs/removal.ts'
+import { readSmall } from '../safe-fs/small-file.ts'
 
 const MOST_BYTES = 64 * 1024
 const RECORDS = 'worktrees'

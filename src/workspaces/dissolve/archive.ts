@@ -5,12 +5,12 @@ import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGzip } from 'node:zlib'
 import { Header, Pax } from 'tar'
-import { type Directory, openDirectory } from './directory.ts'
-import { formatBytes, type Limits } from './limits.ts'
-import { type Pace, startPace } from './pace.ts'
-import { attempt, type Outcome, type Problem, ProblemError, problemOf, refuse } from './problem.ts'
-import { type Found, openFound, selectFiles } from './selection.ts'
-import { temporaryName } from './writing.ts'
+import { formatBytes, type Limits } from '../limits.ts'
+import { attempt, type Outcome, type Problem, ProblemError, problemOf, refuse } from '../problem.ts'
+import { type Directory, openDirectory } from '../safe-fs/directory.ts'
+import { type Pace, startPace } from '../safe-fs/pace.ts'
+import { type Found, openFound, selectFiles } from '../safe-fs/selection.ts'
+import { temporaryName } from '../safe-fs/writing.ts'
 
 export interface ArchivedFolder {
   readonly folder: string

@@ -1,10 +1,10 @@
-import type { Attempt } from './attempts.ts'
-import { showName } from './entry-name.ts'
-import { formatBytes } from './limits.ts'
-import type { Outbox } from './outbox.ts'
-import type { Problem } from './problem.ts'
-import type { Status } from './status.ts'
-import { nameCommits, nameFiles, type UnmergedWork } from './unsaved-work.ts'
+import type { Attempt } from '../attempts.ts'
+import { formatBytes } from '../limits.ts'
+import type { Outbox } from '../outbox.ts'
+import type { Problem } from '../problem.ts'
+import { showName } from '../safe-fs/entry-name.ts'
+import type { Status } from '../status.ts'
+import { nameCommits, nameFiles, type UnmergedWork } from '../worktree/unsaved-work.ts'
 
 export interface AgentRecord {
   readonly name: string

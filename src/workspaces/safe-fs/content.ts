@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto'
 import { fstatSync, read, readSync, write } from 'node:fs'
 import { promisify } from 'node:util'
+import { refuse } from '../problem.ts'
 import type { OpenFile } from './directory.ts'
 import type { Pace } from './pace.ts'
-import { refuse } from './problem.ts'
 import { writeAll } from './writing.ts'
 
 /** Up to here a file is read whole, by one synchronous call. */

@@ -10,8 +10,8 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { errnoOf, ProblemError, refuse } from '../problem.ts'
 import { type Directory, lookAt, openFolder, showIn } from './directory.ts'
-import { errnoOf, ProblemError, refuse } from './problem.ts'
 
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW
 

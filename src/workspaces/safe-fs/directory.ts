@@ -1,6 +1,6 @@
 import { type BigIntStats, closeSync, constants, existsSync, fstatSync, lstatSync, openSync } from 'node:fs'
+import { errnoOf, type Problem, ProblemError, problem, problemOf } from '../problem.ts'
 import { faultOf, isPlainName, showName } from './entry-name.ts'
-import { errnoOf, type Problem, ProblemError, problem, problemOf } from './problem.ts'
 
 /**
  * A folder that is held open. What lies in it is reached through the open folder and not through its path, so that

@@ -1,8 +1,8 @@
 import { type ExecFileException, execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { AppError } from '../model/errors.ts'
-import { formatBytes } from './limits.ts'
-import { errnoOf } from './problem.ts'
+import { AppError } from '../../model/errors.ts'
+import { formatBytes } from '../limits.ts'
+import { errnoOf } from '../problem.ts'
 
 export interface GitPlace {
   /** The repository's own folder, or that of a worktree inside it. Undefined: git looks for it from the work tree on. */

@@ -1,11 +1,11 @@
 import { type BigIntStats, closeSync } from 'node:fs'
+import { formatBytes, type Limits } from '../limits.ts'
+import type { OutputPattern } from '../output-patterns.ts'
+import { type Problem, ProblemError, problem, refuse } from '../problem.ts'
+import type { WithheldSeen } from '../withheld.ts'
 import { type Directory, lookAt, type OpenFile, openFolders, openSeen, trapOf } from './directory.ts'
-import { formatBytes, type Limits } from './limits.ts'
-import type { OutputPattern } from './output-patterns.ts'
 import type { Pace } from './pace.ts'
-import { type Problem, ProblemError, problem, refuse } from './problem.ts'
 import { walkTree } from './walk.ts'
-import type { WithheldSeen } from './withheld.ts'
 
 /** A regular file that was seen; it is opened later, and must then be the same one. */
 export interface Found {
