@@ -4,7 +4,7 @@ import { type Graph, graphOf } from './graph.ts'
 
 /**
  * A run in memory. What is stored is the plan, the head and the nodes; the rest follows from them. Only `commit` changes
- * it, with what `decide` decided, once that is stored.
+ * it, with what `reduce` decided, once that is stored.
  */
 export interface Run {
   head: RunHead

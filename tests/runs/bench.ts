@@ -1,10 +1,10 @@
 /** One run, told by hand: what was decided is stored at once, and what must be done is listed. */
 import type { RunNode } from '../../src/model/run.ts'
-import { decide } from '../../src/runs/decide.ts'
 import { commit, type Decision, type Refusal } from '../../src/runs/decision.ts'
 import type { Effect } from '../../src/runs/effect.ts'
-import type { Happening } from '../../src/runs/happening.ts'
+import type { RunEvent } from '../../src/runs/event.ts'
 import { definePlan } from '../../src/runs/plan.ts'
+import { reduce } from '../../src/runs/reduce.ts'
 import { createRun, type Run } from '../../src/runs/run.ts'
 import type { AgentInput, PlanInput } from '../../src/runs/schema.ts'
 
@@ -22,8 +22,8 @@ export function openBench(
   let run: Run = createRun({ id: 'run_1', plan: definePlan({ ...plan, agents: withRunner }), now, attended })
   let effects: Effect[] = []
 
-  function tell(event: Happening): Decision | Refusal {
-    const decided = decide(run, event, now)
+  function tell(event: RunEvent): Decision | Refusal {
+    const decided = reduce(run, event, now)
     if (decided.ok) {
       commit(run, decided)
       effects.push(...decided.effects)
@@ -110,7 +110,7 @@ export function openBench(
       bench.exit(name, code)
       if (code === 0) bench.validate(name)
     },
-    decide(name: string, decision: 'retry' | 'fixed' | 'skip' | 'fail') {
+    reduce(name: string, decision: 'retry' | 'fixed' | 'skip' | 'fail') {
       return tell({
         type: 'person_decided',
         node: name,

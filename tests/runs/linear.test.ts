@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Plan } from '../../src/model/plan.ts'
 import type { RunNode } from '../../src/model/run.ts'
-import { decide } from '../../src/runs/decide.ts'
 import { commit } from '../../src/runs/decision.ts'
 import { drawGraph, drawSteps } from '../../src/runs/drawing.ts'
 import { findCycles, type Graph, graphOf, topologicalOrder } from '../../src/runs/graph.ts'
@@ -11,6 +10,7 @@ import { mermaidOf } from '../../src/runs/mermaid.ts'
 import { criticalPath, stepsOf } from '../../src/runs/order.ts'
 import { definePlan, readPlan } from '../../src/runs/plan.ts'
 import { planText } from '../../src/runs/plan-text.ts'
+import { reduce } from '../../src/runs/reduce.ts'
 import { createRun, type Run } from '../../src/runs/run.ts'
 import type { PlanInput } from '../../src/runs/schema.ts'
 import { randomOf } from './random.ts'
@@ -111,8 +111,8 @@ describe('ten times the agents are ten times the steps', () => {
 
   it('also where a chain of 10,000 fails at its first agent', () => {
     const run = createRun({ id: 'run_1', plan: definedPlan('chain', 10_000), now: 0, attended: false })
-    const tell = (event: Parameters<typeof decide>[1]) => {
-      const decided = decide(run, event, 0)
+    const tell = (event: Parameters<typeof reduce>[1]) => {
+      const decided = reduce(run, event, 0)
       if (!decided.ok) throw new Error(decided.message)
       commit(run, decided)
     }
@@ -146,9 +146,9 @@ function stepsOfRun(plan: Plan): number {
   const nodes: Map<string, RunNode> = new Counted(created.nodes)
   const run: Run = { head: created.head, graph: counted.graph, nodes, line: new Counted(created.line) }
   steps = 0
-  const todo: Parameters<typeof decide>[1][] = [{ type: 'begun' }]
+  const todo: Parameters<typeof reduce>[1][] = [{ type: 'begun' }]
   for (const event of todo) {
-    const decided = decide(run, event, 0)
+    const decided = reduce(run, event, 0)
     if (!decided.ok) throw new Error(decided.message)
     commit(run, decided)
     for (const effect of decided.effects) {

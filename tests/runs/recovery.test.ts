@@ -211,9 +211,9 @@ describe('escalate', () => {
     ['fail', 'failed'],
   ] as const)('does what the person decides: %s', (decision, state) => {
     const bench = escalating()
-    expect(bench.decide('a', decision).ok).toBe(true)
+    expect(bench.reduce('a', decision).ok).toBe(true)
     expect(bench.node('a').state).toBe(state)
-    expect(bench.decide('a', decision).ok).toBe(false)
+    expect(bench.reduce('a', decision).ok).toBe(false)
   })
 
   it('gives all retries anew with a decision to retry', () => {
@@ -221,7 +221,7 @@ describe('escalate', () => {
     failOnce(bench)
     retry(bench)
     failOnce(bench)
-    bench.decide('a', 'retry')
+    bench.reduce('a', 'retry')
     failOnce(bench)
     expect(bench.node('a').state).toBe('retrying')
   })
@@ -291,7 +291,7 @@ describe('fix and retry', () => {
     const bench = openBench({ a: { retries: 0, on_error: 'fix' } })
     failOnce(bench)
     expect(bench.node('a').state).toBe('asking')
-    bench.decide('a', 'fixed')
+    bench.reduce('a', 'fixed')
     expect(bench.node('a').state).toBe('preparing')
   })
 

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decide } from '../../src/runs/decide.ts'
 import { pendingEffects, timersOf } from '../../src/runs/effect.ts'
-import type { Happening, HappeningType } from '../../src/runs/happening.ts'
+import type { RunEvent, RunEventType } from '../../src/runs/event.ts'
 import { definePlan } from '../../src/runs/plan.ts'
+import { reduce } from '../../src/runs/reduce.ts'
 import { createRun, loadRun, storedRun } from '../../src/runs/run.ts'
 import { openBench } from './bench.ts'
 import { randomOf } from './random.ts'
@@ -46,7 +46,7 @@ describe('a crash between the commit and the deed', () => {
         const scripts = new Map(plan.agents.map(({ name }) => [name, randomScript(random, 0.5)]))
         const world = openWorld(createRun({ id: 'run_1', plan, now: 0 }), { scripts, random })
         const said = new Set<string>()
-        const hear = (decided: ReturnType<typeof decide>) => {
+        const hear = (decided: ReturnType<typeof reduce>) => {
           if (decided.ok) for (const { key } of decided.effects) said.add(key)
         }
         world.onDecision = hear
@@ -70,8 +70,8 @@ describe('a crash between the commit and the deed', () => {
     const bench = openBench({ a: {}, b: { depends_on: ['a'] } })
     const before = JSON.stringify(storedRun(bench.run))
     const line = [...bench.run.line]
-    decide(bench.run, { type: 'cancelled', by: 'ada', reason: 'x' }, 2000)
-    decide(
+    reduce(bench.run, { type: 'cancelled', by: 'ada', reason: 'x' }, 2000)
+    reduce(
       bench.run,
       { type: 'inputs_copied', node: 'a', preparation: 1, inputsHash: 'h', outputsHash: null },
       2000,
@@ -87,7 +87,7 @@ const flag = fc.boolean()
 const text = fc.constantFrom('', 'why')
 
 /** One entry per kind: a new kind does not compile until it is fuzzed. */
-const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { type: T }>, 'type'>> } = {
+const FIELDS: { [T in RunEventType]: fc.Arbitrary<Omit<Extract<RunEvent, { type: T }>, 'type'>> } = {
   begun: fc.record({}),
   restarted: fc.record({}),
   run_timed_out: fc.record({}),
@@ -148,7 +148,7 @@ const FIELDS: { [T in HappeningType]: fc.Arbitrary<Omit<Extract<Happening, { typ
 }
 
 const HAPPENING = fc.oneof(
-  ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as Happening)),
+  ...Object.entries(FIELDS).map(([type, fields]) => fields.map((rest) => ({ ...rest, type }) as RunEvent)),
 )
 
 describe('anything at all, in any order', () => {

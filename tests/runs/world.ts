@@ -1,9 +1,9 @@
 /** The engine's part, in memory, under a simulated clock: it carries out effects in any order it is told, and can crash. */
 import { isSettled, type NodeState, type PersonDecision, type RunNode } from '../../src/model/run.ts'
-import { decide } from '../../src/runs/decide.ts'
 import { commit, type Decision, type Refusal } from '../../src/runs/decision.ts'
 import { type Effect, type OutsideEffect, pendingEffects } from '../../src/runs/effect.ts'
-import { type Happening, ON_DUE } from '../../src/runs/happening.ts'
+import { ON_DUE, type RunEvent } from '../../src/runs/event.ts'
+import { reduce } from '../../src/runs/reduce.ts'
 import { loadRun, type Run, storedRun } from '../../src/runs/run.ts'
 import type { Random } from './random.ts'
 import type { Scripts } from './script.ts'
@@ -11,7 +11,7 @@ import type { Scripts } from './script.ts'
 type OfType<T extends Effect['type']> = Extract<Effect, { type: T }>
 
 const WORKING: ReadonlySet<NodeState> = new Set(['preparing', 'running', 'validating', 'fixing'])
-const TIMED: ReadonlySet<Happening['type']> = new Set([
+const TIMED: ReadonlySet<RunEvent['type']> = new Set([
   'run_timed_out',
   'timed_out',
   'stalled',
@@ -23,7 +23,7 @@ interface Process {
   node: string
   attempt: number
   /** What it will still say, in this order. */
-  says: Happening[]
+  says: RunEvent[]
   lost: boolean
 }
 
@@ -44,15 +44,15 @@ export function openWorld(
   let run = first
   let now = 1_000_000
   let onDecision: (decided: Decision) => void = () => {}
-  const timers = new Map<string, { at: number; happening: Happening }>()
+  const timers = new Map<string, { at: number; happening: RunEvent }>()
   const questions = new Map<string, OfType<'ask_person'>>()
   const notices: OfType<'ask_person'>[] = []
   /** Those that live, and all there ever were. */
   const processes = new Map<string, Process>()
   const spawned = new Set<string>()
   /** Answers on their way; the service's memory. */
-  let answers: Happening[] = []
-  const told: Happening[] = []
+  let answers: RunEvent[] = []
+  const told: RunEvent[] = []
   const keys = new Set<string>()
   const validated = new Set<string>()
   const prepared = new Map<string, number>()
@@ -71,8 +71,8 @@ export function openWorld(
     return taken
   }
 
-  function tell(event: Happening): Decision | Refusal {
-    const decided = decide(run, event, now)
+  function tell(event: RunEvent): Decision | Refusal {
+    const decided = reduce(run, event, now)
     if (!decided.ok) return decided
     told.push(event)
     const before = new Map(decided.nodes.map(({ name }) => [name, run.nodes.get(name)!]))
@@ -91,7 +91,7 @@ export function openWorld(
     switch (effect.type) {
       case 'set_timer': {
         const { node, kind, at } = effect
-        const happening: Happening = kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
+        const happening: RunEvent = kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
         timers.set(`${node} ${kind}`, { at, happening })
         return
       }
@@ -186,7 +186,7 @@ export function openWorld(
     return scripts.get(node)!.turns[(turnsTaken.get(node) ?? 0) + offset] ?? 'ok'
   }
 
-  const exit = ({ node, attempt }: Process, code: number | null, signal: string | null): Happening => ({
+  const exit = ({ node, attempt }: Process, code: number | null, signal: string | null): RunEvent => ({
     type: 'exited',
     node,
     attempt,
@@ -206,16 +206,16 @@ export function openWorld(
     const { talks } = scripts.get(node)!
     const process: Process = { node, attempt, says: [], lost: false }
     const of = { node, attempt }
-    const status = (state: 'running' | 'completed' | 'failed', recoverable = true): Happening => ({
+    const status = (state: 'running' | 'completed' | 'failed', recoverable = true): RunEvent => ({
       type: 'status',
       ...of,
       state,
       progress: { step: 'work', done: 1, total: 2 },
       error: state === 'failed' ? { type: 'E', message: 'it broke', details: '', recoverable } : null,
     })
-    const opening: Happening[] = [{ type: 'started', ...of }, status('running')]
+    const opening: RunEvent[] = [{ type: 'started', ...of }, status('running')]
     if (random.chance(0.3)) opening.reverse()
-    const silent: Happening[] = [{ type: 'started', ...of }]
+    const silent: RunEvent[] = [{ type: 'started', ...of }]
     switch (turn) {
       case 'ok':
       case 'invalid':
@@ -392,7 +392,7 @@ export function openWorld(
     repeat: () => {
       const event = random.pick(told)
       // A timer carries no number: told when it is due, it is due.
-      return TIMED.has(event.type) ? undefined : decide(run, event, now)
+      return TIMED.has(event.type) ? undefined : reduce(run, event, now)
     },
     told,
     pass: (ms: number) => {

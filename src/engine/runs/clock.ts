@@ -1,6 +1,6 @@
 import type { NodeTimer } from '../../model/run.ts'
 import { type Effect, timersOf } from '../../runs/effect.ts'
-import { type Happening, ON_DUE } from '../../runs/happening.ts'
+import { ON_DUE, type RunEvent } from '../../runs/event.ts'
 import type { Run } from '../../runs/run.ts'
 
 /**
@@ -9,7 +9,7 @@ import type { Run } from '../../runs/run.ts'
  * time cost nothing.
  */
 export function createRunClock() {
-  const due = new Map<string, { at: number; tell: Happening }>()
+  const due = new Map<string, { at: number; tell: RunEvent }>()
   /** What the row says; undefined: there is none. */
   let armed: number | undefined
   let soonest = Number.POSITIVE_INFINITY
@@ -39,7 +39,7 @@ export function createRunClock() {
       }
     },
     /** What is due; the row that said so is gone. */
-    ring(now: number): Happening[] {
+    ring(now: number): RunEvent[] {
       armed = undefined
       return [...due.values()].filter(({ at }) => at <= now).map(({ tell }) => tell)
     },
@@ -61,7 +61,7 @@ export function createRunClock() {
 
 export type RunClock = ReturnType<typeof createRunClock>
 
-function happening(node: string | null, kind: NodeTimer | 'run'): Happening {
+function happening(node: string | null, kind: NodeTimer | 'run'): RunEvent {
   return kind === 'run' ? { type: 'run_timed_out' } : ON_DUE[kind](node!)
 }
 

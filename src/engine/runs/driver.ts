@@ -5,17 +5,16 @@ import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import { parseId } from '../../model/identifier.ts'
 import type { Log } from '../../model/log.ts'
 import type { RunHead } from '../../model/run.ts'
-import { decide } from '../../runs/decide.ts'
 import { commit } from '../../runs/decision.ts'
 import { type Effect, isOwed, type Keyed, type OutsideEffect, type StoreEffect } from '../../runs/effect.ts'
-import type { Happening } from '../../runs/happening.ts'
+import type { RunEvent } from '../../runs/event.ts'
+import { reduce } from '../../runs/reduce.ts'
 import type { Run } from '../../runs/run.ts'
 import { type NodeRecord, type RunFacts, updateHead, updateNode, updateRecord } from '../../store/runs.ts'
 import type { Store, Tx } from '../../store/store.ts'
 import { clearTimer, moveTimer } from '../../store/timers.ts'
 import type { Timers } from '../timers.ts'
 import { createRunClock } from './clock.ts'
-import { shiftRun } from './later.ts'
 import { entriesOf, noted } from './record.ts'
 import type { RunRequests } from './requests.ts'
 
@@ -25,7 +24,7 @@ export interface Driver extends RunFacts {
   readonly folder: string
   record(node: string): NodeRecord
   /** `record`: what is to be kept of the agent's workspace together with it. */
-  tell(event: Happening, record?: NodeRecord): void
+  tell(event: RunEvent, record?: NodeRecord): void
   /** For the audit only. */
   note(node: string | null, text: string): void
   /** Every clock is so much later: a halt is over. */
@@ -64,7 +63,7 @@ export interface DriverOptions {
   ended(driver: Driver): void
 }
 
-type Told = { event: Happening; record?: NodeRecord } | { laterMs: number } | { entry: AuditDraft }
+type Told = { event: RunEvent; record?: NodeRecord } | { laterMs: number } | { entry: AuditDraft }
 
 /** What is in memory and not on disk yet. */
 interface Unstored {
@@ -170,7 +169,7 @@ export function createDriver(
       return
     }
     if ('laterMs' in news) {
-      for (const name of shiftRun(run, news.laterMs)) unstored.nodes.add(name)
+      for (const name of shiftDeadlines(run, news.laterMs)) unstored.nodes.add(name)
       clock.load(run)
       return
     }
@@ -179,7 +178,7 @@ export function createDriver(
       records.set(event.node, { ...records.get(event.node), ...record })
       unstored.records.set(event.node, { ...unstored.records.get(event.node), ...record })
     }
-    const decision = decide(run, event, now())
+    const decision = reduce(run, event, now())
     if (!decision.ok) {
       // Late and doubled news: a process that ended after its run was cancelled, a timer that met a change.
       log.debug({ run: facts.id, event: event.type, why: decision.message }, 'not taken by the run')
@@ -360,4 +359,21 @@ function isNothing({ nodes, records, entries, effects, outside }: Unstored): boo
 
 function nothing(): Unstored {
   return { nodes: new Set(), records: new Map(), entries: [], effects: [], outside: [] }
+}
+
+/** Shifts every deadline of a run, and returns the nodes that changed. */
+function shiftDeadlines(run: Run, ms: number): string[] {
+  if (ms === 0) return []
+  if (run.head.deadlineAt !== null) run.head = { ...run.head, deadlineAt: run.head.deadlineAt + ms }
+  const changed: string[] = []
+  for (const node of run.nodes.values()) {
+    if (node.due === null && node.stallAt === null) continue
+    run.nodes.set(node.name, {
+      ...node,
+      due: node.due === null ? null : { ...node.due, at: node.due.at + ms },
+      stallAt: node.stallAt === null ? null : node.stallAt + ms,
+    })
+    changed.push(node.name)
+  }
+  return changed
 }

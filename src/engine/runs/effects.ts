@@ -2,7 +2,7 @@ import type { Clock } from '../../model/clock.ts'
 import { reasonOf } from '../../model/errors.ts'
 import type { Log } from '../../model/log.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
-import type { Happening } from '../../runs/happening.ts'
+import type { RunEvent } from '../../runs/event.ts'
 import type { Attempts } from './attempts.ts'
 import type { Driver } from './driver.ts'
 import type { Fixing } from './fixing.ts'
@@ -88,7 +88,7 @@ export function createRunEffects(options: RunEffectsOptions) {
     }
   }
 
-  async function writeReport(driver: Driver, round: number, broken: AbortSignal): Promise<Happening> {
+  async function writeReport(driver: Driver, round: number, broken: AbortSignal): Promise<RunEvent> {
     const calledOff = new AbortController()
     reports.set(driver, calledOff)
     try {

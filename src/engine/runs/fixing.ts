@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Clock } from '../../model/clock.ts'
 import type { Fixer, PlanAgent, PlanInstructions } from '../../model/plan.ts'
 import { isOwed, type Keyed, type OutsideEffect } from '../../runs/effect.ts'
-import type { Happening } from '../../runs/happening.ts'
+import type { RunEvent } from '../../runs/event.ts'
 import { DEFAULTS } from '../../runs/schema.ts'
 import { ERROR_REPORT } from '../../workspaces/error-report.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../workspaces/folder.ts'
@@ -33,9 +33,9 @@ export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOp
   const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
   let isFrozen = false
 
-  async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<Happening> {
+  async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<RunEvent> {
     const { node, fix: number } = effect
-    const done = (fixed: boolean, why: string): Happening => ({
+    const done = (fixed: boolean, why: string): RunEvent => ({
       type: 'fixer_done',
       node,
       fix: number,

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Dependency, MESSAGES, type PlanAgent } from '../../model/plan.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
-import type { Happening } from '../../runs/happening.ts'
+import type { RunEvent } from '../../runs/event.ts'
 import { hashInputs, hashOutputs } from '../../runs/inputs-hash.ts'
 import { manifestText } from '../../runs/manifest.ts'
 import { SESSION_MARK } from '../../runtimes/process-table.ts'
@@ -24,7 +24,7 @@ import type { RunMarks } from './mark.ts'
 type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
 
 export interface Prepared {
-  readonly event: Happening
+  readonly event: RunEvent
   readonly record?: NodeRecord
 }
 

@@ -3,7 +3,7 @@ import type { AuditDraft } from '../../model/audit-entry.ts'
 import type { RedactedExcerpt } from '../../model/excerpt.ts'
 import type { NodeState, Progress, RunNode } from '../../model/run.ts'
 import type { Decision } from '../../runs/decision.ts'
-import type { Happening } from '../../runs/happening.ts'
+import type { RunEvent } from '../../runs/event.ts'
 import type { Run } from '../../runs/run.ts'
 
 /** On the way to something that is told: they last a moment, and every agent goes through them. */
@@ -14,7 +14,7 @@ const REASON = 2000
 /** What the audit, and with it the stream of events, tells of a run. `run` is as it was before the decision. */
 export function entriesOf(
   run: Run,
-  event: Happening,
+  event: RunEvent,
   { head, nodes, effects }: Decision,
   cut: RedactedExcerpt,
 ): AuditDraft[] {

@@ -8,7 +8,7 @@ import type { CheckResult, Judge } from '../../model/task.ts'
 import { judgeReport } from '../../models/judge.ts'
 import type { Models } from '../../models/model.ts'
 import type { Keyed, OutsideEffect } from '../../runs/effect.ts'
-import type { Happening, HappeningOf } from '../../runs/happening.ts'
+import type { RunEvent, RunEventOf } from '../../runs/event.ts'
 import { hashOutputs } from '../../runs/inputs-hash.ts'
 import { formatInstructions } from '../../workspaces/instructions.ts'
 import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
@@ -52,12 +52,12 @@ export function createValidating(options: ValidatingOptions) {
   // Several suites at once on one machine only make each other late.
   const lanes = createLanes(Math.max(1, Math.floor(availableParallelism() / 2)))
 
-  return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<Happening> {
+  return async function validate(driver: Driver, effect: Validate, signal: AbortSignal): Promise<RunEvent> {
     const { node, attempt } = effect
     const agent = driver.run.graph.agents.get(node)!
     const workspace = workspaceOf(driver.place, node)
     const evidence: RunEvidence[] = []
-    const refused = (recoverable = true): HappeningOf<'validated'> => ({
+    const refused = (recoverable = true): RunEventOf<'validated'> => ({
       ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable },
       ...{ outputs: [], outputsHash: '', summary: '' },
     })

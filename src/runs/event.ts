@@ -16,10 +16,10 @@ interface OfAttempt extends OfNode {
 }
 
 /**
- * Everything that can happen to a run. What concerns an attempt, a preparation, a fix or a question names it by number:
- * so late and doubled news is told from new.
+ * Everything that can happen to a run. An event about an attempt, a preparation, a fix or a question carries its number,
+ * which tells late and duplicate events from new ones.
  */
-export type Happening =
+export type RunEvent =
   | { type: 'begun' }
   /** The service is back. To be told before any timer that is due. */
   | { type: 'restarted' }
@@ -72,11 +72,11 @@ export type Happening =
   | ({ type: 'person_decided'; ask: number; decision: PersonDecision; by: string; comment: string } & OfNode)
   | ({ type: 'ask_expired' } & OfNode)
 
-export type HappeningType = Happening['type']
-export type HappeningOf<T extends HappeningType> = Extract<Happening, { type: T }>
+export type RunEventType = RunEvent['type']
+export type RunEventOf<T extends RunEventType> = Extract<RunEvent, { type: T }>
 
 /** What the run is told when a timer of that kind is due. */
-export const ON_DUE: Record<NodeTimer, (node: string) => Happening> = {
+export const ON_DUE: Record<NodeTimer, (node: string) => RunEvent> = {
   deadline: (node) => ({ type: 'timed_out', node }),
   stall: (node) => ({ type: 'stalled', node }),
   retry: (node) => ({ type: 'retry_due', node }),

@@ -1,6 +1,6 @@
 import { type Decision, type Refusal, refuse } from './decision.ts'
 import { type Draft, openDraft } from './draft.ts'
-import type { Happening } from './happening.ts'
+import type { RunEvent } from './event.ts'
 import type { Run } from './run.ts'
 import type { Handlers } from './steps/handlers.ts'
 import { recovery } from './steps/recovery.ts'
@@ -10,11 +10,11 @@ import { working } from './steps/working.ts'
 const HANDLERS: Handlers = { ...wholeRun, ...working, ...recovery }
 
 /**
- * What a happening does to a run: what changes, and what must be done about it. Pure; `commit` takes it over once it is
- * stored. Late, doubled and foreign news is refused, nothing is thrown for it and nothing is done twice. Its cost is the
- * number of edges of the nodes concerned, not the size of the run.
+ * Returns what an event changes in a run and the effects that follow from it, or a refusal for late, duplicate and
+ * unknown events. Pure: `commit` applies the result. Its cost grows with the edges of the nodes concerned, not with the
+ * size of the run.
  */
-export function decide(run: Run, event: Happening, now: number): Decision | Refusal {
+export function reduce(run: Run, event: RunEvent, now: number): Decision | Refusal {
   const { head, nodes } = run
   if ('node' in event && !nodes.has(event.node))
     return refuse('UNKNOWN_NODE', `There is no agent ${event.node}`)
@@ -26,7 +26,7 @@ export function decide(run: Run, event: Happening, now: number): Decision | Refu
   return handle(draft, event) ?? draft.conclude()
 }
 
-function handle<E extends Happening>(draft: Draft, event: E): Refusal | undefined {
+function handle<E extends RunEvent>(draft: Draft, event: E): Refusal | undefined {
   // The table is total; TypeScript can't follow that the handler found is the one for this very event.
   const handler = HANDLERS[event.type] as (draft: Draft, event: E) => Refusal | undefined
   return handler(draft, event)
