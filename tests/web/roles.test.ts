@@ -5,8 +5,8 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
+import { enter, until, visit } from './page.ts'
 import { type RoomTeam, startTeam } from './team.ts'
-import { enter, until, visit } from './window.ts'
 
 const REFUSED =
   /^vera may look at (everything, and change nothing|req_\d+, and not decide on it)\. The role of vera/

@@ -2,11 +2,11 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { completeRows } from '../../src/runtimes/tmux/terminal-snapshot.ts'
-import { diffLines } from '../../web/src/parts/diff-lines.ts'
-import { changesOf, editable, unreadableFields } from '../../web/src/parts/edited-fields.ts'
-import { visible } from '../../web/src/parts/visible.ts'
-import { layOut } from '../../web/src/views/tree-layout.ts'
-import { byNeed, worthDrawing } from '../../web/src/views/worth-drawing.ts'
+import { diffLines } from '../../web/src/components/diff-lines.ts'
+import { changesOf, editable, unreadableFields } from '../../web/src/components/edited-fields.ts'
+import { visible } from '../../web/src/components/exact-text.ts'
+import { byNeed, worthDrawing } from '../../web/src/views/team/graph-members.ts'
+import { layOut } from '../../web/src/views/team/tree-layout.ts'
 
 const web = join(import.meta.dirname, '../../web')
 const files = globSync('src/**/*.{ts,tsx,css}', { cwd: web })

@@ -5,10 +5,10 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { insertConduct } from '../../src/store/github-conduct.ts'
-import { visible } from '../../web/src/parts/visible.ts'
+import { visible } from '../../web/src/components/exact-text.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
+import { enter, until, visit } from './page.ts'
 import { type RoomTeam, startTeam } from './team.ts'
-import { enter, until, visit } from './window.ts'
 import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 const OFF = { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } as const

@@ -1,18 +1,17 @@
 import { Suspense, useEffect, useState } from 'react'
-import { keepHalf } from './connection.ts'
-import { useAct } from './parts/act.tsx'
-import { Arrival } from './parts/arrival.tsx'
-import { Boundary } from './parts/boundary.tsx'
-import { Compose } from './parts/compose.tsx'
-import { Icon, type IconName } from './parts/icon.tsx'
-import { useKeys } from './parts/keys.ts'
-import { later } from './parts/later.ts'
-import { showCount } from './parts/mark.ts'
-import { Loading } from './parts/panel.tsx'
-import { Shortcuts } from './parts/shortcuts.tsx'
-import { HaltBanner, StopButton } from './parts/stop.tsx'
-import { counted } from './parts/words.ts'
-import { type Link, type Me, useLink, useRequests, useRoom, useTeam } from './room.ts'
+import { Compose } from './components/compose-dialog.tsx'
+import { Boundary } from './components/error-boundary.tsx'
+import { showCount } from './components/favicon-count.ts'
+import { counted } from './components/format.ts'
+import { HaltBanner, StopButton } from './components/halt-controls.tsx'
+import { Icon, type IconName } from './components/icon.tsx'
+import { Shortcuts, useKeys } from './components/keyboard-shortcuts.tsx'
+import { later } from './components/lazy-component.ts'
+import { Arrival } from './components/new-request-dialog.tsx'
+import { useAct } from './components/notifications.tsx'
+import { Loading } from './components/view-layout.tsx'
+import { keepHalf } from './data/api-client.ts'
+import { type Link, type Me, useLink, useRequests, useRoom, useTeam } from './data/service.ts'
 import { go, to, usePlace } from './route.ts'
 import { switchTheme } from './theme.ts'
 
@@ -22,64 +21,64 @@ const VIEWS = {
     title: 'Team',
     icon: 'team',
     key: 't',
-    part: later(async () => (await import('./views/team.tsx')).TeamView),
+    part: later(async () => (await import('./views/team/team-view.tsx')).TeamView),
   },
   inbox: {
     title: 'Inbox',
     icon: 'inbox',
     key: 'i',
-    part: later(async () => (await import('./views/inbox.tsx')).InboxView),
+    part: later(async () => (await import('./views/people/inbox-view.tsx')).InboxView),
   },
   tasks: {
     title: 'Tasks',
     icon: 'tasks',
     key: 'k',
-    part: later(async () => (await import('./views/tasks.tsx')).TasksView),
+    part: later(async () => (await import('./views/tasks/tasks-view.tsx')).TasksView),
   },
   conversations: {
     title: 'Conversations',
     icon: 'conversations',
     key: 'c',
-    part: later(async () => (await import('./views/conversations.tsx')).ConversationsView),
+    part: later(async () => (await import('./views/messages/conversations-view.tsx')).ConversationsView),
   },
   runs: {
     title: 'Runs',
     icon: 'runs',
     key: 'n',
-    part: later(async () => (await import('./views/runs.tsx')).RunsView),
+    part: later(async () => (await import('./views/runs/runs-view.tsx')).RunsView),
   },
   github: {
     title: 'GitHub',
     icon: 'github',
     key: 'h',
-    part: later(async () => (await import('./views/github.tsx')).GithubView),
+    part: later(async () => (await import('./views/github/github-view.tsx')).GithubView),
   },
   rules: {
     title: 'Rules',
     icon: 'rules',
     key: 'u',
-    part: later(async () => (await import('./views/rules.tsx')).RulesView),
+    part: later(async () => (await import('./views/rules/rules-view.tsx')).RulesView),
   },
   audit: {
     title: 'Audit',
     icon: 'audit',
     key: 'a',
-    part: later(async () => (await import('./views/audit.tsx')).AuditView),
+    part: later(async () => (await import('./views/audit/audit-view.tsx')).AuditView),
   },
   metrics: {
     title: 'Metrics',
     icon: 'metrics',
     key: 'm',
-    part: later(async () => (await import('./views/metrics.tsx')).MetricsView),
+    part: later(async () => (await import('./views/metrics/metrics-view.tsx')).MetricsView),
   },
   moderation: {
     title: 'Moderation',
     icon: 'flag',
     key: 'o',
-    part: later(async () => (await import('./views/moderation.tsx')).ModerationView),
+    part: later(async () => (await import('./views/github/moderation-view.tsx')).ModerationView),
   },
 } as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
-const AgentView = later(async () => (await import('./views/agent.tsx')).AgentView)
+const AgentView = later(async () => (await import('./views/agents/agent-view.tsx')).AgentView)
 
 type ViewName = keyof typeof VIEWS
 

@@ -3,16 +3,27 @@ import './styles/base.css'
 import './styles/shell.css'
 import './styles/lists.css'
 import './styles/team.css'
-import './styles/inbox.css'
-import './styles/agent.css'
-import './styles/conversations.css'
+import './styles/people.css'
+import './styles/agents.css'
+import './styles/messages.css'
 import './styles/rules.css'
 import './styles/metrics.css'
-import './styles/narrow.css'
-import { Entrance } from './entrance.tsx'
-import { stampStyles } from './nonce.ts'
+import './styles/phone.css'
+import { Entrance } from './login.tsx'
 import { applyTheme } from './theme.ts'
 
 stampStyles()
 applyTheme()
 createRoot(document.getElementById('room')!).render(<Entrance />)
+
+/** Libraries put style elements into the page; the CSP takes those that carry the nonce of this page, and no others. */
+function stampStyles() {
+  const nonce = document.querySelector<HTMLElement>('meta[property="csp-nonce"]')?.nonce
+  if (nonce === undefined || nonce === '') return
+  const create = document.createElement.bind(document)
+  document.createElement = ((name: string, options?: ElementCreationOptions) => {
+    const element = create(name, options)
+    if (element instanceof HTMLStyleElement) element.nonce = nonce
+    return element
+  }) as typeof document.createElement
+}

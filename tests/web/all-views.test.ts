@@ -1,0 +1,221 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { AppError } from '../../src/model/errors.ts'
+import { canBrowse, openBrowser, openWindow } from './browser.ts'
+import { keepGithubDays } from './github-fixture.ts'
+import { enter, tooWide, until, violations, visit } from './page.ts'
+import { type RoomTeam, startTeam } from './team.ts'
+
+const PLAN = `agents:
+  first: { command: "echo a line of the log; echo made by first > outbox/x.txt; echo Done. > outbox/summary.md" }
+  second: { command: "cat inbox/first/x.txt; exit 3", depends_on: [first], retries: 0 }
+`
+
+describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+  let folder: string
+  let run: string
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'orchub-views-'))
+    mkdirSync(join(folder, 'plan'))
+    browser = await openBrowser()
+    team = await startTeam(
+      {
+        Master: { more: { role: 'plans' }, script: [] },
+        Worker: { more: { parent: 'Master', role: 'works' }, script: [] },
+      },
+      { people: { mo: { role: 'moderator' } }, limits: { rate: 'off' } },
+    )
+    run = (await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })).run_id
+    await keepGithubDays(team.orchub.switchboard.store)
+    await until(async () => (await team.stateOf('Worker')) === 'idle')
+    await team.client.command({ type: 'send_message', to: 'Worker', title: 'Hello', content: 'A word' })
+    await until(async () => (await team.client.run(run)).state !== 'running')
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await team?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** Every place that has an address, and what is to be read there. */
+  const places = (): [place: string, words: RegExp][] => [
+    ['team', /Worker/],
+    ['team?as=list', /Worker/],
+    ['inbox', /Nobody waits for you|Why you:/],
+    ['inbox?show=past', /Nothing was decided yet/],
+    ['agents/Worker', /Take over/],
+    ['agents/Worker?tab=transcript', /A word/],
+    ['agents/Worker?tab=mail', /operator → Worker/],
+    ['agents/Worker?tab=mail&message=msg_1', /stored in the mailbox/],
+    ['agents/Worker?tab=prompt', /Worker/],
+    ['tasks', /No open tasks/],
+    ['conversations', /Worker/],
+    ['conversations/msg_1?as=thread', /stored in the mailbox/],
+    ['rules?from=Worker&to=Master', /decided by/],
+    ['audit', /message\.accepted/],
+    ['audit/1', /Hash/],
+    ['metrics?span=15m', /Time until read/],
+    [`runs/${run}?node=first&log=1`, /a line of the log/],
+    [`runs/${run}?node=first&output=outbox%2Fx.txt`, /^made by first\s*$/],
+    ['github', /apply the label 'bug' to #7/],
+    ['github/key-1', /Decide \(req_3\)/],
+    ['github/delivery-2?show=events', /Scribe/],
+  ]
+
+  it.each([
+    ['dark', 1280],
+    ['light', 360],
+  ] as const)(
+    'shows every address in %s at %i px, without a complaint of axe or the CSP, and no wider than the window (S2.16, S1.14)',
+    async (theme, width) => {
+      const window = await openWindow(browser, { theme, width, height: 760 })
+      const page = await enter(window, await team.link())
+      for (const [place, words] of places()) {
+        await visit(page, place)
+        await page.getByText(words).first().waitFor({ state: 'attached' })
+        await page.getByRole('heading', { level: 1 }).waitFor()
+        expect(await tooWide(page), `${place} is wider than the window`).toEqual([])
+        expect(await violations(page), place).toEqual([])
+      }
+      expect(window.complaints).toEqual([])
+      await window.context.close()
+    },
+  )
+
+  it('opens an address in a new window that is signed in', async () => {
+    const window = await openWindow(browser)
+    await enter(window, await team.link())
+    const other = await window.context.newPage()
+    await other.goto(`${team.url}/#/runs/${run}?node=second`)
+    await other
+      .getByText(/exit.* 3\b/)
+      .first()
+      .waitFor()
+    await window.context.close()
+  })
+
+  it('resumes a run that has ended, and runs what had completed no second time', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, `runs/${run}`)
+    await page.getByRole('button', { name: 'Resume run' }).click()
+    await page.getByText('round 2').first().waitFor()
+    await until(async () => (await team.client.run(run)).state !== 'running')
+    const first = (await team.client.run(run)).nodes.find(({ name }) => name === 'first')
+    expect(first?.cached).toBe(true)
+    await window.context.close()
+  })
+
+  it('tells what keeps a run from going on, while it does, although no event can', async () => {
+    const plans = join(folder, 'stuck')
+    mkdirSync(plans)
+    const plan =
+      'agents: { a: { command: "until test -e ../../../enough; do sleep 0.05; done; exit 3", retries: 0 } }'
+    const { run_id } = await team.client.startRun({ plan, folder: plans })
+    await until(async () => (await team.client.run(run_id)).nodes[0]?.state === 'running')
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, `runs/${run_id}`)
+    await page.getByText('0 of 1').first().waitFor()
+    const { store } = team.orchub.switchboard
+    const { write } = store
+    const trouble = page.getByText('the disk is full: it waits for room')
+    try {
+      store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+      writeFileSync(join(plans, 'enough'), '')
+      await trouble.waitFor()
+      expect(await tooWide(page)).toEqual([])
+      await visit(page, 'runs')
+      await trouble.waitFor()
+    } finally {
+      store.write = write
+    }
+    await trouble.waitFor({ state: 'detached' })
+    await until(async () => (await team.client.run(run_id)).state !== 'running')
+    await window.context.close()
+  })
+
+  it('explains in two lines how to get what is not there yet', async () => {
+    const bare = await startTeam({ Alone: { script: [] } })
+    try {
+      const window = await openWindow(browser)
+      const page = await enter(window, await bare.link())
+      for (const [place, words] of [
+        ['github', /Add github: to orc\.yaml/],
+        ['runs', /orc run plan\.yaml/],
+        ['tasks', /orc ask/],
+      ] as const) {
+        await visit(page, place)
+        const lines = page.locator('.empty-text p')
+        await lines.filter({ hasText: words }).waitFor()
+        expect(await lines.count()).toBeLessThanOrEqual(2)
+      }
+      await window.context.close()
+    } finally {
+      await bare.close()
+    }
+  })
+
+  it('is worked with the keyboard alone: views, tabs, a message, and back', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await page.keyboard.press('g')
+    await page.keyboard.press('u')
+    await page.getByRole('heading', { name: 'Rules' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await page.keyboard.press('Escape')
+    await visit(page, 'agents/Worker?tab=mail')
+    await page.getByRole('tab', { name: 'Mail' }).focus()
+    await page.keyboard.press('ArrowRight')
+    await page.getByRole('tab', { name: 'Tasks', selected: true }).waitFor()
+    await page.keyboard.press('c')
+    const dialog = page.getByRole('dialog', { name: 'Write a message' })
+    await dialog.getByLabel('To', { exact: true }).focus()
+    await page.keyboard.type('Master')
+    await dialog.getByLabel('Message', { exact: true }).focus()
+    await page.keyboard.type('By hand')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    await dialog.waitFor({ state: 'detached' })
+    await until(async () =>
+      (await team.client.messages({ agent: 'Master' })).messages.some(({ content }) => content === 'By hand'),
+    )
+    await window.context.close()
+  })
+
+  it('shows conduct flags to a moderator and to nobody else, not even their number (S3.15)', async () => {
+    const moderators = await openWindow(browser)
+    const hers = await enter(moderators, await team.link('mo'))
+    await hers.getByRole('link', { name: 'Moderation' }).click()
+    await hers.getByText('a rude word').waitFor()
+    await hers.getByRole('button', { name: 'Dismiss' }).click()
+    await hers.getByText('No flags').waitFor()
+
+    const operators = await openWindow(browser)
+    const page = await enter(operators, await team.link())
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await visit(page, 'moderation')
+    await page.getByRole('heading', { name: 'Team' }).waitFor()
+    for (const place of ['github', 'github?show=events', 'audit', 'metrics']) {
+      await visit(page, place)
+      await page.waitForTimeout(300)
+      expect(await page.locator('body').innerText()).not.toMatch(/rude|conduct|moderat|flag/i)
+    }
+    expect(await page.getByRole('link', { name: 'Moderation' }).count()).toBe(0)
+    expect(asked.filter((url) => url.includes('moderation'))).toEqual([])
+    const status = await page.evaluate(async () => {
+      const headers = { 'x-orc-session': localStorage.getItem('orchub.session')! }
+      return (await fetch('/api/v1/moderation', { headers })).status
+    })
+    expect(status).toBe(404)
+    await Promise.all([moderators.context.close(), operators.context.close()])
+  })
+})

@@ -1,0 +1,133 @@
+import type { Browser, BrowserContext, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../src/client/client.ts'
+import { createDaemon, type Daemon } from '../../fakes/daemon.ts'
+import { canBrowse, openBrowser, openWindow } from '../browser.ts'
+import { until, visit } from '../page.ts'
+
+const CONFIG = `agents: { Master: {}, Worker: { parent: Master } }
+limits: { rate: off }
+`
+
+describe.skipIf(!canBrowse)('the stream of events of a browser', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let service: Daemon
+  const contexts: BrowserContext[] = []
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    service = await createDaemon(CONFIG)
+    await service.start()
+  }, 60_000)
+  afterEach(async () => {
+    for (const context of contexts.splice(0)) await context.close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  const client = () => createClient({ url: service.url, token: service.operatorToken() })
+  const send = (title: string) =>
+    client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
+
+  /** The windows of one browser, all with the list of conversations open; `streams`: how many of them have a stream. */
+  async function openWindows(count: number, prepare = async (_: Page) => {}) {
+    const { context, page: first } = await openWindow(browser)
+    contexts.push(context)
+    const open = new Map<Page, number>()
+    const streams = () => [...open.values()].reduce((sum, one) => sum + one, 0)
+    const watch = (page: Page) => {
+      open.set(page, 0)
+      const count = (by: number) => (request: { url(): string }) => {
+        if (new URL(request.url()).pathname === '/api/v1/events') open.set(page, open.get(page)! + by)
+      }
+      page.on('request', count(1))
+      page.on('requestfailed', count(-1))
+      page.on('requestfinished', count(-1))
+      page.on('close', () => open.delete(page))
+    }
+    watch(first)
+    await first.goto(`${service.url}${(await client().mintLogin()).path}`)
+    await first.getByText('live', { exact: true }).waitFor()
+    await visit(first, 'conversations?as=thread')
+    const pages = [first]
+    while (pages.length < count) {
+      const page = await context.newPage()
+      page.setDefaultTimeout(15_000)
+      watch(page)
+      await prepare(page)
+      await page.goto(`${service.url}/#/conversations?as=thread`)
+      await page.getByText('live', { exact: true }).waitFor()
+      pages.push(page)
+    }
+    const leader = () => [...open].find(([, held]) => held > 0)?.[0]
+    return { pages, streams, leader }
+  }
+
+  const seen = (pages: readonly Page[], title: string) =>
+    Promise.all(pages.map((page) => page.getByText(title, { exact: false }).first().waitFor()))
+
+  it('is one, however many windows there are, and every window follows it (S2.16)', async () => {
+    const { pages, streams } = await openWindows(4)
+    expect(streams()).toBe(1)
+    await send('To four windows')
+    await seen(pages, 'To four windows')
+    expect(streams()).toBe(1)
+  })
+
+  it('goes on in another window when the one that had it is closed, without a gap', async () => {
+    const { pages, streams, leader } = await openWindows(3)
+    const first = leader()!
+    const rest = pages.filter((page) => page !== first)
+    await Promise.all([first.close(), send('While it closed')])
+    await send('After it closed')
+    for (const title of ['While it closed', 'After it closed']) await seen(rest, title)
+    await until(() => streams() === 1)
+    for (const page of rest)
+      expect(
+        (await page.locator('.thread').allInnerTexts()).join('\n').split('While it closed'),
+      ).toHaveLength(2)
+  })
+
+  it('is taken from a window that hangs by one that is looked at', async () => {
+    const { pages, leader } = await openWindows(2, (page) => page.clock.install())
+    const first = leader()!
+    const other = pages.find((page) => page !== first)!
+    // It has the lock and the stream, and answers nobody.
+    await first.evaluate(() => {
+      BroadcastChannel.prototype.postMessage = () => {}
+    })
+    const taken = other.waitForRequest((request) => request.url().includes('/api/v1/events'))
+    await other.clock.runFor(30_000)
+    await taken
+    await send('Past the one that hangs')
+    await seen([other], 'Past the one that hangs')
+  })
+
+  it('belongs to one browser: another one, or another session, has its own', async () => {
+    const [one, other] = [await openWindows(2), await openWindows(2)]
+    expect([one.streams(), other.streams()]).toEqual([1, 1])
+    await send('To both browsers')
+    await seen([...one.pages, ...other.pages], 'To both browsers')
+  })
+
+  it('is each window’s own where there are no locks: over plain HTTP from elsewhere', async () => {
+    const { context, page } = await openWindow(browser)
+    contexts.push(context)
+    await context.addInitScript(() => Object.defineProperty(navigator, 'locks', { value: undefined }))
+    let streams = 0
+    context.on('request', (request) => {
+      if (new URL(request.url()).pathname === '/api/v1/events') streams += 1
+    })
+    await page.goto(`${service.url}${(await client().mintLogin()).path}`)
+    await page.getByText('live', { exact: true }).waitFor()
+    const second = await context.newPage()
+    await second.goto(`${service.url}/#/conversations?as=thread`)
+    await second.getByText('live', { exact: true }).waitFor()
+    await visit(page, 'conversations?as=thread')
+    await send('Without locks')
+    await seen([page, second], 'Without locks')
+    expect(streams).toBe(2)
+  })
+})

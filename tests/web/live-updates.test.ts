@@ -1,0 +1,242 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type Client, createClient } from '../../src/client/client.ts'
+import { closeConduct, insertConduct } from '../../src/store/github-conduct.ts'
+import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
+import { stillWithin } from '../../web/src/views/audit/within-span.ts'
+import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
+import { enter, until, visit } from './page.ts'
+import { type RoomTeam, startTeam } from './team.ts'
+
+/** Prints, and goes on when it is told to. */
+const PLAN = `agents:
+  first: { command: "echo the first line; while [ ! -f go ]; do sleep 0.05; done; echo the second line; while [ ! -f end ]; do sleep 0.05; done; echo it > outbox/x.txt; echo Done. > outbox/summary.md" }
+`
+
+describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+  let worker: Client
+  let folder: string
+  let window: Window
+  let page: Page
+
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'orchub-live-'))
+    mkdirSync(join(folder, 'plan'))
+    browser = await openBrowser()
+    team = await startTeam(
+      {
+        Master: { script: [] },
+        Worker: {
+          more: { parent: 'Master' },
+          script: [
+            { on: { text: 'Title: Talk' }, after_ms: 50, say: 'A word before.' },
+            { on: { text: 'Title: Think' }, after_ms: 30_000, say: 'Too late.' },
+          ],
+        },
+      },
+      { people: { mo: { role: 'moderator' } }, limits: { rate: 'off', hops: 'off', ping_pong: 'off' } },
+    )
+    worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
+    for (const name of ['Master', 'Worker']) await until(async () => (await team.stateOf(name)) === 'idle')
+    window = await openWindow(browser)
+    page = await enter(window, await team.link())
+    await page.getByText('live', { exact: true }).waitFor()
+  }, 60_000)
+  afterEach(() => expect(window.complaints).toEqual([]))
+  afterAll(async () => {
+    await browser?.close()
+    await team?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  const act = (action: string, target: string) =>
+    team.client.command({ type: 'request_action', action, target })
+  const show = async (place: string, heading: string) => {
+    await visit(page, place)
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor()
+  }
+  const button = (name: string) => page.getByRole('main').getByRole('button', { name, exact: true })
+
+  it('show what another did: who is paused, in the team and with the agent (S2.16)', async () => {
+    await show('agents/Master', 'Master')
+    await button('Pause').waitFor()
+    await act('pause_session', 'Master')
+    await button('Resume').waitFor()
+    await show('team?as=list', 'Team')
+    const row = page.getByRole('main').locator('a.line, a, li', { hasText: 'Master' }).first()
+    await row.getByText('paused').waitFor()
+    await act('resume_session', 'Master')
+    await row.getByText('paused').waitFor({ state: 'detached' })
+  })
+
+  it('show a task that another delegates, and what becomes of it, in every list of tasks', async () => {
+    const master = createClient({ url: team.url, token: (await team.client.mintToken('Master')).token })
+    // The two lists ask for the same: whichever is opened first must not decide what both are told of.
+    for (const first of ['agents/Worker?tab=tasks', 'tasks?show=all']) {
+      await show(first, first.startsWith('tasks') ? 'Tasks' : 'Worker')
+      const delegated = await master.command({ type: 'delegate', to: 'Worker', task: `seen in ${first}` })
+      const task = delegated.status === 'ok' ? String(delegated.details?.task_id) : ''
+      const line = page.locator('a.line', { hasText: `seen in ${first}` })
+      await line.waitFor()
+      await worker.command({ type: 'report', status: 'failed', in_response_to: task, result: 'no' })
+      await team.client.command({ type: 'task_action', task_id: task, action: 'cancel' })
+      await line.getByText(/cancelled|failed/).waitFor()
+    }
+  })
+
+  it('show what an attempt of a run prints while it prints it', async () => {
+    const { run_id: run } = await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })
+    await until(async () => (await team.client.run(run)).nodes[0]?.state === 'running')
+    await visit(page, `runs/${run}?node=first&log=1`)
+    const log = page.locator('pre.log')
+    await log.getByText('the first line').waitFor()
+    const { workspace } = (await team.client.run(run)).nodes[0]!
+    writeFileSync(join(workspace, 'go'), '')
+    await log.getByText('the second line').waitFor()
+    expect((await team.client.run(run)).nodes[0]?.state).toBe('running')
+    writeFileSync(join(workspace, 'end'), '')
+    await page.getByRole('heading', { level: 2, name: 'first' }).waitFor()
+    await page.locator('.aside').getByText('Done.').waitFor()
+  })
+
+  it('show in the scrollback what goes by while it is open', async () => {
+    await show('agents/Worker', 'Worker')
+    await page.getByRole('button', { name: 'Scrollback' }).click()
+    const log = page.getByRole('log')
+    await log.waitFor()
+    await team.client.takeTerminal('Worker')
+    // No event tells of a key.
+    await team.client.typeKeys('Worker', { keys: 'typed by another' })
+    await log.getByText('typed by another').waitFor()
+    for (let key = 0; key < 'typed by another'.length; key++)
+      await team.client.typeKeys('Worker', { keys: '\u007f' })
+    await until(async () => !(await log.innerText()).includes('typed by another'))
+    await team.client.releaseTerminal('Worker')
+  })
+
+  it('say why a message waits, and no longer when it does not', async () => {
+    await team.client.takeTerminal('Worker')
+    const receipt = await team.client.command({
+      ...{ type: 'send_message', to: 'Worker', title: 'Held up', content: 'By a person' },
+    })
+    const id = receipt.status === 'delivered' ? receipt.message_id : ''
+    await show(`agents/Worker?tab=mail&message=${id}`, 'Worker')
+    await page
+      .locator('.opened')
+      .getByText(/It waits: .*taken over/)
+      .waitFor()
+    await team.client.releaseTerminal('Worker')
+    await page.locator('.opened').getByText('It waits:').waitFor({ state: 'detached' })
+    await page.locator('.opened').getByText('read', { exact: true }).waitFor()
+  })
+
+  it('show the rules and the prompt of a configuration that was changed', async () => {
+    await show('rules?from=Worker&to=Master', 'Rules')
+    await page
+      .getByText(/decided by/)
+      .first()
+      .waitFor()
+    const { switchboard } = team.orchub
+    const config = switchboard.team().config
+    const changed = {
+      ...config,
+      agents: config.agents.map((agent) =>
+        agent.name === 'Worker' ? { ...agent, role: 'digs deep' } : agent,
+      ),
+    }
+    await show('agents/Worker?tab=prompt', 'Worker')
+    await page.locator('pre.prompt').waitFor()
+    await switchboard.reload(changed)
+    await switchboard.store.write((tx) =>
+      tx.audit({ type: 'config.loaded', class: 'internal', actor: 'orchestrator', text: 'reloaded' }),
+    )
+    await page.locator('pre.prompt', { hasText: 'digs deep' }).waitFor()
+    await page.locator('.head-note', { hasText: 'digs deep' }).waitFor()
+  })
+
+  it('show what GitHub sent and what became of it, though the audit says nothing', async () => {
+    const { store } = team.orchub.switchboard
+    await show('github?show=events', 'GitHub')
+    await store.write((tx) => keepDelivery(tx, { id: 'ping-1', event: 'ping', payload: '{}' }))
+    const line = page.getByRole('main').locator('a', { hasText: 'ping' }).first()
+    await line.getByText('waiting').waitFor()
+    await store.write((tx) => endDelivery(tx, 'ping-1', 'ignored', 'nobody is asked about ping'))
+    await line.getByText('ignored').waitFor()
+  })
+
+  it('show a moderator what another moderator did, and nobody else that there was anything (S3.15)', async () => {
+    const { store } = team.orchub.switchboard
+    const flag = (id: string) =>
+      store.write((tx) =>
+        insertConduct(tx, {
+          ...{ id, repository: 'o/r', number: 1 },
+          flag: JSON.stringify({ evidence: `seen in ${id}` }),
+        }),
+      )
+    const hers = await openWindow(browser)
+    const seen = await enter(hers, await team.link('mo'))
+    await visit(seen, 'moderation')
+    await seen.getByText('No flags').waitFor()
+    const told: string[] = []
+    page.on('request', (request) => told.push(request.url()))
+    await flag('flag-1')
+    await seen.getByText('seen in flag-1').waitFor()
+    await store.write((tx) => closeConduct(tx, 'flag-1', { by: 'max', decision: 'dismissed', comment: null }))
+    await seen.getByText('No flags').waitFor()
+    expect(told.filter((url) => url.includes('moderation'))).toEqual([])
+    const refused = await page.evaluate(async () => {
+      const headers = { 'x-orc-session': localStorage.getItem('orchub.session')! }
+      return (await fetch('/api/v1/moderation/changes', { headers })).status
+    })
+    expect(refused).toBe(404)
+    // The browser writes down that it got a 404.
+    window.complaints.length = 0
+    await hers.context.close()
+  })
+
+  it('keep to the last ten minutes as time goes on', async () => {
+    const old = new Date(Date.now() - 10 * 60_000 + 8000).toISOString()
+    const aged = await openWindow(browser)
+    await aged.page.clock.install()
+    const seen = await enter(aged, await team.link())
+    await seen.route('**/api/v1/audit?*since=10m*', async (route) => {
+      const lines = (await (await route.fetch()).text())
+        .trimEnd()
+        .split('\n')
+        .filter((line) => line !== '')
+      const [first, ...rest] = lines.map((line) => JSON.parse(line))
+      const all = [{ ...first, at: old, text: 'about to be old' }, ...rest.slice(-5)]
+      await route.fulfill({
+        contentType: 'application/x-ndjson',
+        body: all.map((one) => `${JSON.stringify(one)}\n`).join(''),
+      })
+    })
+    await visit(seen, 'audit?since=10m')
+    const line = seen.locator('.line', { hasText: 'about to be old' })
+    await line.waitFor()
+    await seen.clock.fastForward(21_000)
+    await line.waitFor({ state: 'detached' })
+    expect(await seen.locator('.line').count()).toBeGreaterThan(0)
+    await aged.context.close()
+  })
+})
+
+describe('a span back from now', () => {
+  const now = Date.UTC(2030, 0, 1)
+  const ago = (ms: number) => ({ at: new Date(now - ms).toISOString() })
+
+  it('loses what is older than it, newest first; a moment loses nothing', () => {
+    const entries = [ago(0), ago(599_000), ago(601_000), ago(5_400_000)]
+    expect(stillWithin(entries, '10m', now)).toEqual(entries.slice(0, 2))
+    expect(stillWithin(entries, '10m', now + 2000)).toEqual(entries.slice(0, 1))
+    expect(stillWithin(entries, '1h30m', now)).toEqual(entries)
+    expect(stillWithin(entries, '2029-12-31', now)).toEqual(entries)
+    expect(stillWithin(entries, '', now)).toBe(entries)
+    expect(stillWithin(undefined, '10m', now)).toBeUndefined()
+  })
+})

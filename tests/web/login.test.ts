@@ -1,0 +1,176 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../src/client/client.ts'
+import { createDaemon, type Daemon } from '../fakes/daemon.ts'
+import { canBrowse, openBrowser, openWindow } from './browser.ts'
+import { enter, until, visit } from './page.ts'
+
+const CONFIG = `agents: { Master: {}, Worker: { parent: Master } }
+people: { vera: { role: viewer } }
+limits: { rate: off }
+`
+
+describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let service: Daemon
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    service = await createDaemon(CONFIG)
+    await service.start()
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  const client = (token = service.operatorToken()) => createClient({ url: service.url, token })
+  const link = async (person?: string) => {
+    const token = person === undefined ? undefined : (await client().mintToken(person)).token
+    return `${service.url}${(await client(token).mintLogin()).path}`
+  }
+  const send = (title: string) =>
+    client().command({ type: 'send_message', to: 'Worker', title, content: 'One' })
+  const titles = (page: Page) => page.locator('.thread .line-main').allInnerTexts()
+
+  it('survives a service that is killed: it says so, and comes back without a gap or a double', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await link())
+    await visit(page, 'conversations?as=thread')
+    await send('Before the storm')
+    await page.getByText('Before the storm').waitFor()
+    await page.getByText('live', { exact: true }).waitFor()
+    await service.kill()
+    await page.getByText('connection lost').waitFor()
+    await service.start()
+    for (const title of ['After the storm', 'And once more']) await send(title)
+    await page.getByText('live', { exact: true }).waitFor()
+    await page.getByText('And once more').waitFor()
+    const shown = (await titles(page)).join('\n')
+    for (const title of ['Before the storm', 'After the storm', 'And once more'])
+      expect(shown.split(title)).toHaveLength(2)
+    // The same of every event: what the page keeps of the audit has each number once.
+    await visit(page, 'team?as=graph')
+    const links = page.locator('.activity li a')
+    await links.first().waitFor()
+    const seen = await links.evaluateAll((all) => all.map((one) => one.getAttribute('href')))
+    expect(new Set(seen).size).toBe(seen.length)
+    expect((await page.locator('.activity').innerText()).split('After the storm')).toHaveLength(2)
+    await window.context.close()
+  })
+
+  it('is shown the same as another one, at the same time', async () => {
+    const [one, other] = [await openWindow(browser), await openWindow(browser)]
+    const pages = [await enter(one, await link()), await enter(other, await link('vera'))]
+    for (const page of pages) await visit(page, 'conversations?as=thread')
+    await send('For both')
+    for (const page of pages) await page.getByText('For both').waitFor()
+    expect(await titles(pages[0]!)).toEqual(await titles(pages[1]!))
+    await Promise.all([one.context.close(), other.context.close()])
+  })
+
+  it('of a viewer looks, and nothing else', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await link('vera'))
+    await page.getByText('read only').waitFor()
+    for (const place of ['agents/Worker', 'inbox', 'tasks', 'audit']) {
+      await visit(page, place)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      const names = /Stop all|Message|Take over|Start|Pause|Reset|Stop|Interrupt|Approve|Cancel/
+      expect(await page.getByRole('main').getByRole('button', { name: names }).count(), place).toBe(0)
+    }
+    const statuses = await page.evaluate(async () => {
+      const headers = {
+        'content-type': 'application/json',
+        'x-orc-session': localStorage.getItem('orchub.session')!,
+      }
+      const post = async (path: string, body: object) =>
+        (await fetch(path, { method: 'POST', headers, body: JSON.stringify(body) })).status
+      return [
+        await post('/api/v1/halt', {}),
+        await post('/api/v1/agents/Worker/interrupt', {}),
+        await post('/api/v1/agents/Worker/terminal/take-over', {}),
+        await post('/api/v1/runs/run_1/resume', {}),
+      ]
+    })
+    expect(statuses).toEqual([403, 403, 403, 403])
+    await window.context.close()
+  })
+
+  it('ends with its token, at once, and the page says how to come back', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await link())
+    const session = (await client().tokens()).tokens.findLast(({ expires_at }) => expires_at !== undefined)!
+    await client().revokeTokens(session.id)
+    await page.getByText('Your session has ended.').waitFor()
+    await page.getByText('orc open', { exact: true }).waitFor()
+    await page.reload()
+    await page.getByText('orc open', { exact: true }).waitFor()
+    await window.context.close()
+  })
+
+  it('ends by itself when its time is over, without another request', async () => {
+    const window = await openWindow(browser)
+    await window.page.clock.install()
+    const page = await enter(window, await link())
+    await page.getByRole('heading', { name: 'Team' }).waitFor()
+    await page.clock.fastForward(7 * 24 * 3600_000 + 1000)
+    await page.getByText('Your session has ended.').waitFor()
+    await page.getByText('orc open', { exact: true }).waitFor()
+    await window.context.close()
+  })
+
+  it('begins once with a link, and not a second time', async () => {
+    const once = await link()
+    const first = await openWindow(browser)
+    await enter(first, once)
+    expect(first.page.url()).not.toContain('login')
+    const second = await openWindow(browser)
+    await second.page.goto(once)
+    await second.page.getByText('used before').waitFor()
+    await Promise.all([first.context.close(), second.context.close()])
+  })
+
+  it('goes on when a link is used again by whoever it signed in', async () => {
+    const once = await link()
+    const window = await openWindow(browser)
+    const page = await enter(window, once)
+    const other = await window.context.newPage()
+    await other.goto(once)
+    await other.getByRole('heading', { name: 'Team' }).waitFor()
+    expect(other.url()).not.toContain('login')
+    await page.getByText('live', { exact: true }).waitFor()
+    await window.context.close()
+  })
+
+  it('begins where somebody wanted to go before they were signed in, in that window and in others', async () => {
+    const window = await openWindow(browser)
+    const { page } = window
+    await page.goto(`${service.url}/#/agents/Worker?tab=mail`)
+    await page.getByText('orc open', { exact: true }).waitFor()
+    const waiting = await window.context.newPage()
+    await waiting.goto(`${service.url}/#/rules`)
+    await waiting.getByText('orc open', { exact: true }).waitFor()
+    await page.goto(await link())
+    await page.getByRole('tab', { name: 'Mail', selected: true }).waitFor()
+    expect(page.url()).toBe(`${service.url}/#/agents/Worker?tab=mail`)
+    await waiting.getByRole('heading', { name: 'Rules' }).waitFor()
+    // Once: the next link leads to the team.
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
+    await page.goto(await link())
+    await page.getByRole('heading', { name: 'Team' }).waitFor()
+    await window.context.close()
+  })
+
+  it('waits for a service that is not there yet', async () => {
+    const window = await openWindow(browser)
+    await enter(window, await link())
+    await window.page.route('**/api/v1/me', (route) => route.abort())
+    await window.page.reload()
+    await window.page.getByText('The service does not answer').waitFor()
+    await window.page.unroute('**/api/v1/me')
+    await window.page.getByRole('navigation', { name: 'Views' }).waitFor()
+    await until(async () => (await window.page.getByText('live', { exact: true }).count()) === 1)
+    await window.context.close()
+  })
+})

@@ -1,0 +1,148 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { canBrowse, openBrowser, openWindow, type Window } from '../../browser.ts'
+import { enter, until, visit } from '../../page.ts'
+import { type RoomTeam, startTeam } from '../../team.ts'
+
+describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+  let window: Window
+  let page: Page
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    team = await startTeam(
+      { Worker: { script: [{ on: { text: 'Title: Think' }, after_ms: 60_000, say: 'Too late.' }] } },
+      { agents: { Outside: {} }, limits: { rate: 'off' } },
+    )
+    await until(async () => (await team.stateOf('Worker')) === 'idle')
+    window = await openWindow(browser)
+    page = await enter(window, await team.link())
+  }, 60_000)
+  beforeEach(async () => {
+    await visit(page, 'agents/Worker')
+    await page.getByRole('heading', { level: 1, name: 'Worker' }).waitFor()
+  })
+  afterAll(async () => {
+    expect(window?.complaints).toEqual([])
+    await browser?.close()
+    await team?.close()
+  })
+
+  const button = (name: string, disabled = false) =>
+    page.getByRole('main').getByRole('button', { name, exact: true, disabled })
+  const press = async (name: string) => await button(name).click()
+  const becomes = (state: string) => until(async () => (await team.stateOf('Worker')) === state)
+  const act = (action: string) => team.client.command({ type: 'request_action', action, target: 'Worker' })
+  const reasonOf = (name: string) => button(name, true).getAttribute('aria-description')
+  const startedTimes = async () => {
+    let times = 0
+    for await (const { type, data } of team.client.audit({ agent: 'Worker', type: 'session' }))
+      if (type === 'session.changed' && data.session === 'initializing') times += 1
+    return times
+  }
+
+  it('pause it and let it go on: its deliveries wait (S1.24)', async () => {
+    await press('Pause')
+    await button('Resume').waitFor()
+    await becomes('paused')
+    const receipt = await team.client.command({
+      ...{ type: 'send_message', to: 'Worker', title: 'Waits', content: 'For a while' },
+    })
+    const id = receipt.status === 'delivered' ? receipt.message_id : ''
+    await until(async () => /paused/.test((await team.client.message(id)).waits_for ?? ''))
+    await press('Resume')
+    await button('Pause').waitFor()
+    await until(async () => (await team.client.message(id)).delivery === 'read')
+  })
+
+  it('stop it and start it again, also while it is paused', async () => {
+    await press('Stop')
+    await becomes('exited')
+    await button('Start').waitFor()
+    expect(await button('Stop').count()).toBe(0)
+    await act('pause_session')
+    await button('Resume').waitFor()
+    await press('Start')
+    await button('Stop').waitFor()
+    await page.getByRole('button', { name: 'Take over' }).waitFor()
+    await press('Resume')
+    await becomes('idle')
+  })
+
+  it('begin a new conversation with it', async () => {
+    const before = await startedTimes()
+    await press('Reset')
+    await until(async () => (await startedTimes()) > before)
+    await becomes('idle')
+  })
+
+  it('interrupt it while it is at work, also when it was paused meanwhile', async () => {
+    await team.client.command({ type: 'send_message', to: 'Worker', title: 'Think', content: 'Long.' })
+    await becomes('busy')
+    await press('Pause')
+    await becomes('paused')
+    await press('Interrupt')
+    await until(async () => {
+      for await (const { type, actor } of team.client.audit({ agent: 'Worker', type: 'session' }))
+        if (/interrupted$/.test(type) && actor === 'operator') return true
+      return false
+    })
+    await press('Resume')
+    await button('Pause').waitFor()
+  })
+
+  it('say why not where the service would not: nothing to interrupt, all stopped, run by nobody here', async () => {
+    await act('reset_session')
+    await becomes('idle')
+    await button('Interrupt', true).waitFor()
+    expect(await reasonOf('Interrupt')).toMatch(/not at work/)
+    // A reason is for everyone: with the keyboard one gets there, and nothing happens.
+    const asked: string[] = []
+    page.on('request', (request) => {
+      if (request.method() === 'POST') asked.push(request.url())
+    })
+    await button('Interrupt', true).focus()
+    await page.keyboard.press('Enter')
+    await page.waitForTimeout(200)
+    expect(asked).toEqual([])
+    await press('Stop')
+    await becomes('exited')
+    await team.client.halt({ reason: 'to see' })
+    await button('Start', true).waitFor()
+    expect(await reasonOf('Start')).toMatch(/everything is stopped/)
+    await team.client.go()
+    await press('Start')
+    await becomes('idle')
+    await visit(page, 'agents/Outside')
+    await page.getByRole('heading', { level: 1, name: 'Outside' }).waitFor()
+    await button('Start', true).waitFor()
+    expect(await reasonOf('Start')).toMatch(/no runtime of ours/)
+    expect(await reasonOf('Reset')).toMatch(/no runtime of ours/)
+    await button('Pause').waitFor()
+  })
+
+  it('work before it is known what can be done, and where that cannot be asked, which is told', async () => {
+    const asked = Promise.withResolvers<void>()
+    await page.route('**/api/v1/agents/Worker/actions', async (route) => {
+      await asked.promise
+      await route.fulfill({ status: 400, json: { code: 'CONFLICT', message: 'It cannot be told' } })
+    })
+    try {
+      await page.reload()
+      await press('Pause')
+      await becomes('paused')
+      asked.resolve()
+      await page.getByRole('alert').getByText('It cannot be told').waitFor()
+      await press('Resume')
+      await becomes('idle')
+    } finally {
+      asked.resolve()
+      await page.unroute('**/api/v1/agents/Worker/actions')
+    }
+    // What the browser itself says of an answer that was a refusal.
+    const others = window.complaints.filter((text) => !text.endsWith('/api/v1/agents/Worker/actions'))
+    window.complaints.splice(0, Number.POSITIVE_INFINITY, ...others)
+  })
+})

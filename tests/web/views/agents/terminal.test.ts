@@ -1,0 +1,150 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
+import { enter, until, violations, visit } from '../../page.ts'
+import { type RoomTeam, startTeam } from '../../team.ts'
+
+describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    team = await startTeam(
+      {
+        Master: { script: [{ on: { text: 'Title: Think' }, after_ms: 30_000, say: 'Too late.' }] },
+        Talker: {
+          script: [{ on: { text: 'Title: Talk' }, after_ms: 50, say: 'These are words of my own.' }],
+        },
+      },
+      { limits: { rate: 'off' } },
+    )
+    for (const name of ['Master', 'Talker']) await until(async () => (await team.stateOf(name)) === 'idle')
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await team?.close()
+  })
+
+  const send = (to: string, title: string, content: string) =>
+    team.client.command({ type: 'send_message', to, title, content })
+
+  it('is typed to only when it was taken over; a delivery waits for that, and comes after (C2, C27)', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'agents/Talker')
+    await page.getByRole('button', { name: 'Take over' }).waitFor()
+    await page.getByRole('region', { name: 'Terminal of Talker' }).click()
+    await page.keyboard.type('not mine yet')
+    await page.getByRole('button', { name: 'Take over' }).click()
+    await page.getByText('You have taken over').waitFor()
+    await page.keyboard.type('a draft of mine')
+    await until(async () => (await team.client.terminal('Talker')).screen.includes('a draft of mine'))
+    expect((await team.client.terminal('Talker')).screen).not.toContain('not mine yet')
+    const receipt = await send('Talker', 'Waits', 'While somebody types')
+    const id = receipt.status === 'delivered' ? receipt.message_id : ''
+    await until(async () => (await team.client.message(id)).waits_for?.includes('taken over') === true)
+    expect((await team.client.terminal('Talker')).screen).not.toContain(`got ${id}`)
+    expect(['queued', 'written']).toContain((await team.client.message(id)).delivery)
+    for (let key = 0; key < 'a draft of mine'.length; key++) await page.keyboard.press('Backspace')
+    await page.getByRole('button', { name: 'Let go' }).click()
+    await until(async () => (await team.client.message(id)).delivery === 'read')
+    expect(window.complaints).toEqual([])
+    await window.context.close()
+  })
+
+  it('keeps nobody who has only a keyboard: Tab goes through its terminal, and F6 out of one that was taken over', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'agents/Talker')
+    const take = page.getByRole('button', { name: 'Take over' })
+    await take.focus()
+    const isWithin = () => page.evaluate(() => document.activeElement?.closest('.terminal-screen') != null)
+    await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(true)
+    for (let count = 0; count < 3; count++) await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(false)
+    await take.focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('F6 leaves the terminal').waitFor()
+    await until(isWithin)
+    await page.keyboard.press('Tab')
+    expect(await isWithin()).toBe(true)
+    // It went to the agent: nothing of it may stay there, or deliveries wait for it.
+    await page.keyboard.press('Backspace')
+    await page.keyboard.press('F6')
+    const release = page.getByRole('button', { name: 'Let go' })
+    expect(await release.evaluate((it) => it === document.activeElement)).toBe(true)
+    await page.keyboard.press('Enter')
+    await take.waitFor()
+    await window.context.close()
+  })
+
+  it('is held by the browser that took it over, not by everyone of that name', async () => {
+    const [here, there] = [await openWindow(browser), await openWindow(browser)]
+    const [mine, other] = [await enter(here, await team.link()), await enter(there, await team.link())]
+    for (const page of [mine, other]) await visit(page, 'agents/Talker')
+    await mine.getByRole('button', { name: 'Take over' }).click()
+    await mine.getByText('You have taken over').waitFor()
+    await other.getByText('taken over elsewhere').waitFor()
+    await other.getByRole('region', { name: 'Terminal of Talker' }).click()
+    await other.keyboard.type('from elsewhere')
+    await expect(team.client.typeKeys('Talker', { keys: 'by token' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    expect((await team.client.terminal('Talker')).screen).not.toContain('from elsewhere')
+    await other.getByRole('button', { name: 'Let go' }).click()
+    await mine.getByRole('button', { name: 'Take over' }).waitFor()
+    await Promise.all([here.context.close(), there.context.close()])
+  })
+
+  it('shows what it said and was told, and what went by in its terminal', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await send('Talker', 'Talk', 'Say something.')
+    // It shows no terminal, hence keeps no take-over alive.
+    const listening = page.waitForRequest((request) => /\/terminal\/events\?for=notice$/.test(request.url()))
+    await visit(page, 'agents/Talker?tab=transcript')
+    await listening
+    await page.getByText('These are words of my own.').first().waitFor()
+    await page.getByText('Say something.').first().waitFor()
+    await visit(page, 'agents/Talker')
+    await page.getByRole('button', { name: 'Scrollback' }).click()
+    await page.getByRole('log').getByText('These are words of my own.').waitFor()
+    expect(await violations(page)).toEqual([])
+    await page.getByRole('button', { name: 'Scrollback' }).click()
+    await page.getByRole('button', { name: 'Screen reader' }).click()
+    await page.locator('.xterm-accessibility').waitFor({ state: 'attached' })
+    await page.reload()
+    await page.locator('.xterm-accessibility').waitFor({ state: 'attached' })
+    await window.context.close()
+  })
+
+  it('is interrupted by a person, and the record says by whom', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'agents/Master')
+    await send('Master', 'Think', 'Take your time.')
+    await page.getByRole('button', { name: 'Interrupt' }).click()
+    await until(async () => {
+      for await (const { type, actor } of team.client.audit({ agent: 'Master', type: 'session' }))
+        if (/interrupted$/.test(type) && actor === 'operator') return true
+      return false
+    })
+    await window.context.close()
+  })
+
+  it('stops with everything else, and everything goes on, from any view', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await page.getByRole('button', { name: 'Stop all' }).click()
+    await page.keyboard.type('too many at once')
+    await page.keyboard.press('Enter')
+    await page.getByText('Everything is stopped', { exact: true }).waitFor()
+    expect((await team.client.state()).halt?.reason).toBe('too many at once')
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByText('Everything is stopped', { exact: true }).waitFor({ state: 'detached' })
+    expect((await team.client.state()).halt).toBeUndefined()
+    await window.context.close()
+  })
+})

@@ -1,0 +1,144 @@
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../../src/client/client.ts'
+import { createDaemon, type Daemon } from '../../../fakes/daemon.ts'
+import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
+import { enter, until, visit } from '../../page.ts'
+
+const CONFIG = `agents: { Master: {}, Worker: { parent: Master, permissions: { pause_session: ask } }, Other: {} }
+limits: { rate: off }
+`
+
+describe.skipIf(!canBrowse)('the key that approves', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let service: Daemon
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    service = await createDaemon(CONFIG)
+    await service.start()
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await service?.close()
+  })
+
+  const client = (token = service.operatorToken()) => createClient({ url: service.url, token })
+  const open = async () =>
+    enter(await openWindow(browser), `${service.url}${(await client().mintLogin()).path}`)
+  /** An action that waits for leave; its request. */
+  async function propose(reason: string): Promise<string> {
+    const worker = client((await client().mintToken('Worker')).token)
+    const held = await worker.command({
+      ...{ type: 'request_action', action: 'pause_session', target: 'Other', reason },
+    })
+    expect(held.status, JSON.stringify(held)).toBe('held')
+    return held.status === 'held' ? held.request_id : ''
+  }
+  const stateOf = async (id: string) => (await client().humanRequest(id)).state
+  const approvable = (page: Page, id: string) =>
+    page
+      .getByRole('article', { name: new RegExp(`^${id},`) })
+      .getByRole('button', { name: 'Approve', disabled: false })
+
+  it('approves what is chosen and was looked at, and not the next one that takes its place (S2.16)', async () => {
+    const [first, second] = [await propose('the first'), await propose('the second')]
+    const page = await open()
+    await visit(page, 'inbox')
+    await approvable(page, first).waitFor()
+    // Twice: the second time in the very moment in which another one takes its place.
+    await page.evaluate(() => {
+      const press = () => dispatchEvent(new KeyboardEvent('keydown', { key: 'a' }))
+      const watching = new MutationObserver(() => {
+        if (document.querySelectorAll('.request').length > 1) return
+        watching.disconnect()
+        press()
+      })
+      watching.observe(document.body, { childList: true, subtree: true })
+      press()
+    })
+    await until(async () => (await stateOf(first)) !== 'open')
+    // Until then the keys are those of the first.
+    await page.getByRole('article', { name: new RegExp(`^${first},`) }).waitFor({ state: 'detached' })
+    await approvable(page, second).waitFor()
+    expect([await stateOf(first), await stateOf(second)]).toEqual(['approved', 'open'])
+    await page.keyboard.press('x')
+    await until(async () => (await stateOf(second)) === 'rejected')
+    await page.context().close()
+  })
+
+  it('does nothing in the moment a question comes up, nor while it is held down, nor below a dialog', async () => {
+    const page = await open()
+    await visit(page, 'audit')
+    await page.getByRole('heading', { name: 'Audit' }).waitFor()
+    await page.getByText('live', { exact: true }).waitFor()
+    const pressed = page.evaluate(
+      () =>
+        new Promise<void>((resolve) => {
+          const watching = new MutationObserver(() => {
+            if (document.querySelector('[role=dialog] .request') === null) return
+            watching.disconnect()
+            dispatchEvent(new KeyboardEvent('keydown', { key: 'a' }))
+            resolve()
+          })
+          watching.observe(document.body, { childList: true, subtree: true })
+        }),
+    )
+    const id = await propose('a surprise')
+    await pressed
+    await approvable(page, id).waitFor()
+    await page.evaluate(() => dispatchEvent(new KeyboardEvent('keydown', { key: 'a', repeat: true })))
+    await page.getByRole('button', { name: 'Later, in the inbox' }).click()
+    await approvable(page, id).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await page.keyboard.press('a')
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    expect(await stateOf(id)).toBe('open')
+    await page.keyboard.press('a')
+    await until(async () => (await stateOf(id)) === 'approved')
+    await page.context().close()
+  })
+
+  it('does not approve what has become another action since it was shown', async () => {
+    const id = await propose('as it was')
+    const page = await open()
+    await page.route('**/api/v1/human-requests?*', async (route) => {
+      const answer = (await (await route.fetch()).json()) as { requests: { action?: { hash: string } }[] }
+      for (const { action } of answer.requests) if (action !== undefined) action.hash = 'of another'
+      await route.fulfill({ json: answer })
+    })
+    await page.reload()
+    await visit(page, 'inbox')
+    await approvable(page, id).waitFor()
+    await page.keyboard.press('a')
+    await page.locator('.note[data-tone=bad]').waitFor()
+    expect(await stateOf(id)).toBe('open')
+    await page.context().close()
+  })
+
+  it('keeps what was begun in a card that was opened by its address when the list comes to have it', async () => {
+    const page = await open()
+    await visit(page, 'inbox')
+    await page.getByText('live', { exact: true }).waitFor()
+    const { promise: released, resolve: release } = Promise.withResolvers<void>()
+    await page.route('**/api/v1/human-requests?*', async (route) => {
+      await released
+      await route.continue()
+    })
+    const id = await propose('to be changed')
+    await visit(page, `inbox/${id}`)
+    const card = page.getByRole('article', { name: new RegExp(`^${id},`) })
+    await card.getByRole('button', { name: 'Change', disabled: false }).click()
+    const field = card.locator('.edit label', { hasText: /^reason/ }).locator('textarea')
+    await field.fill('"changed"')
+    const listed = page.waitForResponse((response) => response.url().includes('/human-requests?'))
+    release()
+    await (await listed).finished()
+    await propose('another, which shows that the list is read')
+    await page.getByText('another, which shows that the list is read').first().waitFor()
+    expect(await field.inputValue()).toBe('"changed"')
+    await page.context().close()
+  })
+})

@@ -1,0 +1,162 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../../src/client/client.ts'
+import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
+import { enter, until, violations, visit } from '../../page.ts'
+import { type RoomTeam, say, startTeam } from '../../team.ts'
+
+const ASK =
+  '<orc-command name="request_user_input" choices="Vienna, Graz" context="The train leaves from there">Where do you start?</orc-command>'
+
+/** Runs in the page: a key in the very moment in which a dialog comes up. */
+function pressAtOnce() {
+  return new Promise<void>((resolve) => {
+    const watching = new MutationObserver(() => {
+      if (document.querySelector('[role=dialog]') === null) return
+      watching.disconnect()
+      dispatchEvent(new KeyboardEvent('keydown', { key: '1' }))
+      resolve()
+    })
+    watching.observe(document.body, { childList: true, subtree: true })
+  })
+}
+
+describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }, () => {
+  let browser: Browser
+  let team: RoomTeam
+
+  beforeAll(async () => {
+    browser = await openBrowser()
+    team = await startTeam(
+      {
+        Master: {
+          more: { role: 'plans' },
+          script: [
+            { on: { text: 'Title: Ask' }, after_ms: 50, say: ASK },
+            { on: { text: 'Vienna' }, after_ms: 50, say: say('Worker', 'From Vienna', 'I was told Vienna.') },
+          ],
+        },
+        Worker: {
+          more: { parent: 'Master', permissions: { terminate_agent: 'ask' } },
+          script: [
+            {
+              on: { text: 'Title: End it' },
+              after_ms: 50,
+              say: '<orc-command name="request_action" action="terminate_agent" target="Other" reason="its work is done"/>',
+            },
+          ],
+        },
+        Other: { more: { parent: 'Master' }, script: [] },
+      },
+      { limits: { rate: 'off', hops: 'off', ping_pong: 'off' } },
+    )
+    for (const name of ['Master', 'Worker', 'Other'])
+      await until(async () => (await team.stateOf(name)) === 'idle')
+  }, 60_000)
+  afterAll(async () => {
+    await browser?.close()
+    await team?.close()
+  })
+
+  const send = (to: string, title: string) =>
+    team.client.command({ type: 'send_message', to, title, content: 'Please.' })
+
+  it('come up as a modal; the answer reaches the agent that waits, which goes on (S2.16)', async () => {
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'audit')
+    await page.getByRole('heading', { name: 'Audit' }).waitFor()
+    const pressed = page.evaluate(pressAtOnce)
+    await send('Master', 'Ask')
+    const dialog = page.getByRole('dialog', { name: 'Master asks' })
+    await dialog.getByText('Where do you start?').waitFor()
+    // What comes up by itself takes no key at once: it may have been meant for something else.
+    await pressed
+    await dialog.getByRole('button', { name: 'Answer', disabled: false }).waitFor()
+    expect(await violations(page)).toEqual([])
+    await page.keyboard.press('1')
+    await dialog.waitFor({ state: 'detached' })
+    await until(async () =>
+      (await team.client.messages({ agent: 'Worker' })).messages.some(({ title }) => title === 'From Vienna'),
+    )
+    const [request] = (await team.client.humanRequests({ state: 'all' })).requests
+    await visit(page, `inbox/${request!.id}`)
+    await page.getByText('by operator', { exact: false }).first().waitFor()
+    expect(window.complaints).toEqual([])
+    await window.context.close()
+  })
+
+  it('are approved from a window of the size of a phone, and seen in another at once', async () => {
+    const phone = await openWindow(browser, { width: 360, height: 740 })
+    const desk = await openWindow(browser)
+    const [small, large] = [await enter(phone, await team.link()), await enter(desk, await team.link())]
+    await visit(small, 'inbox')
+    await visit(large, 'inbox')
+    await send('Worker', 'End it')
+    const card = small.getByRole('article', { name: /asked by Worker/ })
+    await card.getByText('terminate_agent').first().waitFor()
+    await large.getByRole('article', { name: /asked by Worker/ }).waitFor()
+    expect(await small.title()).toMatch(/^\(1\)/)
+    await card.getByRole('button', { name: 'Approve' }).click()
+    await card.waitFor({ state: 'detached' })
+    await large.getByRole('article', { name: /asked by Worker/ }).waitFor({ state: 'detached' })
+    await until(async () => (await team.stateOf('Other')) === 'exited')
+    await Promise.all([phone.context.close(), desk.context.close()])
+  })
+
+  it('show what is proposed in full, and what a person made of it as a difference', async () => {
+    const worker = createClient({ url: team.url, token: (await team.client.mintToken('Worker')).token })
+    const lines = Array.from({ length: 60 }, (_, index) => `line ${index} of the reason`)
+    await team.client.command({ type: 'request_action', action: 'spawn_agent', target: 'Other' })
+    await until(async () => (await team.stateOf('Other')) === 'idle')
+    const receipt = await worker.command({
+      type: 'request_action',
+      action: 'terminate_agent',
+      target: 'Other',
+      reason: lines.join('\n'),
+    })
+    expect(receipt.status).toBe('held')
+    await until(async () => (await team.client.humanRequests()).requests.length === 1)
+    const window = await openWindow(browser)
+    const page = await enter(window, await team.link())
+    await visit(page, 'inbox')
+    const card = page.getByRole('article', { name: /asked by Worker/ })
+    await card.getByText(lines.at(-1)!, { exact: false }).first().waitFor()
+    const shown = await card.innerText()
+    for (const line of lines) expect(shown).toContain(line)
+    await card.getByRole('button', { name: 'Change', disabled: false }).waitFor()
+    await page.keyboard.press('m')
+    await card
+      .locator('.edit label', { hasText: /^reason/ })
+      .locator('textarea')
+      .fill('because I say so')
+    await card.getByRole('button', { name: 'Approve as changed' }).click()
+    await card.waitFor({ state: 'detached' })
+    await window.context.close()
+  })
+
+  it('are told by the browser when nobody looks, and lead to the inbox', async () => {
+    const window = await openWindow(browser)
+    await window.context.grantPermissions(['notifications'], { origin: team.url })
+    await window.page.addInitScript(() => {
+      const kept = window as unknown as { told: string[]; Notification: unknown }
+      kept.told = []
+      const Fake = function (this: object, title: string) {
+        kept.told.push(title)
+      } as unknown as { permission: string }
+      Fake.permission = 'granted'
+      kept.Notification = Fake
+      Object.defineProperty(document, 'hidden', { get: () => true })
+    })
+    const page = await enter(window, await team.link())
+    await page.getByText('live', { exact: true }).waitFor()
+    await send('Master', 'Ask')
+    await until(() =>
+      page.evaluate(() => (window as unknown as { told: string[] }).told.includes('Master asks')),
+    )
+    expect(await page.title()).toMatch(/^\(1\)/)
+    const [request] = (await team.client.humanRequests()).requests
+    await team.client.decide(request!.id, { decision: 'answer', comment: 'Graz', insist: true })
+    await window.context.close()
+  })
+})

@@ -1,0 +1,80 @@
+import { useState } from 'react'
+import { useRoom } from '../data/service.ts'
+import { AgentPicker } from './agent-picker.tsx'
+import { Modal } from './modal.tsx'
+import { demandOk, useAct } from './notifications.tsx'
+
+const EVERYONE = ['*']
+const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
+
+export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
+  const room = useRoom()
+  const [draft, setDraft] = useState({ to, title: '', content: '', priority: 'normal' })
+  const [act, isBusy] = useAct()
+  const set = (name: keyof typeof draft) => (event: { target: { value: string } }) =>
+    setDraft((now) => ({ ...now, [name]: event.target.value }))
+
+  async function send() {
+    const isSent = await act(async () => {
+      const { title, ...rest } = draft
+      const receipt = await room.client.command({
+        type: 'send_message',
+        ...rest,
+        ...(title.trim() === '' ? {} : { title }),
+      })
+      demandOk(receipt)
+      return receipt.status === 'delivered' ? `${receipt.message_id} is queued for ${draft.to}.` : 'Sent.'
+    })
+    if (isSent) onClose()
+  }
+
+  return (
+    <Modal title="Write a message" onClose={onClose}>
+      <form
+        className="form"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        <div className="form-pair">
+          <div className="field">
+            <span aria-hidden="true">To</span>
+            <AgentPicker
+              label="To"
+              also={EVERYONE}
+              value={draft.to}
+              placeholder="an agent, or * for everyone"
+              isRequired
+              isFirst
+              onPick={(name) => set('to')({ target: { value: name } })}
+            />
+          </div>
+          <label className="field">
+            <span>Priority</span>
+            <select value={draft.priority} onChange={set('priority')}>
+              {PRIORITIES.map((one) => (
+                <option key={one} value={one}>
+                  {one === 'urgent' ? 'urgent: interrupts' : one}
+                </option>
+              ))}
+            </select>
+          </label>
+        </div>
+        <label className="field">
+          <span>Title (optional)</span>
+          <input value={draft.title} onChange={set('title')} maxLength={2000} />
+        </label>
+        <label className="field">
+          <span>Message</span>
+          <textarea value={draft.content} onChange={set('content')} rows={6} required />
+        </label>
+        <div className="dialog-foot">
+          <button type="submit" className="button" data-kind="main" disabled={isBusy}>
+            Send
+          </button>
+        </div>
+      </form>
+    </Modal>
+  )
+}

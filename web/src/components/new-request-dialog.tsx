@@ -1,0 +1,106 @@
+import { useEffect, useRef, useState } from 'react'
+import { useRequests } from '../data/service.ts'
+import { go, to } from '../route.ts'
+import { Modal } from './modal.tsx'
+import { questionId, RequestCard } from './request-card.tsx'
+
+/** How often it is looked whether a dialog is closed, or the writing done, while a question waits for that. */
+const LOOK_MS = 300
+
+/**
+ * A question that arrives is put before the person at once, wherever they are (S2.16); not over another dialog, and not
+ * while they write: then it comes after that. Closing it decides nothing: it stays in the inbox.
+ */
+export function Arrival({ isInbox }: { isInbox: boolean }) {
+  const { data } = useRequests()
+  const known = useRef<Set<string>>(undefined)
+  const [shown, setShown] = useState<string>()
+  const [queue, setQueue] = useState<readonly string[]>([])
+  /** For whoever does not see that a card is added, or a number grows; the dialog speaks for itself. */
+  const [news, setNews] = useState('')
+
+  useEffect(() => {
+    if (data === undefined) return
+    const isFirst = known.current === undefined
+    const fresh = data.filter(({ id }) => known.current?.has(id) !== true)
+    known.current = new Set(data.map(({ id }) => id))
+    if (isFirst) return
+    for (const { id, asker, question } of fresh) notify(id, asker, question)
+    const last = fresh.at(-1)
+    if (last !== undefined) setNews(`${last.asker} asks: ${last.question.slice(0, 200)}`)
+    const isOpen = (id: string) => data.some((one) => one.id === id)
+    setQueue((now) => [...now.filter(isOpen), ...fresh.map(({ id }) => id)])
+  }, [data])
+
+  // In the inbox they are before them already.
+  useEffect(() => {
+    if (!isInbox) return
+    setQueue([])
+    setShown(undefined)
+  }, [isInbox, data])
+
+  const isShown = data?.some(({ id }) => id === shown) === true
+  useEffect(() => {
+    const [next, ...others] = queue
+    if (next === undefined || isShown || isInbox) return
+    const look = () => {
+      if (document.querySelector('[role=dialog]') !== null || isWriting()) return false
+      setShown(next)
+      setQueue(others)
+      return true
+    }
+    if (look()) return
+    const timer = setInterval(() => look() && clearInterval(timer), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [queue, isShown, isInbox])
+
+  const request = data?.find(({ id }) => id === shown)
+  if (request === undefined || isInbox) {
+    return (
+      <p className="sr" role="status">
+        {news}
+      </p>
+    )
+  }
+  return (
+    <Modal
+      title={`${request.asker} asks`}
+      describedBy={questionId(request)}
+      onClose={() => setShown(undefined)}
+    >
+      <RequestCard key={request.id} request={request} isModal isSudden onDone={() => setShown(undefined)} />
+      <div className="dialog-foot">
+        {queue.length === 0 ? null : <span className="label">{queue.length} more after this</span>}
+        <button
+          type="button"
+          className="button"
+          data-kind="quiet"
+          onClick={() => {
+            setShown(undefined)
+            go(to('inbox', request.id))
+          }}
+        >
+          Later, in the inbox
+        </button>
+      </div>
+    </Modal>
+  )
+}
+
+function isWriting(): boolean {
+  return document.activeElement?.closest('input, textarea, [data-takes-keys]') != null
+}
+
+function notify(id: string, asker: string, question: string) {
+  if (!document.hidden || !('Notification' in window) || Notification.permission !== 'granted') return
+  try {
+    const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: id })
+    note.onclick = () => {
+      focus()
+      go(to('inbox', id))
+      note.close()
+    }
+  } catch {
+    // Chromium on a phone has the constructor and throws; the title and the badge tell of it all the same.
+  }
+}

@@ -1,0 +1,301 @@
+import { type ReactNode, type SyntheticEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import type { AnswerOf } from '../../../src/service/contract.ts'
+import { type Request, useRoom } from '../data/service.ts'
+import { useNow } from '../data/service-clock.ts'
+import { to } from '../route.ts'
+import { changesOf, editable, unreadableFields } from './edited-fields.ts'
+import { since, span } from './format.ts'
+import { Icon } from './icon.tsx'
+import { useKeys } from './keyboard-shortcuts.tsx'
+import { useAct } from './notifications.tsx'
+import { ActionShown } from './proposed-action.tsx'
+import { Chip } from './state-label.tsx'
+
+type Decision = Request['decisions'][number]
+
+interface CardOptions {
+  request: Request
+  /** Its keys work: it is the one that is chosen, or it is alone. */
+  isChosen?: boolean
+  isModal?: boolean
+  /** It came, or was chosen, by itself, maybe under a key or a click that was meant for another: nothing counts at once. */
+  isSudden?: boolean
+  onDone?: () => void
+}
+
+const SUDDEN_MS = 600
+const KINDS: Partial<Record<Request['kind'], string>> = { input: 'question' }
+
+/** One question to people: who asks, why, what exactly, and everything that may be said to it. */
+export function RequestCard({
+  request,
+  isChosen = false,
+  isModal = false,
+  isSudden = false,
+  onDone,
+}: CardOptions) {
+  const room = useRoom()
+  const now = useNow()
+  const [act, isBusy] = useAct()
+  const [comment, setComment] = useState('')
+  const [choice, setChoice] = useState<string>()
+  const [changed, setChanged] = useState<Record<string, string>>()
+  const unreadable = changed === undefined ? [] : unreadableFields(request, changed)
+  const isArmed = useArmed(isSudden)
+  const may = (decision: Decision) => request.decisions.includes(decision) && !isBusy && isArmed
+  const choices = request.choices ?? []
+  const place = useRef<HTMLElement>(null)
+  useEffect(() => {
+    if (isChosen) place.current?.scrollIntoView({ block: 'nearest' })
+  }, [isChosen])
+
+  async function decide(decision: Decision, more: Partial<Parameters<typeof room.client.decide>[1]> = {}) {
+    const said = comment.trim()
+    const isDone = await act(async () => {
+      const answer = await room.client.decide(request.id, {
+        decision,
+        ...(said === '' ? {} : { comment: said }),
+        ...(request.action === undefined ? {} : { hash: request.action.hash }),
+        ...more,
+      })
+      room.touch('human')
+      return outcome(answer, request)
+    })
+    if (isDone) {
+      setChanged(undefined)
+      setComment('')
+      onDone?.()
+    }
+  }
+
+  const approve = () => {
+    if (!may('approve')) return
+    if (changed === undefined) void decide('approve')
+    else if (unreadable.length === 0) void decide('modify', { fields: changesOf(request, changed) })
+  }
+  const answer = (text = choice ?? comment.trim()) => {
+    if (!may('answer') || (text === '' && request.default === undefined)) return
+    void decide('answer', { comment: text })
+  }
+  const modify = () => setChanged(editable(request))
+
+  useKeys(
+    isChosen || isModal
+      ? {
+          a: may('approve') ? approve : undefined,
+          x: may('reject') ? () => void decide('reject') : undefined,
+          m: may('modify') && request.action !== undefined ? modify : undefined,
+          ...Object.fromEntries(
+            choices
+              .slice(0, 9)
+              .map((one, index) => [String(index + 1), may('answer') ? () => answer(one) : undefined]),
+          ),
+        }
+      : {},
+    isModal,
+  )
+
+  const submit = (event: SyntheticEvent) => {
+    event.preventDefault()
+    if (may('answer')) answer()
+    else approve()
+  }
+
+  return (
+    <article
+      ref={place}
+      className="request"
+      data-chosen={isChosen}
+      aria-label={`${request.id}, asked by ${request.asker}`}
+    >
+      <header className="request-head">
+        <a href={to('agents', request.asker)} className="request-who">
+          {request.asker}
+        </a>
+        <Chip word={KINDS[request.kind] ?? request.kind} tone="asks" />
+        <span className="label">
+          {request.id} · {since(request.created_at, now)} ago
+          {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}
+        </span>
+        {request.task_id === undefined ? null : <a href={to('tasks', request.task_id)}>{request.task_id}</a>}
+      </header>
+      <p className="request-question" id={questionId(request)}>
+        {request.question}
+      </p>
+      {request.reason === '' ? null : <p className="label">Why you: {request.reason}</p>}
+      {request.action === undefined ? null : (
+        <ActionShown action={request.action} modified={request.modified} />
+      )}
+      {request.quorum > 1 || request.approvals.length > 0 ? (
+        <p className="label">
+          {request.approvals.length} of {request.quorum} approvals
+          {request.approvals.length === 0 ? '' : `: ${request.approvals.map(({ by }) => by).join(', ')}`}
+          {request.approvers === undefined ? '' : ` (who may: ${request.approvers.join(', ')})`}
+        </p>
+      ) : null}
+      <form onSubmit={submit} className="request-form">
+        {choices.length === 0 ? null : (
+          <fieldset className="choices" disabled={!request.decisions.includes('answer')}>
+            <legend className="sr">Answers</legend>
+            {choices.map((one, index) => (
+              <label key={one} data-chosen={choice === one}>
+                <input
+                  type="radio"
+                  name={request.id}
+                  checked={choice === one}
+                  onChange={() => setChoice(one)}
+                />
+                <span>{one}</span>
+                {index < 9 ? <Key>{index + 1}</Key> : null}
+              </label>
+            ))}
+          </fieldset>
+        )}
+        {changed === undefined ? null : (
+          <Edit fields={changed} unreadable={unreadable} onChange={setChanged} />
+        )}
+        {request.state !== 'open' ? (
+          <p>
+            <Chip word={request.state} tone={request.state === 'rejected' ? 'bad' : 'done'} />{' '}
+            {request.decided_by === undefined ? '' : `by ${request.decided_by}`}
+            {request.decided_at === undefined ? '' : `, ${since(request.decided_at, now)} ago`}
+            {request.comment === undefined ? '' : `: “${request.comment}”`}
+          </p>
+        ) : request.decisions.length === 0 ? (
+          <p className="label">You may look at this, but not decide it.</p>
+        ) : (
+          <>
+            <label className="field">
+              <span>
+                {request.decisions.includes('answer')
+                  ? choices.length > 0 && request.allow_other !== true
+                    ? 'A remark'
+                    : 'Your answer'
+                  : `A remark for ${request.asker} (optional)`}
+              </span>
+              <textarea
+                rows={2}
+                value={comment}
+                onChange={(event) => setComment(event.target.value)}
+                placeholder={request.default === undefined ? '' : `empty: ${request.default}`}
+                onKeyDown={(event) => {
+                  if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
+                }}
+              />
+            </label>
+            <div className="verdicts">
+              {request.decisions.includes('answer') ? (
+                <button type="submit" className="button" data-kind="main" disabled={isBusy || !isArmed}>
+                  Answer
+                </button>
+              ) : null}
+              {request.decisions.includes('approve') ? (
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="main"
+                  disabled={isBusy || !isArmed || unreadable.length > 0}
+                  onClick={approve}
+                >
+                  <Icon name="check" />
+                  {changed === undefined ? 'Approve' : 'Approve as changed'} <Key>a</Key>
+                </button>
+              ) : null}
+              {request.decisions.includes('reject') ? (
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="danger"
+                  disabled={isBusy || !isArmed}
+                  onClick={() => void decide('reject')}
+                >
+                  <Icon name="close" />
+                  Reject <Key>x</Key>
+                </button>
+              ) : null}
+              {request.decisions.includes('modify') && request.action !== undefined ? (
+                <button
+                  type="button"
+                  className="button"
+                  disabled={isBusy || !isArmed}
+                  onClick={() => (changed === undefined ? modify() : setChanged(undefined))}
+                >
+                  {changed === undefined ? 'Change' : 'Do not change'} <Key>m</Key>
+                </button>
+              ) : null}
+            </div>
+          </>
+        )}
+      </form>
+    </article>
+  )
+}
+
+export function questionId({ id }: Request): string {
+  return `question-${id}`
+}
+
+function useArmed(isSudden: boolean): boolean {
+  const [isArmed, setArmed] = useState(!isSudden)
+  // Before the next key can come, not after the next picture.
+  useLayoutEffect(() => {
+    setArmed(!isSudden)
+    if (!isSudden) return
+    const timer = setTimeout(() => setArmed(true), SUDDEN_MS)
+    return () => clearTimeout(timer)
+  }, [isSudden])
+  return isArmed
+}
+
+/** Of no use to whoever does not see it. */
+function Key({ children }: { children: ReactNode }) {
+  return (
+    <span className="key" aria-hidden="true">
+      {children}
+    </span>
+  )
+}
+
+function Edit({
+  fields,
+  unreadable,
+  onChange,
+}: {
+  fields: Record<string, string>
+  unreadable: readonly string[]
+  onChange: (fields: Record<string, string>) => void
+}) {
+  return (
+    <div className="edit">
+      {Object.entries(fields).map(([name, value]) => (
+        <label key={name} className="field">
+          <span>{name}</span>
+          <textarea
+            className="mono"
+            rows={Math.min(12, value.split('\n').length + 1)}
+            value={value}
+            aria-invalid={unreadable.includes(name) ? true : undefined}
+            onChange={(event) => onChange({ ...fields, [name]: event.target.value })}
+          />
+          {unreadable.includes(name) ? (
+            <span className="fault" role="alert">
+              This is not JSON: texts have quotation marks, and every bracket its end.
+            </span>
+          ) : null}
+        </label>
+      ))}
+    </div>
+  )
+}
+
+function outcome({ request, receipt }: AnswerOf<'decide'>, before: Request): string {
+  if (request.state === 'open')
+    return `${before.id}: noted; ${request.quorum - request.approvals.length} more must approve.`
+  const failed = receipt !== undefined && receipt.status === 'error' ? ` But: ${receipt.message}` : ''
+  return `${before.id} is ${request.state}; ${before.asker} is told.${failed}`
+}
+
+function untilText(at: string, now: number): string {
+  const left = Date.parse(at) - now
+  return left <= 0 ? 'expired' : `expires in ${span(left)}`
+}

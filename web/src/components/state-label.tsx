@@ -1,0 +1,81 @@
+import type { Agent } from '../data/service.ts'
+
+/** The state of an agent: a shape and a word, never a colour alone. */
+const TONES: Record<string, string> = {
+  idle: 'calm',
+  busy: 'busy',
+  working: 'busy',
+  initializing: 'busy',
+  waiting_input: 'asks',
+  blocked: 'asks',
+  paused: 'held',
+  error: 'bad',
+  exited: 'off',
+  unknown: 'off',
+  completed: 'done',
+}
+
+const WORDS: Record<string, string> = {
+  waiting_input: 'asks a person',
+  initializing: 'starting',
+  unknown: 'not running',
+}
+
+export function toneOf(state: string): string {
+  return TONES[state] ?? 'off'
+}
+
+export function StateMark({ state }: { state: string }) {
+  return (
+    <span className="state" data-tone={toneOf(state)}>
+      <span className="dot" aria-hidden="true" />
+      {WORDS[state] ?? state}
+    </span>
+  )
+}
+
+const LADDER_TONES: Record<string, string> = {
+  queued: 'held',
+  written: 'busy',
+  submitted: 'busy',
+  read: 'done',
+  uncertain: 'asks',
+  failed: 'bad',
+}
+
+const TASK_TONES: Record<string, string> = {
+  pending: 'held',
+  completed: 'done',
+  failed: 'bad',
+  cancelled: 'off',
+  skipped: 'off',
+  blocked: 'asks',
+  awaiting_human: 'asks',
+  waiting_approval: 'asks',
+  waiting_input: 'asks',
+  needs_help: 'asks',
+  needs_clarification: 'asks',
+  validating: 'busy',
+}
+
+export function Chip({ word, tone }: { word: string; tone?: string | undefined }) {
+  return (
+    <span className="chip" data-tone={tone ?? LADDER_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
+      {word.replaceAll('_', ' ')}
+    </span>
+  )
+}
+
+/** How full an agent's context is, by its program's own record. */
+export function Context({ context }: { context: Agent['context'] }) {
+  if (context?.percent === undefined) return null
+  const percent = Math.min(100, Math.round(context.percent))
+  return (
+    <span className="context" data-level={context.level} title={context.model}>
+      <span className="context-bar" aria-hidden="true">
+        <i style={{ width: `${percent}%` }} />
+      </span>
+      {percent}%<span className="sr"> of the context used</span>
+    </span>
+  )
+}

@@ -1,0 +1,291 @@
+import { useMemo } from 'react'
+import { AgentPicker } from '../../components/agent-picker.tsx'
+import { Ladder } from '../../components/delivery-steps.tsx'
+import { clock, counted } from '../../components/format.ts'
+import { Icon } from '../../components/icon.tsx'
+import { isNarrow } from '../../components/screen-size.ts'
+import { Chip } from '../../components/state-label.tsx'
+import { Empty, Head, Shown } from '../../components/view-layout.tsx'
+import { Rows } from '../../components/virtual-list.tsx'
+import { type Mail, useAsk, useMessage } from '../../data/service.ts'
+import { refine, to, usePlace } from '../../route.ts'
+
+const SHOWN = 500
+/** They write messages as well. */
+const PEOPLE = ['operator', 'system']
+/** Beyond this a sequence has more lanes than a screen; then one agent is chosen. */
+const MOST_LANES = 10
+const TIME_WIDTH = 70
+const LANE_WIDTH = 72
+/** As in the styles, on both sides. */
+const EDGES = 32
+
+export function ConversationsView() {
+  const { id, query } = usePlace()
+  const agent = query.get('agent') ?? ''
+  const other = query.get('with') ?? ''
+  const thread = query.get('thread') ?? ''
+  const before = query.get('before') ?? ''
+  // A sequence needs a lane for each: on a phone, whoever wants it asks for it.
+  const asThread = (query.get('as') ?? (isNarrow() ? 'thread' : 'sequence')) === 'thread'
+  const answer = useAsk(
+    `messages:${agent}:${other}:${thread}:${before}`,
+    async (client) =>
+      (
+        await client.messages({
+          limit: SHOWN,
+          ...(agent === '' ? {} : { agent }),
+          ...(other === '' ? {} : { with: other }),
+          ...(thread === '' ? {} : { thread }),
+          ...(before === '' ? {} : { before }),
+        })
+      ).messages,
+    ['message', 'delivery'],
+  )
+  const set = (more: Record<string, string | undefined>) =>
+    refine(to('conversations', id, { ...Object.fromEntries(query), ...more }))
+  const oldest = answer.data?.length === SHOWN ? answer.data[0]!.id : undefined
+  return (
+    <>
+      <Head
+        title="Conversations"
+        note={answer.data === undefined ? undefined : noteOn(answer.data.length, before)}
+      >
+        <AgentPicker
+          label="Of which agent"
+          placeholder="everyone"
+          className="search"
+          also={PEOPLE}
+          value={agent}
+          onPick={(name) =>
+            set({ agent: name || undefined, before: undefined, ...(name === '' ? { with: undefined } : {}) })
+          }
+        />
+        {agent === '' ? null : (
+          <AgentPicker
+            label="With whom"
+            placeholder="with anyone"
+            className="search"
+            also={PEOPLE}
+            value={other}
+            onPick={(name) => set({ with: name || undefined, before: undefined })}
+          />
+        )}
+        {thread === '' ? null : (
+          <button
+            type="button"
+            className="button"
+            onClick={() => set({ thread: undefined, before: undefined })}
+          >
+            Only {thread} <Icon name="close" />
+            <span className="sr">: show all again</span>
+          </button>
+        )}
+        {oldest === undefined ? null : (
+          <button type="button" className="button" onClick={() => set({ before: oldest })}>
+            Older
+          </button>
+        )}
+        {before === '' ? null : (
+          <button type="button" className="button" onClick={() => set({ before: undefined })}>
+            Newest
+          </button>
+        )}
+        <div className="segments">
+          <button type="button" aria-pressed={!asThread} onClick={() => set({ as: 'sequence' })}>
+            Sequence
+          </button>
+          <button type="button" aria-pressed={asThread} onClick={() => set({ as: 'thread' })}>
+            Threads
+          </button>
+        </div>
+      </Head>
+      <div className="split" data-open={id !== undefined}>
+        <div>
+          <Shown answer={answer}>
+            {(mail) =>
+              mail.length === 0 ? (
+                <Empty title="Nobody has said anything yet">
+                  <p>Every message between agents, and between you and them, is drawn here.</p>
+                </Empty>
+              ) : asThread ? (
+                <Threads mail={mail} />
+              ) : (
+                <Sequence mail={mail} />
+              )
+            }
+          </Shown>
+        </div>
+        {id === undefined ? null : <MessageAside key={id} id={id} />}
+      </div>
+    </>
+  )
+}
+
+function noteOn(count: number, before: string): string {
+  const what = before === '' ? '' : ` before ${before}`
+  return count === SHOWN ? `the newest ${SHOWN} messages${what}` : `${counted(count, 'message')}${what}`
+}
+
+function useLinkTo() {
+  const { query } = usePlace()
+  return (id: string | undefined, more: Record<string, string | undefined> = {}) =>
+    to('conversations', id, { ...Object.fromEntries(query), ...more })
+}
+
+/** Time runs down, each party has a lane. */
+function Sequence({ mail }: { mail: readonly Mail[] }) {
+  const link = useLinkTo()
+  const { id: chosen } = usePlace()
+  const lanes = useMemo(() => lanesOf(mail), [mail])
+  const newest = useMemo(() => mail.toReversed(), [mail])
+  const at = (name: string) => lanes.indexOf(name)
+  const columns = {
+    gridTemplateColumns: `${TIME_WIDTH}px repeat(${lanes.length}, minmax(${LANE_WIDTH}px, 1fr))`,
+  }
+  return (
+    <div className="sequence">
+      <div className="sequence-all" style={{ minWidth: EDGES + TIME_WIDTH + lanes.length * LANE_WIDTH }}>
+        <div className="lanes" style={columns}>
+          <span className="label">newest first</span>
+          {lanes.map((name) => (
+            <span key={name} title={name}>
+              {name}
+            </span>
+          ))}
+        </div>
+        <Rows items={newest} size={40} label="Messages, newest first" keyOf={({ id }) => id} chosen={chosen}>
+          {(one) => {
+            const [from, until] = [at(one.from), at(one.to)]
+            const isKnown = from >= 0 && until >= 0
+            const [left, right] = from <= until ? [from, until] : [until, from]
+            return (
+              <a
+                className="arrow-row"
+                style={columns}
+                href={link(one.id)}
+                aria-current={one.id === chosen ? 'true' : undefined}
+              >
+                <span className="sr">
+                  {one.from} to {one.to}, {one.delivery}
+                </span>
+                <span className="label" style={{ gridColumn: 1 }}>
+                  {clock(one.at)}
+                </span>
+                {lanes.map((name, index) => (
+                  <i key={name} className="lane" style={{ gridColumn: index + 2 }} aria-hidden="true" />
+                ))}
+                {isKnown ? (
+                  <span
+                    className="arrow"
+                    data-tone={TONES[one.delivery]}
+                    data-to={from <= until ? 'right' : 'left'}
+                    data-self={from === until}
+                    style={{
+                      gridColumn: `${left + 2} / ${right + 3}`,
+                      marginInline: `calc(50% / ${right - left + 1})`,
+                    }}
+                  >
+                    <span>{one.title}</span>
+                  </span>
+                ) : (
+                  <span className="arrow-text" style={{ gridColumn: `2 / -1` }}>
+                    {one.from} → {one.to}: {one.title}
+                  </span>
+                )}
+              </a>
+            )
+          }}
+        </Rows>
+      </div>
+    </div>
+  )
+}
+
+const TONES: Record<string, string> = { queued: 'held', read: 'done', uncertain: 'asks', failed: 'bad' }
+
+/** Those who speak most, in the order in which they first spoke. */
+function lanesOf(mail: readonly Mail[]): string[] {
+  const spoke = new Map<string, number>()
+  for (const { from, to: recipient } of mail) {
+    spoke.set(from, (spoke.get(from) ?? 0) + 1)
+    spoke.set(recipient, (spoke.get(recipient) ?? 0) + 1)
+  }
+  const most = new Set(
+    [...spoke]
+      .toSorted(([, one], [, other]) => other - one)
+      .slice(0, MOST_LANES)
+      .map(([name]) => name),
+  )
+  return [...spoke.keys()].filter((name) => most.has(name))
+}
+
+function Threads({ mail }: { mail: readonly Mail[] }) {
+  const link = useLinkTo()
+  const lines = useMemo(() => {
+    const threads = new Map<string, Mail[]>()
+    for (const one of mail) threads.set(one.correlation_id, [...(threads.get(one.correlation_id) ?? []), one])
+    return [...threads.values()]
+      .toReversed()
+      .flatMap((thread) => thread.map((one, index) => ({ one, isFirst: index === 0 })))
+  }, [mail])
+  return (
+    <Rows items={lines} size={40} label="Threads" keyOf={({ one }) => one.id}>
+      {({ one, isFirst }) => (
+        <a className="line thread" data-first={isFirst} href={link(one.id)}>
+          <Chip word={one.delivery} />
+          <span className="line-main">
+            <b>
+              {one.from} → {one.to}
+            </b>{' '}
+            {one.title} <span className="label">{one.content.slice(0, 160)}</span>
+          </span>
+          <span className="label">{clock(one.at)}</span>
+        </a>
+      )}
+    </Rows>
+  )
+}
+
+function MessageAside({ id }: { id: string }) {
+  const link = useLinkTo()
+  const answer = useMessage(id)
+  return (
+    <aside className="aside" aria-label={id}>
+      <div className="aside-head">
+        <h2>{answer.data?.title ?? id}</h2>
+        <a className="button" data-kind="quiet" href={link(undefined)} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </div>
+      <Shown answer={answer}>
+        {(mail) => (
+          <>
+            <p>
+              <a href={to('agents', mail.from)}>{mail.from}</a> →{' '}
+              <a href={to('agents', mail.to)}>{mail.to}</a>{' '}
+              <span className="label">
+                {mail.id} · {clock(mail.at)} · {mail.priority}
+              </span>
+            </p>
+            <p className="label">
+              <a href={link(id, { thread: mail.correlation_id, before: undefined })}>The whole thread</a>
+              {' · '}
+              <a href={link(id, { agent: mail.from, with: mail.to, thread: undefined, before: undefined })}>
+                All between {mail.from} and {mail.to}
+              </a>
+            </p>
+            <pre className="block">{mail.content}</pre>
+            {mail.in_reply_to === undefined ? null : (
+              <p className="label">
+                answers <a href={link(mail.in_reply_to)}>{mail.in_reply_to}</a>
+              </p>
+            )}
+            {mail.task_id === undefined ? null : <a href={to('tasks', mail.task_id)}>{mail.task_id}</a>}
+            <Ladder id={id} />
+          </>
+        )}
+      </Shown>
+    </aside>
+  )
+}

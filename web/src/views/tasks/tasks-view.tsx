@@ -1,0 +1,229 @@
+import { useMemo } from 'react'
+import { clock, counted, money, span } from '../../components/format.ts'
+import { Icon } from '../../components/icon.tsx'
+import { demandOk, useAct } from '../../components/notifications.tsx'
+import { Chip } from '../../components/state-label.tsx'
+import { Empty, Head, Shown } from '../../components/view-layout.tsx'
+import { Rows } from '../../components/virtual-list.tsx'
+import { type Task, useAsk, useRoom, useTasks } from '../../data/service.ts'
+import { refine, to, usePlace } from '../../route.ts'
+
+export function TasksView() {
+  const { id, query } = usePlace()
+  const isAll = query.get('show') === 'all'
+  const answer = useTasks(isAll ? 'all' : 'open')
+  const tree = useMemo(() => treeOf(answer.data ?? []), [answer.data])
+  const show = (all: boolean) => refine(to('tasks', id, { show: all ? 'all' : undefined }))
+  return (
+    <>
+      <Head
+        title="Tasks"
+        note={answer.data === undefined ? undefined : counted(tree.length, isAll ? 'task' : 'open task')}
+      >
+        <div className="segments">
+          <button type="button" aria-pressed={!isAll} onClick={() => show(false)}>
+            Open
+          </button>
+          <button type="button" aria-pressed={isAll} onClick={() => show(true)}>
+            All
+          </button>
+        </div>
+      </Head>
+      <div className="split" data-open={id !== undefined}>
+        <div>
+          <Shown answer={answer}>
+            {() =>
+              tree.length === 0 ? (
+                <Empty title={isAll ? 'Nothing was delegated yet' : 'No open tasks'}>
+                  <p>
+                    <code>orc ask "…"</code> gives the team a task; agents delegate to each other.
+                  </p>
+                </Empty>
+              ) : (
+                <Rows items={tree} size={38} label="Tasks" keyOf={({ task }) => task.id} chosen={id}>
+                  {({ task, depth }) => (
+                    <a
+                      className="line task"
+                      href={to('tasks', task.id, { show: isAll ? 'all' : undefined })}
+                      aria-current={task.id === id ? 'true' : undefined}
+                    >
+                      <span className="task-indent" style={{ width: depth * 18 }} aria-hidden="true" />
+                      <Chip word={task.state} />
+                      <span className="line-main">
+                        <b>{task.agent}</b> {task.task}
+                        {task.waits_for.length === 0 ? null : (
+                          <span className="waits"> waits for {task.waits_for.join('; ')}</span>
+                        )}
+                      </span>
+                      <span className="label">
+                        {task.attempt > 1 ? `attempt ${task.attempt} of ${task.max_attempts} · ` : ''}
+                        {task.id}
+                      </span>
+                    </a>
+                  )}
+                </Rows>
+              )
+            }
+          </Shown>
+        </div>
+        {id === undefined ? null : (
+          <TaskAside key={id} id={id} onClose={to('tasks', undefined, { show: isAll ? 'all' : undefined })} />
+        )}
+      </div>
+    </>
+  )
+}
+
+interface Branch {
+  task: Task
+  depth: number
+}
+
+/** Each task under the one it serves; one whose parent is not among them stands alone. */
+export function treeOf(tasks: readonly Task[]): Branch[] {
+  const known = new Set(tasks.map(({ id }) => id))
+  const below = new Map<string | undefined, Task[]>()
+  for (const task of tasks) {
+    const parent = task.parent !== undefined && known.has(task.parent) ? task.parent : undefined
+    below.set(parent, [...(below.get(parent) ?? []), task])
+  }
+  const lines: Branch[] = []
+  const walk = (parent: string | undefined, depth: number) => {
+    for (const task of below.get(parent) ?? []) {
+      lines.push({ task, depth })
+      walk(task.id, depth + 1)
+    }
+  }
+  walk(undefined, 0)
+  return lines
+}
+
+function TaskAside({ id, onClose }: { id: string; onClose: string }) {
+  const room = useRoom()
+  const [act, isBusy] = useAct()
+  const answer = useAsk(`task:${id}`, (client) => client.task(id), ['task', 'message', 'delivery', 'human'])
+  const command = (action: string, done: string) => () =>
+    void act(async () => {
+      demandOk(await room.client.command({ type: 'task_action', task_id: id, action }))
+      room.touch('task')
+      return done
+    })
+  return (
+    <aside className="aside" aria-label={id}>
+      <div className="aside-head">
+        <h2>{answer.data?.task ?? id}</h2>
+        <a className="button" data-kind="quiet" href={onClose} aria-label="Close">
+          <Icon name="close" />
+        </a>
+      </div>
+      <Shown answer={answer}>
+        {(task) => (
+          <>
+            <p className="label">{id}</p>
+            <dl className="pairs">
+              <dt>State</dt>
+              <dd>
+                <Chip word={task.state} /> {task.reason ?? ''}
+              </dd>
+              <dt>By</dt>
+              <dd>
+                <a href={to('agents', task.delegator)}>{task.delegator}</a> →{' '}
+                <a href={to('agents', task.agent)}>{task.agent}</a>
+              </dd>
+              <dt>Since</dt>
+              <dd>{clock(task.created_at)}</dd>
+              {task.due === undefined ? null : (
+                <>
+                  <dt>{task.due.kind}</dt>
+                  <dd>{clock(task.due.at)}</dd>
+                </>
+              )}
+              {task.waits_for.length === 0 ? null : (
+                <>
+                  <dt>Waits for</dt>
+                  <dd>{task.waits_for.join('; ')}</dd>
+                </>
+              )}
+              {task.spent === undefined ? null : (
+                <>
+                  <dt>Cost</dt>
+                  <dd>{money(task.spent.cost)}</dd>
+                </>
+              )}
+            </dl>
+            {task.result === undefined ? null : (
+              <div>
+                <p className="section">Result</p>
+                <pre className="block">{task.result}</pre>
+              </div>
+            )}
+            {task.evidence.length === 0 ? null : (
+              <div>
+                <p className="section">Evidence</p>
+                <ol className="ladder">
+                  {task.evidence.map((one) => (
+                    <li key={`${one.claim}${one.step}${one.at}`}>
+                      <Chip
+                        word={one.outcome}
+                        tone={one.outcome === 'passed' ? 'done' : one.outcome === 'failed' ? 'bad' : 'off'}
+                      />
+                      <span>
+                        {one.step}: {one.text}
+                        {one.checks?.map((check) => (
+                          <span key={check.name} className="label">
+                            <br />
+                            {check.passed ? '✓' : '✗'} {check.name} ({span(check.ms)}) {check.why}
+                          </span>
+                        ))}
+                      </span>
+                    </li>
+                  ))}
+                </ol>
+              </div>
+            )}
+            {task.messages.length === 0 ? null : (
+              <div>
+                <p className="section">Messages</p>
+                <ol className="ladder">
+                  {task.messages.map((mail) => (
+                    <li key={mail.id}>
+                      <span className="label">{clock(mail.at)}</span>
+                      <Chip word={mail.delivery} />
+                      <span>
+                        <b>
+                          {mail.from} → {mail.to}
+                        </b>{' '}
+                        {mail.title}
+                      </span>
+                    </li>
+                  ))}
+                </ol>
+              </div>
+            )}
+            {room.mayAct() && task.ended_at === undefined ? (
+              <div className="verdicts">
+                <button
+                  type="button"
+                  className="button"
+                  disabled={isBusy}
+                  onClick={command('take_over', `You do ${id} now; report in the inbox.`)}
+                >
+                  Do it myself
+                </button>
+                <button
+                  type="button"
+                  className="button"
+                  data-kind="danger"
+                  disabled={isBusy}
+                  onClick={command('cancel', `${id} is cancelled.`)}
+                >
+                  Cancel task
+                </button>
+              </div>
+            ) : null}
+          </>
+        )}
+      </Shown>
+    </aside>
+  )
+}
