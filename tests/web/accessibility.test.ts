@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { enter, until, violations, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 describe.skipIf(!canBrowse)('the control room without a mouse, or without eyes', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let worker: Client
 
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe.skipIf(!canBrowse)('the control room without a mouse, or without eyes',
     const aside = page.getByRole('complementary', { name: 'msg_1' })
     await aside.waitFor()
     await page.keyboard.press('Tab')
-    expect(await focused(page)).toBe('Skip to the view')
+    expect(await focused(page)).toBe('Skip to content')
     await page.keyboard.press('Enter')
     await page.keyboard.press('Tab')
     expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true)
@@ -178,7 +178,7 @@ describe.skipIf(!canBrowse)('the control room without a mouse, or without eyes',
     await visit(page, 'agents/Worker?tab=mail')
     await page.getByRole('button', { name: 'Decide' }).click()
     await page.keyboard.press('m')
-    await dialog.getByRole('button', { name: 'Approve as changed' }).waitFor()
+    await dialog.getByRole('button', { name: 'Approve with edits' }).waitFor()
     await check('a change')
     await window.context.close()
   })

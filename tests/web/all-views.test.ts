@@ -5,9 +5,9 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AppError } from '../../src/model/errors.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
-import { keepGithubDays } from './github-fixture.ts'
+import { writeGithubFixture } from './github-fixture.ts'
 import { enter, tooWide, until, violations, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 const PLAN = `agents:
   first: { command: "echo a line of the log; echo made by first > outbox/x.txt; echo Done. > outbox/summary.md" }
@@ -16,7 +16,7 @@ const PLAN = `agents:
 
 describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let folder: string
   let run: string
 
@@ -32,7 +32,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
       { people: { mo: { role: 'moderator' } }, limits: { rate: 'off' } },
     )
     run = (await team.client.startRun({ plan: PLAN, folder: join(folder, 'plan') })).run_id
-    await keepGithubDays(team.orchub.switchboard.store)
+    await writeGithubFixture(team.orchub.switchboard.store)
     await until(async () => (await team.stateOf('Worker')) === 'idle')
     await team.client.command({ type: 'send_message', to: 'Worker', title: 'Hello', content: 'A word' })
     await until(async () => (await team.client.run(run)).state !== 'running')
@@ -47,8 +47,8 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
   const places = (): [place: string, words: RegExp][] => [
     ['team', /Worker/],
     ['team?as=list', /Worker/],
-    ['inbox', /Nobody waits for you|Why you:/],
-    ['inbox?show=past', /Nothing was decided yet/],
+    ['inbox', /Nothing needs your attention|Reason:/],
+    ['inbox?show=past', /No decisions yet/],
     ['agents/Worker', /Take over/],
     ['agents/Worker?tab=transcript', /A word/],
     ['agents/Worker?tab=mail', /operator → Worker/],
@@ -147,7 +147,7 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
       const window = await openWindow(browser)
       const page = await enter(window, await bare.link())
       for (const [place, words] of [
-        ['github', /Add github: to orc\.yaml/],
+        ['github', /Add github: with your repositories to orc\.yaml/],
         ['runs', /orc run plan\.yaml/],
         ['tasks', /orc ask/],
       ] as const) {
@@ -169,10 +169,10 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 120_000 
     await page.keyboard.press('u')
     await page.getByRole('heading', { name: 'Rules' }).waitFor()
     await page.keyboard.press('?')
-    await page.getByRole('dialog', { name: 'Keyboard' }).waitFor()
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor()
     await page.keyboard.press('Escape')
     await visit(page, 'agents/Worker?tab=mail')
-    await page.getByRole('tab', { name: 'Mail' }).focus()
+    await page.getByRole('tab', { name: 'Messages' }).focus()
     await page.keyboard.press('ArrowRight')
     await page.getByRole('tab', { name: 'Tasks', selected: true }).waitFor()
     await page.keyboard.press('c')

@@ -3,14 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { enter, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 /** More than the connections that a browser opens to one service. */
 const MANY = 8
 
 describe.skipIf(!canBrowse)('the control room, when something goes wrong', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let worker: Client
 
   beforeAll(async () => {
@@ -159,7 +159,7 @@ describe.skipIf(!canBrowse)('the control room, when something goes wrong', { tim
     await tell('After the first', rest)
     await rest[3]!.getByRole('button', { name: 'Stop all' }).click()
     await rest[3]!.keyboard.press('Enter')
-    for (const page of rest) await page.getByRole('button', { name: 'Go on' }).waitFor()
+    for (const page of rest) await page.getByRole('button', { name: 'Resume all' }).waitFor()
     await team.client.go()
     // The dialog that stopped everything does not come up again by itself.
     await rest[3]!.getByRole('button', { name: 'Stop all' }).waitFor()

@@ -4,15 +4,15 @@ import { createClient } from '../../src/client/client.ts'
 import { insertAction } from '../../src/store/github-actions.ts'
 import { keepDelivery } from '../../src/store/github-deliveries.ts'
 import { insertWork } from '../../src/store/github-work.ts'
-import { visible } from '../../web/src/components/exact-text.ts'
+import { showInvisible } from '../../web/src/components/exact-text.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let window: Window
   let page: Page
 
@@ -103,7 +103,7 @@ describe.skipIf(!canBrowse)('hostile text in the control room', { timeout: 90_00
         })
         if (place === 'inbox') {
           const reason = page.locator('.fields pre[data-name=reason]')
-          expect(await reason.first().innerText()).toBe(visible(hostile))
+          expect(await reason.first().innerText()).toBe(showInvisible(hostile))
         }
         expect(await harmIn(page), place).toEqual([])
       }

@@ -6,10 +6,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { closeConduct, insertConduct } from '../../src/store/github-conduct.ts'
 import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
-import { stillWithin } from '../../web/src/views/audit/within-span.ts'
+import { withinSpan } from '../../web/src/views/audit/within-span.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 /** Prints, and goes on when it is told to. */
 const PLAN = `agents:
@@ -18,7 +18,7 @@ const PLAN = `agents:
 
 describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let worker: Client
   let folder: string
   let window: Window
@@ -128,10 +128,10 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await show(`agents/Worker?tab=mail&message=${id}`, 'Worker')
     await page
       .locator('.opened')
-      .getByText(/It waits: .*taken over/)
+      .getByText(/Waiting: .*taken over/)
       .waitFor()
     await team.client.releaseTerminal('Worker')
-    await page.locator('.opened').getByText('It waits:').waitFor({ state: 'detached' })
+    await page.locator('.opened').getByText('Waiting:').waitFor({ state: 'detached' })
     await page.locator('.opened').getByText('read', { exact: true }).waitFor()
   })
 
@@ -232,11 +232,11 @@ describe('a span back from now', () => {
 
   it('loses what is older than it, newest first; a moment loses nothing', () => {
     const entries = [ago(0), ago(599_000), ago(601_000), ago(5_400_000)]
-    expect(stillWithin(entries, '10m', now)).toEqual(entries.slice(0, 2))
-    expect(stillWithin(entries, '10m', now + 2000)).toEqual(entries.slice(0, 1))
-    expect(stillWithin(entries, '1h30m', now)).toEqual(entries)
-    expect(stillWithin(entries, '2029-12-31', now)).toEqual(entries)
-    expect(stillWithin(entries, '', now)).toBe(entries)
-    expect(stillWithin(undefined, '10m', now)).toBeUndefined()
+    expect(withinSpan(entries, '10m', now)).toEqual(entries.slice(0, 2))
+    expect(withinSpan(entries, '10m', now + 2000)).toEqual(entries.slice(0, 1))
+    expect(withinSpan(entries, '1h30m', now)).toEqual(entries)
+    expect(withinSpan(entries, '2029-12-31', now)).toEqual(entries)
+    expect(withinSpan(entries, '', now)).toBe(entries)
+    expect(withinSpan(undefined, '10m', now)).toBeUndefined()
   })
 })

@@ -152,7 +152,7 @@ describe.skipIf(!canBrowse)('a session in the control room', { timeout: 90_000 }
     await waiting.goto(`${service.url}/#/rules`)
     await waiting.getByText('orc open', { exact: true }).waitFor()
     await page.goto(await link())
-    await page.getByRole('tab', { name: 'Mail', selected: true }).waitFor()
+    await page.getByRole('tab', { name: 'Messages', selected: true }).waitFor()
     expect(page.url()).toBe(`${service.url}/#/agents/Worker?tab=mail`)
     await waiting.getByRole('heading', { name: 'Rules' }).waitFor()
     // Once: the next link leads to the team.

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { enter, tooWide, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 /** As long as texts get, and without a place to break them at. */
 const WORD = 'averylongwordwithoutanyspaces'.repeat(8)
@@ -76,7 +76,7 @@ const CONTENTS: Record<string, Prepare> = {
 
 describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let worker: Client
 
   beforeAll(async () => {
@@ -149,7 +149,7 @@ describe.skipIf(!canBrowse)('the control room in a narrow window', { timeout: 90
     await fits('a question')
     await page.getByRole('button', { name: 'Decide' }).last().click()
     await page.keyboard.press('m')
-    await dialog.getByRole('button', { name: 'Approve as changed' }).waitFor()
+    await dialog.getByRole('button', { name: 'Approve with edits' }).waitFor()
     await fits('a change')
     await page.locator('body').click({ position: { x: 5, y: 400 } })
     await worker.command({ type: 'request_user_input', question: `${WORD} once more`, choices: [WORD] })

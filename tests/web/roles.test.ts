@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from './browser.ts'
 import { enter, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 
 const REFUSED =
   /^vera may look at (everything, and change nothing|req_\d+, and not decide on it)\. The role of vera/
@@ -14,7 +14,7 @@ const PLAN = `agents: { first: { command: "echo it > outbox/x.txt; echo Done. > 
 
 describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let folder: string
   let run: string
   let task: string
@@ -132,7 +132,7 @@ describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => 
     for (const id of [question, action]) {
       await visit(page, `inbox/${id}`)
       const card = page.getByRole('article', { name: new RegExp(`^${id},`) })
-      await card.getByText('You may look at this, but not decide it.').waitFor()
+      await card.getByText('You can view this request, but not decide it.').waitFor()
       expect(await card.getByRole('button').count()).toBe(0)
       await page.waitForTimeout(700)
       for (const key of ['a', 'x', 'm', '1', 'c', 'Enter']) await page.keyboard.press(key)
@@ -145,7 +145,7 @@ describe.skipIf(!canBrowse)('whoever may only look', { timeout: 90_000 }, () => 
     ] as const) {
       await visit(page, place)
       await page.getByRole('heading', { level: 1, name: title }).waitFor()
-      const names = /Do it myself|Cancel|Resume|Take over|Start|Pause|Reset|Stop|Interrupt/
+      const names = /Take over|Cancel|Resume|Take over|Start|Pause|Reset|Stop|Interrupt/
       expect(await page.getByRole('button', { name: names }).count(), place).toBe(0)
     }
     expect(changing).toEqual([])

@@ -4,9 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { completeRows } from '../../src/runtimes/tmux/terminal-snapshot.ts'
 import { diffLines } from '../../web/src/components/diff-lines.ts'
 import { changesOf, editable, unreadableFields } from '../../web/src/components/edited-fields.ts'
-import { visible } from '../../web/src/components/exact-text.ts'
-import { byNeed, worthDrawing } from '../../web/src/views/team/graph-members.ts'
-import { layOut } from '../../web/src/views/team/tree-layout.ts'
+import { showInvisible } from '../../web/src/components/exact-text.ts'
+import { byNeed, graphMembers } from '../../web/src/views/team/graph-members.ts'
+import { layOutTree } from '../../web/src/views/team/tree-layout.ts'
 
 const web = join(import.meta.dirname, '../../web')
 const files = globSync('src/**/*.{ts,tsx,css}', { cwd: web })
@@ -81,10 +81,10 @@ describe('a difference of two texts', () => {
 
 describe('what is approved', () => {
   it('hides nothing: what cannot be seen, or turns what can, is shown by its number', () => {
-    expect(visible('rm -rf \u202e/pmt\u2069\u200b\u0007 x')).toBe(
+    expect(showInvisible('rm -rf \u202e/pmt\u2069\u200b\u0007 x')).toBe(
       'rm -rf ⟨U+202E⟩/pmt⟨U+2069⟩⟨U+200B⟩⟨U+0007⟩ x',
     )
-    expect(visible('a\n\tb – „c“ 👩\u200d🚀 ע')).toBe('a\n\tb – „c“ 👩\u200d🚀 ע')
+    expect(showInvisible('a\n\tb – „c“ 👩\u200d🚀 ע')).toBe('a\n\tb – „c“ 👩\u200d🚀 ע')
   })
 })
 
@@ -111,7 +111,7 @@ describe('the drawing of a team', () => {
       { name: 'D', parent: 'B' },
       { name: 'E', parent: 'nobody' },
     ]
-    const places = layOut(members, size)
+    const places = layOutTree(members, size)
     expect(new Set([...places.values()].map(({ x, y }) => `${x},${y}`)).size).toBe(members.length)
     expect(places.get('A')!.y).toBeLessThan(places.get('B')!.y)
     expect(places.get('B')!.y).toBeLessThan(places.get('D')!.y)
@@ -126,12 +126,12 @@ describe('the drawing of a team', () => {
       asks: index === 999,
     })
     const members = Array.from({ length: 1000 }, (_, index) => member(index))
-    const { drawn, below } = worthDrawing(members, 80)
+    const { drawn, below } = graphMembers(members, 80)
     const names = drawn.map(({ name }) => name)
     // Two levels, and a999 below a99 below a9.
     expect(names).toEqual([...Array.from({ length: 11 }, (_, index) => `a${index}`), 'a99', 'a999'])
     expect([...below.values()].reduce((sum, count) => sum + count, 0)).toBe(1000 - drawn.length)
-    const part = worthDrawing(members, 80, 'a5')
+    const part = graphMembers(members, 80, 'a5')
     expect(part.drawn.every(({ name }) => name === 'a5' || /^a(5[1-9]|60)$/.test(name))).toBe(true)
     expect(part.drawn).toHaveLength(11)
     expect(part.below.get('a51')).toBe(10)
@@ -141,7 +141,7 @@ describe('the drawing of a team', () => {
       session: index === 198 ? 'error' : 'idle',
       asks: index === 199,
     }))
-    const few = worthDrawing(flat, 80).drawn.map(({ name }) => name)
+    const few = graphMembers(flat, 80).drawn.map(({ name }) => name)
     expect(few).toHaveLength(80)
     expect(few.slice(-2)).toEqual(['f198', 'f199'])
     expect(
@@ -154,12 +154,12 @@ describe('the drawing of a team', () => {
       { name: 'A', parent: 'B', session: 'idle', asks: false },
       { name: 'B', parent: 'A', session: 'idle', asks: false },
     ]
-    expect(worthDrawing(circle, 1).drawn.length).toBeLessThanOrEqual(2)
+    expect(graphMembers(circle, 1).drawn.length).toBeLessThanOrEqual(2)
   })
 
   it('ends for parents in a circle, and for a thousand agents', () => {
     expect(
-      layOut(
+      layOutTree(
         [
           { name: 'A', parent: 'B' },
           { name: 'B', parent: 'A' },
@@ -171,7 +171,7 @@ describe('the drawing of a team', () => {
       name: `a${index}`,
       parent: index === 0 ? undefined : 'a0',
     }))
-    const places = layOut(many, size)
+    const places = layOutTree(many, size)
     expect(new Set([...places.values()].map(({ x, y }) => `${x},${y}`)).size).toBe(1000)
   })
 })

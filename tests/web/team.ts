@@ -8,7 +8,7 @@ import { type ConfigInput, defineConfig } from '../../src/config.ts'
 import { type Orchub, ownCommand, startOrchub } from '../../src/main.ts'
 import type { ScriptSettings } from '../../src/runtimes/script.ts'
 
-export interface RoomTeam {
+export interface TestTeam {
   readonly url: string
   readonly client: Client
   readonly orchub: Orchub
@@ -27,7 +27,7 @@ const SILENT = [{ on: { text: 'a word that nobody says' }, after_ms: 0, say: 'No
 export async function startTeam(
   scripts: Record<string, { script: Script; more?: object }>,
   input: Partial<ConfigInput> = {},
-): Promise<RoomTeam> {
+): Promise<TestTeam> {
   const folder = mkdtempSync(join(tmpdir(), 'orchub-web-'))
   const socket = `orc-web-${process.pid}-${Math.random().toString(36).slice(2, 8)}`
   mkdirSync(join(folder, 'scripts'))

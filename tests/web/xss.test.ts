@@ -5,10 +5,10 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { insertConduct } from '../../src/store/github-conduct.ts'
-import { visible } from '../../web/src/components/exact-text.ts'
+import { showInvisible } from '../../web/src/components/exact-text.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
-import { type RoomTeam, startTeam } from './team.ts'
+import { startTeam, type TestTeam } from './team.ts'
 import { CORPUS, harmIn, keepReports } from './xss-corpus.ts'
 
 const OFF = { rate: 'off', hops: 'off', ping_pong: 'off', pair_rate: 'off' } as const
@@ -27,7 +27,7 @@ const bare = (text: string) => text.replace(/[\s\p{Cf}]/gu, '')
 
 describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let folder: string
   let run: string
   let window: Window
@@ -180,7 +180,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     const aside = page.locator('.aside')
     await shownText(hostile, aside.locator('h2'))
     await shownText(hostile, aside.locator('pre.block'))
-    await shownText(`check${index} passed (exit code 0)\n${hostile}`, aside.locator('.ladder').first())
+    await shownText(`check${index} passed (exit code 0)\n${hostile}`, aside.locator('.steps').first())
     await visit(page, 'agents/Worker?tab=tasks')
     await shownText(hostile, page.locator('a.line', { hasText: task }))
     expect(window.complaints).toEqual([])
@@ -212,14 +212,14 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     const id = held.status === 'held' ? held.request_id : ''
     await visit(page, `inbox/${id}`)
     const card = page.getByRole('article', { name: new RegExp(`^${id},`) })
-    await card.getByRole('button', { name: 'Change', disabled: false }).click()
+    await card.getByRole('button', { name: 'Edit', disabled: false }).click()
     const field = card.locator('.edit label', { hasText: /^reason/ }).locator('textarea')
     expect(await field.inputValue()).toBe(hostile)
     await team.client.decide(id, { decision: 'reject', comment: 'no' })
     await visit(page, `inbox/${id}?show=past`)
     await card.getByText('rejected').waitFor()
     // What cannot be seen is shown by its number: it was decided on.
-    await shownText(visible(hostile), card)
+    await shownText(showInvisible(hostile), card)
     expect(window.complaints).toEqual([])
   })
 
@@ -257,7 +257,7 @@ describe.skipIf(!canBrowse)('what an agent makes, prints or says', { timeout: 90
     }
     await look('moderation')
     await seen.getByRole('button', { name: 'Uphold' }).first().click()
-    await seen.getByText('The flag is upheld.').waitFor()
+    await seen.getByText('Flag upheld.').waitFor()
     await look('moderation?show=all')
     expect(hers.complaints).toEqual([])
     await hers.context.close()

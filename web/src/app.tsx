@@ -1,117 +1,121 @@
 import { Suspense, useEffect, useState } from 'react'
-import { Compose } from './components/compose-dialog.tsx'
-import { Boundary } from './components/error-boundary.tsx'
-import { showCount } from './components/favicon-count.ts'
-import { counted } from './components/format.ts'
+import { ComposeDialog } from './components/compose-dialog.tsx'
+import { ErrorBoundary } from './components/error-boundary.tsx'
+import { showRequestCount } from './components/favicon-count.ts'
+import { pluralize } from './components/format.ts'
 import { HaltBanner, StopButton } from './components/halt-controls.tsx'
 import { Icon, type IconName } from './components/icon.tsx'
-import { Shortcuts, useKeys } from './components/keyboard-shortcuts.tsx'
-import { later } from './components/lazy-component.ts'
-import { Arrival } from './components/new-request-dialog.tsx'
-import { useAct } from './components/notifications.tsx'
+import { ShortcutsDialog, useShortcuts } from './components/keyboard-shortcuts.tsx'
+import { lazyComponent } from './components/lazy-component.ts'
+import { NewRequestDialog } from './components/new-request-dialog.tsx'
+import { useAction } from './components/notifications.tsx'
 import { Loading } from './components/view-layout.tsx'
-import { keepHalf } from './data/api-client.ts'
-import { type Link, type Me, useLink, useRequests, useRoom, useTeam } from './data/service.ts'
-import { go, to, usePlace } from './route.ts'
+import { storeSessionHalf } from './data/api-client.ts'
+import type { ConnectionState } from './data/event-feed.ts'
+import { useConnection, useRequests, useTeam } from './data/queries.ts'
+import { type Me, useService } from './data/service.ts'
+import { linkTo, navigate, useRoute } from './route.ts'
 import { switchTheme } from './theme.ts'
 
-/** Each is loaded when it is first looked at. */
+/** Each view is loaded when it is first opened. */
 const VIEWS = {
   team: {
     title: 'Team',
     icon: 'team',
     key: 't',
-    part: later(async () => (await import('./views/team/team-view.tsx')).TeamView),
+    part: lazyComponent(async () => (await import('./views/team/team-view.tsx')).TeamView),
   },
   inbox: {
     title: 'Inbox',
     icon: 'inbox',
     key: 'i',
-    part: later(async () => (await import('./views/people/inbox-view.tsx')).InboxView),
+    part: lazyComponent(async () => (await import('./views/people/inbox-view.tsx')).InboxView),
   },
   tasks: {
     title: 'Tasks',
     icon: 'tasks',
     key: 'k',
-    part: later(async () => (await import('./views/tasks/tasks-view.tsx')).TasksView),
+    part: lazyComponent(async () => (await import('./views/tasks/tasks-view.tsx')).TasksView),
   },
   conversations: {
     title: 'Conversations',
     icon: 'conversations',
     key: 'c',
-    part: later(async () => (await import('./views/messages/conversations-view.tsx')).ConversationsView),
+    part: lazyComponent(
+      async () => (await import('./views/messages/conversations-view.tsx')).ConversationsView,
+    ),
   },
   runs: {
     title: 'Runs',
     icon: 'runs',
     key: 'n',
-    part: later(async () => (await import('./views/runs/runs-view.tsx')).RunsView),
+    part: lazyComponent(async () => (await import('./views/runs/runs-view.tsx')).RunsView),
   },
   github: {
     title: 'GitHub',
     icon: 'github',
     key: 'h',
-    part: later(async () => (await import('./views/github/github-view.tsx')).GithubView),
+    part: lazyComponent(async () => (await import('./views/github/github-view.tsx')).GithubView),
   },
   rules: {
     title: 'Rules',
     icon: 'rules',
     key: 'u',
-    part: later(async () => (await import('./views/rules/rules-view.tsx')).RulesView),
+    part: lazyComponent(async () => (await import('./views/rules/rules-view.tsx')).RulesView),
   },
   audit: {
     title: 'Audit',
     icon: 'audit',
     key: 'a',
-    part: later(async () => (await import('./views/audit/audit-view.tsx')).AuditView),
+    part: lazyComponent(async () => (await import('./views/audit/audit-view.tsx')).AuditView),
   },
   metrics: {
     title: 'Metrics',
     icon: 'metrics',
     key: 'm',
-    part: later(async () => (await import('./views/metrics/metrics-view.tsx')).MetricsView),
+    part: lazyComponent(async () => (await import('./views/metrics/metrics-view.tsx')).MetricsView),
   },
   moderation: {
     title: 'Moderation',
     icon: 'flag',
     key: 'o',
-    part: later(async () => (await import('./views/github/moderation-view.tsx')).ModerationView),
+    part: lazyComponent(async () => (await import('./views/github/moderation-view.tsx')).ModerationView),
   },
 } as const satisfies Record<string, { title: string; icon: IconName; key: string; part: unknown }>
-const AgentView = later(async () => (await import('./views/agents/agent-view.tsx')).AgentView)
+const AgentView = lazyComponent(async () => (await import('./views/agents/agent-view.tsx')).AgentView)
 
 type ViewName = keyof typeof VIEWS
 
-/** Fetches what a view is made of, while it is not known yet who looks at it. */
+/** Loads the code of a view while the session is still being checked. */
 export function fetchView(name: string) {
   const wanted = name === 'agents' ? AgentView : (VIEWS[name as ViewName]?.part ?? VIEWS.team.part)
-  // If it cannot be had, the view says so when it is shown.
+  // The view itself shows the error when it is opened.
   wanted.load().catch(() => {})
 }
 
-/** To everyone but moderators there is no such thing. */
+/** Only moderators learn that the moderation view exists (S3.15). */
 function viewsFor({ role }: Me): ViewName[] {
   return (Object.keys(VIEWS) as ViewName[]).filter((name) => name !== 'moderation' || role === 'moderator')
 }
 
 export function App({ onLeave }: { onLeave: () => void }) {
-  const room = useRoom()
-  const { view, id } = usePlace()
+  const service = useService()
+  const { view, id } = useRoute()
   const [composeTo, setComposeTo] = useState<string>()
   const [isHelp, setHelp] = useState(false)
   const requests = useRequests().data ?? []
-  const [act] = useAct()
-  const views = viewsFor(room.me)
+  const [act] = useAction()
+  const views = viewsFor(service.me)
   const current = views.find((name) => name === view) ?? (view === 'agents' ? 'agents' : 'team')
   const Part = current === 'agents' ? AgentView : VIEWS[current].part
   const title = current === 'agents' ? 'Agent' : VIEWS[current].title
 
   useEffect(() => {
     document.title = requests.length === 0 ? `${title} · Orchub` : `(${requests.length}) ${title} · Orchub`
-    showCount(requests.length)
+    showRequestCount(requests.length)
   }, [requests.length, title])
 
-  // On a phone the views are a row that is wider than the screen. Not by scrollIntoView: the next Tab would begin there.
+  // On a phone the navigation is wider than the screen. scrollIntoView would also move where the next Tab starts.
   useEffect(() => {
     const side = document.querySelector('.side')
     const here = side?.querySelector('a[aria-current]')?.getBoundingClientRect()
@@ -120,28 +124,28 @@ export function App({ onLeave }: { onLeave: () => void }) {
     side.scrollBy({ left: here.left + here.width / 2 - (left + width / 2) })
   }, [current])
 
-  useKeys({
-    ...Object.fromEntries(views.map((name) => [`g ${VIEWS[name].key}`, () => go(to(name))])),
-    c: room.mayAct() ? () => setComposeTo('') : undefined,
+  useShortcuts({
+    ...Object.fromEntries(views.map((name) => [`g ${VIEWS[name].key}`, () => navigate(linkTo(name))])),
+    c: service.mayAct() ? () => setComposeTo('') : undefined,
     '?': () => setHelp(true),
     Escape: () => document.querySelector<HTMLElement>('.aside-head a[aria-label="Close"]')?.click(),
   })
 
   async function leave() {
-    // First: nothing is read any more with a session that ends.
-    await room.close()
+    // Stop reading before the session ends.
+    await service.close()
     await act(async () => {
-      await room.client.closeSession()
+      await service.client.closeSession()
       return undefined
     })
-    keepHalf(undefined)
+    storeSessionHalf(undefined)
     onLeave()
   }
 
   return (
     <div className="shell">
       <button type="button" className="button skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to the view
+        Skip to content
       </button>
       <nav className="side" aria-label="Views">
         <p className="brand">
@@ -151,7 +155,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
         {views.map((name) => (
           <a
             key={name}
-            href={to(name)}
+            href={linkTo(name)}
             aria-current={current === name || (name === 'team' && current === 'agents') ? 'page' : undefined}
           >
             <Icon name={VIEWS[name].icon} />
@@ -159,15 +163,15 @@ export function App({ onLeave }: { onLeave: () => void }) {
             {name === 'inbox' && requests.length > 0 ? (
               <span className="count">
                 {requests.length}
-                <span className="sr"> waiting for a person</span>
+                <span className="sr"> open requests</span>
               </span>
             ) : null}
           </a>
         ))}
         <div className="side-foot">
           <span>
-            {room.me.name}
-            {room.me.role === room.me.name ? '' : ` · ${room.me.role}`}
+            {service.me.name}
+            {service.me.role === service.me.name ? '' : ` · ${service.me.role}`}
           </span>
           <button type="button" className="button" data-kind="quiet" onClick={() => void leave()}>
             Sign out
@@ -175,14 +179,14 @@ export function App({ onLeave }: { onLeave: () => void }) {
         </div>
       </nav>
       <header className="top">
-        <LinkState />
+        <ConnectionLabel />
         <Vitals />
         <span className="top-space" />
         <button
           type="button"
           className="button"
           data-kind="quiet"
-          aria-label="Dark or light"
+          aria-label="Switch between dark and light"
           onClick={switchTheme}
         >
           <Icon name="theme" />
@@ -196,7 +200,7 @@ export function App({ onLeave }: { onLeave: () => void }) {
         >
           <Icon name="keyboard" />
         </button>
-        {room.mayAct() ? (
+        {service.mayAct() ? (
           <>
             <button type="button" className="button" onClick={() => setComposeTo('')}>
               <Icon name="compose" />
@@ -211,28 +215,32 @@ export function App({ onLeave }: { onLeave: () => void }) {
       </header>
       <main className="main" id="main" tabIndex={-1}>
         <HaltBanner />
-        <Boundary key={current} place={`${current}/${id ?? ''}`}>
+        <ErrorBoundary key={current} resetKey={`${current}/${id ?? ''}`}>
           <Suspense fallback={<Loading />}>
             <Part />
           </Suspense>
-        </Boundary>
+        </ErrorBoundary>
       </main>
-      <Arrival isInbox={current === 'inbox'} />
-      {composeTo === undefined ? null : <Compose to={composeTo} onClose={() => setComposeTo(undefined)} />}
-      {isHelp ? <Shortcuts views={views.map((name) => VIEWS[name])} onClose={() => setHelp(false)} /> : null}
+      <NewRequestDialog isInbox={current === 'inbox'} />
+      {composeTo === undefined ? null : (
+        <ComposeDialog to={composeTo} onClose={() => setComposeTo(undefined)} />
+      )}
+      {isHelp ? (
+        <ShortcutsDialog views={views.map((name) => VIEWS[name])} onClose={() => setHelp(false)} />
+      ) : null}
     </div>
   )
 }
 
-function LinkState() {
-  const link = useLink()
+function ConnectionLabel() {
+  const link = useConnection()
   return (
     <span className="link-state" data-link={link} role="status">
-      <span className="dot" data-tone={LINK_TONES[link]} aria-hidden="true" />
+      <span className="dot" data-tone={CONNECTION_TONES[link]} aria-hidden="true" />
       <span>
         {link === 'lost' ? (
           <>
-            connection lost<span className="only-wide">, trying again</span>
+            connection lost<span className="only-wide">, reconnecting</span>
           </>
         ) : link === 'live' ? (
           'live'
@@ -244,7 +252,7 @@ function LinkState() {
   )
 }
 
-const LINK_TONES: Record<Link, string> = { opening: 'off', live: 'calm', lost: 'bad' }
+const CONNECTION_TONES: Record<ConnectionState, string> = { connecting: 'off', live: 'calm', lost: 'bad' }
 
 function Vitals() {
   const { data } = useTeam()
@@ -257,7 +265,7 @@ function Vitals() {
   return (
     <span className="vitals">
       <span>
-        <b>{busy}</b> of {counted(data.agents.length, 'agent')} busy
+        <b>{busy}</b> of {pluralize(data.agents.length, 'agent')} busy
       </span>
       {waiting === undefined ? null : (
         <span>

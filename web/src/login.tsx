@@ -1,122 +1,125 @@
+import { QueryClientProvider } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { ClientError } from '../../src/client/client.ts'
 import { App, fetchView } from './app.tsx'
-import { Boundary } from './components/error-boundary.tsx'
-import { showCount } from './components/favicon-count.ts'
-import { NotesArea } from './components/notifications.tsx'
+import { ErrorBoundary } from './components/error-boundary.tsx'
+import { showRequestCount } from './components/favicon-count.ts'
+import { NotificationArea } from './components/notifications.tsx'
 import { Loading } from './components/view-layout.tsx'
-import { keepHalf, keptHalf, openClient } from './data/api-client.ts'
-import { openRoom, type Room, RoomContext } from './data/service.ts'
-import { refine, usePlace } from './route.ts'
+import { openClient, sessionHalf, storeSessionHalf } from './data/api-client.ts'
+import { connectService, type Service, ServiceContext } from './data/service.ts'
+import { replaceRoute, useRoute } from './route.ts'
 
-type Entry =
-  | { step: 'looking' }
-  | { step: 'outside'; why: string | undefined }
+type LoginState =
+  | { step: 'checking' }
+  | { step: 'signed-out'; why: string | undefined }
   | { step: 'unreachable' }
-  | { step: 'inside'; room: Room }
+  | { step: 'signed-in'; service: Service }
 
 const client = openClient()
-/** Where somebody wanted to go before they were signed in, in this tab. */
-const WANTED = 'orchub.wanted'
-/** A longer one would go off at once. */
+/** Remembers the address that was opened before signing in, for this tab. */
+const RETURN_KEY = 'orchub.wanted'
+/** setTimeout fires at once for longer delays. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Lets in whoever has a session, or a link that makes one. */
-export function Entrance() {
-  const place = usePlace()
+/** Shows the control room to a browser with a session, or with a link that opens one. */
+export function Login() {
+  const place = useRoute()
   const { view, id } = place
   const code = view === 'login' ? id : undefined
-  const [entry, setEntry] = useState<Entry>({ step: 'looking' })
+  const [state, setState] = useState<LoginState>({ step: 'checking' })
   const [attempt, setAttempt] = useState(0)
 
   useEffect(() => {
     let isGone = false
-    let room: Room | undefined
+    let service: Service | undefined
     let end: ReturnType<typeof setTimeout> | undefined
     let begunWith: string | null = null
     const signedOut = () => {
-      void room?.close()
-      const isOther = keptHalf() !== null && keptHalf() !== begunWith
-      // Another window may have begun a session since: that one is not over.
-      if (!isOther) keepHalf(undefined)
+      void service?.close()
+      const isOther = sessionHalf() !== null && sessionHalf() !== begunWith
+      // Another window may have signed in since: keep that session.
+      if (!isOther) storeSessionHalf(undefined)
       if (isGone) return
       if (isOther) setAttempt((now) => now + 1)
-      else setEntry({ step: 'outside', why: 'Your session has ended.' })
+      else setState({ step: 'signed-out', why: 'Your session has ended.' })
     }
     async function enter() {
       if (code !== undefined) {
         const { half } = await openWith(code)
-        keepHalf(half)
-        // The code is of no more use, and is not left in the history.
-        refine(takeWanted())
+        storeSessionHalf(half)
+        // The code works once; do not leave it in the history.
+        replaceRoute(takeReturnAddress())
         return
       }
-      if (keptHalf() === null) return setEntry({ step: 'outside', why: undefined })
-      begunWith = keptHalf()
+      if (sessionHalf() === null) return setState({ step: 'signed-out', why: undefined })
+      begunWith = sessionHalf()
       fetchView(view)
       const me = await client.me()
       if (isGone) return
-      room = openRoom(client, me, signedOut)
+      service = connectService(client, me, signedOut)
       if (me.expires_at !== undefined) {
         end = setTimeout(signedOut, Math.min(Date.parse(me.expires_at) - Date.now(), LONGEST_TIMER_MS))
       }
-      sessionStorage.removeItem(WANTED)
-      setEntry({ step: 'inside', room })
+      sessionStorage.removeItem(RETURN_KEY)
+      setState({ step: 'signed-in', service })
     }
     enter().catch((error: unknown) => {
       if (isGone) return
       const isRefused = error instanceof ClientError && error.status !== undefined && error.status < 500
-      if (isRefused) setEntry({ step: 'outside', why: error.message })
+      if (isRefused) setState({ step: 'signed-out', why: error.message })
       else {
-        setEntry({ step: 'unreachable' })
+        setState({ step: 'unreachable' })
         setTimeout(() => isGone || setAttempt((now) => now + 1), 1500)
       }
     })
     return () => {
       isGone = true
       clearTimeout(end)
-      void room?.close()
+      void service?.close()
     }
   }, [code, attempt])
 
-  const isOutside = entry.step === 'outside'
+  const isSignedOut = state.step === 'signed-out'
   useEffect(() => {
-    if (!isOutside) return
+    if (!isSignedOut) return
     document.title = 'Orchub'
-    showCount(0)
-    if (place.view !== 'login') sessionStorage.setItem(WANTED, location.hash)
-  }, [isOutside, place])
-  // Whoever signs in in another window has come in here as well, where they wanted to go.
+    showRequestCount(0)
+    if (place.view !== 'login') sessionStorage.setItem(RETURN_KEY, location.hash)
+  }, [isSignedOut, place])
+  // Signing in in another window signs in this one too.
   useEffect(() => {
-    if (!isOutside) return
-    const comeIn = () => keptHalf() === null || setAttempt((now) => now + 1)
+    if (!isSignedOut) return
+    const comeIn = () => sessionHalf() === null || setAttempt((now) => now + 1)
     addEventListener('storage', comeIn)
     return () => removeEventListener('storage', comeIn)
-  }, [isOutside])
+  }, [isSignedOut])
 
-  if (entry.step === 'inside') {
+  if (state.step === 'signed-in') {
     return (
-      <RoomContext value={entry.room}>
-        <NotesArea>
-          <Boundary place={`${view}/${id ?? ''}`}>
-            <App onLeave={() => setEntry({ step: 'outside', why: 'You are signed out.' })} />
-          </Boundary>
-        </NotesArea>
-      </RoomContext>
+      <ServiceContext value={state.service}>
+        <QueryClientProvider client={state.service.queries}>
+          <NotificationArea>
+            <ErrorBoundary resetKey={`${view}/${id ?? ''}`}>
+              <App onLeave={() => setState({ step: 'signed-out', why: 'You are signed out.' })} />
+            </ErrorBoundary>
+          </NotificationArea>
+        </QueryClientProvider>
+      </ServiceContext>
     )
   }
   return (
-    <main className="gate">
+    <main className="login">
       <img src="/favicon.svg" alt="" />
       <h1>Orchub</h1>
-      {entry.step === 'looking' ? <Loading /> : null}
-      {entry.step === 'unreachable' ? <p role="alert">The service does not answer. Trying again …</p> : null}
-      {entry.step === 'outside' ? (
+      {state.step === 'checking' ? <Loading /> : null}
+      {state.step === 'unreachable' ? <p role="alert">The service does not answer. Retrying …</p> : null}
+      {state.step === 'signed-out' ? (
         <>
-          {entry.why === undefined ? null : <p role="alert">{entry.why}</p>}
+          {state.why === undefined ? null : <p role="alert">{state.why}</p>}
           <p>
-            On the machine where the service runs, <code>orc open</code> opens this page signed in.{' '}
-            <code>orc open --print</code> prints the link, for another browser or a phone.
+            Run <code>orc open</code> on the machine of the service to open this page signed in.{' '}
+            <code>orc open --print</code> prints a link for another browser or a phone.
           </p>
         </>
       ) : null}
@@ -124,9 +127,9 @@ export function Entrance() {
   )
 }
 
-/** A link that was used already is of no matter to whoever is signed in: it was theirs, most likely. */
+/** A link that was used already still works for a browser that is signed in: most likely it was the one who used it. */
 async function openWith(code: string): Promise<{ half: string }> {
-  const known = keptHalf()
+  const known = sessionHalf()
   try {
     return await client.openSession(code)
   } catch (error) {
@@ -138,8 +141,8 @@ async function openWith(code: string): Promise<{ half: string }> {
 const yes = () => true
 const no = () => false
 
-function takeWanted(): string {
-  const wanted = sessionStorage.getItem(WANTED) ?? ''
-  sessionStorage.removeItem(WANTED)
+function takeReturnAddress(): string {
+  const wanted = sessionStorage.getItem(RETURN_KEY) ?? ''
+  sessionStorage.removeItem(RETURN_KEY)
   return wanted.startsWith('#/') && !wanted.startsWith('#/login') ? wanted : '#/team'
 }

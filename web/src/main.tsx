@@ -9,14 +9,14 @@ import './styles/messages.css'
 import './styles/rules.css'
 import './styles/metrics.css'
 import './styles/phone.css'
-import { Entrance } from './login.tsx'
+import { Login } from './login.tsx'
 import { applyTheme } from './theme.ts'
 
 stampStyles()
 applyTheme()
-createRoot(document.getElementById('room')!).render(<Entrance />)
+createRoot(document.getElementById('root')!).render(<Login />)
 
-/** Libraries put style elements into the page; the CSP takes those that carry the nonce of this page, and no others. */
+/** Gives the style elements that libraries create the nonce of this page: the CSP rejects all others. */
 function stampStyles() {
   const nonce = document.querySelector<HTMLElement>('meta[property="csp-nonce"]')?.nonce
   if (nonce === undefined || nonce === '') return

@@ -1,7 +1,7 @@
 import { useSyncExternalStore } from 'react'
 
-/** Where one is: `#/agents/Worker?tab=mail` is `{ view: 'agents', id: 'Worker', query }`. */
-export interface Place {
+/** The address in parts: `#/agents/Worker?tab=mail` is `{ view: 'agents', id: 'Worker', query }`. */
+export interface Route {
   view: string
   id: string | undefined
   query: URLSearchParams
@@ -10,7 +10,7 @@ export interface Place {
 let now = read()
 const readers = new Set<() => void>()
 
-function read(): Place {
+function read(): Route {
   const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?', 2)
   const [view = '', ...rest] = path.split('/')
   return {
@@ -33,7 +33,7 @@ addEventListener('hashchange', () => {
   for (const reader of readers) reader()
 })
 
-export function usePlace(): Place {
+export function useRoute(): Route {
   return useSyncExternalStore(
     (reader) => {
       readers.add(reader)
@@ -43,18 +43,18 @@ export function usePlace(): Place {
   )
 }
 
-export function to(view: string, id?: string, query: Record<string, string | undefined> = {}): string {
-  const said = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1])
-  const search = said.length === 0 ? '' : `?${new URLSearchParams(said)}`
+export function linkTo(view: string, id?: string, query: Record<string, string | undefined> = {}): string {
+  const given = Object.entries(query).filter((pair): pair is [string, string] => !!pair[1])
+  const search = given.length === 0 ? '' : `?${new URLSearchParams(given)}`
   return `#/${view}${id === undefined ? '' : `/${encodeURIComponent(id)}`}${search}`
 }
 
-export function go(hash: string) {
+export function navigate(hash: string) {
   location.hash = hash
 }
 
-/** The same view with another filter: not a step back in the history. */
-export function refine(hash: string) {
+/** Changes a filter of the view without adding a step to the browser history. */
+export function replaceRoute(hash: string) {
   history.replaceState(null, '', hash)
   now = read()
   for (const reader of readers) reader()

@@ -1,10 +1,10 @@
 import { useEffect, useId, useRef, useState } from 'react'
-import { useTeam } from '../data/service.ts'
+import { useTeam } from '../data/queries.ts'
 
-/** A team may have a thousand names; a person types the beginning of one. */
-const MOST_PROPOSED = 40
+/** A team may have a thousand agents. */
+const MAX_SUGGESTIONS = 40
 
-/** A field that takes the name of an agent, and proposes those that fit what was typed. */
+/** An input for the name of an agent, with suggestions. */
 export function AgentPicker({
   value,
   onPick,
@@ -16,14 +16,14 @@ export function AgentPicker({
   isFirst = false,
 }: {
   value: string
-  /** Told of each name of the team, and of nothing at all; not of the letters on the way there. */
+  /** Called with a complete name or an empty string, not with partial input. */
   onPick: (name: string) => void
   label: string
   also?: readonly string[]
   placeholder?: string
   className?: string
   isRequired?: boolean
-  /** Where whoever opens its dialog begins. */
+  /** Gets the focus when its dialog opens. */
   isFirst?: boolean
 }) {
   const names = [...also, ...(useTeam().data?.agents ?? []).map(({ name }) => name)]
@@ -31,12 +31,12 @@ export function AgentPicker({
   const [draft, setDraft] = useState({ text: value, of: value })
   const text = draft.of === value ? draft.text : value
   const wanted = text.toLowerCase()
-  const known = (said: string) => names.find((name) => name.toLowerCase() === said.toLowerCase())
+  const known = (typed: string) => names.find((name) => name.toLowerCase() === typed.toLowerCase())
   const isKnown = text === '' || known(text) !== undefined
   const field = useRef<HTMLInputElement>(null)
-  // What is shown is not what was picked: no form may go out with it.
+  // An unknown name is not picked, so the form must not be submitted with it.
   useEffect(() => {
-    field.current?.setCustomValidity(isKnown ? '' : `Nobody here is called ${text}`)
+    field.current?.setCustomValidity(isKnown ? '' : `There is no agent named ${text}`)
   }, [isKnown, text])
   return (
     <>
@@ -60,7 +60,7 @@ export function AgentPicker({
       <datalist id={list}>
         {names
           .filter((name) => name.toLowerCase().includes(wanted))
-          .slice(0, MOST_PROPOSED)
+          .slice(0, MAX_SUGGESTIONS)
           .map((name) => (
             <option key={name} value={name} />
           ))}

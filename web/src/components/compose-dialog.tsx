@@ -1,29 +1,31 @@
 import { useState } from 'react'
-import { useRoom } from '../data/service.ts'
+import { useService } from '../data/service.ts'
 import { AgentPicker } from './agent-picker.tsx'
 import { Modal } from './modal.tsx'
-import { demandOk, useAct } from './notifications.tsx'
+import { requireSuccess, useAction } from './notifications.tsx'
 
 const EVERYONE = ['*']
 const PRIORITIES = ['low', 'normal', 'high', 'urgent'] as const
 
-export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
-  const room = useRoom()
+export function ComposeDialog({ to, onClose }: { to: string; onClose: () => void }) {
+  const service = useService()
   const [draft, setDraft] = useState({ to, title: '', content: '', priority: 'normal' })
-  const [act, isBusy] = useAct()
+  const [act, isBusy] = useAction()
   const set = (name: keyof typeof draft) => (event: { target: { value: string } }) =>
     setDraft((now) => ({ ...now, [name]: event.target.value }))
 
   async function send() {
     const isSent = await act(async () => {
       const { title, ...rest } = draft
-      const receipt = await room.client.command({
+      const receipt = await service.client.command({
         type: 'send_message',
         ...rest,
         ...(title.trim() === '' ? {} : { title }),
       })
-      demandOk(receipt)
-      return receipt.status === 'delivered' ? `${receipt.message_id} is queued for ${draft.to}.` : 'Sent.'
+      requireSuccess(receipt)
+      return receipt.status === 'delivered'
+        ? `Message ${receipt.message_id} queued for ${draft.to}.`
+        : 'Message sent.'
     })
     if (isSent) onClose()
   }
@@ -44,7 +46,7 @@ export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
               label="To"
               also={EVERYONE}
               value={draft.to}
-              placeholder="an agent, or * for everyone"
+              placeholder="An agent, or * for everyone"
               isRequired
               isFirst
               onPick={(name) => set('to')({ target: { value: name } })}
@@ -55,7 +57,7 @@ export function Compose({ to, onClose }: { to: string; onClose: () => void }) {
             <select value={draft.priority} onChange={set('priority')}>
               {PRIORITIES.map((one) => (
                 <option key={one} value={one}>
-                  {one === 'urgent' ? 'urgent: interrupts' : one}
+                  {one === 'urgent' ? 'urgent (interrupts the agent)' : one}
                 </option>
               ))}
             </select>

@@ -1,13 +1,13 @@
-/** Two texts as one, with what went and what came; by lines, as programs do it. */
+/** A line diff of two texts. */
 type Line = { kind: 'same' | 'out' | 'in'; text: string }
 
-/** Beyond this a table of all pairs of lines is too much, and the two are shown after each other. */
-const MOST_CELLS = 400_000
+/** Larger texts are shown one after the other: the comparison table would take too much memory. */
+const MAX_CELLS = 400_000
 
 export function diffLines(before: string, after: string): Line[] {
   const one = before.split('\n')
   const other = after.split('\n')
-  if (one.length * other.length > MOST_CELLS) {
+  if (one.length * other.length > MAX_CELLS) {
     return [
       ...one.map((text): Line => ({ kind: 'out', text })),
       ...other.map((text): Line => ({ kind: 'in', text })),

@@ -1,18 +1,18 @@
 import { textOf } from './exact-text.ts'
 
-interface Asked {
+interface WithAction {
   readonly action?: { readonly fields: Readonly<Record<string, unknown>> } | undefined
 }
 
-/** The fields of an action as texts that a person may change. */
-export function editable({ action }: Asked): Record<string, string> {
+/** The fields of an action as editable text. */
+export function editable({ action }: WithAction): Record<string, string> {
   return Object.fromEntries(
     Object.entries(action?.fields ?? {}).map(([name, value]) => [name, textOf(value)]),
   )
 }
 
-/** Changed fields that are no text and do not read as JSON. */
-export function unreadableFields({ action }: Asked, edited: Record<string, string>): string[] {
+/** Names of changed fields that must be JSON and are not. */
+export function unreadableFields({ action }: WithAction, edited: Record<string, string>): string[] {
   return Object.entries(edited)
     .filter(([name, text]) => {
       const before = action?.fields[name]
@@ -30,8 +30,8 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Only what is otherwise; what was no text is read as JSON again. */
-export function changesOf({ action }: Asked, edited: Record<string, string>): Record<string, unknown> {
+/** The changed fields only; a field that was not text is parsed as JSON. */
+export function changesOf({ action }: WithAction, edited: Record<string, string>): Record<string, unknown> {
   const changes: Record<string, unknown> = {}
   for (const [name, text] of Object.entries(edited)) {
     const before = action?.fields[name]

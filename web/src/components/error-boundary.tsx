@@ -1,9 +1,9 @@
 import { Component, type ReactNode } from 'react'
-import { loadAgain } from './lazy-component.ts'
+import { retryFailedLoads } from './lazy-component.ts'
 
 interface Props {
-  /** What is shown here. Another place is another chance. */
-  place: string
+  /** A new key clears the error. */
+  resetKey: string
   children: ReactNode
 }
 
@@ -11,8 +11,8 @@ interface State {
   error: Error | undefined
 }
 
-/** Keeps a part that fails from taking the page with it. A class, because React catches errors in nothing else. */
-export class Boundary extends Component<Props, State> {
+/** Contains the error of one component. React offers this only to classes. */
+export class ErrorBoundary extends Component<Props, State> {
   override state: State = { error: undefined }
 
   static getDerivedStateFromError(thrown: unknown): State {
@@ -20,14 +20,14 @@ export class Boundary extends Component<Props, State> {
   }
 
   override componentDidUpdate(before: Props) {
-    if (this.state.error !== undefined && before.place !== this.props.place) this.again()
+    if (this.state.error !== undefined && before.resetKey !== this.props.resetKey) this.retry()
   }
 
-  again() {
-    const wasMissing = loadAgain()
+  retry() {
+    const wasMissing = retryFailedLoads()
     this.setState({ error: undefined })
-    // Browsers remember a module that could not be had; and after an update of the service the page has other parts.
-    if (wasMissing) void reloadIfThere()
+    // Browsers cache a failed module, and after an update of the service the files have other names.
+    if (wasMissing) void reloadIfReachable()
   }
 
   override render() {
@@ -36,13 +36,14 @@ export class Boundary extends Component<Props, State> {
     return (
       <div className="fault" role="alert">
         <p>
-          <strong>This part of the page could not be shown.</strong> Nothing was lost, and the rest works.
+          <strong>This part of the page could not be shown.</strong> Nothing is lost, and the rest of the page
+          works.
         </p>
         <p>
           <code>{error.message.slice(0, 300)}</code>
         </p>
         <p>
-          <button type="button" className="button" onClick={() => this.again()}>
+          <button type="button" className="button" onClick={() => this.retry()}>
             Load again
           </button>
         </p>
@@ -51,12 +52,12 @@ export class Boundary extends Component<Props, State> {
   }
 }
 
-/** While the service is away, what is shown is better than the browser's own page. */
-async function reloadIfThere() {
+/** Reloads only if the service answers: the browser's own error page would be worse than this one. */
+async function reloadIfReachable() {
   try {
     await fetch('/healthz', { cache: 'no-store' })
     location.reload()
   } catch {
-    // The connection shows itself as lost already.
+    // The header already shows that the connection is lost.
   }
 }

@@ -1,13 +1,13 @@
-/** Controls and marks of direction; the joiner that emoji are made with is none of them. */
-const UNSEEN = /(?![\n\t\u{200d}])[\p{Cc}\p{Cf}]/gu
+/** Control and direction characters, except the joiner that emoji use. */
+const INVISIBLE = /(?![\n\t\u{200d}])[\p{Cc}\p{Cf}]/gu
 
 /**
- * What is approved is shown as it is: a character that cannot be seen, or that has others shown in another order, by
- * its number.
+ * Shows invisible characters, and those that reorder the text, by their code point: nothing may hide in what a person
+ * approves.
  */
-export function visible(text: string): string {
+export function showInvisible(text: string): string {
   return text.replace(
-    UNSEEN,
+    INVISIBLE,
     (one) => `⟨U+${one.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`,
   )
 }

@@ -1,4 +1,4 @@
-/** Made once: making one takes longer than using it a hundred times. */
+/** Created once: creating a formatter is slow. */
 const TIME = new Intl.DateTimeFormat([], {
   hour: '2-digit',
   minute: '2-digit',
@@ -7,14 +7,14 @@ const TIME = new Intl.DateTimeFormat([], {
 })
 const DAY = new Intl.DateTimeFormat([], { month: 'short', day: 'numeric' })
 
-/** Times and amounts in the fewest words that are still exact enough. */
-export function clock(at: string): string {
+/** The time of day, with the date if it is not today. */
+export function formatTime(at: string): string {
   const date = new Date(at)
   const time = TIME.format(date)
   return date.toDateString() === new Date().toDateString() ? time : `${DAY.format(date)} ${time.slice(0, 5)}`
 }
 
-export function span(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`
   const seconds = ms / 1000
   if (seconds < 90) return `${Math.round(seconds)} s`
@@ -22,14 +22,14 @@ export function span(ms: number): string {
   return seconds < 129_600 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`
 }
 
-export function since(at: string, now: number): string {
-  return span(Math.max(0, now - Date.parse(at)))
+export function formatAge(at: string, now: number): string {
+  return formatDuration(Math.max(0, now - Date.parse(at)))
 }
 
-export function money(amount: number): string {
+export function formatCost(amount: number): string {
   return amount < 0.995 ? amount.toFixed(3) : amount.toFixed(2)
 }
 
-export function counted(count: number, one: string, many = `${one}s`): string {
+export function pluralize(count: number, one: string, many = `${one}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? one : many}`
 }

@@ -1,8 +1,8 @@
 import type { FitViewOptions, ReactFlowInstance } from '@xyflow/react'
 import { useEffect, useRef } from 'react'
 
-/** A drawing fits its place: also when that gets another size, or the drawing another shape, until somebody moves it. */
-export function useFit(options: FitViewOptions, shape: string) {
+/** Keeps a graph fitted to its container, also after a resize or a new shape, until somebody moves it. */
+export function useFitView(options: FitViewOptions, shape: string) {
   const drawing = useRef<Pick<ReactFlowInstance, 'fitView'>>(undefined)
   const isMoved = useRef(false)
   const ref = useRef<HTMLDivElement>(null)
@@ -24,7 +24,7 @@ export function useFit(options: FitViewOptions, shape: string) {
       drawing.current = instance
     },
     onMove(event: unknown) {
-      // Without an event it was moved by this, or by its own buttons.
+      // No event: moved by fitView or by the zoom buttons.
       if (event !== null) isMoved.current = true
     },
   }

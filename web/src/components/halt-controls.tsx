@@ -1,31 +1,32 @@
 import { useState } from 'react'
-import { useRoom, useTeam } from '../data/service.ts'
+import { useTeam } from '../data/queries.ts'
+import { useService } from '../data/service.ts'
 import { useNow } from '../data/service-clock.ts'
-import { since } from './format.ts'
+import { formatAge } from './format.ts'
 import { Icon } from './icon.tsx'
 import { Modal } from './modal.tsx'
-import { useAct } from './notifications.tsx'
+import { useAction } from './notifications.tsx'
 
-/** Always in reach. It asks once, for a reason that everyone is told; Enter is enough. */
+/** Available in every view. It asks once, for an optional reason; Enter is enough. */
 export function StopButton() {
-  const room = useRoom()
+  const service = useService()
   const [isOpen, setOpen] = useState(false)
   const [reason, setReason] = useState('')
-  const [act, isBusy] = useAct()
+  const [act, isBusy] = useAction()
   const isHalted = useTeam().data?.halt !== undefined
-  if (isHalted) return <GoButton />
+  if (isHalted) return <ResumeButton />
 
   async function stop() {
     await act(async () => {
-      const { interrupts } = await room.client.halt(reason.trim() === '' ? {} : { reason: reason.trim() })
-      // Whatever else it says: everything stands, and this must not come up again when it goes on.
+      const { interrupts } = await service.client.halt(reason.trim() === '' ? {} : { reason: reason.trim() })
+      // Everything is halted now, so close the dialog even if some agents did not stop.
       setOpen(false)
       setReason('')
-      room.touch('halt')
+      service.refreshTopics('halt')
       const still = interrupts.filter(({ stopped }) => !stopped).map(({ agent }) => agent)
       if (still.length > 0)
-        throw new Error(`Everything is stopped, but these did not stop their turn: ${still.join(', ')}`)
-      return 'Everything is stopped.'
+        throw new Error(`Everything is halted, but these agents did not stop their turn: ${still.join(', ')}`)
+      return 'Everything is halted.'
     })
   }
 
@@ -37,7 +38,10 @@ export function StopButton() {
       </button>
       {isOpen ? (
         <Modal title="Stop everything?" onClose={() => setOpen(false)}>
-          <p>Busy agents are interrupted. Nothing is delivered, started or timed until you let it go on.</p>
+          <p>
+            This interrupts busy agents. Until you resume, nothing is delivered or started, and all timeouts
+            pause.
+          </p>
           <form
             onSubmit={(event) => {
               event.preventDefault()
@@ -45,7 +49,7 @@ export function StopButton() {
             }}
           >
             <label className="field">
-              <span>Why (optional; everyone can read it)</span>
+              <span>Reason (optional, visible to everyone)</span>
               <input
                 value={reason}
                 onChange={(event) => setReason(event.target.value)}
@@ -55,7 +59,7 @@ export function StopButton() {
             </label>
             <div className="dialog-foot" style={{ marginTop: 12 }}>
               <button type="button" className="button" onClick={() => setOpen(false)}>
-                Not now
+                Cancel
               </button>
               <button type="submit" className="button" data-kind="danger" disabled={isBusy}>
                 <Icon name="stop" />
@@ -69,9 +73,9 @@ export function StopButton() {
   )
 }
 
-function GoButton() {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
+function ResumeButton() {
+  const service = useService()
+  const [act, isBusy] = useAction()
   return (
     <button
       type="button"
@@ -80,14 +84,14 @@ function GoButton() {
       disabled={isBusy}
       onClick={() =>
         void act(async () => {
-          await room.client.go()
-          room.touch('halt')
-          return 'Everything goes on.'
+          await service.client.go()
+          service.refreshTopics('halt')
+          return 'Everything resumed.'
         })
       }
     >
       <Icon name="go" />
-      Go on
+      Resume all
     </button>
   )
 }
@@ -98,9 +102,9 @@ export function HaltBanner() {
   if (halt === undefined) return null
   return (
     <div className="halted">
-      <strong role="alert">Everything is stopped</strong>
+      <strong role="alert">Everything is halted</strong>
       <span>
-        by {halt.by}, {since(halt.at, now)} ago{halt.reason === undefined ? '' : `: ${halt.reason}`}
+        by {halt.by}, {formatAge(halt.at, now)} ago{halt.reason === undefined ? '' : `: ${halt.reason}`}
       </span>
     </div>
   )

@@ -1,4 +1,4 @@
-/** Drawn on a grid of 16, in the colour of the text. */
+/** Paths on a 16 × 16 grid, drawn in the text colour. */
 const PATHS = {
   team: 'M8 2.5a2 2 0 1 1 0 4 2 2 0 0 1 0-4ZM3.5 9.5a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5Zm9 0a1.75 1.75 0 1 1 0 3.5 1.75 1.75 0 0 1 0-3.5ZM6.8 6.3 4.4 9.6m4.8-3.3 2.4 3.3',
   inbox: 'M2.5 9.5 4.2 3h7.6l1.7 6.5v3.5h-11V9.5Zm0 0h3l1 1.8h3l1-1.8h3',

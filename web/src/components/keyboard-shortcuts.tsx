@@ -4,10 +4,10 @@ import { Modal } from './modal.tsx'
 type Keys = Readonly<Record<string, (() => void) | undefined>>
 
 /**
- * One letter, or two after each other (`g t`); never while somebody writes, never by a key that is held down, and not
- * below a dialog: whoever looks at that means something else. `isInDialog`: these are the dialog's own.
+ * Handles single keys (`c`) and sequences (`g t`). Ignores keys while the person types, keys held down, and keys below a
+ * dialog. `isInDialog`: the shortcuts belong to the open dialog.
  */
-export function useKeys(keys: Keys, isInDialog = false) {
+export function useShortcuts(keys: Keys, isInDialog = false) {
   const latest = useRef(keys)
   latest.current = keys
   const ownDialogs = useRef(0)
@@ -17,7 +17,7 @@ export function useKeys(keys: Keys, isInDialog = false) {
     let beforeAt = 0
     const listen = (event: KeyboardEvent) => {
       if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || event.repeat) return
-      if (isWriting(event.target)) return
+      if (isTyping(event.target)) return
       if (document.querySelectorAll('[role=dialog]').length > ownDialogs.current) return
       const both = event.timeStamp - beforeAt < 1000 ? `${before} ${event.key}` : ''
       const action =
@@ -33,7 +33,7 @@ export function useKeys(keys: Keys, isInDialog = false) {
   }, [])
 }
 
-function isWriting(target: EventTarget | null): boolean {
+function isTyping(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&
     (target.isContentEditable || target.closest('input, textarea, select, [data-takes-keys]') !== null)
@@ -43,19 +43,19 @@ function isWriting(target: EventTarget | null): boolean {
 type Views = readonly { readonly title: string; readonly key: string }[]
 
 const MORE: readonly (readonly [string, string])[] = [
-  ['c', 'write a message'],
-  ['j k', 'next, previous in the inbox'],
-  ['a', 'approve'],
-  ['x', 'reject'],
-  ['m', 'change, then approve'],
-  ['1 … 9', 'choose an answer'],
-  ['F6', 'leave a terminal that you took over'],
-  ['Esc', 'close a dialog, or what is beside a list'],
+  ['c', 'Write a message'],
+  ['j k', 'Next or previous request in the inbox'],
+  ['a', 'Approve'],
+  ['x', 'Reject'],
+  ['m', 'Edit, then approve'],
+  ['1 … 9', 'Choose an answer'],
+  ['F6', 'Leave a terminal you have taken over'],
+  ['Esc', 'Close a dialog or a side panel'],
 ]
 
-export function Shortcuts({ views, onClose }: { views: Views; onClose: () => void }) {
+export function ShortcutsDialog({ views, onClose }: { views: Views; onClose: () => void }) {
   return (
-    <Modal title="Keyboard" onClose={onClose}>
+    <Modal title="Keyboard shortcuts" onClose={onClose}>
       <dl className="shortcuts">
         {views.map(({ title, key }) => (
           <Line key={key} keys={`g ${key}`} text={title} />

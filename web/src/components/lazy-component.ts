@@ -1,10 +1,10 @@
 import { type ComponentType, createElement, lazy } from 'react'
 
-/** Parts that could not be had; React keeps a failure for good unless it gets another part in its place. */
+/** Resets of components that failed to load: React caches a failure until it gets a new lazy component. */
 const failed = new Set<() => void>()
 
-/** A part that is loaded when it is first shown. */
-export function later<Props extends object = object>(load: () => Promise<ComponentType<Props>>) {
+/** A component whose code is loaded when it is first shown. */
+export function lazyComponent<Props extends object = object>(load: () => Promise<ComponentType<Props>>) {
   const attempt = () =>
     lazy(async () => {
       try {
@@ -17,12 +17,12 @@ export function later<Props extends object = object>(load: () => Promise<Compone
       }
     })
   let current = attempt() as unknown as ComponentType<Props>
-  const Part = (props: Props) => createElement(current, props)
-  return Object.assign(Part, { load })
+  const Component = (props: Props) => createElement(current, props)
+  return Object.assign(Component, { load })
 }
 
-/** What failed is tried again when it is shown next. Says whether anything had. */
-export function loadAgain(): boolean {
+/** Lets failed components load again when they are shown next. Returns whether there were any. */
+export function retryFailedLoads(): boolean {
   const hadFailed = failed.size > 0
   for (const renew of failed) renew()
   failed.clear()

@@ -9,12 +9,12 @@ export function Modal({
   children,
 }: {
   title: string
-  /** The part of it that is read out when it comes up. */
+  /** The element that screen readers read out when the dialog opens. */
   describedBy?: string
   onClose: () => void
   children: ReactNode
 }) {
-  const [cameFrom] = useState(() => document.activeElement)
+  const [previousFocus] = useState(() => document.activeElement)
   return (
     <Dialog.Root open onOpenChange={(isOpen) => isOpen || onClose()}>
       <Dialog.Portal>
@@ -25,7 +25,7 @@ export function Modal({
           onOpenAutoFocus={focusFirst}
           onCloseAutoFocus={(event) => {
             event.preventDefault()
-            goBackTo(cameFrom)
+            restoreFocus(previousFocus)
           }}
         >
           <div className="aside-head">
@@ -43,14 +43,14 @@ export function Modal({
   )
 }
 
-/** Where one was; if that is gone, to the view, so that the next Tab does not begin at the top of the page. */
-function goBackTo(place: Element | null) {
+/** Restores the focus. If that element is gone, the view gets it, so that Tab does not start at the top of the page. */
+function restoreFocus(place: Element | null) {
   const isThere = place instanceof HTMLElement && place.isConnected && place !== document.body
   const target = isThere ? place : document.getElementById('main')
   target?.focus({ preventScroll: true })
 }
 
-/** What the dialog is for, where it says so; else its first control, as usual. */
+/** Focuses the element marked `data-first`, or the first control. */
 function focusFirst(event: Event) {
   const first = (event.target as HTMLElement).querySelector<HTMLElement>('[data-first]')
   if (first === null) return

@@ -1,22 +1,22 @@
 import { useEffect, useRef, useState } from 'react'
-import { useRequests } from '../data/service.ts'
-import { go, to } from '../route.ts'
+import { useRequests } from '../data/queries.ts'
+import { linkTo, navigate } from '../route.ts'
 import { Modal } from './modal.tsx'
 import { questionId, RequestCard } from './request-card.tsx'
 
-/** How often it is looked whether a dialog is closed, or the writing done, while a question waits for that. */
-const LOOK_MS = 300
+/** How often to check whether the person has closed a dialog or stopped typing. */
+const CHECK_MS = 300
 
 /**
- * A question that arrives is put before the person at once, wherever they are (S2.16); not over another dialog, and not
- * while they write: then it comes after that. Closing it decides nothing: it stays in the inbox.
+ * Opens a dialog for each new request, in every view (S2.16). It waits while another dialog is open or the person is
+ * typing. Closing the dialog decides nothing: the request stays in the inbox.
  */
-export function Arrival({ isInbox }: { isInbox: boolean }) {
+export function NewRequestDialog({ isInbox }: { isInbox: boolean }) {
   const { data } = useRequests()
   const known = useRef<Set<string>>(undefined)
   const [shown, setShown] = useState<string>()
   const [queue, setQueue] = useState<readonly string[]>([])
-  /** For whoever does not see that a card is added, or a number grows; the dialog speaks for itself. */
+  /** For screen readers, where no dialog opens. */
   const [news, setNews] = useState('')
 
   useEffect(() => {
@@ -32,7 +32,7 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
     setQueue((now) => [...now.filter(isOpen), ...fresh.map(({ id }) => id)])
   }, [data])
 
-  // In the inbox they are before them already.
+  // The inbox already shows them.
   useEffect(() => {
     if (!isInbox) return
     setQueue([])
@@ -50,7 +50,7 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
       return true
     }
     if (look()) return
-    const timer = setInterval(() => look() && clearInterval(timer), LOOK_MS)
+    const timer = setInterval(() => look() && clearInterval(timer), CHECK_MS)
     return () => clearInterval(timer)
   }, [queue, isShown, isInbox])
 
@@ -70,17 +70,17 @@ export function Arrival({ isInbox }: { isInbox: boolean }) {
     >
       <RequestCard key={request.id} request={request} isModal isSudden onDone={() => setShown(undefined)} />
       <div className="dialog-foot">
-        {queue.length === 0 ? null : <span className="label">{queue.length} more after this</span>}
+        {queue.length === 0 ? null : <span className="label">{queue.length} more waiting</span>}
         <button
           type="button"
           className="button"
           data-kind="quiet"
           onClick={() => {
             setShown(undefined)
-            go(to('inbox', request.id))
+            navigate(linkTo('inbox', request.id))
           }}
         >
-          Later, in the inbox
+          Not now
         </button>
       </div>
     </Modal>
@@ -97,10 +97,10 @@ function notify(id: string, asker: string, question: string) {
     const note = new Notification(`${asker} asks`, { body: question.slice(0, 200), tag: id })
     note.onclick = () => {
       focus()
-      go(to('inbox', id))
+      navigate(linkTo('inbox', id))
       note.close()
     }
   } catch {
-    // Chromium on a phone has the constructor and throws; the title and the badge tell of it all the same.
+    // Chromium on Android has the constructor but throws; the title and the badge still show the request.
   }
 }

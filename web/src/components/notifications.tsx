@@ -1,26 +1,26 @@
 import { createContext, type ReactNode, use, useCallback, useMemo, useState } from 'react'
 import { ClientError } from '../../../src/client/client.ts'
 
-interface Note {
+interface Notification {
   id: number
   tone: 'good' | 'bad'
   text: string
 }
 
-interface Notes {
-  say(tone: Note['tone'], text: string): void
+interface Notifier {
+  notify(tone: Notification['tone'], text: string): void
 }
 
-const NotesContext = createContext<Notes>({ say() {} })
+const NotifierContext = createContext<Notifier>({ notify() {} })
 const SHOWN_MS = 6000
 let count = 0
 
-/** Short words on what was just done, or why it was not. */
-export function NotesArea({ children }: { children: ReactNode }) {
-  const [notes, setNotes] = useState<readonly Note[]>([])
-  const value = useMemo<Notes>(
+/** Shows short-lived notifications: what was done, or why it failed. */
+export function NotificationArea({ children }: { children: ReactNode }) {
+  const [notes, setNotes] = useState<readonly Notification[]>([])
+  const value = useMemo<Notifier>(
     () => ({
-      say(tone, text) {
+      notify(tone, text) {
         const note = { id: ++count, tone, text }
         setNotes((now) => [...now.slice(-3), note])
         setTimeout(() => setNotes((now) => now.filter((one) => one !== note)), SHOWN_MS)
@@ -29,7 +29,7 @@ export function NotesArea({ children }: { children: ReactNode }) {
     [],
   )
   return (
-    <NotesContext value={value}>
+    <NotifierContext value={value}>
       {children}
       <div className="notes" role="status" aria-live="polite">
         {notes.map(({ id, tone, text }) => (
@@ -38,39 +38,39 @@ export function NotesArea({ children }: { children: ReactNode }) {
           </p>
         ))}
       </div>
-    </NotesContext>
+    </NotifierContext>
   )
 }
 
-/** Does something and says how it went. While it is under way, `isBusy`. */
-export function useAct(): [
+/** Runs an action and shows its outcome as a notification. `isBusy` while it runs, so that buttons can be disabled. */
+export function useAction(): [
   act: (work: () => Promise<string | undefined>) => Promise<boolean>,
   isBusy: boolean,
 ] {
-  const { say } = use(NotesContext)
+  const { notify } = use(NotifierContext)
   const [isBusy, setBusy] = useState(false)
   const act = useCallback(
     async (work: () => Promise<string | undefined>) => {
       setBusy(true)
       try {
         const done = await work()
-        if (done !== undefined) say('good', done)
+        if (done !== undefined) notify('good', done)
         return true
       } catch (error) {
         const hint = error instanceof ClientError && error.hint !== undefined ? `. ${error.hint}` : ''
-        say('bad', `${error instanceof Error ? error.message : String(error)}${hint}`)
+        notify('bad', `${error instanceof Error ? error.message : String(error)}${hint}`)
         return false
       } finally {
         setBusy(false)
       }
     },
-    [say],
+    [notify],
   )
   return [act, isBusy]
 }
 
-/** A receipt that is no success, as the error it is. */
-export function demandOk(receipt: {
+/** Throws the error of a receipt that is not a success. */
+export function requireSuccess(receipt: {
   status: string
   reason?: string
   message?: string

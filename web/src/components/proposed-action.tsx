@@ -1,11 +1,11 @@
-import type { Request } from '../data/service.ts'
+import type { HumanRequest } from '../data/queries.ts'
 import { diffLines } from './diff-lines.ts'
-import { textOf, visible } from './exact-text.ts'
+import { showInvisible, textOf } from './exact-text.ts'
 
-type Action = NonNullable<Request['action']>
+type Action = NonNullable<HumanRequest['action']>
 
-/** What exactly is to be done, in full: whoever approves must have seen it. */
-export function ActionShown({ action, modified }: { action: Action; modified: Request['modified'] }) {
+/** The full action: a person must see everything they approve. */
+export function ProposedAction({ action, modified }: { action: Action; modified: HumanRequest['modified'] }) {
   return (
     <div className="action">
       <p className="action-head">
@@ -44,7 +44,7 @@ function Fields({ fields }: { fields: Record<string, unknown> }) {
               {isPlainObject(value) ? (
                 <Fields fields={value} />
               ) : (
-                <pre data-name={name}>{visible(textOf(value))}</pre>
+                <pre data-name={name}>{showInvisible(textOf(value))}</pre>
               )}
             </dd>
           </div>
@@ -73,7 +73,7 @@ export function Diff({ before, after }: { before: string; after: string }) {
     <pre className="diff">
       {diffLines(before, after).map(({ kind, text }, index) => (
         <span key={index} data-kind={kind}>
-          {SIGNS[kind]} {visible(text)}
+          {SIGNS[kind]} {showInvisible(text)}
           {'\n'}
         </span>
       ))}

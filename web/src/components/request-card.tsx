@@ -1,32 +1,33 @@
 import { type ReactNode, type SyntheticEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import type { AnswerOf } from '../../../src/service/contract.ts'
-import { type Request, useRoom } from '../data/service.ts'
+import type { HumanRequest } from '../data/queries.ts'
+import { useService } from '../data/service.ts'
 import { useNow } from '../data/service-clock.ts'
-import { to } from '../route.ts'
+import { linkTo } from '../route.ts'
 import { changesOf, editable, unreadableFields } from './edited-fields.ts'
-import { since, span } from './format.ts'
+import { formatAge, formatDuration } from './format.ts'
 import { Icon } from './icon.tsx'
-import { useKeys } from './keyboard-shortcuts.tsx'
-import { useAct } from './notifications.tsx'
-import { ActionShown } from './proposed-action.tsx'
+import { useShortcuts } from './keyboard-shortcuts.tsx'
+import { useAction } from './notifications.tsx'
+import { ProposedAction } from './proposed-action.tsx'
 import { Chip } from './state-label.tsx'
 
-type Decision = Request['decisions'][number]
+type Decision = HumanRequest['decisions'][number]
 
 interface CardOptions {
-  request: Request
-  /** Its keys work: it is the one that is chosen, or it is alone. */
+  request: HumanRequest
+  /** The selected card of a list: its keyboard shortcuts work. */
   isChosen?: boolean
   isModal?: boolean
-  /** It came, or was chosen, by itself, maybe under a key or a click that was meant for another: nothing counts at once. */
+  /** It appeared by itself, perhaps under a key or click meant for something else: ignore input for a moment. */
   isSudden?: boolean
   onDone?: () => void
 }
 
-const SUDDEN_MS = 600
-const KINDS: Partial<Record<Request['kind'], string>> = { input: 'question' }
+const ARM_MS = 600
+const KINDS: Partial<Record<HumanRequest['kind'], string>> = { input: 'question' }
 
-/** One question to people: who asks, why, what exactly, and everything that may be said to it. */
+/** One human request: who asks, why, the exact action, and the possible verdicts. */
 export function RequestCard({
   request,
   isChosen = false,
@@ -34,9 +35,9 @@ export function RequestCard({
   isSudden = false,
   onDone,
 }: CardOptions) {
-  const room = useRoom()
+  const service = useService()
   const now = useNow()
-  const [act, isBusy] = useAct()
+  const [act, isBusy] = useAction()
   const [comment, setComment] = useState('')
   const [choice, setChoice] = useState<string>()
   const [changed, setChanged] = useState<Record<string, string>>()
@@ -49,16 +50,16 @@ export function RequestCard({
     if (isChosen) place.current?.scrollIntoView({ block: 'nearest' })
   }, [isChosen])
 
-  async function decide(decision: Decision, more: Partial<Parameters<typeof room.client.decide>[1]> = {}) {
+  async function decide(decision: Decision, more: Partial<Parameters<typeof service.client.decide>[1]> = {}) {
     const said = comment.trim()
     const isDone = await act(async () => {
-      const answer = await room.client.decide(request.id, {
+      const answer = await service.client.decide(request.id, {
         decision,
         ...(said === '' ? {} : { comment: said }),
         ...(request.action === undefined ? {} : { hash: request.action.hash }),
         ...more,
       })
-      room.touch('human')
+      service.refreshTopics('human')
       return outcome(answer, request)
     })
     if (isDone) {
@@ -79,7 +80,7 @@ export function RequestCard({
   }
   const modify = () => setChanged(editable(request))
 
-  useKeys(
+  useShortcuts(
     isChosen || isModal
       ? {
           a: may('approve') ? approve : undefined,
@@ -109,28 +110,30 @@ export function RequestCard({
       aria-label={`${request.id}, asked by ${request.asker}`}
     >
       <header className="request-head">
-        <a href={to('agents', request.asker)} className="request-who">
+        <a href={linkTo('agents', request.asker)} className="request-who">
           {request.asker}
         </a>
         <Chip word={KINDS[request.kind] ?? request.kind} tone="asks" />
         <span className="label">
-          {request.id} · {since(request.created_at, now)} ago
+          {request.id} · {formatAge(request.created_at, now)} ago
           {request.state === 'open' ? ` · ${untilText(request.expires_at, now)}` : ''}
         </span>
-        {request.task_id === undefined ? null : <a href={to('tasks', request.task_id)}>{request.task_id}</a>}
+        {request.task_id === undefined ? null : (
+          <a href={linkTo('tasks', request.task_id)}>{request.task_id}</a>
+        )}
       </header>
       <p className="request-question" id={questionId(request)}>
         {request.question}
       </p>
-      {request.reason === '' ? null : <p className="label">Why you: {request.reason}</p>}
+      {request.reason === '' ? null : <p className="label">Reason: {request.reason}</p>}
       {request.action === undefined ? null : (
-        <ActionShown action={request.action} modified={request.modified} />
+        <ProposedAction action={request.action} modified={request.modified} />
       )}
       {request.quorum > 1 || request.approvals.length > 0 ? (
         <p className="label">
           {request.approvals.length} of {request.quorum} approvals
           {request.approvals.length === 0 ? '' : `: ${request.approvals.map(({ by }) => by).join(', ')}`}
-          {request.approvers === undefined ? '' : ` (who may: ${request.approvers.join(', ')})`}
+          {request.approvers === undefined ? '' : ` (approvers: ${request.approvers.join(', ')})`}
         </p>
       ) : null}
       <form onSubmit={submit} className="request-form">
@@ -158,26 +161,26 @@ export function RequestCard({
           <p>
             <Chip word={request.state} tone={request.state === 'rejected' ? 'bad' : 'done'} />{' '}
             {request.decided_by === undefined ? '' : `by ${request.decided_by}`}
-            {request.decided_at === undefined ? '' : `, ${since(request.decided_at, now)} ago`}
+            {request.decided_at === undefined ? '' : `, ${formatAge(request.decided_at, now)} ago`}
             {request.comment === undefined ? '' : `: “${request.comment}”`}
           </p>
         ) : request.decisions.length === 0 ? (
-          <p className="label">You may look at this, but not decide it.</p>
+          <p className="label">You can view this request, but not decide it.</p>
         ) : (
           <>
             <label className="field">
               <span>
                 {request.decisions.includes('answer')
                   ? choices.length > 0 && request.allow_other !== true
-                    ? 'A remark'
+                    ? 'Comment'
                     : 'Your answer'
-                  : `A remark for ${request.asker} (optional)`}
+                  : `Comment for ${request.asker} (optional)`}
               </span>
               <textarea
                 rows={2}
                 value={comment}
                 onChange={(event) => setComment(event.target.value)}
-                placeholder={request.default === undefined ? '' : `empty: ${request.default}`}
+                placeholder={request.default === undefined ? '' : `Default: ${request.default}`}
                 onKeyDown={(event) => {
                   if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event)
                 }}
@@ -198,7 +201,7 @@ export function RequestCard({
                   onClick={approve}
                 >
                   <Icon name="check" />
-                  {changed === undefined ? 'Approve' : 'Approve as changed'} <Key>a</Key>
+                  {changed === undefined ? 'Approve' : 'Approve with edits'} <Key>a</Key>
                 </button>
               ) : null}
               {request.decisions.includes('reject') ? (
@@ -220,7 +223,7 @@ export function RequestCard({
                   disabled={isBusy || !isArmed}
                   onClick={() => (changed === undefined ? modify() : setChanged(undefined))}
                 >
-                  {changed === undefined ? 'Change' : 'Do not change'} <Key>m</Key>
+                  {changed === undefined ? 'Edit' : 'Discard edits'} <Key>m</Key>
                 </button>
               ) : null}
             </div>
@@ -231,23 +234,23 @@ export function RequestCard({
   )
 }
 
-export function questionId({ id }: Request): string {
+export function questionId({ id }: HumanRequest): string {
   return `question-${id}`
 }
 
 function useArmed(isSudden: boolean): boolean {
   const [isArmed, setArmed] = useState(!isSudden)
-  // Before the next key can come, not after the next picture.
+  // A layout effect runs before the next key event; an effect might run after it.
   useLayoutEffect(() => {
     setArmed(!isSudden)
     if (!isSudden) return
-    const timer = setTimeout(() => setArmed(true), SUDDEN_MS)
+    const timer = setTimeout(() => setArmed(true), ARM_MS)
     return () => clearTimeout(timer)
   }, [isSudden])
   return isArmed
 }
 
-/** Of no use to whoever does not see it. */
+/** A visual hint only: screen readers skip it. */
 function Key({ children }: { children: ReactNode }) {
   return (
     <span className="key" aria-hidden="true">
@@ -279,7 +282,7 @@ function Edit({
           />
           {unreadable.includes(name) ? (
             <span className="fault" role="alert">
-              This is not JSON: texts have quotation marks, and every bracket its end.
+              This is not valid JSON: check quotation marks and brackets.
             </span>
           ) : null}
         </label>
@@ -288,14 +291,15 @@ function Edit({
   )
 }
 
-function outcome({ request, receipt }: AnswerOf<'decide'>, before: Request): string {
+function outcome({ request, receipt }: AnswerOf<'decide'>, before: HumanRequest): string {
   if (request.state === 'open')
-    return `${before.id}: noted; ${request.quorum - request.approvals.length} more must approve.`
-  const failed = receipt !== undefined && receipt.status === 'error' ? ` But: ${receipt.message}` : ''
-  return `${before.id} is ${request.state}; ${before.asker} is told.${failed}`
+    return `${before.id} approved; ${request.quorum - request.approvals.length} more approvals needed.`
+  const failed =
+    receipt !== undefined && receipt.status === 'error' ? ` The command failed: ${receipt.message}` : ''
+  return `${before.id} is ${request.state}; ${before.asker} will be notified.${failed}`
 }
 
 function untilText(at: string, now: number): string {
   const left = Date.parse(at) - now
-  return left <= 0 ? 'expired' : `expires in ${span(left)}`
+  return left <= 0 ? 'expired' : `expires in ${formatDuration(left)}`
 }

@@ -1,4 +1,4 @@
-/** A phone; as in the styles. */
-export function isNarrow(): boolean {
+/** Same breakpoint as in styles/phone.css. */
+export function isPhone(): boolean {
   return matchMedia('(max-width: 860px)').matches
 }

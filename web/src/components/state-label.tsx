@@ -1,6 +1,6 @@
-import type { Agent } from '../data/service.ts'
+import type { Agent } from '../data/queries.ts'
 
-/** The state of an agent: a shape and a word, never a colour alone. */
+/** States have a word beside their colour, for people who cannot tell the colours apart. */
 const TONES: Record<string, string> = {
   idle: 'calm',
   busy: 'busy',
@@ -16,7 +16,7 @@ const TONES: Record<string, string> = {
 }
 
 const WORDS: Record<string, string> = {
-  waiting_input: 'asks a person',
+  waiting_input: 'needs a person',
   initializing: 'starting',
   unknown: 'not running',
 }
@@ -25,7 +25,7 @@ export function toneOf(state: string): string {
   return TONES[state] ?? 'off'
 }
 
-export function StateMark({ state }: { state: string }) {
+export function StateLabel({ state }: { state: string }) {
   return (
     <span className="state" data-tone={toneOf(state)}>
       <span className="dot" aria-hidden="true" />
@@ -34,7 +34,7 @@ export function StateMark({ state }: { state: string }) {
   )
 }
 
-const LADDER_TONES: Record<string, string> = {
+const DELIVERY_TONES: Record<string, string> = {
   queued: 'held',
   written: 'busy',
   submitted: 'busy',
@@ -60,14 +60,14 @@ const TASK_TONES: Record<string, string> = {
 
 export function Chip({ word, tone }: { word: string; tone?: string | undefined }) {
   return (
-    <span className="chip" data-tone={tone ?? LADDER_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
+    <span className="chip" data-tone={tone ?? DELIVERY_TONES[word] ?? TASK_TONES[word] ?? 'busy'}>
       {word.replaceAll('_', ' ')}
     </span>
   )
 }
 
-/** How full an agent's context is, by its program's own record. */
-export function Context({ context }: { context: Agent['context'] }) {
+/** How much of its context window an agent uses, as its program reports it. */
+export function ContextUsage({ context }: { context: Agent['context'] }) {
   if (context?.percent === undefined) return null
   const percent = Math.min(100, Math.round(context.percent))
   return (

@@ -1,8 +1,7 @@
 import type { ReactNode } from 'react'
-import type { Answer } from '../data/service.ts'
+import type { Loaded } from '../data/queries.ts'
 
-/** What is said where there is nothing, nothing yet, or something went wrong. */
-export function Empty({ title, children }: { title: string; children?: ReactNode }) {
+export function EmptyState({ title, children }: { title: string; children?: ReactNode }) {
   return (
     <div className="empty">
       <p className="empty-title">{title}</p>
@@ -20,7 +19,7 @@ export function Loading() {
   )
 }
 
-export function Fault({ error }: { error: NonNullable<Answer<unknown>['error']> }) {
+export function ErrorMessage({ error }: { error: NonNullable<Loaded<unknown>['error']> }) {
   return (
     <div className="fault" role="alert">
       <strong>{error.message}</strong>
@@ -30,18 +29,32 @@ export function Fault({ error }: { error: NonNullable<Answer<unknown>['error']> 
   )
 }
 
-/** An answer with its three ways of not being there; an old one stays while a new one fails. */
-export function Shown<T>({ answer, children }: { answer: Answer<T>; children: (data: T) => ReactNode }) {
+/** Shows data, or that it is loading, or its error. Old data stays visible when a newer read fails. */
+export function QueryResult<T>({
+  answer,
+  children,
+}: {
+  answer: Loaded<T>
+  children: (data: T) => ReactNode
+}) {
   const { data, error } = answer
   return (
     <>
-      {error === undefined ? null : <Fault error={error} />}
+      {error === undefined ? null : <ErrorMessage error={error} />}
       {data === undefined ? error === undefined ? <Loading /> : null : children(data)}
     </>
   )
 }
 
-export function Head({ title, note, children }: { title: string; note?: ReactNode; children?: ReactNode }) {
+export function ViewHeader({
+  title,
+  note,
+  children,
+}: {
+  title: string
+  note?: ReactNode
+  children?: ReactNode
+}) {
   return (
     <header className="head">
       <h1>{title}</h1>

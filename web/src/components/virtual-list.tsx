@@ -1,10 +1,11 @@
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type ReactNode, type UIEvent, useEffect, useRef } from 'react'
 
-const NEAR = 40
+/** Closer to the end than this many pixels counts as the end. */
+const END_TOLERANCE = 40
 
-/** A long list of which only what is seen is in the page. */
-export function Rows<T>({
+/** A long list that renders only its visible rows. */
+export function VirtualList<T>({
   items,
   size,
   label,
@@ -17,9 +18,9 @@ export function Rows<T>({
   size: number
   label: string
   keyOf: (item: T) => string | number
-  /** It begins at its end, and stays there while it grows, unless somebody scrolls away. */
+  /** Starts scrolled to the end and follows new items, until somebody scrolls away. */
   isAtEnd?: boolean
-  /** The one that an address names: it is in sight when the list first is. */
+  /** The item to scroll to when the list first appears. */
   chosen?: string | number | undefined
   children: (item: T, index: number) => ReactNode
 }) {
@@ -45,10 +46,10 @@ export function Rows<T>({
     rows.scrollToIndex(index, { align: 'center' })
   }, [items, chosen])
   const watch = ({ currentTarget: { scrollTop, clientHeight, scrollHeight } }: UIEvent<HTMLElement>) => {
-    stays.current = isAtEnd && scrollTop + clientHeight >= scrollHeight - NEAR
+    stays.current = isAtEnd && scrollTop + clientHeight >= scrollHeight - END_TOLERANCE
   }
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users have to be able to scroll it.
     <section className="rows" ref={scroller} onScroll={watch} tabIndex={0} aria-label={label}>
       <div className="rows-all" style={{ height: rows.getTotalSize() }}>
         {rows.getVirtualItems().map((row) => (

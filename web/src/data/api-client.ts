@@ -1,36 +1,36 @@
 import { type Client, createClient, type FetchLike } from '../../../src/client/client.ts'
-import { tellServiceTime } from './service-clock.ts'
+import { setServiceTime } from './service-clock.ts'
 
-/** The half of the session that this page keeps; the cookie is the other one. */
-const KEPT = 'orchub.session'
+/** A session has two halves: the page stores this one, the cookie is the other. */
+const STORAGE_KEY = 'orchub.session'
 
-export function keptHalf(): string | null {
-  return localStorage.getItem(KEPT)
+export function sessionHalf(): string | null {
+  return localStorage.getItem(STORAGE_KEY)
 }
 
-export function keepHalf(half: string | undefined) {
-  if (half === undefined) localStorage.removeItem(KEPT)
-  else localStorage.setItem(KEPT, half)
+export function storeSessionHalf(half: string | undefined) {
+  if (half === undefined) localStorage.removeItem(STORAGE_KEY)
+  else localStorage.setItem(STORAGE_KEY, half)
 }
 
-/** Whoever acts is told when nothing comes back: long enough for a stop that interrupts a large team. */
-const ANSWER_MS = 20_000
+/** Timeout of requests that change something. Halting a large team interrupts every agent, which takes a while. */
+const WRITE_TIMEOUT_MS = 20_000
 
-/** The ordinary client, with the two halves instead of a token. */
+/** The regular client, signed in by the two halves of a session instead of a token. */
 export function openClient(): Client {
   const fetchWithSession: FetchLike = async (url, { headers, ...init }) => {
     const { authorization: _, ...rest } = headers
-    const half = keptHalf()
-    const late = new AbortController()
-    const timer = init.method === 'GET' ? undefined : setTimeout(() => late.abort(), ANSWER_MS)
+    const half = sessionHalf()
+    const timeout = new AbortController()
+    const timer = init.method === 'GET' ? undefined : setTimeout(() => timeout.abort(), WRITE_TIMEOUT_MS)
     try {
       const answer = await fetch(url, {
         ...init,
         headers: half === null ? rest : { ...rest, 'x-orc-session': half },
         credentials: 'same-origin',
-        signal: init.signal === undefined ? late.signal : AbortSignal.any([init.signal, late.signal]),
+        signal: init.signal === undefined ? timeout.signal : AbortSignal.any([init.signal, timeout.signal]),
       })
-      tellServiceTime(answer.headers.get('date'))
+      setServiceTime(answer.headers.get('date'))
       return answer
     } finally {
       clearTimeout(timer)

@@ -1,44 +1,43 @@
 import { ClientError } from '../../../src/client/client.ts'
 
-/** After a fault that may pass. */
-const AGAIN_MS = 1500
+const RETRY_MS = 1500
 const NEVER = (): boolean => false
 
 /**
- * Keeps a stream while the window is seen, and in it what one has taken over: a browser opens six connections to a
- * service at most, and a window that nobody sees must not keep one. Tried again after a fault that may pass; `onFault`
- * is told of every one.
+ * Keeps a stream open while the window is visible, or while `holds` says that it is still needed. A browser opens at
+ * most six connections to one service, so a hidden window must not occupy one. Temporary errors are retried; `onError`
+ * hears of each.
  */
-export function whileSeen(
+export function whileVisible(
   stream: (signal: AbortSignal) => Promise<void>,
-  { holds = NEVER, onFault = (_: unknown) => {} } = {},
+  { holds = NEVER, onError = (_: unknown) => {} } = {},
 ) {
   let open: AbortController | undefined
-  async function keep(signal: AbortSignal) {
+  async function keepOpen(signal: AbortSignal) {
     while (!signal.aborted) {
       try {
         await stream(signal)
       } catch (error) {
         if (signal.aborted) return
-        onFault(error)
+        onError(error)
         if (!(error instanceof ClientError && error.isTemporary)) return
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
   }
-  const look = () => {
+  const update = () => {
     if (document.hidden && !holds()) {
       open?.abort()
       open = undefined
     } else if (open === undefined) {
       open = new AbortController()
-      void keep(open.signal)
+      void keepOpen(open.signal)
     }
   }
-  look()
-  document.addEventListener('visibilitychange', look)
+  update()
+  document.addEventListener('visibilitychange', update)
   return () => {
-    document.removeEventListener('visibilitychange', look)
+    document.removeEventListener('visibilitychange', update)
     open?.abort()
   }
 }

@@ -2,11 +2,11 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { canBrowse, openBrowser, openWindow, type Window } from '../../browser.ts'
 import { enter, until, visit } from '../../page.ts'
-import { type RoomTeam, startTeam } from '../../team.ts'
+import { startTeam, type TestTeam } from '../../team.ts'
 
 describe.skipIf(!canBrowse)('the controls of an agent', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
   let window: Window
   let page: Page
 

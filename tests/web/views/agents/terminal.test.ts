@@ -2,11 +2,11 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
 import { enter, until, violations, visit } from '../../page.ts'
-import { type RoomTeam, startTeam } from '../../team.ts'
+import { startTeam, type TestTeam } from '../../team.ts'
 
 describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
 
   beforeAll(async () => {
     browser = await openBrowser()
@@ -47,7 +47,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     expect((await team.client.terminal('Talker')).screen).not.toContain(`got ${id}`)
     expect(['queued', 'written']).toContain((await team.client.message(id)).delivery)
     for (let key = 0; key < 'a draft of mine'.length; key++) await page.keyboard.press('Backspace')
-    await page.getByRole('button', { name: 'Let go' }).click()
+    await page.getByRole('button', { name: 'Release' }).click()
     await until(async () => (await team.client.message(id)).delivery === 'read')
     expect(window.complaints).toEqual([])
     await window.context.close()
@@ -73,7 +73,7 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     // It went to the agent: nothing of it may stay there, or deliveries wait for it.
     await page.keyboard.press('Backspace')
     await page.keyboard.press('F6')
-    const release = page.getByRole('button', { name: 'Let go' })
+    const release = page.getByRole('button', { name: 'Release' })
     expect(await release.evaluate((it) => it === document.activeElement)).toBe(true)
     await page.keyboard.press('Enter')
     await take.waitFor()
@@ -86,14 +86,14 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     for (const page of [mine, other]) await visit(page, 'agents/Talker')
     await mine.getByRole('button', { name: 'Take over' }).click()
     await mine.getByText('You have taken over').waitFor()
-    await other.getByText('taken over elsewhere').waitFor()
+    await other.getByText('taken over in another browser').waitFor()
     await other.getByRole('region', { name: 'Terminal of Talker' }).click()
     await other.keyboard.type('from elsewhere')
     await expect(team.client.typeKeys('Talker', { keys: 'by token' })).rejects.toMatchObject({
       code: 'CONFLICT',
     })
     expect((await team.client.terminal('Talker')).screen).not.toContain('from elsewhere')
-    await other.getByRole('button', { name: 'Let go' }).click()
+    await other.getByRole('button', { name: 'Release' }).click()
     await mine.getByRole('button', { name: 'Take over' }).waitFor()
     await Promise.all([here.context.close(), there.context.close()])
   })
@@ -140,10 +140,10 @@ describe.skipIf(!canBrowse)('an agent in the control room', { timeout: 90_000 },
     await page.getByRole('button', { name: 'Stop all' }).click()
     await page.keyboard.type('too many at once')
     await page.keyboard.press('Enter')
-    await page.getByText('Everything is stopped', { exact: true }).waitFor()
+    await page.getByText('Everything is halted', { exact: true }).waitFor()
     expect((await team.client.state()).halt?.reason).toBe('too many at once')
-    await page.getByRole('button', { name: 'Go on' }).click()
-    await page.getByText('Everything is stopped', { exact: true }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Resume all' }).click()
+    await page.getByText('Everything is halted', { exact: true }).waitFor({ state: 'detached' })
     expect((await team.client.state()).halt).toBeUndefined()
     await window.context.close()
   })

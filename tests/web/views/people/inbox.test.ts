@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../../../src/client/client.ts'
 import { canBrowse, openBrowser, openWindow } from '../../browser.ts'
 import { enter, until, violations, visit } from '../../page.ts'
-import { type RoomTeam, say, startTeam } from '../../team.ts'
+import { say, startTeam, type TestTeam } from '../../team.ts'
 
 const ASK =
   '<orc-command name="request_user_input" choices="Vienna, Graz" context="The train leaves from there">Where do you start?</orc-command>'
@@ -23,7 +23,7 @@ function pressAtOnce() {
 
 describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }, () => {
   let browser: Browser
-  let team: RoomTeam
+  let team: TestTeam
 
   beforeAll(async () => {
     browser = await openBrowser()
@@ -124,13 +124,13 @@ describe.skipIf(!canBrowse)('questions in the control room', { timeout: 90_000 }
     await card.getByText(lines.at(-1)!, { exact: false }).first().waitFor()
     const shown = await card.innerText()
     for (const line of lines) expect(shown).toContain(line)
-    await card.getByRole('button', { name: 'Change', disabled: false }).waitFor()
+    await card.getByRole('button', { name: 'Edit', disabled: false }).waitFor()
     await page.keyboard.press('m')
     await card
       .locator('.edit label', { hasText: /^reason/ })
       .locator('textarea')
       .fill('because I say so')
-    await card.getByRole('button', { name: 'Approve as changed' }).click()
+    await card.getByRole('button', { name: 'Approve with edits' }).click()
     await card.waitFor({ state: 'detached' })
     await window.context.close()
   })

@@ -1,45 +1,38 @@
 import { type KeyboardEvent, Suspense, useState } from 'react'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
-import { money } from '../../components/format.ts'
-import { later } from '../../components/lazy-component.ts'
+import { formatCost } from '../../components/format.ts'
+import { lazyComponent } from '../../components/lazy-component.ts'
 import { Modal } from '../../components/modal.tsx'
-import { demandOk, useAct } from '../../components/notifications.tsx'
+import { requireSuccess, useAction } from '../../components/notifications.tsx'
 import { RequestCard } from '../../components/request-card.tsx'
-import { Chip, Context, StateMark } from '../../components/state-label.tsx'
-import { Empty, Fault, Head, Loading, Shown } from '../../components/view-layout.tsx'
-import {
-  type Agent,
-  type Request,
-  TEAM_TOPICS,
-  useAsk,
-  useRequests,
-  useRoom,
-  useTeam,
-} from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { Chip, ContextUsage, StateLabel } from '../../components/state-label.tsx'
+import { EmptyState, ErrorMessage, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { type Agent, type HumanRequest, useRequests, useServiceQuery, useTeam } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 import { MailTab, PromptTab, TasksTab, TranscriptTab } from './agent-tabs.tsx'
 
-const Terminal = later(async () => (await import('./terminal.tsx')).TerminalPane)
+const Terminal = lazyComponent(async () => (await import('./terminal.tsx')).TerminalPane)
 const TABS = ['terminal', 'transcript', 'mail', 'tasks', 'prompt'] as const
 
 export function AgentView() {
-  const { id = '', query } = usePlace()
+  const { id = '', query } = useRoute()
   const answer = useTeam()
   const requests = (useRequests().data ?? []).filter(({ asker }) => asker === id)
   const tab = TABS.find((one) => one === query.get('tab')) ?? 'terminal'
   return (
-    <Shown answer={answer}>
+    <QueryResult answer={answer}>
       {({ agents }) => {
         const agent = agents.find(({ name }) => name.toLowerCase() === id.toLowerCase())
-        if (agent === undefined) return <Empty title={`There is no agent ${id}`} />
+        if (agent === undefined) return <EmptyState title={`There is no agent named ${id}`} />
         return (
           <>
-            <Head title={agent.name} note={agent.role}>
+            <ViewHeader title={agent.name} note={agent.role}>
               <Controls agent={agent} />
-            </Head>
+            </ViewHeader>
             <Facts agent={agent} />
             {requests.map((request) => (
-              <Asking key={request.id} request={request} />
+              <OpenRequest key={request.id} request={request} />
             ))}
             <div
               className="tabs"
@@ -60,7 +53,7 @@ export function AgentView() {
                   tabIndex={tab === one ? 0 : -1}
                   onClick={() => openTab(agent.name, one)}
                 >
-                  {one === 'mail' ? 'Mail and deliveries' : one[0]!.toUpperCase() + one.slice(1)}
+                  {one === 'mail' ? 'Messages' : one[0]!.toUpperCase() + one.slice(1)}
                 </button>
               ))}
             </div>
@@ -78,16 +71,16 @@ export function AgentView() {
           </>
         )
       }}
-    </Shown>
+    </QueryResult>
   )
 }
 
 function openTab(agent: string, tab: (typeof TABS)[number]) {
-  refine(to('agents', agent, { tab }))
+  replaceRoute(linkTo('agents', agent, { tab }))
   document.getElementById(`tab-${tab}`)?.focus()
 }
 
-/** One tab is in the order of Tab; the arrows go to the others. */
+/** The Tab key reaches one tab; the arrow keys move to the others. */
 function stepTabs(event: KeyboardEvent, step: (by: number) => void) {
   const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0
   if (by === 0) return
@@ -95,8 +88,8 @@ function stepTabs(event: KeyboardEvent, step: (by: number) => void) {
   step(by)
 }
 
-/** In one line, so that the terminal stays in sight. */
-function Asking({ request }: { request: Request }) {
+/** One line, so that the terminal stays visible. */
+function OpenRequest({ request }: { request: HumanRequest }) {
   const [isOpen, setOpen] = useState(false)
   return (
     <div className="asking">
@@ -117,54 +110,52 @@ function Asking({ request }: { request: Request }) {
 function Facts({ agent }: { agent: Agent }) {
   return (
     <p className="facts">
-      <StateMark state={agent.session} />
-      {agent.status === agent.session ? null : <span>says: {agent.status}</span>}
+      <StateLabel state={agent.session} />
+      {agent.status === agent.session ? null : <span>status: {agent.status}</span>}
       {agent.current_task === undefined ? null : <span>{agent.current_task}</span>}
-      {agent.waits_for === undefined ? null : <span>messages wait: {agent.waits_for}</span>}
+      {agent.waits_for === undefined ? null : <span>messages are waiting: {agent.waits_for}</span>}
       <span className="label">{agent.program ?? agent.runtime}</span>
       {agent.parent === undefined ? null : (
         <span className="label">
-          reports to <a href={to('agents', agent.parent)}>{agent.parent}</a>
+          reports to <a href={linkTo('agents', agent.parent)}>{agent.parent}</a>
         </span>
       )}
-      <Context context={agent.context} />
-      {agent.spent === undefined ? null : <span>{money(agent.spent)} spent</span>}
+      <ContextUsage context={agent.context} />
+      {agent.spent === undefined ? null : <span>{formatCost(agent.spent)} spent</span>}
     </p>
   )
 }
 
 type Action = AnswerOf<'agentActions'>['actions'][number]['action']
 
-/** What the service allows just now; the rest is there as well, and says why not. */
+/** Actions that are not possible right now stay visible and say why. */
 function Controls({ agent }: { agent: Agent }) {
-  const room = useRoom()
-  return room.mayAct() ? <Buttons agent={agent} /> : null
+  const service = useService()
+  return service.mayAct() ? <Buttons agent={agent} /> : null
 }
 
 function Buttons({ agent }: { agent: Agent }) {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
-  const { data: known, error } = useAsk(
-    `actions:${agent.name}`,
-    (client) => client.agentActions(agent.name),
-    TEAM_TOPICS,
+  const service = useService()
+  const [act, isBusy] = useAction()
+  const { data: known, error } = useServiceQuery(['agentActions', agent.name], (client) =>
+    client.agentActions(agent.name),
   )
   const request = (action: Action, done: string) => () =>
     void act(async () => {
-      demandOk(await room.client.command({ type: 'request_action', action, target: agent.name }))
-      room.touch('session', 'agent', 'action')
+      requireSuccess(await service.client.command({ type: 'request_action', action, target: agent.name }))
+      service.refreshTopics('session', 'agent', 'action')
       return done
     })
   const interrupt = () =>
     void act(async () => {
-      const { stopped, evidence } = await room.client.interrupt(agent.name)
-      room.touch('session')
+      const { stopped, evidence } = await service.client.interrupt(agent.name)
+      service.refreshTopics('session')
       if (!stopped) throw new Error(`${agent.name} did not stop: ${evidence}`)
-      return `${agent.name} was interrupted: ${evidence}`
+      return `Interrupted ${agent.name}: ${evidence}`
     })
   const button = (action: Action, word: string, onClick: () => void, kind?: 'main' | 'danger') => {
     const found = known?.actions.find((one) => one.action === action)
-    // Until it is known, and where it cannot be, the service says it when it is asked to.
+    // Before the service has answered, every button works, and a refusal shows as a notification.
     const isImpossible = found?.possible === false
     const reason = isImpossible ? `${found.reason ?? ''}. ${found.hint ?? ''}` : undefined
     return (
@@ -172,7 +163,7 @@ function Buttons({ agent }: { agent: Agent }) {
         type="button"
         className="button"
         data-kind={kind}
-        // Not `disabled`: whoever has no mouse gets to the reason as well.
+        // Not `disabled`: keyboard users must be able to reach the reason.
         aria-disabled={isBusy || isImpossible}
         title={reason}
         aria-description={reason}
@@ -185,30 +176,29 @@ function Buttons({ agent }: { agent: Agent }) {
     )
   }
   const can = (action: Action) => known?.actions.find((one) => one.action === action)?.possible
-  // One that is ending can be started already; one that can be neither says why it cannot be started.
+  // An agent that is shutting down can be started already. If neither is possible, Start says why.
   const isOff =
     known === undefined
       ? agent.session === 'exited'
       : can('spawn_agent') === true || can('terminate_agent') === false
   return (
     <>
-      {error === undefined ? null : <Fault error={error} />}
+      {error === undefined ? null : <ErrorMessage error={error} />}
       {isOff
-        ? button('spawn_agent', 'Start', request('spawn_agent', `${agent.name} is started.`), 'main')
+        ? button('spawn_agent', 'Start', request('spawn_agent', `Starting ${agent.name}.`), 'main')
         : null}
       {button('interrupt', 'Interrupt', interrupt)}
       {agent.paused
-        ? button('resume_session', 'Resume', request('resume_session', `${agent.name} goes on.`))
-        : button('pause_session', 'Pause', request('pause_session', `Deliveries to ${agent.name} wait.`))}
-      {button('reset_session', 'Reset', request('reset_session', `${agent.name} begins a new conversation.`))}
+        ? button('resume_session', 'Resume', request('resume_session', `${agent.name} resumed.`))
+        : button(
+            'pause_session',
+            'Pause',
+            request('pause_session', `${agent.name} is paused; its messages wait.`),
+          )}
+      {button('reset_session', 'Reset', request('reset_session', `${agent.name} starts a new conversation.`))}
       {isOff
         ? null
-        : button(
-            'terminate_agent',
-            'Stop',
-            request('terminate_agent', `${agent.name} is stopped.`),
-            'danger',
-          )}
+        : button('terminate_agent', 'Stop', request('terminate_agent', `Stopping ${agent.name}.`), 'danger')}
     </>
   )
 }

@@ -4,38 +4,41 @@ import { useEffect, useRef, useState } from 'react'
 import { ClientError } from '../../../../src/client/client.ts'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
 import { Icon } from '../../components/icon.tsx'
-import { useAct } from '../../components/notifications.tsx'
-import { Empty, Shown } from '../../components/view-layout.tsx'
-import { screenTopic, useAsk, useRoom } from '../../data/service.ts'
-import { whileSeen } from '../../data/while-visible.ts'
+import { useAction } from '../../components/notifications.tsx'
+import { EmptyState, QueryResult } from '../../components/view-layout.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { whileVisible } from '../../data/while-visible.ts'
 
 type Frame = AnswerOf<'terminalEvents'>
 
-/** What was typed within this time goes out together. */
+/** Keys typed within this time are sent together. */
 const TYPING_MS = 15
-/** Whether the rows are also there as text for a screen reader, which costs a little. */
-const SPOKEN = 'orchub.screen-reader'
-/** Every other key is the terminal's while it is taken over. */
-const WAY_OUT = 'F6'
+/** Remembers whether the rows are also rendered as text for screen readers. */
+const SCREEN_READER_KEY = 'orchub.screen-reader'
+/** The terminal gets every other key while you have taken it over. */
+const LEAVE_KEY = 'F6'
 const SCROLLBACK_LINES = 3000
 
-/** The agent's terminal as it is in its pane, as a picture; a keyboard only for whoever took it over. */
+/** The agent's terminal as its pane shows it. Only the person who took it over can type. */
 export function TerminalPane({ agent, session }: { agent: string; session: string }) {
-  const room = useRoom()
+  const service = useService()
   const place = useRef<HTMLDivElement>(null)
   const [frame, setFrame] = useState<Omit<Frame, 'rows'>>()
   const [fault, setFault] = useState<string>()
-  const [act, isBusy] = useAct()
+  const [act, isBusy] = useAction()
   const isMine = frame?.taken_here === true
-  /** By the same person, in another browser. */
-  const isElsewhere = !isMine && frame?.taken_by === room.me.name
+  /** The same person has taken over in another browser. */
+  const isElsewhere = !isMine && frame?.taken_by === service.me.name
   const holds = useRef(false)
   holds.current = isMine
   const terminal = useRef<Terminal>(undefined)
-  const letGo = useRef<HTMLButtonElement>(null)
-  const [isPast, setPast] = useState(false)
-  const [isSpoken, setSpoken] = useState(() => localStorage.getItem(SPOKEN) === 'yes')
-  const isRead = useRef(isSpoken)
+  const releaseButton = useRef<HTMLButtonElement>(null)
+  const [isScrollback, setScrollback] = useState(false)
+  const [isForScreenReader, setForScreenReader] = useState(
+    () => localStorage.getItem(SCREEN_READER_KEY) === 'yes',
+  )
+  const screenReaderMode = useRef(isForScreenReader)
 
   useEffect(() => {
     const screen = new Terminal({
@@ -46,43 +49,43 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
       scrollback: 0,
       allowProposedApi: false,
       theme: { background: '#0b0f12', foreground: '#d5dde5', cursor: '#5cc8b0' },
-      screenReaderMode: isRead.current,
+      screenReaderMode: screenReaderMode.current,
     })
     terminal.current = screen
     screen.open(place.current!)
     screen.write('\u001b)0')
-    // Whoever only looks goes through with Tab; whoever has its keyboard must be able to leave it.
+    // Tab moves past a terminal that is only shown; one that was taken over needs a key to leave it.
     screen.attachCustomKeyEventHandler((event) => {
       if (!holds.current) return false
-      if (event.key !== WAY_OUT) return true
+      if (event.key !== LEAVE_KEY) return true
       event.preventDefault()
-      if (event.type === 'keydown') letGo.current?.focus()
+      if (event.type === 'keydown') releaseButton.current?.focus()
       return false
     })
     async function follow(signal: AbortSignal) {
-      for await (const { rows, ...next } of room.client.terminalEvents(agent, { signal })) {
+      for await (const { rows, ...next } of service.client.terminalEvents(agent, { signal })) {
         draw(screen, { rows, ...next })
         setFault(undefined)
         setFrame((now) => (same(now, next) ? now : next))
-        room.touch(screenTopic(agent))
+        service.refreshQueries(['terminal', agent])
       }
     }
-    const stopWatching = whileSeen(follow, {
+    const stopWatching = whileVisible(follow, {
       holds: () => holds.current,
-      onFault: (error) => setFault(error instanceof ClientError ? error.message : String(error)),
+      onError: (error) => setFault(error instanceof ClientError ? error.message : String(error)),
     })
     return () => {
       stopWatching()
       screen.dispose()
       terminal.current = undefined
     }
-  }, [agent, room, session === 'exited'])
+  }, [agent, service, session === 'exited'])
 
   useEffect(() => {
-    isRead.current = isSpoken
-    localStorage.setItem(SPOKEN, isSpoken ? 'yes' : 'no')
-    if (terminal.current !== undefined) terminal.current.options.screenReaderMode = isSpoken
-  }, [isSpoken])
+    screenReaderMode.current = isForScreenReader
+    localStorage.setItem(SCREEN_READER_KEY, isForScreenReader ? 'yes' : 'no')
+    if (terminal.current !== undefined) terminal.current.options.screenReaderMode = isForScreenReader
+  }, [isForScreenReader])
 
   useEffect(() => {
     const screen = terminal.current
@@ -91,11 +94,11 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
     if (!isMine) return
     screen.focus()
     return connectKeyboard(screen, place.current!, (keys, paste) =>
-      room.client.typeKeys(agent, { keys, ...(paste ? { paste } : {}) }).catch((error: unknown) => {
+      service.client.typeKeys(agent, { keys, ...(paste ? { paste } : {}) }).catch((error: unknown) => {
         setFault(error instanceof Error ? error.message : String(error))
       }),
     )
-  }, [isMine, agent, room])
+  }, [isMine, agent, service])
 
   const hasTerminal = frame === undefined || frame.columns > 0
   return (
@@ -105,23 +108,23 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           {frame === undefined
             ? 'connecting …'
             : frame.columns === 0
-              ? 'no terminal; its last words'
+              ? 'no terminal; latest output'
               : `${frame.columns} × ${frame.height}`}
         </span>
         {frame?.taken_by === undefined ? null : (
           <strong className="taken" role="status">
             {isMine || isElsewhere ? 'You have' : `${frame.taken_by} has`} taken over
-            {isElsewhere ? ' elsewhere' : ''}; deliveries wait
+            {isElsewhere ? ' in another browser' : ''}; messages wait
           </strong>
         )}
-        {isMine ? <span className="label">{WAY_OUT} leaves the terminal</span> : null}
+        {isMine ? <span className="label">{LEAVE_KEY} leaves the terminal</span> : null}
         <span className="top-space" />
         <button
           type="button"
           className="button"
           data-kind="quiet"
-          aria-pressed={isSpoken}
-          onClick={() => setSpoken(!isSpoken)}
+          aria-pressed={isForScreenReader}
+          onClick={() => setForScreenReader(!isForScreenReader)}
         >
           Screen reader
         </button>
@@ -129,31 +132,31 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           type="button"
           className="button"
           data-kind="quiet"
-          aria-pressed={isPast}
+          aria-pressed={isScrollback}
           disabled={isMine}
-          onClick={() => setPast(!isPast)}
+          onClick={() => setScrollback(!isScrollback)}
         >
           <Icon name="history" />
           Scrollback
         </button>
-        {room.mayAct() &&
+        {service.mayAct() &&
         frame?.can_take_over === true &&
         (frame.taken_by === undefined || isMine || isElsewhere) ? (
           <button
-            ref={letGo}
+            ref={releaseButton}
             type="button"
             className="button"
             disabled={isBusy}
             onClick={() =>
               void act(async () => {
                 const isHeld = isMine || isElsewhere
-                await (isHeld ? room.client.releaseTerminal(agent) : room.client.takeTerminal(agent))
-                return isHeld ? `Deliveries to ${agent} go on.` : undefined
+                await (isHeld ? service.client.releaseTerminal(agent) : service.client.takeTerminal(agent))
+                return isHeld ? `Messages to ${agent} are delivered again.` : undefined
               })
             }
           >
             <Icon name="keyboard" />
-            {isMine || isElsewhere ? 'Let go' : 'Take over'}
+            {isMine || isElsewhere ? 'Release' : 'Take over'}
           </button>
         ) : null}
       </div>
@@ -162,14 +165,14 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
           {fault}
         </p>
       )}
-      {isPast && !isMine ? <Scrollback agent={agent} /> : null}
+      {isScrollback && !isMine ? <Scrollback agent={agent} /> : null}
       <section
-        hidden={isPast && !isMine}
+        hidden={isScrollback && !isMine}
         className="terminal-screen"
         data-takes-keys={isMine || undefined}
         data-has-terminal={hasTerminal}
         ref={place}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users have to be able to scroll it.
         tabIndex={0}
         aria-label={`Terminal of ${agent}`}
       />
@@ -177,7 +180,7 @@ export function TerminalPane({ agent, session }: { agent: string; session: strin
   )
 }
 
-/** Row by row: the cursor is moved, the row is cleared, its text is written. Nothing scrolls. */
+/** Redraws changed rows in place: moves the cursor, clears the row, writes its text. Nothing scrolls. */
 function draw(screen: Terminal, { rows, columns, height, cursor }: Frame) {
   const width = columns === 0 ? 120 : columns
   const high = Math.max(2, height)
@@ -192,17 +195,17 @@ function draw(screen: Terminal, { rows, columns, height, cursor }: Frame) {
   screen.write(text)
 }
 
-/** All of it in sight if that can still be read; else it scrolls. */
-function fontSizeFor(columns: number, room: number): number {
+/** Fits the full width if the text stays readable; otherwise the terminal scrolls. */
+function fontSizeFor(columns: number, width: number): number {
   const CHARACTER = 0.602
-  return Math.max(9.5, Math.min(13, Math.floor(((room - 24) / columns / CHARACTER) * 2) / 2))
+  return Math.max(9.5, Math.min(13, Math.floor(((width - 24) / columns / CHARACTER) * 2) / 2))
 }
 
 function same(one: object | undefined, other: object): boolean {
   return JSON.stringify(one) === JSON.stringify(other)
 }
 
-/** Keys in the order they were pressed: the next go out when the last have arrived. */
+/** Sends keys in the order they were pressed, each batch after the one before has arrived. */
 function connectKeyboard(
   screen: Terminal,
   place: HTMLElement,
@@ -221,7 +224,7 @@ function connectKeyboard(
     waiting += keys
     timer ??= setTimeout(flush, TYPING_MS)
   })
-  // As one piece: what has several lines would otherwise be entered line by line.
+  // Paste as one piece: the program would otherwise submit each line.
   const paste = (event: ClipboardEvent) => {
     const text = event.clipboardData?.getData('text/plain') ?? ''
     event.preventDefault()
@@ -237,30 +240,27 @@ function connectKeyboard(
   }
 }
 
-/** What went by in the terminal, as text that can be searched and copied; it begins at its end. */
+/** The terminal's history as text to search and copy, scrolled to its end. */
 function Scrollback({ agent }: { agent: string }) {
   const place = useRef<HTMLPreElement>(null)
-  const answer = useAsk(
-    `history:${agent}`,
+  const answer = useServiceQuery(
+    ['terminal', agent],
     async (client) => (await client.terminal(agent, { lines: SCROLLBACK_LINES })).screen,
-    // The terminal beside it says when it shows something else.
-    ['session', screenTopic(agent)],
-    1000,
   )
   const isThere = answer.data !== undefined
   useEffect(() => {
     place.current?.scrollTo({ top: place.current.scrollHeight })
   }, [isThere])
   return (
-    <Shown answer={answer}>
+    <QueryResult answer={answer}>
       {(screen) =>
         screen.trim() === '' ? (
-          <Empty title={`${agent} has shown nothing yet`} />
+          <EmptyState title={`No output from ${agent} yet`} />
         ) : (
           <pre
             className="terminal-history"
             ref={place}
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it with the keyboard.
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users have to be able to scroll it.
             tabIndex={0}
             aria-label={`The last ${SCROLLBACK_LINES} lines of ${agent}`}
             role="log"
@@ -270,6 +270,6 @@ function Scrollback({ agent }: { agent: string }) {
           </pre>
         )
       }
-    </Shown>
+    </QueryResult>
   )
 }

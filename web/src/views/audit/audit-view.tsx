@@ -2,15 +2,17 @@ import { useMemo, useState } from 'react'
 import type { Client } from '../../../../src/client/client.ts'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
 import { AgentPicker } from '../../components/agent-picker.tsx'
-import { clock, counted } from '../../components/format.ts'
+import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
-import { useAct } from '../../components/notifications.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { type Entry, useAsk, useRoom } from '../../data/service.ts'
+import { useAction } from '../../components/notifications.tsx'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import type { AuditEntry } from '../../data/event-feed.ts'
+import { useServiceQuery } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
 import { useNow } from '../../data/service-clock.ts'
-import { refine, to, usePlace } from '../../route.ts'
-import { stillWithin } from './within-span.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
+import { withinSpan } from './within-span.ts'
 
 const LIMIT = 1000
 const PEOPLE = ['operator', 'system']
@@ -19,30 +21,25 @@ const FILTERS = ['text', 'agent', 'type', 'since'] as const
 type Filter = Record<(typeof FILTERS)[number], string>
 
 export function AuditView() {
-  const room = useRoom()
-  const { id, query } = usePlace()
+  const service = useService()
+  const { id, query } = useRoute()
   const filter = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ''])) as Filter
-  const answer = useAsk<Entry[]>(
-    `audit:${JSON.stringify(filter)}`,
-    async (client, before) => {
-      const said = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
-      return await readOn(client, said, before)
-    },
-    'all',
-    1500,
-  )
+  const answer = useServiceQuery<AuditEntry[]>(['audit', filter], async (client, before) => {
+    const given = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== ''))
+    return await readNewer(client, given, before)
+  })
   const now = useNow()
-  const entries = useMemo(() => stillWithin(answer.data, filter.since, now), [answer.data, filter.since, now])
+  const entries = useMemo(() => withinSpan(answer.data, filter.since, now), [answer.data, filter.since, now])
   const set = (name: keyof Filter) => (event: { target: { value: string } }) =>
-    refine(to('audit', undefined, { ...filter, [name]: event.target.value }))
+    replaceRoute(linkTo('audit', undefined, { ...filter, [name]: event.target.value }))
   const listed = entries?.find(({ seq }) => String(seq) === id)
   const old = useEntry(answer.data === undefined || listed !== undefined ? undefined : id)
   const chosen = listed ?? old
   return (
     <>
-      <Head title="Audit" note={entries === undefined ? undefined : noteOf(entries.length)}>
-        {room.mayAct() || room.me.kind !== 'agent' ? <Verify /> : null}
-      </Head>
+      <ViewHeader title="Audit" note={entries === undefined ? undefined : countNote(entries.length)}>
+        {service.mayAct() || service.me.kind !== 'agent' ? <Verify /> : null}
+      </ViewHeader>
       <div className="filters">
         <input
           aria-label="Search the text"
@@ -52,19 +49,19 @@ export function AuditView() {
         />
         <AgentPicker
           label="Agent"
-          placeholder="every agent"
+          placeholder="All agents"
           also={PEOPLE}
           value={filter.agent}
           onPick={(value) => set('agent')({ target: { value } })}
         />
         <input
           aria-label="Type"
-          placeholder="Type, such as message"
+          placeholder="Type, for example message"
           defaultValue={filter.type}
           onChange={debounced(set('type'))}
         />
         <select aria-label="Since" value={filter.since} onChange={set('since')}>
-          <option value="">from the beginning</option>
+          <option value="">all time</option>
           {SPANS.map((one) => (
             <option key={one} value={one}>
               last {one}
@@ -74,12 +71,12 @@ export function AuditView() {
       </div>
       <div className="split" data-open={chosen !== undefined}>
         <div>
-          <Shown answer={{ ...answer, data: entries }}>
+          <QueryResult answer={{ ...answer, data: entries }}>
             {(shown) =>
               shown.length === 0 ? (
-                <Empty title="Nothing fits" />
+                <EmptyState title="No matching entries" />
               ) : (
-                <Rows
+                <VirtualList
                   items={shown}
                   size={30}
                   label="Audit entries, newest first"
@@ -89,61 +86,66 @@ export function AuditView() {
                   {(entry) => (
                     <a
                       className="line entry"
-                      href={to('audit', String(entry.seq), filter)}
+                      href={linkTo('audit', String(entry.seq), filter)}
                       aria-current={entry === chosen ? 'true' : undefined}
                     >
                       <span className="label mono">{entry.seq}</span>
-                      <span className="label">{clock(entry.at)}</span>
+                      <span className="label">{formatTime(entry.at)}</span>
                       <code data-topic={entry.type.split('.', 1)[0]}>{entry.type}</code>
                       <span className="line-main">
                         <b>{entry.actor}</b>
-                        {whom(entry)} {entry.text}
+                        {subjectOf(entry)} {entry.text}
                       </span>
                     </a>
                   )}
-                </Rows>
+                </VirtualList>
               )
             }
-          </Shown>
+          </QueryResult>
         </div>
-        {chosen === undefined ? null : <EntryAside entry={chosen} onClose={to('audit', undefined, filter)} />}
+        {chosen === undefined ? null : (
+          <EntryAside entry={chosen} onClose={linkTo('audit', undefined, filter)} />
+        )}
       </div>
     </>
   )
 }
 
-/** One that is not in the list: it may be older, or not fit the filter. */
-function useEntry(id: string | undefined): Entry | undefined {
+/** Loads an entry that is not in the list: it may be older, or not match the filter. */
+function useEntry(id: string | undefined): AuditEntry | undefined {
   const seq = Number(id ?? Number.NaN)
-  const answer = useAsk<Entry | undefined>(
-    `entry:${id ?? ''}`,
+  const answer = useServiceQuery<AuditEntry | null>(
+    ['auditEntry', seq],
     async (client) => {
-      if (!Number.isSafeInteger(seq) || seq < 1) return undefined
       for await (const entry of client.audit({ after: seq - 1, limit: 1 })) return entry
-      return undefined
+      return null
     },
-    [],
+    { isEnabled: Number.isSafeInteger(seq) && seq >= 1 },
   )
   return answer.data?.seq === seq ? answer.data : undefined
 }
 
-/** Newest first. The audit only grows: what is known stays, and what came since is read. */
-async function readOn(client: Client, filter: object, before: readonly Entry[] = []): Promise<Entry[]> {
+/** Newest first. The audit log only grows, so this reads only the entries since `before`. */
+async function readNewer(
+  client: Client,
+  filter: object,
+  before: readonly AuditEntry[] = [],
+): Promise<AuditEntry[]> {
   const after = before[0]?.seq
-  const fresh: Entry[] = []
+  const fresh: AuditEntry[] = []
   const query = { ...filter, limit: LIMIT, ...(after === undefined ? {} : { after }) }
   for await (const entry of client.audit(query)) fresh.push(entry)
-  // There may be more than that since; then the newest are wanted, and not the next.
-  if (after !== undefined && fresh.length === LIMIT) return readOn(client, filter)
+  // More than a page since then: start over with the newest entries.
+  if (after !== undefined && fresh.length === LIMIT) return readNewer(client, filter)
   return [...fresh.toReversed(), ...before].slice(0, LIMIT)
 }
 
-function noteOf(count: number): string {
-  return count === LIMIT ? `the newest ${LIMIT.toLocaleString('en')}` : counted(count, 'entry', 'entries')
+function countNote(count: number): string {
+  return count === LIMIT ? `the newest ${LIMIT.toLocaleString('en')}` : pluralize(count, 'entry', 'entries')
 }
 
-/** Whom it is about, unless that says nothing more. */
-function whom({ actor, subject }: Entry): string {
+/** The subject, unless it is the actor. */
+function subjectOf({ actor, subject }: AuditEntry): string {
   return subject === undefined || subject === actor ? '' : ` → ${subject}`
 }
 
@@ -155,7 +157,7 @@ function debounced(set: (event: { target: { value: string } }) => void) {
   }
 }
 
-function EntryAside({ entry, onClose }: { entry: Entry; onClose: string }) {
+function EntryAside({ entry, onClose }: { entry: AuditEntry; onClose: string }) {
   return (
     <aside className="aside" aria-label={`Entry ${entry.seq}`}>
       <div className="aside-head">
@@ -168,12 +170,12 @@ function EntryAside({ entry, onClose }: { entry: Entry; onClose: string }) {
       </div>
       <p>{entry.text}</p>
       <dl className="pairs">
-        <dt>At</dt>
+        <dt>Time</dt>
         <dd>{entry.at}</dd>
         <dt>Who</dt>
         <dd>
           {entry.actor}
-          {whom(entry)}
+          {subjectOf(entry)}
         </dd>
         <dt>Class</dt>
         <dd>{entry.class}</dd>
@@ -188,15 +190,15 @@ function EntryAside({ entry, onClose }: { entry: Entry; onClose: string }) {
 }
 
 function Verify() {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
+  const service = useService()
+  const [act, isBusy] = useAction()
   const [result, setResult] = useState<AnswerOf<'auditVerify'>>()
   return (
     <>
       {result === undefined ? null : (
         <span className="verified" data-tone={result.ok ? 'done' : 'bad'} role="status">
           {result.ok
-            ? `The chain is whole: ${counted(result.count, 'entry', 'entries')}`
+            ? `Chain intact: ${pluralize(result.count, 'entry', 'entries')} verified`
             : `Entry ${result.seq ?? '?'}: ${result.problem ?? result.message}`}
         </span>
       )}
@@ -206,13 +208,13 @@ function Verify() {
         disabled={isBusy}
         onClick={() =>
           void act(async () => {
-            setResult(await room.client.verifyAudit())
+            setResult(await service.client.verifyAudit())
             return undefined
           })
         }
       >
         <Icon name="check" />
-        {isBusy ? 'Verifying …' : 'Verify the chain'}
+        {isBusy ? 'Verifying …' : 'Verify chain'}
       </button>
     </>
   )

@@ -7,10 +7,10 @@ const UNIT_MS: Record<string, number> = {
 }
 
 /**
- * Those of the entries, newest first, that are still within a span back from now: "the last ten minutes" go on with the
- * time, and what was read within them does not stay in them. A moment, rather than a span, keeps all.
+ * Drops entries that have become older than a span such as `10m`, so that "the last ten minutes" moves with the clock.
+ * Expects entries newest first. A date instead of a span keeps all of them.
  */
-export function stillWithin<Entry extends { at: string }>(
+export function withinSpan<Entry extends { at: string }>(
   entries: readonly Entry[] | undefined,
   since: string,
   now: number,

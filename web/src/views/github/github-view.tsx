@@ -1,13 +1,13 @@
 import type { ReactNode } from 'react'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
-import { textOf, visible } from '../../components/exact-text.ts'
-import { clock, counted } from '../../components/format.ts'
+import { showInvisible, textOf } from '../../components/exact-text.ts'
+import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { useAsk, useChanges } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { useChanges, useServiceQuery } from '../../data/queries.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 type Log = AnswerOf<'github'>
 type Action = Log['actions'][number]
@@ -28,51 +28,50 @@ const TONES: Record<string, string> = {
   refused: 'bad',
   failed: 'bad',
 }
-const WORDS: Record<string, string> = { asked: 'asks a person', dry: 'dry run', routed: 'given out' }
+const WORDS: Record<string, string> = { asked: 'needs approval', dry: 'dry run', routed: 'assigned' }
 
 const where = ({ repository, number }: { repository?: string | undefined; number?: number | undefined }) =>
   `${repository ?? ''}${number === undefined ? '' : `#${number}`}`
 
 export function GithubView() {
-  const { id, query } = usePlace()
+  const { id, query } = useRoute()
   const show = query.get('show') === 'events' ? 'events' : 'actions'
-  const answer = useAsk('github', (client) => client.github({ limit: 200 }), [
-    'github',
-    'task',
-    'human',
-    'config',
-    useChanges('github'),
-  ])
+  const answer = useServiceQuery(['github'], (client) => client.github({ limit: 200 }))
+  useChanges('github')
   return (
     <>
-      <Head title="GitHub" note={answer.data?.connected === true ? noteOf(answer.data) : undefined}>
+      <ViewHeader title="GitHub" note={answer.data?.connected === true ? noteOf(answer.data) : undefined}>
         {answer.data === undefined || isEmpty(answer.data) ? null : (
           <div className="segments">
-            <button type="button" aria-pressed={show === 'actions'} onClick={() => refine(to('github'))}>
+            <button
+              type="button"
+              aria-pressed={show === 'actions'}
+              onClick={() => replaceRoute(linkTo('github'))}
+            >
               Decisions
             </button>
             <button
               type="button"
               aria-pressed={show === 'events'}
-              onClick={() => refine(to('github', undefined, { show: 'events' }))}
+              onClick={() => replaceRoute(linkTo('github', undefined, { show: 'events' }))}
             >
               Events
             </button>
           </div>
         )}
-      </Head>
-      <Shown answer={answer}>
+      </ViewHeader>
+      <QueryResult answer={answer}>
         {(log) =>
           isEmpty(log) ? (
-            <Nothing isConnected={log.connected} />
+            <NoEvents isConnected={log.connected} />
           ) : (
             <>
               {log.halted.map(({ agent, failures }) => (
                 <p key={agent} className="asking">
                   <Chip word="halted" tone="bad" />
                   <span className="asking-text">
-                    {agent} failed {counted(failures, 'time')} in a row and gets nothing more;{' '}
-                    <a href={to('agents', agent)}>Resume</a> lets it go on.
+                    {agent} failed {pluralize(failures, 'time')} in a row and gets no more work;{' '}
+                    <a href={linkTo('agents', agent)}>resume it</a> to continue.
                   </span>
                 </p>
               ))}
@@ -84,7 +83,7 @@ export function GithubView() {
             </>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   )
 }
@@ -94,34 +93,34 @@ const isEmpty = ({ events, actions }: Log) => events.length === 0 && actions.len
 function noteOf({ repositories, dry_run, actions }: Log): string {
   const asked = actions.filter(({ state }) => state === 'asked').length
   return [
-    repositories.length === 0 ? 'every repository with the secret' : repositories.join(', '),
-    ...(dry_run ? ['dry run: nothing is written there'] : []),
-    ...(asked === 0 ? [] : [`${counted(asked, 'approval')} pending`]),
+    repositories.length === 0 ? 'every repository that knows the secret' : repositories.join(', '),
+    ...(dry_run ? ['dry run: nothing is written to GitHub'] : []),
+    ...(asked === 0 ? [] : [`${pluralize(asked, 'approval')} pending`]),
   ].join(' · ')
 }
 
-function Nothing({ isConnected }: { isConnected: boolean }) {
+function NoEvents({ isConnected }: { isConnected: boolean }) {
   return isConnected ? (
-    <Empty title="Nothing came from GitHub yet">
+    <EmptyState title="No events from GitHub yet">
       <p>
-        <code>orc github setup</code> says whether the webhook and its permissions are right.
+        <code>orc github setup</code> checks the webhook and its permissions.
       </p>
-      <p>Events, what agents decide on them and what waits for you are then here.</p>
-    </Empty>
+      <p>Events, the decisions of agents and pending approvals appear here.</p>
+    </EmptyState>
   ) : (
-    <Empty title="GitHub is not connected">
+    <EmptyState title="GitHub is not connected">
       <p>
-        Add <code>github:</code> to <code>orc.yaml</code> with your repositories, and tell GitHub the
-        webhook's address.
+        Add <code>github:</code> with your repositories to <code>orc.yaml</code>, and add the webhook to
+        GitHub.
       </p>
-      <p>Its events, what agents decided on them and what waits for you are then here.</p>
-    </Empty>
+      <p>Events, the decisions of agents and pending approvals then appear here.</p>
+    </EmptyState>
   )
 }
 
 function Actions({ actions, id }: { actions: readonly Action[]; id: string | undefined }) {
   const chosen = actions.find(({ key }) => key === id)
-  // What waits for a person stands first.
+  // Pending approvals first.
   const ordered = actions.toSorted(
     (one, other) => Number(other.state === 'asked') - Number(one.state === 'asked'),
   )
@@ -129,9 +128,9 @@ function Actions({ actions, id }: { actions: readonly Action[]; id: string | und
     <div className="split" data-open={chosen !== undefined}>
       <div>
         {actions.length === 0 ? (
-          <Empty title="No agent has proposed anything yet" />
+          <EmptyState title="No proposals yet" />
         ) : (
-          <Rows
+          <VirtualList
             items={ordered}
             size={37}
             label="Decisions, newest first"
@@ -141,17 +140,17 @@ function Actions({ actions, id }: { actions: readonly Action[]; id: string | und
             {(action) => (
               <a
                 className="line"
-                href={to('github', action.key)}
+                href={linkTo('github', action.key)}
                 aria-current={action === chosen ? 'true' : undefined}
               >
                 <Chip word={WORDS[action.state] ?? action.state} tone={TONES[action.state]} />
                 <span className="line-main">
                   <b>{action.agent}</b> {action.text} <span className="label">{where(action)}</span>
                 </span>
-                <span className="label">{clock(action.at)}</span>
+                <span className="label">{formatTime(action.at)}</span>
               </a>
             )}
-          </Rows>
+          </VirtualList>
         )}
       </div>
       {chosen === undefined ? null : <ActionAside action={chosen} />}
@@ -164,7 +163,7 @@ function ActionAside({ action }: { action: Action }) {
     <aside className="aside" aria-label={action.text}>
       <div className="aside-head">
         <h2>{action.text}</h2>
-        <a className="button" data-kind="quiet" href={to('github')} aria-label="Close">
+        <a className="button" data-kind="quiet" href={linkTo('github')} aria-label="Close">
           <Icon name="close" />
         </a>
       </div>
@@ -183,7 +182,7 @@ function ActionAside({ action }: { action: Action }) {
         </dd>
         <dt>By</dt>
         <dd>
-          <a href={to('agents', action.agent)}>{action.agent}</a>, {clock(action.at)}
+          <a href={linkTo('agents', action.agent)}>{action.agent}</a>, {formatTime(action.at)}
         </dd>
         {action.confidence === undefined ? null : (
           <>
@@ -203,16 +202,16 @@ function ActionAside({ action }: { action: Action }) {
         .map(([name, value]) => (
           <div key={name}>
             <p className="section">{name}</p>
-            <pre className="block">{visible(textOf(value))}</pre>
+            <pre className="block">{showInvisible(textOf(value))}</pre>
           </div>
         ))}
       {action.request_id === undefined ? null : (
         <a
           className="button"
           data-kind={action.state === 'asked' ? 'main' : undefined}
-          href={to('inbox', action.request_id)}
+          href={linkTo('inbox', action.request_id)}
         >
-          {action.state === 'asked' ? 'Decide' : 'What was decided'} ({action.request_id})
+          {action.state === 'asked' ? 'Decide' : 'Show decision'} ({action.request_id})
         </a>
       )}
     </aside>
@@ -224,11 +223,17 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
   return (
     <div className="split" data-open={chosen !== undefined}>
       <div>
-        <Rows items={events} size={37} label="Events, newest first" keyOf={(event) => event.id} chosen={id}>
+        <VirtualList
+          items={events}
+          size={37}
+          label="Events, newest first"
+          keyOf={(event) => event.id}
+          chosen={id}
+        >
           {(event) => (
             <a
               className="line"
-              href={to('github', event.id, { show: 'events' })}
+              href={linkTo('github', event.id, { show: 'events' })}
               aria-current={event === chosen ? 'true' : undefined}
             >
               <Chip word={WORDS[event.state] ?? event.state} tone={TONES[event.state]} />
@@ -236,10 +241,10 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
                 <b>{event.event}</b> {where(event)}{' '}
                 <span className="label">{event.note ?? event.work.map(({ agent }) => agent).join(', ')}</span>
               </span>
-              <span className="label">{clock(event.at)}</span>
+              <span className="label">{formatTime(event.at)}</span>
             </a>
           )}
-        </Rows>
+        </VirtualList>
       </div>
       {chosen === undefined ? null : (
         <aside className="aside" aria-label={chosen.event}>
@@ -250,23 +255,25 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
             <a
               className="button"
               data-kind="quiet"
-              href={to('github', undefined, { show: 'events' })}
+              href={linkTo('github', undefined, { show: 'events' })}
               aria-label="Close"
             >
               <Icon name="close" />
             </a>
           </div>
           <p className="label">
-            {chosen.id} · {clock(chosen.at)}
+            {chosen.id} · {formatTime(chosen.at)}
           </p>
           {chosen.note === undefined ? null : <p>{chosen.note}</p>}
-          <ol className="ladder">
+          <ol className="steps">
             {chosen.work.map((one) => (
               <li key={one.role}>
                 <Chip word={one.state} tone={TONES[one.state]} />
                 <span>
-                  <a href={to('agents', one.agent)}>{one.agent}</a> as {one.role}{' '}
-                  {one.task_id === undefined ? null : <a href={to('tasks', one.task_id)}>{one.task_id}</a>}
+                  <a href={linkTo('agents', one.agent)}>{one.agent}</a> as {one.role}{' '}
+                  {one.task_id === undefined ? null : (
+                    <a href={linkTo('tasks', one.task_id)}>{one.task_id}</a>
+                  )}
                 </span>
               </li>
             ))}
@@ -277,7 +284,7 @@ function Events({ events, id }: { events: readonly Event[]; id: string | undefin
   )
 }
 
-/** A link out of the page; only to the web, whatever was written down as its address. */
+/** A link to another site. Any scheme but http and https is shown as text. */
 function ExternalLink({ url, children }: { url: string; children: ReactNode }) {
   if (!/^https?:\/\//i.test(url)) return <>{children}</>
   return (

@@ -1,50 +1,49 @@
 import { useState } from 'react'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
 import { textOf } from '../../components/exact-text.ts'
-import { clock } from '../../components/format.ts'
-import { useAct } from '../../components/notifications.tsx'
+import { formatTime } from '../../components/format.ts'
+import { useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { useAsk, useChanges, useRoom } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { useChanges, useServiceQuery } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 type Flag = AnswerOf<'moderation'>['flags'][number]
 
-const MOST = 100
+const LIMIT = 100
 
-/** Flags about conduct: for moderators, and nobody else learns even whether there are any (S3.15). */
+/** Conduct flags. Only moderators learn whether there are any (S3.15). */
 export function ModerationView() {
-  const { query } = usePlace()
+  const { query } = useRoute()
   const isAll = query.get('show') === 'all'
-  const answer = useAsk(
-    `moderation:${isAll}`,
-    async (client) => (await client.moderation({ state: isAll ? 'all' : 'open', limit: MOST })).flags,
-    [useChanges('moderation'), 'moderation'],
+  const answer = useServiceQuery(
+    ['moderation', isAll ? 'all' : 'open'],
+    async (client) => (await client.moderation({ state: isAll ? 'all' : 'open', limit: LIMIT })).flags,
   )
+  useChanges('moderation')
   return (
     <>
-      <Head title="Moderation" note="only moderators see this">
+      <ViewHeader title="Moderation" note="visible to moderators only">
         <div className="segments">
-          <button type="button" aria-pressed={!isAll} onClick={() => refine(to('moderation'))}>
+          <button type="button" aria-pressed={!isAll} onClick={() => replaceRoute(linkTo('moderation'))}>
             Open
           </button>
           <button
             type="button"
             aria-pressed={isAll}
-            onClick={() => refine(to('moderation', undefined, { show: 'all' }))}
+            onClick={() => replaceRoute(linkTo('moderation', undefined, { show: 'all' }))}
           >
             All
           </button>
         </div>
-      </Head>
-      <Shown answer={answer}>
+      </ViewHeader>
+      <QueryResult answer={answer}>
         {(flags) =>
           flags.length === 0 ? (
-            <Empty title="No flags">
-              <p>
-                What agents think breaks the code of conduct of a repository is shown here, and nowhere else.
-              </p>
-            </Empty>
+            <EmptyState title="No flags">
+              <p>Possible violations of a repository's code of conduct appear here, and nowhere else.</p>
+            </EmptyState>
           ) : (
             <ul className="cards">
               {flags.map((flag) => (
@@ -55,21 +54,21 @@ export function ModerationView() {
             </ul>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   )
 }
 
 function FlagCard({ flag }: { flag: Flag }) {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
+  const service = useService()
+  const [act, isBusy] = useAction()
   const [comment, setComment] = useState('')
   const close = (decision: 'upheld' | 'dismissed') =>
     void act(async () => {
-      const said = comment.trim()
-      await room.client.closeModeration(flag.id, { decision, ...(said === '' ? {} : { comment: said }) })
-      room.touch('moderation')
-      return `The flag is ${decision}.`
+      const text = comment.trim()
+      await service.client.closeModeration(flag.id, { decision, ...(text === '' ? {} : { comment: text }) })
+      service.refreshQueries(['moderation'])
+      return `Flag ${decision}.`
     })
   return (
     <article className="request" aria-label={`Flag in ${flag.repository}`}>
@@ -82,7 +81,7 @@ function FlagCard({ flag }: { flag: Flag }) {
           word={flag.closed_at === undefined ? 'open' : 'closed'}
           tone={flag.closed_at === undefined ? 'asks' : 'off'}
         />
-        <span className="label">{clock(flag.at)}</span>
+        <span className="label">{formatTime(flag.at)}</span>
       </header>
       <dl className="pairs">
         {Object.entries(flag.flag).map(([name, value]) => (
@@ -95,7 +94,7 @@ function FlagCard({ flag }: { flag: Flag }) {
       {flag.closed_at === undefined ? (
         <div className="request-form">
           <label className="field">
-            <span>What you did about it (optional)</span>
+            <span>Comment (optional)</span>
             <textarea rows={2} value={comment} onChange={(event) => setComment(event.target.value)} />
           </label>
           <div className="verdicts">
@@ -115,7 +114,7 @@ function FlagCard({ flag }: { flag: Flag }) {
         </div>
       ) : (
         <p className="label">
-          closed by {flag.closed_by ?? ''} {clock(flag.closed_at)}
+          closed by {flag.closed_by ?? ''} {formatTime(flag.closed_at)}
           {flag.comment === undefined ? '' : `: ${flag.comment}`}
         </p>
       )}

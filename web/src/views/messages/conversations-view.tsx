@@ -1,59 +1,56 @@
 import { useMemo } from 'react'
 import { AgentPicker } from '../../components/agent-picker.tsx'
-import { Ladder } from '../../components/delivery-steps.tsx'
-import { clock, counted } from '../../components/format.ts'
+import { DeliverySteps } from '../../components/delivery-steps.tsx'
+import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
-import { isNarrow } from '../../components/screen-size.ts'
+import { isPhone } from '../../components/screen-size.ts'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { type Mail, useAsk, useMessage } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { type Mail, useMessage, useServiceQuery } from '../../data/queries.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 const SHOWN = 500
-/** They write messages as well. */
+/** These write messages too. */
 const PEOPLE = ['operator', 'system']
-/** Beyond this a sequence has more lanes than a screen; then one agent is chosen. */
+/** More lanes than this do not fit on a screen. */
 const MOST_LANES = 10
 const TIME_WIDTH = 70
 const LANE_WIDTH = 72
-/** As in the styles, on both sides. */
+/** Horizontal padding on both sides, as in the style sheet. */
 const EDGES = 32
 
 export function ConversationsView() {
-  const { id, query } = usePlace()
+  const { id, query } = useRoute()
   const agent = query.get('agent') ?? ''
   const other = query.get('with') ?? ''
   const thread = query.get('thread') ?? ''
   const before = query.get('before') ?? ''
-  // A sequence needs a lane for each: on a phone, whoever wants it asks for it.
-  const asThread = (query.get('as') ?? (isNarrow() ? 'thread' : 'sequence')) === 'thread'
-  const answer = useAsk(
-    `messages:${agent}:${other}:${thread}:${before}`,
-    async (client) =>
-      (
-        await client.messages({
-          limit: SHOWN,
-          ...(agent === '' ? {} : { agent }),
-          ...(other === '' ? {} : { with: other }),
-          ...(thread === '' ? {} : { thread }),
-          ...(before === '' ? {} : { before }),
-        })
-      ).messages,
-    ['message', 'delivery'],
+  // A sequence needs a lane for each party, so a phone starts with threads.
+  const asThread = (query.get('as') ?? (isPhone() ? 'thread' : 'sequence')) === 'thread'
+  const filter = {
+    limit: SHOWN,
+    ...(agent === '' ? {} : { agent }),
+    ...(other === '' ? {} : { with: other }),
+    ...(thread === '' ? {} : { thread }),
+    ...(before === '' ? {} : { before }),
+  }
+  const answer = useServiceQuery(
+    ['messages', filter],
+    async (client) => (await client.messages(filter)).messages,
   )
   const set = (more: Record<string, string | undefined>) =>
-    refine(to('conversations', id, { ...Object.fromEntries(query), ...more }))
+    replaceRoute(linkTo('conversations', id, { ...Object.fromEntries(query), ...more }))
   const oldest = answer.data?.length === SHOWN ? answer.data[0]!.id : undefined
   return (
     <>
-      <Head
+      <ViewHeader
         title="Conversations"
-        note={answer.data === undefined ? undefined : noteOn(answer.data.length, before)}
+        note={answer.data === undefined ? undefined : countNote(answer.data.length, before)}
       >
         <AgentPicker
-          label="Of which agent"
-          placeholder="everyone"
+          label="Agent"
+          placeholder="Everyone"
           className="search"
           also={PEOPLE}
           value={agent}
@@ -63,8 +60,8 @@ export function ConversationsView() {
         />
         {agent === '' ? null : (
           <AgentPicker
-            label="With whom"
-            placeholder="with anyone"
+            label="With"
+            placeholder="With anyone"
             className="search"
             also={PEOPLE}
             value={other}
@@ -78,7 +75,7 @@ export function ConversationsView() {
             onClick={() => set({ thread: undefined, before: undefined })}
           >
             Only {thread} <Icon name="close" />
-            <span className="sr">: show all again</span>
+            <span className="sr">: show all threads</span>
           </button>
         )}
         {oldest === undefined ? null : (
@@ -99,22 +96,22 @@ export function ConversationsView() {
             Threads
           </button>
         </div>
-      </Head>
+      </ViewHeader>
       <div className="split" data-open={id !== undefined}>
         <div>
-          <Shown answer={answer}>
+          <QueryResult answer={answer}>
             {(mail) =>
               mail.length === 0 ? (
-                <Empty title="Nobody has said anything yet">
-                  <p>Every message between agents, and between you and them, is drawn here.</p>
-                </Empty>
+                <EmptyState title="No messages yet">
+                  <p>Messages between agents, and between you and them, appear here.</p>
+                </EmptyState>
               ) : asThread ? (
                 <Threads mail={mail} />
               ) : (
                 <Sequence mail={mail} />
               )
             }
-          </Shown>
+          </QueryResult>
         </div>
         {id === undefined ? null : <MessageAside key={id} id={id} />}
       </div>
@@ -122,21 +119,21 @@ export function ConversationsView() {
   )
 }
 
-function noteOn(count: number, before: string): string {
+function countNote(count: number, before: string): string {
   const what = before === '' ? '' : ` before ${before}`
-  return count === SHOWN ? `the newest ${SHOWN} messages${what}` : `${counted(count, 'message')}${what}`
+  return count === SHOWN ? `the newest ${SHOWN} messages${what}` : `${pluralize(count, 'message')}${what}`
 }
 
-function useLinkTo() {
-  const { query } = usePlace()
+function useMessageLink() {
+  const { query } = useRoute()
   return (id: string | undefined, more: Record<string, string | undefined> = {}) =>
-    to('conversations', id, { ...Object.fromEntries(query), ...more })
+    linkTo('conversations', id, { ...Object.fromEntries(query), ...more })
 }
 
-/** Time runs down, each party has a lane. */
+/** A sequence diagram: one lane per party, newest message first. */
 function Sequence({ mail }: { mail: readonly Mail[] }) {
-  const link = useLinkTo()
-  const { id: chosen } = usePlace()
+  const link = useMessageLink()
+  const { id: chosen } = useRoute()
   const lanes = useMemo(() => lanesOf(mail), [mail])
   const newest = useMemo(() => mail.toReversed(), [mail])
   const at = (name: string) => lanes.indexOf(name)
@@ -154,7 +151,13 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
             </span>
           ))}
         </div>
-        <Rows items={newest} size={40} label="Messages, newest first" keyOf={({ id }) => id} chosen={chosen}>
+        <VirtualList
+          items={newest}
+          size={40}
+          label="Messages, newest first"
+          keyOf={({ id }) => id}
+          chosen={chosen}
+        >
           {(one) => {
             const [from, until] = [at(one.from), at(one.to)]
             const isKnown = from >= 0 && until >= 0
@@ -170,7 +173,7 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
                   {one.from} to {one.to}, {one.delivery}
                 </span>
                 <span className="label" style={{ gridColumn: 1 }}>
-                  {clock(one.at)}
+                  {formatTime(one.at)}
                 </span>
                 {lanes.map((name, index) => (
                   <i key={name} className="lane" style={{ gridColumn: index + 2 }} aria-hidden="true" />
@@ -196,7 +199,7 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
               </a>
             )
           }}
-        </Rows>
+        </VirtualList>
       </div>
     </div>
   )
@@ -204,7 +207,7 @@ function Sequence({ mail }: { mail: readonly Mail[] }) {
 
 const TONES: Record<string, string> = { queued: 'held', read: 'done', uncertain: 'asks', failed: 'bad' }
 
-/** Those who speak most, in the order in which they first spoke. */
+/** The parties with the most messages, in the order in which they first appear. */
 function lanesOf(mail: readonly Mail[]): string[] {
   const spoke = new Map<string, number>()
   for (const { from, to: recipient } of mail) {
@@ -221,7 +224,7 @@ function lanesOf(mail: readonly Mail[]): string[] {
 }
 
 function Threads({ mail }: { mail: readonly Mail[] }) {
-  const link = useLinkTo()
+  const link = useMessageLink()
   const lines = useMemo(() => {
     const threads = new Map<string, Mail[]>()
     for (const one of mail) threads.set(one.correlation_id, [...(threads.get(one.correlation_id) ?? []), one])
@@ -230,7 +233,7 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
       .flatMap((thread) => thread.map((one, index) => ({ one, isFirst: index === 0 })))
   }, [mail])
   return (
-    <Rows items={lines} size={40} label="Threads" keyOf={({ one }) => one.id}>
+    <VirtualList items={lines} size={40} label="Threads" keyOf={({ one }) => one.id}>
       {({ one, isFirst }) => (
         <a className="line thread" data-first={isFirst} href={link(one.id)}>
           <Chip word={one.delivery} />
@@ -240,15 +243,15 @@ function Threads({ mail }: { mail: readonly Mail[] }) {
             </b>{' '}
             {one.title} <span className="label">{one.content.slice(0, 160)}</span>
           </span>
-          <span className="label">{clock(one.at)}</span>
+          <span className="label">{formatTime(one.at)}</span>
         </a>
       )}
-    </Rows>
+    </VirtualList>
   )
 }
 
 function MessageAside({ id }: { id: string }) {
-  const link = useLinkTo()
+  const link = useMessageLink()
   const answer = useMessage(id)
   return (
     <aside className="aside" aria-label={id}>
@@ -258,34 +261,34 @@ function MessageAside({ id }: { id: string }) {
           <Icon name="close" />
         </a>
       </div>
-      <Shown answer={answer}>
+      <QueryResult answer={answer}>
         {(mail) => (
           <>
             <p>
-              <a href={to('agents', mail.from)}>{mail.from}</a> →{' '}
-              <a href={to('agents', mail.to)}>{mail.to}</a>{' '}
+              <a href={linkTo('agents', mail.from)}>{mail.from}</a> →{' '}
+              <a href={linkTo('agents', mail.to)}>{mail.to}</a>{' '}
               <span className="label">
-                {mail.id} · {clock(mail.at)} · {mail.priority}
+                {mail.id} · {formatTime(mail.at)} · {mail.priority}
               </span>
             </p>
             <p className="label">
-              <a href={link(id, { thread: mail.correlation_id, before: undefined })}>The whole thread</a>
+              <a href={link(id, { thread: mail.correlation_id, before: undefined })}>Whole thread</a>
               {' · '}
               <a href={link(id, { agent: mail.from, with: mail.to, thread: undefined, before: undefined })}>
-                All between {mail.from} and {mail.to}
+                All messages between {mail.from} and {mail.to}
               </a>
             </p>
             <pre className="block">{mail.content}</pre>
             {mail.in_reply_to === undefined ? null : (
               <p className="label">
-                answers <a href={link(mail.in_reply_to)}>{mail.in_reply_to}</a>
+                in reply to <a href={link(mail.in_reply_to)}>{mail.in_reply_to}</a>
               </p>
             )}
-            {mail.task_id === undefined ? null : <a href={to('tasks', mail.task_id)}>{mail.task_id}</a>}
-            <Ladder id={id} />
+            {mail.task_id === undefined ? null : <a href={linkTo('tasks', mail.task_id)}>{mail.task_id}</a>}
+            <DeliverySteps id={id} />
           </>
         )}
-      </Shown>
+      </QueryResult>
     </aside>
   )
 }

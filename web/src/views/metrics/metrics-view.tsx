@@ -2,10 +2,10 @@ import 'uplot/dist/uPlot.min.css'
 import { useEffect, useMemo, useRef } from 'react'
 import UPlot from 'uplot'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
-import { money, span } from '../../components/format.ts'
-import { Head, Shown } from '../../components/view-layout.tsx'
-import { useAsk } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { formatCost, formatDuration } from '../../components/format.ts'
+import { QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 import { colour } from '../../theme.ts'
 
 type Figures = AnswerOf<'figures'>
@@ -18,29 +18,28 @@ type Series = {
 }
 
 const SPANS = ['15m', '1h', '6h', '24h', '7d'] as const
-const EVERY_MS = 3000
 
 export function MetricsView() {
-  const { query } = usePlace()
+  const { query } = useRoute()
   const chosen = SPANS.find((one) => one === query.get('span')) ?? '1h'
-  const answer = useAsk(`figures:${chosen}`, (client) => client.figures({ span: chosen }), 'all', EVERY_MS)
+  const answer = useServiceQuery(['figures', chosen], (client) => client.figures({ span: chosen }))
   return (
     <>
-      <Head title="Metrics" note="counted from the audit">
+      <ViewHeader title="Metrics" note="from the audit log">
         <div className="segments">
           {SPANS.map((one) => (
             <button
               key={one}
               type="button"
               aria-pressed={chosen === one}
-              onClick={() => refine(to('metrics', undefined, { span: one }))}
+              onClick={() => replaceRoute(linkTo('metrics', undefined, { span: one }))}
             >
               {one}
             </button>
           ))}
         </div>
-      </Head>
-      <Shown answer={answer}>{(figures) => <Plots figures={figures} />}</Shown>
+      </ViewHeader>
+      <QueryResult answer={answer}>{(figures) => <Plots figures={figures} />}</QueryResult>
     </>
   )
 }
@@ -73,29 +72,29 @@ function Plots({ figures }: { figures: Figures }) {
         figures={figures}
         series={[
           { label: 'median', colour: 'accent', values: figures.read_ms.p50, isDotted: true },
-          { label: '95 of 100', colour: 'held', values: figures.read_ms.p95, isDotted: true },
+          { label: '95th percentile', colour: 'held', values: figures.read_ms.p95, isDotted: true },
         ]}
       />
       <Plot
-        title="Deliveries in doubt or failed"
+        title="Uncertain or failed deliveries"
         isWhole
         total={total(unclear)}
         figures={figures}
         series={[{ label: 'uncertain or failed', colour: 'bad', values: unclear, isBars: true }]}
       />
       <Plot
-        title="Refused, and asked of people"
+        title="Refused commands and human requests"
         isWhole
         total={total(refused) + total(asked)}
         figures={figures}
         series={[
           { label: 'refused', colour: 'bad', values: refused, isBars: true },
-          { label: 'asked', colour: 'asks', values: asked },
+          { label: 'requests', colour: 'asks', values: asked },
         ]}
       />
       <Plot
         title="Cost"
-        total={money(total(figures.cost))}
+        total={formatCost(total(figures.cost))}
         figures={figures}
         series={[{ label: 'spent', colour: 'accent', values: figures.cost, isBars: true }]}
       />
@@ -103,7 +102,7 @@ function Plots({ figures }: { figures: Figures }) {
   )
 }
 
-/** In steps of hours, the day says more. */
+/** Shows the date instead of the time for steps of hours. */
 function timeOf(seconds: number, stepMs: number): string {
   const date = new Date(seconds * 1000)
   return stepMs > 1_800_000
@@ -119,25 +118,25 @@ interface PlotOptions {
   title: string
   total?: number | string
   unit?: string
-  /** There is no half of it. */
+  /** Counts have no fractions on their axis. */
   isWhole?: boolean
   figures: Figures
   series: readonly Series[]
 }
 
 function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOptions) {
-  const show = (value: number) => (unit === undefined ? value.toLocaleString('en') : span(value))
+  const show = (value: number) => (unit === undefined ? value.toLocaleString('en') : formatDuration(value))
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<UPlot>(undefined)
   const data = useMemo<UPlot.AlignedData>(() => {
     const from = Date.parse(figures.from) / 1000
     return [
       figures.cost.map((_, step) => from + (step * figures.step_ms) / 1000),
-      // A bar of no height would still be a line.
+      // uPlot draws a bar of zero height as a line.
       ...series.map(({ values, isBars }) => (isBars ? values.map((one) => one || null) : values)),
     ]
   }, [figures, series])
-  // The plot lives longer than what it was made with.
+  // The plot outlives the values it was created with.
   const latest = useRef({ data, stepMs: figures.step_ms })
   latest.current = { data, stepMs: figures.step_ms }
 
@@ -209,7 +208,7 @@ function Plot({ title, total, unit, isWhole = false, figures, series }: PlotOpti
     <figure className="plot">
       <figcaption>
         <b>{title}</b>{' '}
-        {total === undefined ? null : <span className="label">{total.toLocaleString('en')} in all</span>}
+        {total === undefined ? null : <span className="label">{total.toLocaleString('en')} total</span>}
       </figcaption>
       <div ref={place} role="img" aria-label={`${title} over time`} />
     </figure>

@@ -1,27 +1,27 @@
 import { useEffect, useRef, useState } from 'react'
-import { clock, counted } from '../../components/format.ts'
+import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
-import { useKeys } from '../../components/keyboard-shortcuts.tsx'
+import { useShortcuts } from '../../components/keyboard-shortcuts.tsx'
 import { RequestCard } from '../../components/request-card.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { type Answer, type Request, useAsk, useRequests } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { type HumanRequest, type Loaded, useRequests, useServiceQuery } from '../../data/queries.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
-/** With all that each says, and its buttons: more at once is no help. */
-const MOST_CARDS = 30
+/** More cards at once slow the page down. */
+const MAX_CARDS = 30
 
 export function InboxView() {
-  const { id, query } = usePlace()
+  const { id, query } = useRoute()
   const isPast = query.get('show') === 'past'
   const answer = useRequests()
   const listed = answer.data ?? []
   const isListed = id === undefined || answer.data === undefined || listed.some((one) => one.id === id)
-  const named = useNamed(isListed ? undefined : id)
-  // One card from the beginning: what somebody began to write in it is still there when the list has it too.
+  const named = useRequestById(isListed ? undefined : id)
+  // Keep one card, so that a comment being typed survives when the list also loads the request.
   const open = named.data?.state === 'open' && !isPast ? [named.data, ...listed] : listed
-  // Without an address it is the first one. An address whose request is gone chooses none: no key may meet another.
+  // No id selects the first request. An id that is gone selects none, so that no key hits another request.
   const at = id === undefined ? 0 : open.findIndex((request) => request.id === id)
   const lastAt = useRef(0)
   useEffect(() => {
@@ -29,40 +29,40 @@ export function InboxView() {
   }, [at])
   const [byKey, setByKey] = useState<string>()
   const around = at < 0 ? lastAt.current : at
-  const first = Math.max(0, Math.min(around - MOST_CARDS / 2, open.length - MOST_CARDS))
+  const first = Math.max(0, Math.min(around - MAX_CARDS / 2, open.length - MAX_CARDS))
   const choose = (index: number) => {
     const next = open[Math.max(0, Math.min(open.length - 1, index))]
     if (next === undefined) return
     setByKey(next.id)
-    refine(to('inbox', next.id))
+    replaceRoute(linkTo('inbox', next.id))
   }
-  useKeys({
+  useShortcuts({
     j: () => choose(at < 0 ? around : at + 1),
     k: () => choose(around - 1),
   })
 
   return (
     <>
-      <Head
+      <ViewHeader
         title="Inbox"
-        note={open.length === 0 ? undefined : `${counted(open.length, 'question')} for a person`}
+        note={open.length === 0 ? undefined : `${pluralize(open.length, 'open request')}`}
       >
         <NotifyButton />
         <div className="segments">
-          <button type="button" aria-pressed={!isPast} onClick={() => refine(to('inbox'))}>
+          <button type="button" aria-pressed={!isPast} onClick={() => replaceRoute(linkTo('inbox'))}>
             Open
           </button>
           <button
             type="button"
             aria-pressed={isPast}
-            onClick={() => refine(to('inbox', undefined, { show: 'past' }))}
+            onClick={() => replaceRoute(linkTo('inbox', undefined, { show: 'past' }))}
           >
             Decided
           </button>
         </div>
-      </Head>
+      </ViewHeader>
       {isListed ? null : (
-        <Shown answer={named}>
+        <QueryResult answer={named}>
           {(request) =>
             request === undefined || open.includes(request) ? null : (
               <div className="cards">
@@ -70,22 +70,22 @@ export function InboxView() {
               </div>
             )
           }
-        </Shown>
+        </QueryResult>
       )}
       {isPast ? (
         <Past />
       ) : (
-        <Shown answer={answer}>
+        <QueryResult answer={answer}>
           {() =>
             open.length === 0 ? (
-              <Empty title="Nobody waits for you">
+              <EmptyState title="Nothing needs your attention">
                 <p>
-                  Questions and approvals of agents appear here, and before you wherever you are in this page.
+                  Questions and approval requests from agents appear here, and pop up in every other view.
                 </p>
-              </Empty>
+              </EmptyState>
             ) : (
               <ul className="cards">
-                {open.slice(first, first + MOST_CARDS).map((request, index) => (
+                {open.slice(first, first + MAX_CARDS).map((request, index) => (
                   <li key={request.id}>
                     <RequestCard
                       request={request}
@@ -94,45 +94,41 @@ export function InboxView() {
                     />
                   </li>
                 ))}
-                {open.length > MOST_CARDS ? (
+                {open.length > MAX_CARDS ? (
                   <li className="label">
-                    {first + 1} to {Math.min(open.length, first + MOST_CARDS)} of {open.length}; j and k go on
-                    to the others.
+                    {first + 1} to {Math.min(open.length, first + MAX_CARDS)} of {open.length}; use j and k to
+                    reach the others.
                   </li>
                 ) : null}
               </ul>
             )
           }
-        </Shown>
+        </QueryResult>
       )}
     </>
   )
 }
 
-/** One that is not in the list, for whoever has its address: no longer open, or newer than the list. */
-function useNamed(id: string | undefined): Answer<Request | undefined> {
-  return useAsk(
-    `request:${id ?? ''}`,
-    async (client) => (id === undefined ? undefined : await client.humanRequest(id)),
-    ['human'],
-  )
+/** Loads a request by id that is not in the list: decided already, or newer than the list. */
+function useRequestById(id: string | undefined): Loaded<HumanRequest | undefined> {
+  return useServiceQuery(['humanRequest', id], (client) => client.humanRequest(id!), {
+    isEnabled: id !== undefined,
+  })
 }
 
 function Past() {
-  const answer = useAsk(
-    'requests:all',
-    async (client) => (await client.humanRequests({ state: 'all', limit: 200 })).requests.toReversed(),
-    ['human'],
+  const answer = useServiceQuery(['humanRequests', 'all'], async (client) =>
+    (await client.humanRequests({ state: 'all', limit: 200 })).requests.toReversed(),
   )
   return (
-    <Shown answer={answer}>
+    <QueryResult answer={answer}>
       {(all) => {
         const past = all.filter(({ state }) => state !== 'open')
-        if (past.length === 0) return <Empty title="Nothing was decided yet" />
+        if (past.length === 0) return <EmptyState title="No decisions yet" />
         return (
-          <Rows items={past} size={37} label="Decided, newest first" keyOf={({ id }) => id}>
+          <VirtualList items={past} size={37} label="Decided, newest first" keyOf={({ id }) => id}>
             {(request) => (
-              <a className="line" href={to('inbox', request.id, { show: 'past' })}>
+              <a className="line" href={linkTo('inbox', request.id, { show: 'past' })}>
                 <Chip
                   word={request.state}
                   tone={request.state === 'rejected' ? 'bad' : request.state === 'expired' ? 'off' : 'done'}
@@ -143,14 +139,14 @@ function Past() {
                 </span>
                 <span className="label">
                   {request.decided_by ?? ''}{' '}
-                  {request.decided_at === undefined ? '' : clock(request.decided_at)}
+                  {request.decided_at === undefined ? '' : formatTime(request.decided_at)}
                 </span>
               </a>
             )}
-          </Rows>
+          </VirtualList>
         )
       }}
-    </Shown>
+    </QueryResult>
   )
 }
 

@@ -1,13 +1,13 @@
 import { useState } from 'react'
-import { counted } from '../../components/format.ts'
+import { pluralize } from '../../components/format.ts'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { useAsk } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 const PAGE = 40
 const MARKS = { allow: '●', ask: '◐', deny: '○' } as const
-const WORDS = { allow: 'may write', ask: 'a person is asked', deny: 'may not write' } as const
+const WORDS = { allow: 'may write', ask: 'needs approval', deny: 'may not write' } as const
 const TONES = { allow: 'done', ask: 'asks', deny: 'bad' } as const
 const ACTIONS = [
   '',
@@ -24,18 +24,17 @@ const ACTIONS = [
 ]
 
 export function RulesView() {
-  const { query } = usePlace()
+  const { query } = useRoute()
   const offset = Number(query.get('offset') ?? 0) || 0
-  const answer = useAsk(`rules:${offset}`, (client) => client.rulesMatrix({ offset, limit: PAGE }), [
-    'config',
-    'service',
-  ])
+  const answer = useServiceQuery(['rulesMatrix', offset], (client) =>
+    client.rulesMatrix({ offset, limit: PAGE }),
+  )
   const from = query.get('from') ?? ''
   const recipient = query.get('to') ?? ''
   const action = query.get('action') ?? ''
   const set = (more: Record<string, string | undefined>) =>
-    refine(
-      to('rules', undefined, {
+    replaceRoute(
+      linkTo('rules', undefined, {
         from,
         to: recipient,
         action,
@@ -45,7 +44,7 @@ export function RulesView() {
     )
   return (
     <>
-      <Head title="Rules" note="who may write to whom">
+      <ViewHeader title="Rules" note="who may write to whom">
         <span className="legend">
           {(['allow', 'ask', 'deny'] as const).map((verdict) => (
             <span key={verdict}>
@@ -56,11 +55,11 @@ export function RulesView() {
             </span>
           ))}
         </span>
-      </Head>
-      <Shown answer={answer}>
+      </ViewHeader>
+      <QueryResult answer={answer}>
         {({ names, total, cells }) =>
           total === 0 ? (
-            <Empty title="No agents, no rules" />
+            <EmptyState title="No agents yet" />
           ) : (
             <div className="rules">
               <div className="matrix-scroll">
@@ -105,14 +104,14 @@ export function RulesView() {
                 </table>
                 {total > names.length ? (
                   <p className="pager">
-                    {offset + 1}–{offset + names.length} of {counted(total, 'agent')}
+                    {offset + 1}–{offset + names.length} of {pluralize(total, 'agent')}
                     <button
                       type="button"
                       className="button"
                       disabled={offset === 0}
                       onClick={() => set({ offset: String(Math.max(0, offset - PAGE)) })}
                     >
-                      Back
+                      Previous
                     </button>
                     <button
                       type="button"
@@ -120,12 +119,12 @@ export function RulesView() {
                       disabled={offset + PAGE >= total}
                       onClick={() => set({ offset: String(offset + PAGE) })}
                     >
-                      On
+                      Next
                     </button>
                   </p>
                 ) : null}
               </div>
-              <TryIt
+              <RuleTester
                 key={`${from}>${recipient}`}
                 from={from}
                 recipient={recipient}
@@ -136,12 +135,12 @@ export function RulesView() {
             </div>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   )
 }
 
-interface TryOptions {
+interface TesterOptions {
   from: string
   recipient: string
   action: string
@@ -149,8 +148,8 @@ interface TryOptions {
   onTry: (query: Record<string, string | undefined>) => void
 }
 
-/** The same code as the door's own decision, asked without doing anything. */
-function TryIt({ from, recipient, action, names, onTry }: TryOptions) {
+/** Explains a decision without executing anything; the service uses the same code for real commands. */
+function RuleTester({ from, recipient, action, names, onTry }: TesterOptions) {
   const [draft, setDraft] = useState({ from, to: recipient, action })
   const set = (name: keyof typeof draft) => (event: { target: { value: string } }) =>
     setDraft((now) => ({ ...now, [name]: event.target.value }))
@@ -174,15 +173,15 @@ function TryIt({ from, recipient, action, names, onTry }: TryOptions) {
           <input list="parties" value={draft.from} onChange={set('from')} required />
         </label>
         <label className="field">
-          <span>To or about whom</span>
+          <span>To whom</span>
           <input list="parties" value={draft.to} onChange={set('to')} required />
         </label>
         <label className="field">
-          <span>Does what</span>
+          <span>Action</span>
           <select value={draft.action} onChange={set('action')}>
             {ACTIONS.map((one) => (
               <option key={one} value={one}>
-                {one === '' ? 'writes a message' : one}
+                {one === '' ? 'send a message' : one}
               </option>
             ))}
           </select>
@@ -194,23 +193,20 @@ function TryIt({ from, recipient, action, names, onTry }: TryOptions) {
         </div>
       </form>
       {from === '' || recipient === '' ? (
-        <p className="label">Choose a cell, or ask here.</p>
+        <p className="label">Select a cell, or fill in the form.</p>
       ) : (
-        <Explained from={from} recipient={recipient} action={action} />
+        <Explanation from={from} recipient={recipient} action={action} />
       )}
     </aside>
   )
 }
 
-function Explained({ from, recipient, action }: { from: string; recipient: string; action: string }) {
-  const answer = useAsk(
-    `explain:${from}>${recipient}>${action}`,
-    (client) =>
-      client.explain({ from, to: recipient, ...(action === '' ? {} : { action: action as never }) }),
-    ['config', 'service'],
+function Explanation({ from, recipient, action }: { from: string; recipient: string; action: string }) {
+  const answer = useServiceQuery(['explain', from, recipient, action], (client) =>
+    client.explain({ from, to: recipient, ...(action === '' ? {} : { action: action as never }) }),
   )
   return (
-    <Shown answer={answer}>
+    <QueryResult answer={answer}>
       {({ decision, steps }) => (
         <div className="explained">
           <p>
@@ -224,8 +220,8 @@ function Explained({ from, recipient, action }: { from: string; recipient: strin
             decided by <code>{decision.rule}</code>
             {decision.line === undefined ? '' : `, line ${decision.line} of orc.yaml`}
           </p>
-          <p className="section">Looked at, in order</p>
-          <ol className="ladder">
+          <p className="section">Rules checked, in order</p>
+          <ol className="steps">
             {steps.map((step, index) => (
               <li key={index}>
                 <span>
@@ -236,6 +232,6 @@ function Explained({ from, recipient, action }: { from: string; recipient: strin
           </ol>
         </div>
       )}
-    </Shown>
+    </QueryResult>
   )
 }

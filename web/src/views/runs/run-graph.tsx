@@ -11,7 +11,7 @@ import {
   ReactFlow,
 } from '@xyflow/react'
 import { useMemo } from 'react'
-import { useFit } from '../../components/graph-fit.ts'
+import { useFitView } from '../../components/graph-fit.ts'
 import { Chip } from '../../components/state-label.tsx'
 import { type RunNode, runTone } from './run-state.ts'
 
@@ -21,7 +21,7 @@ const FIT = { maxZoom: 1, padding: 0.12 }
 type StepNode = Node<{ node: RunNode; link: string }, 'step'>
 const NODE_TYPES = { step: StepCard }
 
-/** From left to right: what needs nothing first. */
+/** Dependencies run from left to right. */
 export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo: (name: string) => string }) {
   const shape = nodes.map(({ name, depends_on }) => `${name}<${depends_on.join()}`).join(';')
   const places = useMemo(() => layers(nodes), [shape])
@@ -58,7 +58,7 @@ export function RunGraph({ nodes, linkTo }: { nodes: readonly RunNode[]; linkTo:
       nodeTypes={NODE_TYPES}
       fitView
       fitViewOptions={FIT}
-      {...useFit(FIT, shape)}
+      {...useFitView(FIT, shape)}
       minZoom={0.05}
       onlyRenderVisibleElements
       nodesDraggable={false}
@@ -95,7 +95,7 @@ function layers(nodes: readonly RunNode[]): Map<string, { x: number; y: number }
   const depthOf = (name: string): number => {
     const known = depths.get(name)
     if (known !== undefined) return known
-    // A circle, which no plan has, would otherwise not end.
+    // Plans have no cycles; this ends the recursion even if one did.
     depths.set(name, 0)
     const depth = Math.max(-1, ...(needs.get(name) ?? []).filter((one) => needs.has(one)).map(depthOf)) + 1
     depths.set(name, depth)

@@ -1,25 +1,27 @@
 import { type ReactNode, useEffect } from 'react'
 import type { Client } from '../../../../src/client/client.ts'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
-import { counted } from '../../components/format.ts'
+import { pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Shown } from '../../components/view-layout.tsx'
-import { useAsk, useRoom } from '../../data/service.ts'
-import { whileSeen } from '../../data/while-visible.ts'
-import { to, usePlace } from '../../route.ts'
+import { QueryResult } from '../../components/view-layout.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import type { ServiceQueryKey } from '../../data/query-topics.ts'
+import { useService } from '../../data/service.ts'
+import { whileVisible } from '../../data/while-visible.ts'
+import { linkTo, useRoute } from '../../route.ts'
 import { type RunNode, runTone } from './run-state.ts'
 
-/** One agent of a run: where it stands, what it printed, what it made. */
+/** One node of a run: its state, its log and its outputs. */
 export function NodeAside({ run, node }: { run: string; node: RunNode }) {
-  const { query } = usePlace()
+  const { query } = useRoute()
   const file = query.get('output') ?? undefined
   const attempt = Number(query.get('log') ?? 0)
   return (
     <aside className="aside" aria-label={node.name}>
       <div className="aside-head">
         <h2>{node.name}</h2>
-        <a className="button" data-kind="quiet" href={to('runs', run)} aria-label="Close">
+        <a className="button" data-kind="quiet" href={linkTo('runs', run)} aria-label="Close">
           <Icon name="close" />
         </a>
       </div>
@@ -30,15 +32,15 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
         </dd>
         {node.waits_for.length === 0 ? null : (
           <>
-            <dt>Waits for</dt>
+            <dt>Waiting for</dt>
             <dd>{node.waits_for.join('; ')}</dd>
           </>
         )}
-        <dt>Needs</dt>
+        <dt>Depends on</dt>
         <dd>{node.depends_on.join(', ') || 'nothing'}</dd>
         {node.step === undefined ? null : (
           <>
-            <dt>Does</dt>
+            <dt>Step</dt>
             <dd>{node.step}</dd>
           </>
         )}
@@ -54,7 +56,7 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
             <Chip word={outcome} tone={runTone(outcome)} />
             <span>
               {number}. {why}{' '}
-              <a className="more" href={to('runs', run, { node: node.name, log: String(number) })}>
+              <a className="more" href={linkTo('runs', run, { node: node.name, log: String(number) })}>
                 log
               </a>
             </span>
@@ -65,10 +67,10 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
         {node.outputs.map(({ path, bytes }) => (
           <li key={path}>
             <span>
-              <a className="more" href={to('runs', run, { node: node.name, output: path })}>
+              <a className="more" href={linkTo('runs', run, { node: node.name, output: path })}>
                 <code>{path}</code>
               </a>{' '}
-              <span className="label">{counted(bytes, 'byte')}</span>
+              <span className="label">{pluralize(bytes, 'byte')}</span>
             </span>
           </li>
         ))}
@@ -84,7 +86,7 @@ export function NodeAside({ run, node }: { run: string; node: RunNode }) {
       {file === undefined ? null : (
         <RunFile
           title={file}
-          name={`output:${run}/${node.name}/${file}`}
+          queryKey={['runOutput', run, node.name, file]}
           load={(client) => client.runOutput(run, node.name, file)}
         />
       )}
@@ -103,18 +105,18 @@ function RunLog({
   attempt: number
   isGrowing: boolean
 }) {
-  const room = useRoom()
-  const name = `log:${run}/${agent}/${attempt}`
+  const service = useService()
   useEffect(() => {
     if (!isGrowing) return
-    return whileSeen(async (signal) => {
-      for await (const _ of room.client.runLogEvents(run, agent, attempt, { signal })) room.touch(name)
+    return whileVisible(async (signal) => {
+      for await (const _ of service.client.runLogEvents(run, agent, attempt, { signal }))
+        service.refreshQueries(['runLog', run, agent, attempt])
     })
-  }, [room, run, agent, attempt, name, isGrowing])
+  }, [service, run, agent, attempt, isGrowing])
   return (
     <RunFile
-      title={`What attempt ${attempt} printed`}
-      name={name}
+      title={`Log of attempt ${attempt}`}
+      queryKey={['runLog', run, agent, attempt]}
       load={(client) => client.runLog(run, agent, { attempt })}
     />
   )
@@ -122,16 +124,16 @@ function RunLog({
 
 function RunFile({
   title,
-  name,
+  queryKey,
   load,
 }: {
   title: string
-  name: string
+  queryKey: ServiceQueryKey
   load: (client: Client) => Promise<AnswerOf<'runLog'>>
 }) {
-  const answer = useAsk(name, load, ['run', name], 1000)
+  const answer = useServiceQuery(queryKey, load)
   const { data, error } = answer
-  // It may not have begun, or printed nothing: that is no fault.
+  // The attempt may not have started, or printed nothing: that is not an error.
   const isMissing = data === undefined && error?.code === 'NOT_FOUND'
   return (
     <div>
@@ -139,14 +141,14 @@ function RunFile({
       {isMissing ? (
         <p className="label">{error.message}.</p>
       ) : (
-        <Shown answer={answer}>
+        <QueryResult answer={answer}>
           {({ text, bytes, cut }) => (
             <>
-              {cut ? <p className="label">A part of {counted(bytes, 'byte')}</p> : null}
+              {cut ? <p className="label">Showing part of {pluralize(bytes, 'byte')}</p> : null}
               <pre className="block log">{text}</pre>
             </>
           )}
-        </Shown>
+        </QueryResult>
       )}
     </div>
   )
@@ -157,7 +159,7 @@ function List({ title, children }: { title: string; children: ReactNode[] }) {
   return (
     <div>
       <p className="section">{title}</p>
-      <ol className="ladder">{children}</ol>
+      <ol className="steps">{children}</ol>
     </div>
   )
 }

@@ -1,18 +1,19 @@
 import { Suspense, useEffect } from 'react'
 import type { AnswerOf } from '../../../../src/service/contract.ts'
-import { clock, counted, span } from '../../components/format.ts'
-import { later } from '../../components/lazy-component.ts'
-import { useAct } from '../../components/notifications.tsx'
+import { formatDuration, formatTime, pluralize } from '../../components/format.ts'
+import { lazyComponent } from '../../components/lazy-component.ts'
+import { useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Loading, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { useAsk, useRoom } from '../../data/service.ts'
-import { whileSeen } from '../../data/while-visible.ts'
-import { to, usePlace } from '../../route.ts'
+import { EmptyState, Loading, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { useServiceQuery } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { whileVisible } from '../../data/while-visible.ts'
+import { linkTo, useRoute } from '../../route.ts'
 import { NodeAside } from './run-node.tsx'
 import { runTone } from './run-state.ts'
 
-const Graph = later(async () => (await import('./run-graph.tsx')).RunGraph)
+const Graph = lazyComponent(async () => (await import('./run-graph.tsx')).RunGraph)
 
 type Run = AnswerOf<'runs'>['runs'][number]
 
@@ -21,46 +22,49 @@ const isOpen = ({ state, trouble }: Run) => state === 'running' || trouble !== u
 const wordOf = ({ state, gathering }: Run) => (gathering ? 'gathering outputs' : state)
 
 export function RunsView() {
-  const { id } = usePlace()
+  const { id } = useRoute()
   return id === undefined ? <AllRuns /> : <OneRun key={id} id={id} />
 }
 
 function AllRuns() {
-  const answer = useAsk('runs', async (client) => (await client.runs({ limit: 200 })).runs.toReversed(), [
-    'run',
-  ])
+  const answer = useServiceQuery(['runs'], async (client) =>
+    (await client.runs({ limit: 200 })).runs.toReversed(),
+  )
   return (
     <>
-      <Head title="Runs" note={answer.data === undefined ? undefined : counted(answer.data.length, 'run')} />
-      <Shown answer={answer}>
+      <ViewHeader
+        title="Runs"
+        note={answer.data === undefined ? undefined : pluralize(answer.data.length, 'run')}
+      />
+      <QueryResult answer={answer}>
         {(runs) =>
           runs.length === 0 ? (
-            <Empty title="No runs yet">
+            <EmptyState title="No runs yet">
               <p>
-                A run carries out a <code>plan.yaml</code>: agents with what each needs and gives, as a graph.
+                A run executes a <code>plan.yaml</code>: a graph of agents with inputs and outputs.
               </p>
               <p>
-                Start one with <code>orc run plan.yaml</code>; its progress, logs and outputs are then here.
+                Start one with <code>orc run plan.yaml</code>; its progress, logs and outputs appear here.
               </p>
-            </Empty>
+            </EmptyState>
           ) : (
-            <Rows items={runs} size={37} label="Runs, newest first" keyOf={({ id }) => id}>
+            <VirtualList items={runs} size={37} label="Runs, newest first" keyOf={({ id }) => id}>
               {(run) => (
-                <a className="line" href={to('runs', run.id)}>
+                <a className="line" href={linkTo('runs', run.id)}>
                   <Chip word={wordOf(run)} tone={runTone(run.state)} />
                   <span className="line-main">
                     <b>{run.name}</b> <Trouble run={run} /> {run.goal ?? ''}
                   </span>
                   <Progress run={run} />
                   <span className="label">
-                    {run.id} · {clock(run.created_at)}
+                    {run.id} · {formatTime(run.created_at)}
                   </span>
                 </a>
               )}
-            </Rows>
+            </VirtualList>
           )
         }
-      </Shown>
+      </QueryResult>
     </>
   )
 }
@@ -77,47 +81,47 @@ function Progress({ run }: { run: Run }) {
   )
 }
 
-/** What a look at a run must not overlook, as on the command line. */
+/** Problems of a run, as on the command line. */
 function Trouble({ run: { trouble, report_fault } }: { run: Run }) {
-  const text = trouble ?? (report_fault === undefined ? undefined : `it has no report: ${report_fault}`)
+  const text = trouble ?? (report_fault === undefined ? undefined : `no report: ${report_fault}`)
   if (text === undefined) return null
   return <span className="trouble">{text}</span>
 }
 
-/** While the disk is full nothing can be stored, and so the audit tells nothing: the run's own events do. */
-function useNotices(id: string, isWatched: boolean) {
-  const room = useRoom()
+/** A full disk stops the audit log too, so problems of a run come by the run's own event stream. */
+function useRunProblems(id: string, isWatched: boolean) {
+  const service = useService()
   useEffect(() => {
     if (!isWatched) return undefined
-    return whileSeen(async (signal) => {
-      // What is stored by now is shown already.
-      const after = room.recent().at(-1)?.seq
+    return whileVisible(async (signal) => {
+      // The page already shows everything up to here.
+      const after = service.events.recent().at(-1)?.seq
       const from = after === undefined ? {} : { after }
-      for await (const { type } of room.client.runEvents(id, { ...from, signal })) {
-        if (type === 'note') room.touch('run')
+      for await (const { type } of service.client.runEvents(id, { ...from, signal })) {
+        if (type === 'note') service.refreshTopics('run')
       }
     })
-  }, [room, id, isWatched])
+  }, [service, id, isWatched])
 }
 
 function OneRun({ id }: { id: string }) {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
-  const { query } = usePlace()
+  const service = useService()
+  const [act, isBusy] = useAction()
+  const { query } = useRoute()
   const chosen = query.get('node')
-  const answer = useAsk(`run:${id}`, (client) => client.run(id), ['run', 'task', 'human'])
-  useNotices(id, answer.data !== undefined && isOpen(answer.data))
+  const answer = useServiceQuery(['run', id], (client) => client.run(id))
+  useRunProblems(id, answer.data !== undefined && isOpen(answer.data))
   const node = answer.data?.nodes.find(({ name }) => name === chosen)
   return (
     <>
-      <Head
+      <ViewHeader
         title={answer.data?.name ?? id}
         note={answer.data === undefined ? undefined : <RunNote run={answer.data} />}
       >
-        <a className="button" href={to('runs')}>
+        <a className="button" href={linkTo('runs')}>
           All runs
         </a>
-        {room.mayAct() && answer.data?.state === 'running' ? (
+        {service.mayAct() && answer.data?.state === 'running' ? (
           <button
             type="button"
             className="button"
@@ -125,46 +129,48 @@ function OneRun({ id }: { id: string }) {
             disabled={isBusy}
             onClick={() =>
               void act(async () => {
-                await room.client.cancelRun(id)
-                room.touch('run')
-                return `${id} is being cancelled.`
+                await service.client.cancelRun(id)
+                service.refreshTopics('run')
+                return `Cancelling ${id}.`
               })
             }
           >
             Cancel run
           </button>
         ) : null}
-        {room.mayAct() && answer.data !== undefined && answer.data.state !== 'running' ? (
+        {service.mayAct() && answer.data !== undefined && answer.data.state !== 'running' ? (
           <button
             type="button"
             className="button"
             data-kind="main"
             disabled={isBusy}
-            title="Whoever completed from the same inputs is not run again"
+            title="Agents that completed with the same inputs are not run again"
             onClick={() =>
               void act(async () => {
-                const { resumed, round } = await room.client.resumeRun(id, { round: answer.data!.round + 1 })
-                room.touch('run')
-                return resumed ? `${id} goes on, round ${round}.` : `${id} had not ended, and goes on.`
+                const { resumed, round } = await service.client.resumeRun(id, {
+                  round: answer.data!.round + 1,
+                })
+                service.refreshTopics('run')
+                return resumed ? `${id} resumed, round ${round}.` : `${id} is still running.`
               })
             }
           >
             Resume run
           </button>
         ) : null}
-      </Head>
-      <Shown answer={answer}>
+      </ViewHeader>
+      <QueryResult answer={answer}>
         {({ nodes }) => (
           <div className="split" data-open={node !== undefined}>
             <div className="run-graph">
               <Suspense fallback={<Loading />}>
-                <Graph nodes={nodes} linkTo={(name) => to('runs', id, { node: name })} />
+                <Graph nodes={nodes} linkTo={(name) => linkTo('runs', id, { node: name })} />
               </Suspense>
             </div>
             {node === undefined ? null : <NodeAside run={id} node={node} />}
           </div>
         )}
-      </Shown>
+      </QueryResult>
     </>
   )
 }
@@ -172,7 +178,8 @@ function OneRun({ id }: { id: string }) {
 function RunNote({ run }: { run: Run }) {
   return (
     <>
-      <Chip word={wordOf(run)} tone={runTone(run.state)} /> <Progress run={run} /> · {span(run.elapsed_ms)}
+      <Chip word={wordOf(run)} tone={runTone(run.state)} /> <Progress run={run} /> ·{' '}
+      {formatDuration(run.elapsed_ms)}
       {run.round > 1 ? ` · round ${run.round}` : ''} <Trouble run={run} />
     </>
   )

@@ -1,24 +1,25 @@
 import { useMemo } from 'react'
-import { clock, counted, money, span } from '../../components/format.ts'
+import { formatCost, formatDuration, formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
-import { demandOk, useAct } from '../../components/notifications.tsx'
+import { requireSuccess, useAction } from '../../components/notifications.tsx'
 import { Chip } from '../../components/state-label.tsx'
-import { Empty, Head, Shown } from '../../components/view-layout.tsx'
-import { Rows } from '../../components/virtual-list.tsx'
-import { type Task, useAsk, useRoom, useTasks } from '../../data/service.ts'
-import { refine, to, usePlace } from '../../route.ts'
+import { EmptyState, QueryResult, ViewHeader } from '../../components/view-layout.tsx'
+import { VirtualList } from '../../components/virtual-list.tsx'
+import { type Task, useServiceQuery, useTasks } from '../../data/queries.ts'
+import { useService } from '../../data/service.ts'
+import { linkTo, replaceRoute, useRoute } from '../../route.ts'
 
 export function TasksView() {
-  const { id, query } = usePlace()
+  const { id, query } = useRoute()
   const isAll = query.get('show') === 'all'
   const answer = useTasks(isAll ? 'all' : 'open')
   const tree = useMemo(() => treeOf(answer.data ?? []), [answer.data])
-  const show = (all: boolean) => refine(to('tasks', id, { show: all ? 'all' : undefined }))
+  const show = (all: boolean) => replaceRoute(linkTo('tasks', id, { show: all ? 'all' : undefined }))
   return (
     <>
-      <Head
+      <ViewHeader
         title="Tasks"
-        note={answer.data === undefined ? undefined : counted(tree.length, isAll ? 'task' : 'open task')}
+        note={answer.data === undefined ? undefined : pluralize(tree.length, isAll ? 'task' : 'open task')}
       >
         <div className="segments">
           <button type="button" aria-pressed={!isAll} onClick={() => show(false)}>
@@ -28,23 +29,23 @@ export function TasksView() {
             All
           </button>
         </div>
-      </Head>
+      </ViewHeader>
       <div className="split" data-open={id !== undefined}>
         <div>
-          <Shown answer={answer}>
+          <QueryResult answer={answer}>
             {() =>
               tree.length === 0 ? (
-                <Empty title={isAll ? 'Nothing was delegated yet' : 'No open tasks'}>
+                <EmptyState title={isAll ? 'No tasks yet' : 'No open tasks'}>
                   <p>
-                    <code>orc ask "…"</code> gives the team a task; agents delegate to each other.
+                    <code>orc ask "…"</code> gives the team a task; agents also delegate to each other.
                   </p>
-                </Empty>
+                </EmptyState>
               ) : (
-                <Rows items={tree} size={38} label="Tasks" keyOf={({ task }) => task.id} chosen={id}>
+                <VirtualList items={tree} size={38} label="Tasks" keyOf={({ task }) => task.id} chosen={id}>
                   {({ task, depth }) => (
                     <a
                       className="line task"
-                      href={to('tasks', task.id, { show: isAll ? 'all' : undefined })}
+                      href={linkTo('tasks', task.id, { show: isAll ? 'all' : undefined })}
                       aria-current={task.id === id ? 'true' : undefined}
                     >
                       <span className="task-indent" style={{ width: depth * 18 }} aria-hidden="true" />
@@ -52,7 +53,7 @@ export function TasksView() {
                       <span className="line-main">
                         <b>{task.agent}</b> {task.task}
                         {task.waits_for.length === 0 ? null : (
-                          <span className="waits"> waits for {task.waits_for.join('; ')}</span>
+                          <span className="waits"> waiting for {task.waits_for.join('; ')}</span>
                         )}
                       </span>
                       <span className="label">
@@ -61,13 +62,17 @@ export function TasksView() {
                       </span>
                     </a>
                   )}
-                </Rows>
+                </VirtualList>
               )
             }
-          </Shown>
+          </QueryResult>
         </div>
         {id === undefined ? null : (
-          <TaskAside key={id} id={id} onClose={to('tasks', undefined, { show: isAll ? 'all' : undefined })} />
+          <TaskAside
+            key={id}
+            id={id}
+            onClose={linkTo('tasks', undefined, { show: isAll ? 'all' : undefined })}
+          />
         )}
       </div>
     </>
@@ -79,7 +84,7 @@ interface Branch {
   depth: number
 }
 
-/** Each task under the one it serves; one whose parent is not among them stands alone. */
+/** Puts each task under its parent; a task whose parent is not listed is a root. */
 export function treeOf(tasks: readonly Task[]): Branch[] {
   const known = new Set(tasks.map(({ id }) => id))
   const below = new Map<string | undefined, Task[]>()
@@ -99,13 +104,13 @@ export function treeOf(tasks: readonly Task[]): Branch[] {
 }
 
 function TaskAside({ id, onClose }: { id: string; onClose: string }) {
-  const room = useRoom()
-  const [act, isBusy] = useAct()
-  const answer = useAsk(`task:${id}`, (client) => client.task(id), ['task', 'message', 'delivery', 'human'])
+  const service = useService()
+  const [act, isBusy] = useAction()
+  const answer = useServiceQuery(['task', id], (client) => client.task(id))
   const command = (action: string, done: string) => () =>
     void act(async () => {
-      demandOk(await room.client.command({ type: 'task_action', task_id: id, action }))
-      room.touch('task')
+      requireSuccess(await service.client.command({ type: 'task_action', task_id: id, action }))
+      service.refreshTopics('task')
       return done
     })
   return (
@@ -116,7 +121,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
           <Icon name="close" />
         </a>
       </div>
-      <Shown answer={answer}>
+      <QueryResult answer={answer}>
         {(task) => (
           <>
             <p className="label">{id}</p>
@@ -125,29 +130,29 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
               <dd>
                 <Chip word={task.state} /> {task.reason ?? ''}
               </dd>
-              <dt>By</dt>
+              <dt>Delegated</dt>
               <dd>
-                <a href={to('agents', task.delegator)}>{task.delegator}</a> →{' '}
-                <a href={to('agents', task.agent)}>{task.agent}</a>
+                <a href={linkTo('agents', task.delegator)}>{task.delegator}</a> →{' '}
+                <a href={linkTo('agents', task.agent)}>{task.agent}</a>
               </dd>
-              <dt>Since</dt>
-              <dd>{clock(task.created_at)}</dd>
+              <dt>Created</dt>
+              <dd>{formatTime(task.created_at)}</dd>
               {task.due === undefined ? null : (
                 <>
                   <dt>{task.due.kind}</dt>
-                  <dd>{clock(task.due.at)}</dd>
+                  <dd>{formatTime(task.due.at)}</dd>
                 </>
               )}
               {task.waits_for.length === 0 ? null : (
                 <>
-                  <dt>Waits for</dt>
+                  <dt>Waiting for</dt>
                   <dd>{task.waits_for.join('; ')}</dd>
                 </>
               )}
               {task.spent === undefined ? null : (
                 <>
                   <dt>Cost</dt>
-                  <dd>{money(task.spent.cost)}</dd>
+                  <dd>{formatCost(task.spent.cost)}</dd>
                 </>
               )}
             </dl>
@@ -160,7 +165,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
             {task.evidence.length === 0 ? null : (
               <div>
                 <p className="section">Evidence</p>
-                <ol className="ladder">
+                <ol className="steps">
                   {task.evidence.map((one) => (
                     <li key={`${one.claim}${one.step}${one.at}`}>
                       <Chip
@@ -172,7 +177,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
                         {one.checks?.map((check) => (
                           <span key={check.name} className="label">
                             <br />
-                            {check.passed ? '✓' : '✗'} {check.name} ({span(check.ms)}) {check.why}
+                            {check.passed ? '✓' : '✗'} {check.name} ({formatDuration(check.ms)}) {check.why}
                           </span>
                         ))}
                       </span>
@@ -184,10 +189,10 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
             {task.messages.length === 0 ? null : (
               <div>
                 <p className="section">Messages</p>
-                <ol className="ladder">
+                <ol className="steps">
                   {task.messages.map((mail) => (
                     <li key={mail.id}>
-                      <span className="label">{clock(mail.at)}</span>
+                      <span className="label">{formatTime(mail.at)}</span>
                       <Chip word={mail.delivery} />
                       <span>
                         <b>
@@ -200,22 +205,22 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
                 </ol>
               </div>
             )}
-            {room.mayAct() && task.ended_at === undefined ? (
+            {service.mayAct() && task.ended_at === undefined ? (
               <div className="verdicts">
                 <button
                   type="button"
                   className="button"
                   disabled={isBusy}
-                  onClick={command('take_over', `You do ${id} now; report in the inbox.`)}
+                  onClick={command('take_over', `You have taken over ${id}; report the result in the inbox.`)}
                 >
-                  Do it myself
+                  Take over
                 </button>
                 <button
                   type="button"
                   className="button"
                   data-kind="danger"
                   disabled={isBusy}
-                  onClick={command('cancel', `${id} is cancelled.`)}
+                  onClick={command('cancel', `Cancelled ${id}.`)}
                 >
                   Cancel task
                 </button>
@@ -223,7 +228,7 @@ function TaskAside({ id, onClose }: { id: string; onClose: string }) {
             ) : null}
           </>
         )}
-      </Shown>
+      </QueryResult>
     </aside>
   )
 }

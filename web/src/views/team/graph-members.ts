@@ -1,24 +1,28 @@
-interface Drawable {
+interface GraphMember {
   name: string
   parent?: string | undefined
   session: string
   asks: boolean
 }
 
-export interface Drawing<T> {
+export interface GraphPart<T> {
   readonly drawn: readonly T[]
-  /** How many there are below a drawn one that are not drawn. */
+  /** How many descendants of a drawn member are not drawn. */
   readonly below: ReadonlyMap<string, number>
 }
 
 /**
- * Of a large team, or of the part of it below `root`: first whoever needs a person, with all above them, then the top,
- * level by level as long as there is room.
+ * Picks the members to draw, of the whole team or below `root`: first those that need a person, with their ancestors,
+ * then level by level from the top while there is room.
  */
-export function worthDrawing<T extends Drawable>(members: readonly T[], most: number, root = ''): Drawing<T> {
-  const byName = new Map<string, Drawable>(members.map((member) => [member.name, member]))
+export function graphMembers<T extends GraphMember>(
+  members: readonly T[],
+  most: number,
+  root = '',
+): GraphPart<T> {
+  const byName = new Map<string, GraphMember>(members.map((member) => [member.name, member]))
   const top = byName.has(root) ? root : undefined
-  const lines = new Map(members.map((member) => [member.name, lineOf(member, byName, top)]))
+  const lines = new Map(members.map((member) => [member.name, ancestryOf(member, byName, top)]))
   const part = members.filter(({ name }) => top === undefined || lines.get(name)!.at(-1) === top)
   if (part.length <= most) return { drawn: part, below: new Map() }
 
@@ -43,21 +47,28 @@ export function worthDrawing<T extends Drawable>(members: readonly T[], most: nu
   return { drawn: part.filter(({ name }) => chosen.has(name)), below }
 }
 
-const needsPerson = (member: Pick<Drawable, 'asks' | 'session'>) => rank(member) < 2
+const needsPerson = (member: Pick<GraphMember, 'asks' | 'session'>) => rank(member) < 2
 
-function rank({ asks, session }: Pick<Drawable, 'asks' | 'session'>): number {
+function rank({ asks, session }: Pick<GraphMember, 'asks' | 'session'>): number {
   return asks ? 0 : session === 'error' ? 1 : 2
 }
 
-/** Who asks comes first, then who failed; the others stay in their order. */
-export function byNeed(one: Pick<Drawable, 'asks' | 'session'>, other: Pick<Drawable, 'asks' | 'session'>) {
+/** Sorts agents with open requests first, then failed ones; the others keep their order. */
+export function byNeed(
+  one: Pick<GraphMember, 'asks' | 'session'>,
+  other: Pick<GraphMember, 'asks' | 'session'>,
+) {
   return rank(one) - rank(other)
 }
 
-/** It and all above it, up to `top`. */
-function lineOf(member: Drawable, byName: ReadonlyMap<string, Drawable>, top: string | undefined): string[] {
+/** The member and its ancestors, up to `top`. */
+function ancestryOf(
+  member: GraphMember,
+  byName: ReadonlyMap<string, GraphMember>,
+  top: string | undefined,
+): string[] {
   const line: string[] = []
-  let next: Drawable | undefined = member
+  let next: GraphMember | undefined = member
   while (next !== undefined && !line.includes(next.name)) {
     line.push(next.name)
     if (next.name === top) break

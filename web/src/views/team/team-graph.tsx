@@ -12,32 +12,33 @@ import {
   ReactFlow,
 } from '@xyflow/react'
 import { memo, useCallback, useEffect, useMemo, useState } from 'react'
-import { money } from '../../components/format.ts'
-import { useFit } from '../../components/graph-fit.ts'
+import { formatCost } from '../../components/format.ts'
+import { useFitView } from '../../components/graph-fit.ts'
 import { Icon } from '../../components/icon.tsx'
-import { Context, StateMark, toneOf } from '../../components/state-label.tsx'
-import { type Entry, useEvents } from '../../data/service.ts'
-import { to } from '../../route.ts'
-import type { Drawing } from './graph-members.ts'
+import { ContextUsage, StateLabel, toneOf } from '../../components/state-label.tsx'
+import type { AuditEntry } from '../../data/event-feed.ts'
+import { useNewEntries } from '../../data/queries.ts'
+import { linkTo } from '../../route.ts'
+import type { GraphPart } from './graph-members.ts'
 import type { Member } from './team-view.tsx'
-import { layOut } from './tree-layout.ts'
+import { layOutTree } from './tree-layout.ts'
 
 const SIZE = { width: 232, height: 104, gapX: 28, gapY: 72 }
-/** How long a message is seen to travel. */
-const TALK_MS = 4000
-/** More at once nobody can follow. */
-const MOST_TALKS = 24
-const MOST_MOVING = 8
+/** How long the arrow of a message stays. */
+const ARROW_MS = 4000
+/** More arrows at once are unreadable. */
+const MAX_ARROWS = 24
+const MAX_ANIMATED = 8
 const FIT = { maxZoom: 1.1, padding: 0.15 }
 const ARROW = { type: MarkerType.ArrowClosed, color: 'var(--accent)', width: 14, height: 14 }
 
 type MemberNode = Node<{ member: Member; below: number }, 'member'>
 const NODE_TYPES = { member: memo(MemberCard, hasSameMember) }
 
-export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
+export function TeamGraph({ drawn: members, below }: GraphPart<Member>) {
   const shape = members.map(({ name, parent = '' }) => `${name}<${parent}`).join(';')
-  const places = useMemo(() => layOut(members, SIZE), [shape])
-  const talks = useTalks()
+  const places = useMemo(() => layOutTree(members, SIZE), [shape])
+  const talks = useRecentMessages()
   const nodes = useMemo(
     () =>
       members.map(
@@ -75,7 +76,7 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
   const edges = useMemo(() => {
     const heard = [...talks]
       .filter(([key]) => key.split('>').every((name) => places.has(name)))
-      .slice(-MOST_TALKS)
+      .slice(-MAX_ARROWS)
     return [
       ...tree,
       ...heard.map(([key, count]): Edge => {
@@ -85,7 +86,7 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
           source,
           target,
           ...sidesOf(places.get(source)!.y, places.get(target)!.y),
-          animated: heard.length <= MOST_MOVING,
+          animated: heard.length <= MAX_ANIMATED,
           className: 'talk',
           markerEnd: ARROW,
           zIndex: 2,
@@ -102,7 +103,7 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
       nodeTypes={NODE_TYPES}
       fitView
       fitViewOptions={FIT}
-      {...useFit(FIT, shape)}
+      {...useFitView(FIT, shape)}
       minZoom={0.1}
       maxZoom={1.6}
       onlyRenderVisibleElements
@@ -118,7 +119,7 @@ export function TeamGraph({ drawn: members, below }: Drawing<Member>) {
   )
 }
 
-/** Down, up, or below those who stand beside each other: never through a card. */
+/** Picks the sides of the two cards so that the arrow crosses no card. */
 function sidesOf(from: number, until: number) {
   if (from === until) {
     const below = { type: 'smoothstep', pathOptions: { offset: 24, borderRadius: 12 } }
@@ -135,10 +136,10 @@ function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
     <div className="card" data-tone={toneOf(state)} data-asks={member.asks}>
       <Handle id="top-in" type="target" position={Position.Top} />
       <Handle id="top-out" type="source" position={Position.Top} />
-      <a className="card-link" href={to('agents', member.name)}>
+      <a className="card-link" href={linkTo('agents', member.name)}>
         <span className="card-head">
           <b>{member.name}</b>
-          <StateMark state={state} />
+          <StateLabel state={state} />
         </span>
         <span className="card-task">{member.current_task ?? member.role ?? ' '}</span>
       </a>
@@ -147,18 +148,18 @@ function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
           <span>
             <Icon name="mail" />
             {member.waiting}
-            <span className="sr"> messages wait</span>
+            <span className="sr"> messages waiting</span>
           </span>
         ) : null}
         {member.unclear > 0 ? <span className="unclear">{member.unclear} uncertain</span> : null}
-        <Context context={member.context} />
-        {member.spent === undefined ? null : <span>{money(member.spent)}</span>}
+        <ContextUsage context={member.context} />
+        {member.spent === undefined ? null : <span>{formatCost(member.spent)}</span>}
         {below === 0 ? (
           <span className="card-program" title={member.program ?? member.runtime}>
             {member.program ?? member.runtime}
           </span>
         ) : (
-          <a className="card-below" href={to('team', undefined, { as: 'graph', root: member.name })}>
+          <a className="card-below" href={linkTo('team', undefined, { as: 'graph', root: member.name })}>
             + {below} below
           </a>
         )}
@@ -169,13 +170,13 @@ function MemberCard({ data: { member, below } }: NodeProps<MemberNode>) {
   )
 }
 
-/** The team is read anew twice a second, and most of it is as it was. */
+/** The team is refetched twice a second, and most members stay the same. */
 function hasSameMember(before: NodeProps<MemberNode>, after: NodeProps<MemberNode>): boolean {
   return JSON.stringify(before.data) === JSON.stringify(after.data)
 }
 
-/** Who writes to whom just now, and how many messages. */
-function useTalks(): ReadonlyMap<string, number> {
+/** The messages of the last few seconds: how many from whom to whom. */
+function useRecentMessages(): ReadonlyMap<string, number> {
   const [talks, setTalks] = useState<ReadonlyMap<string, number>>(new Map())
   const [ends] = useState(() => new Set<ReturnType<typeof setTimeout>>())
   useEffect(
@@ -184,9 +185,9 @@ function useTalks(): ReadonlyMap<string, number> {
     },
     [ends],
   )
-  useEvents(
+  useNewEntries(
     useCallback(
-      (entries: readonly Entry[]) => {
+      (entries: readonly AuditEntry[]) => {
         const heard = entries
           .filter(({ type, subject }) => type === 'message.accepted' && subject !== undefined)
           .map(({ actor, subject }) => `${actor}>${subject}`)
@@ -195,7 +196,7 @@ function useTalks(): ReadonlyMap<string, number> {
         const end = setTimeout(() => {
           ends.delete(end)
           setTalks((now) => change(now, heard, -1))
-        }, TALK_MS)
+        }, ARROW_MS)
         ends.add(end)
       },
       [ends],

@@ -10,11 +10,11 @@ interface Size {
   gapY: number
 }
 
-/** Beyond this, the children of one agent stand in several rows below it. */
-const WIDEST = 6
+/** More children than this wrap into several rows. */
+const MAX_COLUMNS = 6
 
-/** Parents above and in the middle of their children. Those without a parent stand side by side. */
-export function layOut(members: readonly Named[], size: Size): Map<string, { x: number; y: number }> {
+/** Centres each parent above its children; roots stand side by side. */
+export function layOutTree(members: readonly Named[], size: Size): Map<string, { x: number; y: number }> {
   const names = new Set(members.map(({ name }) => name))
   const children = new Map<string | undefined, string[]>()
   for (const { name, parent } of members) {
@@ -25,14 +25,14 @@ export function layOut(members: readonly Named[], size: Size): Map<string, { x: 
   const stepX = size.width + size.gapX
   const stepY = size.height + size.gapY
 
-  /** Gives the width that a branch takes, in steps. */
+  /** Returns the width of a branch, in columns. */
   function place(name: string, left: number, depth: number): number {
     const below = (children.get(name) ?? []).filter((child) => !places.has(child))
     places.set(name, { x: left * stepX, y: depth * stepY })
-    const isFlat = below.length > WIDEST && below.every((child) => !children.has(child))
+    const isFlat = below.length > MAX_COLUMNS && below.every((child) => !children.has(child))
     let width = 0
-    // About as wide as a screen is to its height.
-    const columns = Math.max(WIDEST, Math.ceil(Math.sqrt(below.length)))
+    // A grid about as wide as it is high.
+    const columns = Math.max(MAX_COLUMNS, Math.ceil(Math.sqrt(below.length)))
     if (isFlat) {
       for (const [index, child] of below.entries()) {
         const row = Math.floor(index / columns)
@@ -50,7 +50,7 @@ export function layOut(members: readonly Named[], size: Size): Map<string, { x: 
 
   let left = 0
   for (const root of children.get(undefined) ?? []) left += place(root, left, 0)
-  // A circle of parents has no root.
+  // Parents in a cycle have no root.
   for (const { name } of members) if (!places.has(name)) left += place(name, left, 0)
   return places
 }
