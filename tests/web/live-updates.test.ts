@@ -6,7 +6,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Client, createClient } from '../../src/client/client.ts'
 import { closeConduct, insertConduct } from '../../src/store/github-conduct.ts'
 import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
-import { withinSpan } from '../../web/src/views/audit/within-span.ts'
 import { canBrowse, openBrowser, openWindow, type Window } from './browser.ts'
 import { enter, until, visit } from './page.ts'
 import { startTeam, type TestTeam } from './team.ts'
@@ -223,20 +222,5 @@ describe.skipIf(!canBrowse)('the views of the control room', { timeout: 90_000 }
     await line.waitFor({ state: 'detached' })
     expect(await seen.locator('.line').count()).toBeGreaterThan(0)
     await aged.context.close()
-  })
-})
-
-describe('a span back from now', () => {
-  const now = Date.UTC(2030, 0, 1)
-  const ago = (ms: number) => ({ at: new Date(now - ms).toISOString() })
-
-  it('loses what is older than it, newest first; a moment loses nothing', () => {
-    const entries = [ago(0), ago(599_000), ago(601_000), ago(5_400_000)]
-    expect(withinSpan(entries, '10m', now)).toEqual(entries.slice(0, 2))
-    expect(withinSpan(entries, '10m', now + 2000)).toEqual(entries.slice(0, 1))
-    expect(withinSpan(entries, '1h30m', now)).toEqual(entries)
-    expect(withinSpan(entries, '2029-12-31', now)).toEqual(entries)
-    expect(withinSpan(entries, '', now)).toBe(entries)
-    expect(withinSpan(undefined, '10m', now)).toBeUndefined()
   })
 })

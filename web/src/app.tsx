@@ -233,16 +233,16 @@ export function App({ onLeave }: { onLeave: () => void }) {
 }
 
 function ConnectionLabel() {
-  const link = useConnection()
+  const connection = useConnection()
   return (
-    <span className="link-state" data-link={link} role="status">
-      <span className="dot" data-tone={CONNECTION_TONES[link]} aria-hidden="true" />
+    <span className="link-state" data-link={connection} role="status">
+      <span className="dot" data-tone={CONNECTION_TONES[connection]} aria-hidden="true" />
       <span>
-        {link === 'lost' ? (
+        {connection === 'lost' ? (
           <>
             connection lost<span className="only-wide">, reconnecting</span>
           </>
-        ) : link === 'live' ? (
+        ) : connection === 'live' ? (
           'live'
         ) : (
           'connecting'

@@ -3,8 +3,8 @@ import type { AuditEntryAnswer } from '../../../src/service/contract.ts'
 
 type Entry = AuditEntryAnswer
 
-/** What the window with the stream tells the others, and what they ask it. */
-type Word =
+/** Messages between the windows of a browser. The leader is the window with the stream. */
+type WindowMessage =
   | { kind: 'entry'; entry: Entry; before: number | undefined }
   | { kind: 'link'; isUp: boolean; isSeen: boolean }
   | { kind: 'ping' }
@@ -13,23 +13,23 @@ export interface EventsReader {
   signal: AbortSignal
   onEntry(entry: Entry): void
   onLink(isUp: boolean): void
-  /** Something may have been missed: what is shown must be read again. */
+  /** Entries may be missing: everything on screen must be read again. */
   onGap(): void
 }
 
-/** A browser window in front asks so often whether the one with the stream still answers, and waits so long. */
+/** A visible window pings the leader this often, and waits this long for its answer. */
 const PING_MS = 20_000
 const PONG_MS = 5000
-/** A window behind others has its timers slowed down: one in front does not wait for it to connect again. */
-const PATIENCE_MS = 3000
-/** The longest pause between two attempts to connect again. */
-const BACK_MS = 1500
+/** Browsers slow down timers of hidden windows, so a visible one does not wait longer for a hidden leader to reconnect. */
+const HIDDEN_LEADER_MS = 3000
+/** The longest pause between two attempts to reconnect. */
+const MAX_RETRY_MS = 1500
 
 /**
- * The audit as it grows, by one stream for all windows of a browser: browsers open six connections to a service at most,
- * and a stream keeps one for itself. The window that has the lock has the stream; when it is closed, another one goes on
- * after what it saw last. Without locks (HTTP from another machine) each window has its own. Ends with the signal; throws
- * what waiting cannot mend.
+ * Follows the audit log with one stream for all windows of a browser: a browser opens at most six connections to one
+ * service, and a stream occupies one. The window that holds the lock leads, and broadcasts each entry; when it closes,
+ * another one continues after the last entry it saw. Without locks (HTTP from another machine) each window has its own
+ * stream. Returns when the signal aborts; throws errors that a retry cannot fix.
  */
 export async function followEvents(client: Client, name: string, reader: EventsReader): Promise<void> {
   const { signal } = reader
@@ -39,16 +39,16 @@ export async function followEvents(client: Client, name: string, reader: EventsR
     last = entry.seq
     reader.onEntry(entry)
   }
-  async function lead(end: AbortSignal, tell: (word: Word) => void): Promise<void> {
+  async function lead(end: AbortSignal, broadcast: (message: WindowMessage) => void): Promise<void> {
     const onLink = (isUp: boolean) => {
-      tell({ kind: 'link', isUp, isSeen: !document.hidden })
+      broadcast({ kind: 'link', isUp, isSeen: !document.hidden })
       reader.onLink(isUp)
     }
-    // Whoever had the stream before may not have told all of it: every window reads what it shows again.
+    // The leader before may not have broadcast every entry: make every window read again.
     onLink(false)
     const after = last === undefined ? {} : { after: last }
-    for await (const entry of client.events({ ...after, signal: end, onLink, longestMs: BACK_MS })) {
-      tell({ kind: 'entry', entry, before: last })
+    for await (const entry of client.events({ ...after, signal: end, onLink, longestMs: MAX_RETRY_MS })) {
+      broadcast({ kind: 'entry', entry, before: last })
       take(entry)
     }
   }
@@ -58,13 +58,13 @@ export async function followEvents(client: Client, name: string, reader: EventsR
   let isLeader = false
   let isUp = false
   let heardAt = performance.now()
-  const say = (word: Word) => {
-    if (word.kind === 'link') isUp = word.isUp
-    channel.postMessage(word)
+  const send = (message: WindowMessage) => {
+    if (message.kind === 'link') isUp = message.isUp
+    channel.postMessage(message)
   }
-  channel.onmessage = ({ data }: MessageEvent<Word>) => {
+  channel.onmessage = ({ data }: MessageEvent<WindowMessage>) => {
     if (isLeader) {
-      if (data.kind === 'ping') say({ kind: 'link', isUp, isSeen: !document.hidden })
+      if (data.kind === 'ping') send({ kind: 'link', isUp, isSeen: !document.hidden })
       return
     }
     if (data.kind === 'ping') return
@@ -72,55 +72,56 @@ export async function followEvents(client: Client, name: string, reader: EventsR
     if (data.kind === 'link') {
       isUp = data.isUp
       reader.onLink(isUp)
-      if (!isUp && !data.isSeen && !document.hidden) setTimeout(() => isUp || takeNow(), PATIENCE_MS)
+      if (!isUp && !data.isSeen && !document.hidden) setTimeout(() => isUp || takeLead(), HIDDEN_LEADER_MS)
       return
     }
-    // Numbers that begin anew are those of another store.
+    // Sequence numbers that start over belong to another store.
     if (data.before === undefined && last !== undefined && data.entry.seq <= last) last = undefined
     const isMissing = last !== undefined && data.before !== undefined && data.before > last
     take(data.entry)
     if (isMissing) reader.onGap()
   }
-  channel.postMessage({ kind: 'ping' } satisfies Word)
+  channel.postMessage({ kind: 'ping' } satisfies WindowMessage)
 
-  /** A window may hang, with the stream in its hands: then one that somebody looks at takes it. */
-  let takeNow = () => {}
+  /** A leader may hang: then a visible window takes the stream from it. */
+  let takeLead = () => {}
   const asking = setInterval(() => {
     if (isLeader || document.hidden) return
     const askedAt = performance.now()
-    channel.postMessage({ kind: 'ping' } satisfies Word)
+    channel.postMessage({ kind: 'ping' } satisfies WindowMessage)
     setTimeout(() => {
-      if (heardAt < askedAt) takeNow()
+      if (heardAt < askedAt) takeLead()
     }, PONG_MS)
   }, PING_MS)
 
   try {
     while (!signal.aborted) {
       const waiting = new AbortController()
-      let isTaking = false
-      takeNow = () => {
+      let isStealing = false
+      takeLead = () => {
         if (isLeader || document.hidden) return
-        isTaking = true
+        isStealing = true
         waiting.abort()
       }
       const end = new AbortController()
       const hold = async () => {
         isLeader = true
         try {
-          await lead(AbortSignal.any([signal, end.signal]), say)
+          await lead(AbortSignal.any([signal, end.signal]), send)
         } finally {
           isLeader = false
         }
       }
       const lost = (error: unknown) => {
-        // The wait was ended, or another window took the lock: not a fault of the stream.
+        // The wait was aborted, or another window took the lock: not an error of the stream.
         if (error instanceof DOMException && error.name === 'AbortError') return
         throw error
       }
       await navigator.locks
         .request(name, { signal: AbortSignal.any([signal, waiting.signal]) }, hold)
         .catch(lost)
-      if (isTaking && !signal.aborted) await navigator.locks.request(name, { steal: true }, hold).catch(lost)
+      if (isStealing && !signal.aborted)
+        await navigator.locks.request(name, { steal: true }, hold).catch(lost)
       end.abort()
     }
   } finally {
