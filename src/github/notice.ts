@@ -44,7 +44,3 @@ export function withoutMentions(text: string, allowed: readonly string[]): strin
 function withoutMarks(text: string): string {
   return text.replaceAll(MARK, 'orchub:')
 }
-
-export function hasMark(body: string, key: string): boolean {
-  return body.includes(markOf(key))
-}

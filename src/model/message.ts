@@ -41,12 +41,3 @@ export const TASK_MESSAGE_KINDS = [
   'children_ended',
 ] as const
 export type TaskMessageKind = (typeof TASK_MESSAGE_KINDS)[number]
-
-export interface Delivery {
-  messageId: string
-  agent: string
-  state: DeliveryState
-  attempts: number
-  updatedAt: string
-  evidence?: string
-}

@@ -30,10 +30,6 @@ export const ACTIONS = {
 export type Action = keyof typeof ACTIONS
 export type Permissions = Readonly<Partial<Record<Action, Verdict>>>
 
-export function isAction(word: string): word is Action {
-  return Object.hasOwn(ACTIONS, word)
-}
-
 /** Who decides where something is asked, and how many of them must agree (C9). */
 export interface Approval {
   /** Names of people; absent: everyone who may decide at all. */

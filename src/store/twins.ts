@@ -23,8 +23,3 @@ export async function takeTwin(
   )
   return rows[0]?.receipt
 }
-
-/** What came before a turn can have no twin in it. */
-export function forgetTwins(tx: Tx, agent: string, before: number): void {
-  tx.run('DELETE FROM twins WHERE agent = ? AND at < ?', [agent, before])
-}

@@ -53,10 +53,6 @@ export async function clearUsage(tx: Tx, agent: string): Promise<void> {
   await tx.run('DELETE FROM usage WHERE agent = ?', [agent])
 }
 
-export async function readUsage(reader: Reader, agent: string): Promise<UsageRow | undefined> {
-  return await reader.get<UsageRow>('SELECT * FROM usage WHERE agent = ?', [agent])
-}
-
 export async function readAllUsage(reader: Reader): Promise<UsageRow[]> {
   return await reader.all<UsageRow>('SELECT * FROM usage')
 }

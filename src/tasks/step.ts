@@ -1,6 +1,5 @@
 import { OPERATOR, ORCHESTRATOR } from '../model/agent.ts'
 import { isEnd, type LiveState, TASK_TIMERS, type Task } from '../model/task.ts'
-import { CLOSED } from './breaker.ts'
 import { type Effect, pendingEffects, type StoreEffect, timerOf } from './effect.ts'
 import { AUTHOR, byOf, type Happening, type HappeningType, ON_DUE } from './happening.ts'
 import type { TaskSettings } from './settings.ts'
@@ -168,12 +167,4 @@ function timerEffects(before: Task, after: Task): StoreEffect[] {
 
 function isChanged(before: Task, after: Task): boolean {
   return (Object.keys(after) as (keyof Task)[]).some((key) => before[key] !== after[key])
-}
-
-/** For the events that look at nothing else. */
-export const ALONE: Pick<View, 'parent' | 'children' | 'ancestors' | 'breaker'> = {
-  parent: null,
-  children: [],
-  ancestors: [],
-  breaker: CLOSED,
 }

@@ -40,23 +40,6 @@ export function descendantsOf<T extends Pick<Task, 'id' | 'parent'>>(tasks: read
   return found
 }
 
-export function isDescendant(tasks: readonly Pick<Task, 'id' | 'parent'>[], id: string, of: string): boolean {
-  const parentOf = new Map(tasks.map((task) => [task.id, task.parent]))
-  for (let up = parentOf.get(id); up !== undefined && up !== null; up = parentOf.get(up)) {
-    if (up === of) return true
-  }
-  return false
-}
-
-/**
- * Root first. With the leaves first, each parent in between would see all its children end, be woken by that, and could
- * delegate anew while the cancellation is still on its way up.
- */
-export function cancellationOrder<T extends Kin>(tasks: readonly T[], root: string): T[] {
-  const self = tasks.filter(({ id }) => id === root)
-  return [...self, ...descendantsOf(tasks, root)].filter(({ state }) => !isEnd(state))
-}
-
 export type Child = Pick<
   Task,
   'id' | 'agent' | 'state' | 'requiresResponse' | 'result' | 'reason' | 'delegations'

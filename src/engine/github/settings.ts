@@ -1,6 +1,5 @@
 import type { GithubConfig } from '../../config.ts'
 import type { GitHub } from '../../github/github.ts'
-import type { DEFAULT_POLICIES } from '../../github/policy.ts'
 import type { RouteStep } from '../../model/github.ts'
 import type { Person } from '../../model/person.ts'
 import type { Switch } from '../context.ts'
@@ -17,8 +16,6 @@ export interface GithubParts
   /** The login that everything is written under; undefined while GitHub does not say. */
   ownLogin(): Promise<string | undefined>
 }
-
-export type Policies = typeof DEFAULT_POLICIES
 
 /** Who fills a role: whom orc.yaml says, else the agent of that name. */
 export function agentFor(team: Team, settings: GithubConfig, role: string): string | undefined {
