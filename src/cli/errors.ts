@@ -57,14 +57,14 @@ export function unreachable(address: string, cause: NodeJS.ErrnoException): AppE
 export function notOrchub(address: string): AppError {
   return fault(
     'SERVICE_UNREACHABLE',
-    `What answers at ${address} is not Orchub`,
+    `The server at ${address} is not Orchub`,
     'Does ORC_URL point to something else?',
   )
 }
 
 export function noAddress(address: string): AppError {
   return usage(
-    `"${address}" is no address of a service`,
+    `"${address}" is not a service address`,
     'ORC_URL is such as http://127.0.0.1:7420 or unix:/path/to/socket',
   )
 }
@@ -142,7 +142,7 @@ export function textTwice(body: string): AppError {
 }
 
 export function noJson(verb: string, instead: string): AppError {
-  return usage(`orc ${verb} has nothing to say in JSON`, instead)
+  return usage(`orc ${verb} has no JSON output`, instead)
 }
 
 function seeHelp(verb: string): string {

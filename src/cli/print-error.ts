@@ -57,10 +57,10 @@ function partsOf(error: unknown, suggest: Suggest): Omit<ErrorReceipt, 'status'>
 
 /** What the system says about a file that was named. */
 const FILE_FAULTS: Readonly<Record<string, readonly [code: ErrorCode, message: string, hint: string]>> = {
-  ENOENT: ['NOT_FOUND', 'there is no such file or folder', 'Check its name.'],
-  ENOTDIR: ['NOT_FOUND', 'there is no such file or folder', 'A part of the path is not a folder.'],
+  ENOENT: ['NOT_FOUND', 'no such file or folder', 'Check its name.'],
+  ENOTDIR: ['NOT_FOUND', 'no such file or folder', 'A part of the path is not a folder.'],
   EISDIR: ['USAGE', 'this is a folder', 'Name a file inside it.'],
-  EEXIST: ['CONFLICT', 'this is there already', 'Remove it, or choose another name.'],
+  EEXIST: ['CONFLICT', 'it already exists', 'Remove it, or choose another name.'],
   EACCES: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
   EPERM: ['FORBIDDEN', 'you may not read or write this', 'Check its permissions and its owner.'],
   EROFS: [
@@ -81,7 +81,7 @@ function fileFault({ code = '', path }: NodeJS.ErrnoException): Omit<ErrorReceip
 function ownFault(error: unknown): Omit<ErrorReceipt, 'status'> {
   const { message, stack } = error instanceof Error ? error : new Error(String(error))
   const text = process.env.ORC_DEBUG ? (stack ?? message) : message
-  return { code: 'INTERNAL', message: text, hint: 'With ORC_DEBUG=1 in the environment it says where.' }
+  return { code: 'INTERNAL', message: text, hint: 'Set ORC_DEBUG=1 to see a stack trace.' }
 }
 
 function meant(unknown: Unknown | undefined, suggest: Suggest): string | undefined {

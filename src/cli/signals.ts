@@ -45,7 +45,7 @@ export async function untilCalledOff<T>(work: (signal: AbortSignal) => Promise<T
     return await work(ending.signal)
   } catch (error) {
     if (!ending.signal.aborted) throw error
-    throw new AppError('CONFLICT', 'It was called off', { hint: 'All is as it was before.', cause: error })
+    throw new AppError('CONFLICT', 'Interrupted', { hint: 'Nothing was changed.', cause: error })
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop)
   }

@@ -116,7 +116,7 @@ describe('an answer to a question', () => {
 describe('ORC_URL', () => {
   it('that is no address is told by every verb, with one that is', async () => {
     const ran = await team.orc('inbox', { env: { ORC_URL: 'foo', ORC_TOKEN: 'orc_x' } })
-    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('"foo" is no address of a service') })
+    expect(ran).toMatchObject({ code: 2, err: expect.stringContaining('"foo" is not a service address') })
   })
 })
 
@@ -140,9 +140,11 @@ describe('orc audit', () => {
     expect(await team.orc('audit --type nope')).toMatchObject({
       code: 0,
       out: '',
-      err: 'No entry is like that.\n',
+      err: 'No entries match.\n',
     })
-    expect((await team.orc('audit --agent Wroker')).err).toContain('Wroker is no agent now. Agents: Master')
+    expect((await team.orc('audit --agent Wroker')).err).toContain(
+      'Wroker is not an agent now. Agents: Master',
+    )
     expect(await team.orc('audit --type nope --json')).toMatchObject({ out: '', err: '' })
   })
 })

@@ -199,11 +199,11 @@ describe('orc audit verify and export', () => {
     const absent = await team.orc('audit verify nowhere.jsonl')
     expect(absent).toMatchObject({
       code: 7,
-      err: expect.stringContaining('nowhere.jsonl: there is no such file'),
+      err: expect.stringContaining('nowhere.jsonl: no such file'),
     })
     expect(await team.orc('audit export -o nowhere/a.jsonl')).toMatchObject({
       code: 7,
-      err: expect.stringContaining('orc: nowhere/a.jsonl: there is no such'),
+      err: expect.stringContaining('orc: nowhere/a.jsonl: no such'),
     })
   })
 

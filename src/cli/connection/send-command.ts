@@ -65,7 +65,7 @@ async function readOption(said: Said, word: string, next: string | undefined): P
   const [, name, attached] = /^--([^=]+)(?:=(.*))?$/s.exec(word) ?? []
   if (name === undefined) {
     const hint = 'Options begin with two dashes. Before text that begins with a dash, put --'
-    throw (await faults()).usage(`"${word}" is no option`, hint)
+    throw (await faults()).usage(`Unknown option "${word}"`, hint)
   }
   if (name === 'token') throw (await faults()).tokenInArguments()
   const value = attached ?? next
@@ -77,15 +77,15 @@ async function readOption(said: Said, word: string, next: string | undefined): P
     // It becomes a header, so that a line end in it would begin another header.
     if (!/^[\x21-\x7e]{1,200}$/.test(value)) {
       throw (await faults()).usage(
-        'This is no idempotency key',
-        'At most 200 letters, digits and signs, no spaces.',
+        'The idempotency key is not valid',
+        'Use at most 200 printable ASCII characters without spaces.',
       )
     }
     said.idempotencyKey = value
   } else {
     const field = fold(name)
     if (Object.hasOwn(said.fields, field))
-      throw (await faults()).usage(`--${name} is there twice`, 'Keep one of the two.')
+      throw (await faults()).usage(`--${name} is given twice`, 'Keep one of the two.')
     Object.defineProperty(said.fields, field, { value, enumerable: true })
   }
   return attached === undefined ? 1 : 0

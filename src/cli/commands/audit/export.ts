@@ -61,15 +61,12 @@ export const verb: Verb = {
         'USAGE',
         `${format === 'html' ? 'html' : '--repository'} goes together with --public`,
         {
-          hint: 'Add --public, or leave it away.',
+          hint: 'Add --public, or drop it.',
         },
       )
     }
     if (json && file === undefined && format === 'text')
-      throw noJson(
-        'audit export --format text',
-        'Leave one of --json and --format text away, or add -o FILE.',
-      )
+      throw noJson('audit export --format text', 'Drop one of --json and --format text, or add -o FILE.')
     const write = (take: (text: string) => void): Promise<Written> =>
       flag('public') ? writePublic(place, format, repository, take) : writeEntries(place, format, take)
     if (file === undefined) {

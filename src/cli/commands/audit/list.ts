@@ -79,8 +79,8 @@ async function nothingFound(client: Client, { agent, with: other }: Query): Prom
   const { agents } = await client.agents()
   const known = agents.map(({ name }) => name)
   const strangers = [agent, other].filter((name) => name !== undefined && !known.includes(name))
-  if (strangers.length === 0) return 'No entry is like that.'
-  return `No entry is like that; ${strangers.join(' and ')} is no agent now. Agents: ${known.join(', ')}.`
+  if (strangers.length === 0) return 'No entries match.'
+  return `No entries match; ${strangers.join(' and ')} is not an agent now. Agents: ${known.join(', ')}.`
 }
 
 /** The end of the log is noted before it is read, so that nothing falls between reading and following. */

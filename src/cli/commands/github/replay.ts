@@ -89,7 +89,7 @@ async function rehearse({ place, option, json }: Invocation, name: string, paylo
     })
   }
   const event = readEvent('dry-run', name, payload)
-  if (event === undefined) throw new AppError('INVALID_REQUEST', 'This is no payload of GitHub')
+  if (event === undefined) throw new AppError('INVALID_REQUEST', 'This is not a GitHub payload')
   const preview = previewEvent(team, event)
   const said = reportFile(option('report'))
   const report = said === undefined ? undefined : previewReport(team, event, said.role, readText(said.file))

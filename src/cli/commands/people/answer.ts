@@ -34,7 +34,7 @@ export const verb: Verb = {
     const isRequest = id!.startsWith('req_')
     if (text.length === 0) {
       if (isRequest && isatty(0)) return await askAndAnswer(invocation, id!)
-      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]; - reads it from standard input.')
+      throw usage('TEXT is missing', 'Usage: orc answer ID TEXT… [options]; - reads standard input.')
     }
     const words = text.length === 1 && text[0] === '-' ? await readInput() : text.join(' ')
     return isRequest ? await answerRequest(invocation, id!, words) : await answerQuery(invocation, id!, words)

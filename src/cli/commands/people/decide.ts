@@ -111,7 +111,7 @@ function readChange(word: string): [field: string, value: string] {
   const [, name, value] = /^([A-Za-z][\w-]*)=(.*)$/s.exec(word) ?? []
   if (name !== undefined) return [name.replaceAll('-', '_').toLowerCase(), value!]
   throw usage(
-    `"${word}" changes nothing`,
-    'Say FIELD=VALUE, such as priority=normal; orc inbox shows the fields.',
+    `"${word}" is not a change`,
+    'Write FIELD=VALUE, such as priority=normal; orc inbox shows the fields.',
   )
 }

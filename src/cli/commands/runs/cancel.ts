@@ -14,7 +14,7 @@ export const verb: Verb = {
     const client = await openClient(place)
     const answer = await client.cancelRun(id, reason === undefined ? {} : { reason })
     if (json) printJson(answer)
-    else print(answer.cancelled ? `${id} is being cancelled.` : `${id} has ended already.`)
+    else print(answer.cancelled ? `${id} is being cancelled.` : `${id} has already ended.`)
     return 0
   },
 }

@@ -21,7 +21,7 @@ export const verb: Verb = {
     )
     if (json) for (const run of runs) printJson(run)
     else if (runs.length > 0) print(runsText(runs))
-    else complain(paint('dim', flag('open') ? 'No run is open.' : 'There are no runs.', 'err'))
+    else complain(paint('dim', flag('open') ? 'There are no open runs.' : 'No runs yet.', 'err'))
     return 0
   },
 }

@@ -83,6 +83,6 @@ function write(file: string, text: string, force: boolean): void {
     writeFileSync(file, text, { flag: force ? 'w' : 'wx' })
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-    throw new AppError('CONFLICT', `${file}: this is there already`, { hint: '--force replaces it.' })
+    throw new AppError('CONFLICT', `${file}: it already exists`, { hint: '--force replaces it.' })
   }
 }

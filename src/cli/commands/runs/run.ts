@@ -86,7 +86,7 @@ function check(invocation: Invocation): void {
     throw usage('PLAN is missing', 'Usage: orc run PLAN [options]; orc help run lists its verbs.')
   if (flag('dry-run') && words.length === 0) throw usage('--dry-run needs a PLAN', 'orc run PLAN --dry-run')
   if (flag('dry-run') && (resumed !== undefined || flag('detach'))) {
-    throw usage('--dry-run starts nothing', 'Leave --resume and --detach away.')
+    throw usage('--dry-run starts nothing', 'Drop --resume and --detach.')
   }
   if (flag('mermaid') && !flag('dry-run')) throw usage('--mermaid goes with --dry-run', 'Add --dry-run.')
   if (flag('fresh') && resumed === undefined) throw usage('--fresh goes with --resume', 'A new run is fresh.')
@@ -137,7 +137,7 @@ async function order(
 
 async function noteHalt({ client }: ServiceForRun): Promise<void> {
   const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+  if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
 }
 
 async function start({ client }: ServiceForRun, plan: PlanFile, invocation: Invocation, key: string) {
@@ -180,7 +180,7 @@ async function follow(
     return EXIT_CODE[outcome]
   } catch (error) {
     if (!signal.aborted) throw error
-    complain(`${id} goes on without you. Come back with: ${comeBack(place, id)}`)
+    complain(`${id} keeps running without you. Come back with: ${comeBack(place, id)}`)
     if (service.current().ours !== undefined)
       complain(`Its service ends with it; orc down${optionFor(place)} stops both.`)
     return exitCode('interrupted')

@@ -51,8 +51,8 @@ export const verb: Verb = {
       if (!leaving.signal.aborted) throw error
       complain(
         task === undefined
-          ? 'The team is being asked all the same; `orc tasks` shows it.'
-          : `${task} goes on without you. Come back with: orc ask --resume ${task}`,
+          ? 'The team still got the question; `orc task list` shows it.'
+          : `${task} keeps running without you. Come back with: orc ask --resume ${task}`,
       )
       return exitCode('interrupted')
     }
@@ -77,7 +77,10 @@ async function ask({ place, words, option, json }: Invocation, signal: AbortSign
   const agent = option('agent')
   const idempotencyKey = option('idempotency-key') ?? newIdempotencyKey()
   if (!/^[!-~]{1,200}$/.test(idempotencyKey)) {
-    throw usage('This is no idempotency key', 'At most 200 letters, digits and signs, no spaces.')
+    throw usage(
+      'The idempotency key is not valid',
+      'Use at most 200 printable ASCII characters without spaces.',
+    )
   }
   const body = { question, ...(agent === undefined ? {} : { agent }) }
   const working = json ? undefined : showWorking('Choosing who is needed')
@@ -134,7 +137,7 @@ async function watch({ place, json, option }: Invocation, task: string, leaving:
 
 async function noteHalt(client: Client) {
   const { halted } = await client.health()
-  if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+  if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
 }
 
 async function show(event: TaskEvent, task: string, answering: Answering) {

@@ -46,7 +46,7 @@ export function progressLine(event: TaskEvent, root: string): string | undefined
 
 /** For whoever waits for an answer: why nothing moves, and what to do about it. */
 function haltText({ over, text }: EventOf<'halt'>): string {
-  const words = over ? `${brief(text)}.` : `Everything is stopped; \`orc go\` lets it go on. ${brief(text)}.`
+  const words = over ? `${brief(text)}.` : `Everything is halted; \`orc go\` resumes it. ${brief(text)}.`
   return paint('yellow', words, 'err')
 }
 

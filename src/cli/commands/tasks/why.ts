@@ -16,7 +16,7 @@ export const verb: Verb = {
     } else {
       print(whyTree(await client.trace(words[0]!)))
       const { halted } = await client.health()
-      if (halted) complain(paint('yellow', 'Everything is stopped; `orc go` lets it go on.', 'err'))
+      if (halted) complain(paint('yellow', 'Everything is halted; `orc go` resumes it.', 'err'))
     }
     return 0
   },

@@ -37,7 +37,7 @@ export const verb: Verb = {
     const name = basename(path)
     if (!AGENT_NAME.test(name)) {
       throw usage(
-        `"${name}" is no name for an agent`,
+        `"${name}" is not a valid agent name`,
         'It starts with a letter, then letters, digits, _ and -.',
       )
     }

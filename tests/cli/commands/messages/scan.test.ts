@@ -103,7 +103,7 @@ describe('orc scan (S0.22)', () => {
     const missing = await team.orc('scan nowhere.txt')
     expect(missing).toMatchObject({
       code: 7,
-      err: expect.stringContaining('nowhere.txt: there is no such file'),
+      err: expect.stringContaining('nowhere.txt: no such file'),
     })
   })
 })

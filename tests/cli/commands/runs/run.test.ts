@@ -109,7 +109,7 @@ describe('orc run in a pipe', () => {
     await watching.shows('patient running')
     expect((await team.orc('run cancel run_1 --reason enough')).out).toBe('run_1 is being cancelled.\n')
     expect((await watching.ended).code).toBe(11)
-    expect((await team.orc('run cancel run_1')).out).toBe('run_1 has ended already.\n')
+    expect((await team.orc('run cancel run_1')).out).toBe('run_1 has already ended.\n')
     expect((await team.orc('runs --open --json')).json()).toEqual([])
     expect((await team.orc('run report run_1')).out).toContain('cancelled')
     expect((await team.orc('workspace dissolve runs/run_1 --force')).code).toBe(0)
@@ -179,7 +179,7 @@ describe('orc run in a pipe', () => {
     watching.child.kill('SIGINT')
     expect(await watching.ended).toMatchObject({
       code: 130,
-      err: 'run_1 goes on without you. Come back with: orc run --resume run_1\n',
+      err: 'run_1 keeps running without you. Come back with: orc run --resume run_1\n',
     })
     writeFileSync(join(team.folder, 'go'), '')
     const back = await team.orc('run --resume run_1')
@@ -204,7 +204,11 @@ describe('orc run without a service', () => {
     expect((await team.orc('run plan.yaml')).code).toBe(0)
     expect((await team.orc('runs')).out).toMatch(/^run_1 +completed +2 of 2 /)
     expect((await team.orc('runs --limit 0')).code).toBe(2)
-    expect(await team.orc('runs --open')).toMatchObject({ code: 0, out: '', err: 'No run is open.\n' })
+    expect(await team.orc('runs --open')).toMatchObject({
+      code: 0,
+      out: '',
+      err: 'There are no open runs.\n',
+    })
     const shown = await team.orc('run show run_1 --json')
     expect(shown.json()).toMatchObject([
       { id: 'run_1', state: 'completed', report: inRun('report.md'), nodes: [{ name: 'first' }, {}] },

@@ -42,7 +42,7 @@ describe('orc stop --all and orc go', () => {
     await team.orc(['delegate', '--to', 'Worker', 'Count the files'])
     const why = await team.orc('why task_1')
     expect(why.out).toContain('waits for Worker to take it')
-    expect(why.err).toContain('Everything is stopped')
+    expect(why.err).toContain('Everything is halted')
     const token = await team.token('Worker')
     const refused = await team.orc('send-message --to Lead hello', { env: { ORC_TOKEN: token } })
     expect(refused.code).toBe(1)
