@@ -28,7 +28,7 @@ import { createClaudeCode } from './programs/claude-code/program.ts'
 import { createCodex } from './programs/codex/program.ts'
 import { createGemini } from './programs/gemini/program.ts'
 import { createOpencode } from './programs/opencode/program.ts'
-import type { Program } from './programs/program.ts'
+import type { AgentProgram } from './programs/program.ts'
 import { createAcpRuntime } from './runtimes/acp/runtime.ts'
 import { createLlmRuntime, type LlmOptions } from './runtimes/llm/runtime.ts'
 import type { AgentSettings, Runtime } from './runtimes/runtime.ts'
@@ -219,7 +219,7 @@ function runtimesOn({
   llm?: Pick<LlmOptions, 'models' | 'commands'>
 }): Runtime[] {
   const bin = ownCommand()
-  const programs: Program[] = [
+  const programs: AgentProgram[] = [
     createClaudeCode({ log }),
     createCodex({ log }),
     createGemini({ log }),

@@ -31,7 +31,7 @@ const INSTEAD: Record<string, readonly string[]> = {
     'wire',
     'programs/program.ts',
     'programs/executable.ts',
-    'programs/record-lines.ts',
+    'programs/line-splitter.ts',
     'models/model.ts',
   ],
   // What a model is asked knows nothing of how it was said.

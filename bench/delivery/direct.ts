@@ -72,7 +72,7 @@ function portOf(name: string): SessionPort {
     arrived() {},
     asked: async () => undefined,
     used() {},
-    keep: async () => {},
+    saveState: async () => {},
   }
 }
 
@@ -80,7 +80,7 @@ for (const [name, { with: settings }] of Object.entries(agents)) {
   waiting.set(name, [])
   const session = await runtime.start(
     {
-      ...{ name, program: 'any', settings, prompt: '', cwd: folder, kept: undefined, nonce: NONCE },
+      ...{ name, program: 'any', settings, prompt: '', cwd: folder, savedState: undefined, nonce: NONCE },
       folder: join(folder, 'agents', name),
       credentials: async () => ({ url: 'http://127.0.0.1:9', token: 'none' }),
     },

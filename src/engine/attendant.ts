@@ -176,7 +176,7 @@ export function createAttendant(options: AttendantOptions): Attendant {
           .used(name, usage)
           .catch((error: unknown) => log.error({ agent: name, err: error }, 'usage could not be stored'))
       },
-      keep: (value) => keep(agent, value),
+      saveState: (value) => keep(agent, value),
     },
     session: () => agent.session,
     turnBegan: () => agent.turnBegan,

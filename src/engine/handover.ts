@@ -354,7 +354,7 @@ function splitBy(ids: readonly string[], arrived: readonly string[] = ids) {
 
 async function lookForDoubts(desk: Desk) {
   const { clock, session } = desk
-  const areLeft = () => doubts(desk) > 0 || session?.hasUnsent?.() === true
+  const areLeft = () => doubts(desk) > 0 || session?.hasPendingInput?.() === true
   if (desk.leftUntil === Number.POSITIVE_INFINITY) desk.leftUntil = clock.now() + LEFT_MS
   if (!areLeft()) return
   await steps(desk).settleDoubts(session!)

@@ -3,19 +3,19 @@ import { access, stat } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
 import { AppError } from '../model/errors.ts'
 
-export interface ExecutableQuery {
-  /** A name to be found on PATH, or a path. */
+interface ExecutableQuery {
+  /** A name to look up on PATH, or a path. */
   readonly command: string
-  /** Where a relative path begins. */
+  /** Base of relative paths. */
   readonly cwd: string
-  /** The PATH that the agent will have. */
+  /** The agent's PATH. */
   readonly path: string | undefined
-  /** The program as people call it, and how they get it, where that is known. */
+  /** The program's common name and how to install it, if known. */
   readonly program?: string | undefined
   readonly install?: string
 }
 
-/** The whole path of the executable, so that a program that is not there is known before anything is started. */
+/** Returns the absolute path of the executable, so that a missing program is found before anything starts. */
 export async function findExecutable(query: ExecutableQuery): Promise<string> {
   for (const candidate of candidates(query)) if (await isExecutable(candidate)) return candidate
   const { command, program } = query

@@ -3,22 +3,22 @@ import { basename, dirname } from 'node:path'
 
 const UNWATCHED_LOOK_MS = 1000
 
-export interface FileWatch {
-  /** Watches the file that is at the path now for writes, wherever it is moved to. */
+interface FileWatch {
+  /** Watches the file that is at the path now for writes, even if it is moved. */
   attach(): void
   close(): void
 }
 
-export interface FileWatchOptions {
+interface FileWatchOptions {
   readonly file: string
-  /** Something was written, or another file may be at the path now. May be called without need. */
+  /** The file was written or replaced. May be called without a change. */
   changed(): void
   failed(error: unknown): void
 }
 
 /**
- * File events for one path, whose file and folders may not be there yet, or be replaced. Two watches: one on the
- * file itself tells of writes, one on its folder (or the nearest folder there is) tells which file is at the path.
+ * File events for one path whose file and folders may not exist yet or may be replaced. Uses two watches: one
+ * on the file reports writes, one on its folder (or the nearest existing one) reports replacements.
  */
 export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatch {
   const folder = dirname(file)
@@ -27,7 +27,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
   let closed = false
   let looking: NodeJS.Timeout | undefined
 
-  /** The system has no watch left for us, say: then it is looked at now and then. */
+  /** The system may have run out of watches: poll instead. */
   function fail(error: unknown) {
     if (closed || looking !== undefined) return
     looking = setInterval(changed, UNWATCHED_LOOK_MS).unref()
@@ -40,14 +40,14 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
       watcher.on('error', fail)
       return watcher
     } catch (error) {
-      // Gone again between the look and the watch: the next event tells.
+      // Deleted between the check and the watch; the next event tells.
       if (!isMissing(error)) fail(error)
       return undefined
     }
   }
 
   function watchFolder() {
-    // A folder may come to be between the look and the watch, so look again until nothing has changed.
+    // A folder may appear between the check and the watch, so check again until nothing changes.
     for (let tries = 0; tries < 100 && !closed; tries++) {
       const nearest = nearestFolder(folder)
       if (nearest.path === folderWatch?.path && nearest.inode === folderWatch.inode) return
@@ -55,7 +55,7 @@ export function watchFile({ file, changed, failed }: FileWatchOptions): FileWatc
       folderWatch = undefined
       const watcher = open(nearest.path, (kind, name) => {
         const isOurs = nearest.path !== folder || name === null || name === basename(file)
-        // A folder that is moved or deleted tells so under its own name.
+        // A moved or deleted folder is reported under its own name.
         const isItself = name === basename(nearest.path)
         if (kind !== 'rename' || !(isOurs || isItself)) return
         watchFolder()

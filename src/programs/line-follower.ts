@@ -3,28 +3,28 @@ import { type FileHandle, open, stat } from 'node:fs/promises'
 import { watchFile } from './file-watch.ts'
 import { createLineSplitter, type SplitLine } from './line-splitter.ts'
 
-/** A place between two lines of a file, from which following goes on after a restart. JSON. */
+/** A position between two lines of a file, from which a later follower continues. JSON. */
 export interface FilePosition {
   readonly inode: string
-  /** After the last whole line that was handed on. */
+  /** After the last complete line that was passed on. */
   readonly offset: number
-  /** Of the line before it, since inodes are used again and files are written anew in place. */
+  /** Fingerprint of the line before it, since inodes are reused and files rewritten in place. */
   readonly mark: string
 }
 
-/** `truncated`: shorter than what was read of it; `rewritten`: other content there; `replaced`: another file. */
-export type ResetReason = 'truncated' | 'rewritten' | 'replaced'
+/** `truncated`: shorter than what was read; `rewritten`: different content; `replaced`: another file. */
+type ResetReason = 'truncated' | 'rewritten' | 'replaced'
 
 export interface FollowOptions {
   readonly file: string
-  /** Where an earlier follower stood; from the beginning without it. */
+  /** Position of an earlier follower; from the start if undefined. */
   readonly from?: FilePosition | undefined
   /**
-   * Called with each whole line, in order, one after the other. If it rejects, the same line is given again later,
+   * Called with each complete line, in order, one at a time. If it rejects, the same line is retried later,
    * and the position stays before it.
    */
   onLine(line: string, at: { offset: number; end: number }): void | Promise<void>
-  /** The lines that follow are from the beginning of the file again. */
+  /** Later lines are from the start of the file again. */
   onReset?(reason: ResetReason): void
   /** Longer lines are skipped with a warning. */
   readonly maxLineBytes?: number
@@ -35,12 +35,15 @@ export interface FollowerLog {
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-export interface LineFollower {
+interface LineFollower {
   /** After the last line whose `onLine` has resolved; undefined while there is no file. */
   position(): FilePosition | undefined
-  /** Everything written up to now was handed on, unless `onLine` rejected. Never rejects. Not to be awaited within `onLine`. */
+  /**
+   * Resolves once everything written so far was passed on, unless `onLine` rejected. Never rejects. Must not
+   * be awaited within `onLine`.
+   */
   settled(): Promise<void>
-  /** No line is handed on after it resolves. Not to be awaited within `onLine`. */
+  /** No line is passed on after it resolves. Must not be awaited within `onLine`. */
   close(): Promise<void>
 }
 
@@ -50,20 +53,27 @@ const NO_MARK = ''
 const FIRST_RETRY_MS = 500
 const LAST_RETRY_MS = 30_000
 
-/** Follows a file of lines as it grows, by file events. What it held before counts as written just now. */
+/**
+ * Follows a growing file of lines by file events; its existing content counts as new.
+ * States: `waiting` (no file yet, `handle` undefined), `following` (`handle` is open; events trigger a check,
+ * and checks run one after the other: `looks` is the last one, `next` the one that has not started),
+ * `retrying` (a line was rejected or unreadable; `retry` is the timer, from FIRST_RETRY_MS, about one visible
+ * delay, doubling up to LAST_RETRY_MS so that a broken store is not flooded) and `closed` (final). A
+ * truncated, rewritten or replaced file restarts at offset 0.
+ */
 export function followLines(options: FollowOptions): LineFollower {
   const { file, onLine, onReset, log } = options
   const splitter = createLineSplitter(options.maxLineBytes ?? MAX_LINE_BYTES)
   let handle: FileHandle | undefined
   let inode = ''
   let offset = 0
-  /** Of the line before the offset; made when it is asked for, not for each of many lines. */
+  /** Fingerprint of the line before the offset; computed on demand, not for each line. */
   let mark = (): string => NO_MARK
   let resumeAt = options.from
   let retryMs = FIRST_RETRY_MS
   let retry: NodeJS.Timeout | undefined
   let closed = false
-  /** One look at the file after the other; `next` is the one that has not begun yet. */
+  /** Checks run one after the other; `next` is the one that has not started. */
   let looks: Promise<void> = Promise.resolve()
   let next: Promise<void> | undefined
 
@@ -98,13 +108,13 @@ export function followLines(options: FollowOptions): LineFollower {
 
   async function readNews() {
     const present = await inodeAt(file)
-    // A file that was moved away is read on until another one is at its path.
+    // A file that was moved away is still read until another one is at its path.
     if (handle !== undefined) await readOn(handle)
     if (present === undefined || present === inode || closed) return
     const opened = await openIfThere(file)
     if (opened === undefined) return
     const isFirst = handle === undefined
-    // Only now: as long as the old file is open, no new one can get its inode.
+    // Only now: while the old file is open, no new one can get its inode.
     await handle?.close()
     handle = opened
     events.attach()
@@ -114,7 +124,7 @@ export function followLines(options: FollowOptions): LineFollower {
     await readOn(opened)
   }
 
-  /** Goes on where an earlier follower stood, if this is still that file. */
+  /** Continues at the earlier follower's position, if this is still the same file. */
   async function takeUp(opened: FileHandle) {
     const from = resumeAt
     resumeAt = undefined
@@ -127,11 +137,11 @@ export function followLines(options: FollowOptions): LineFollower {
 
   async function readOn(opened: FileHandle) {
     await restartIfChanged(opened)
-    // Up to what is there now: what is written meanwhile brings its own event, and `settled` must end.
+    // Up to the current size: later writes trigger their own event, and `settled` must end.
     const { size } = await opened.stat()
     const start = offset + splitter.pending
     if (size <= start) return
-    // Not kept: an idle agent's follower costs next to nothing.
+    // Not retained, so that an idle agent's follower costs next to nothing.
     const chunk = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, size - start))
     for (let at = start; at < size && !closed; at = offset + splitter.pending) {
       const { bytesRead } = await opened.read(chunk, 0, Math.min(chunk.length, size - at), at)
@@ -178,7 +188,7 @@ export function followLines(options: FollowOptions): LineFollower {
   }
 }
 
-/** Of the same file. */
+/** The start of the same file. */
 export function beginningOf(position: FilePosition | undefined): FilePosition | undefined {
   return position && { inode: position.inode, offset: 0, mark: NO_MARK }
 }

@@ -1,19 +1,21 @@
-/** One whole line of a file. */
+import { createReadStream, existsSync } from 'node:fs'
+
+/** One complete line of a file. */
 export interface SplitLine {
-  /** Without its line end. Undefined when the line was over the limit and is not kept. */
+  /** Without its newline. Undefined if the line exceeded the limit. */
   readonly text: string | undefined
-  /** With its line end. */
+  /** Including its newline. */
   readonly bytes: number
-  /** Its first bytes; none of a line over the limit. */
+  /** Its first bytes; empty for a line over the limit. */
   readonly head: Buffer
 }
 
-export interface LineSplitter {
-  /** Bytes of the line that has no end yet, whether they are kept or not. */
+interface LineSplitter {
+  /** Bytes of the unfinished line, whether retained or not. */
   readonly pending: number
-  /** The lines that end within the chunk. Must be read to the end; the chunk may be used again afterwards. */
+  /** The lines that end within the chunk. Must be read to the end; the chunk may be reused afterwards. */
   split(chunk: Buffer): Generator<SplitLine>
-  /** Forgets the unfinished line. */
+  /** Drops the unfinished line. */
   clear(): void
 }
 
@@ -23,8 +25,8 @@ const SMALLEST = 4096
 const HEAD_BYTES = 256
 
 /**
- * Cuts bytes into lines. Every byte is looked at once and copied at most a constant number of times, however small
- * the pieces it comes in; at most about twice `maxLineBytes` are held.
+ * Splits bytes into lines. Scans every byte once and copies it a constant number of times, however small the
+ * chunks; retains at most about twice `maxLineBytes`.
  */
 export function createLineSplitter(maxLineBytes: number): LineSplitter {
   let held = NOTHING
@@ -83,7 +85,26 @@ export function createLineSplitter(maxLineBytes: number): LineSplitter {
 }
 
 function lineOf(content: Buffer): SplitLine {
-  // A copy, since the chunk that the line is in is read into again.
+  // Copy, because the chunk's memory is reused.
   const head = Buffer.from(content.subarray(0, HEAD_BYTES))
   return { text: content.toString('utf8'), bytes: content.length + 1, head }
+}
+
+/** Longer lines are not ours, and not retained. */
+const MAX_LINE_BYTES = 256 * 2 ** 20
+const NEWLINE_BYTES = Buffer.from('\n')
+
+/**
+ * The lines of a file as it is now; none if there is no file, as before a program's first prompt. Node's
+ * readline would also split at U+2028 and U+2029, which may appear within JSON.
+ */
+export async function* linesOf(file: string): AsyncGenerator<string> {
+  if (!existsSync(file)) return
+  const splitter = createLineSplitter(MAX_LINE_BYTES)
+  for await (const chunk of createReadStream(file)) {
+    for (const { text } of splitter.split(chunk)) if (text !== undefined) yield text
+  }
+  if (splitter.pending === 0) return
+  // The caller decides whether a last line without newline is complete.
+  for (const { text } of splitter.split(NEWLINE_BYTES)) if (text !== undefined) yield text
 }

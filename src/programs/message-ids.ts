@@ -1,10 +1,15 @@
 import type { Turn } from '../runtimes/runtime.ts'
 
-/** Nowhere but in an envelope (src/wire/envelope.ts): in a message's own content the bracket is another character (C17). */
+/**
+ * Only envelopes contain it (src/wire/envelope.ts): in a message's own content the bracket is replaced (C17).
+ */
 const MARKER = /\[(END )?ORCHUB MESSAGE (\S+?)\]/g
 const BEGINNING = '[ORCHUB MESSAGE '
 
-/** The ids of the messages whose whole envelopes are in the text: a beginning alone may be a quotation, or cut off. */
+/**
+ * Ids of the messages whose complete envelopes are in the text: an opening line alone may be a quotation, or
+ * cut off.
+ */
 export function messageIdsIn(text: string): string[] {
   const begun = new Set<string>()
   const whole = new Set<string>()
@@ -15,14 +20,14 @@ export function messageIdsIn(text: string): string[] {
   return [...whole]
 }
 
-/** False for most lines of a transcript, which then need not be read. */
+/** False for most lines of a transcript, which then need not be parsed. */
 export function mayHoldMessages(line: string): boolean {
   return line.includes(BEGINNING)
 }
 
 /**
- * The turn, or as many of its messages as fit, from the first one on and with what stands before them. Undefined where
- * not even that fits. What stands behind the last message is part of it: no turn is cut there.
+ * The turn, or as many of its leading messages as fit, including the text before them. Undefined if not even
+ * one fits. Text after the last message belongs to it: no turn is cut there.
  */
 export function leadingPart(turn: Turn, maxBytes: number): Turn | undefined {
   if (Buffer.byteLength(turn.text) <= maxBytes) return turn
@@ -35,14 +40,14 @@ export function leadingPart(turn: Turn, maxBytes: number): Turn | undefined {
   return undefined
 }
 
-/** Whether a prompt is the turn: by the ids of its messages, or by its text when it has none. */
+/** Whether a prompt is the turn: compares message ids, or the text if it has none. */
 export function holdsTurn(prompt: string, turn: Turn): boolean {
   if (turn.ids.length === 0) return plain(prompt).includes(plain(turn.text))
   const found = new Set(messageIdsIn(prompt))
   return turn.ids.every((id) => found.has(id))
 }
 
-/** An input box turns tabs into spaces, and trims. */
+/** Input boxes turn tabs into spaces, and trim. */
 function plain(text: string): string {
   return text
     .replace(/[\u0000-\u001F\u007F-\u009F]/g, ' ')

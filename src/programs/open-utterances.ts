@@ -1,25 +1,25 @@
 import type { SessionPort, Utterance } from '../runtimes/runtime.ts'
 import type { FilePosition, FollowerLog } from './line-follower.ts'
 
-export interface OpenUtterances {
+interface OpenUtterances {
   say(utterance: Utterance): void
-  /** Before the oldest that is not answered; undefined when all are. */
+  /** Before the oldest unanswered utterance; undefined if all are answered. */
   position(): FilePosition | undefined
 }
 
-export interface OpenUtterancesOptions {
+interface OpenUtterancesOptions {
   readonly said: SessionPort['said']
   readonly log: FollowerLog
-  /** Before the line that is being read. */
+  /** Position before the line that is being read. */
   place(): FilePosition | undefined
-  /** The position has moved on. */
+  /** The position has advanced. */
   onAnswered(): void
 }
 
 /**
- * What was read in a transcript and is not answered yet. The answer may wait for the end of the turn, and the end of the
- * turn is read in the same transcript: reading must not wait for it. But the position must not pass it either, or a crash
- * would lose it.
+ * Utterances read from a transcript and not answered yet. A response may wait for the end of the turn, which
+ * is read from the same transcript, so reading must not wait for it. But the saved position must not pass it
+ * either, or a crash would lose it.
  */
 export function createOpenUtterances({
   said,
@@ -37,7 +37,7 @@ export function createOpenUtterances({
           open.delete(one)
           onAnswered()
         },
-        // The position stays before it: it is said again after a restart, and acts once by its key.
+        // The position stays before it: after a restart it is repeated, and its key makes it act once.
         (error: unknown) => log.warn({ err: error, key: utterance.key }, 'what the agent said was not taken'),
       )
     },

@@ -3,118 +3,132 @@ import type { SettingsProblem } from '../model/settings.ts'
 import type { AgentStart, Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 
 /**
- * One agent program in a terminal: how it is launched without touching the user's own files, how its state and its
- * words are known, and its best way in. Where it runs (tmux) is none of its business.
+ * One agent program in a terminal: how to launch it without touching the user's files, how to know its state
+ * and its text, and how best to deliver to it. Does not depend on the runtime (tmux).
  */
-export interface Program {
+export interface AgentProgram {
   readonly name: string
-  /** A new process can take up the conversation of an earlier one. */
+  /** A new process can resume the conversation of an earlier one. */
   readonly resumes: boolean
   check(settings: unknown): SettingsProblem[]
-  /** Writes the files it needs and says what to run. Throws an AppError when the program is not there. */
-  launch(order: LaunchOrder): Promise<Launch>
-  /** Follows the program in that pane: just launched, or found again after a restart of the service. */
+  /**
+   * Writes the files it needs and returns the command to run. Throws an AppError if the program is not
+   * installed.
+   */
+  launch(order: ProgramLaunchOrder): Promise<Launch>
+  /** Follows the program in that pane: just launched, or found running after a restart of the service. */
   follow(order: FollowOrder, pane: Pane, port: SessionPort): Promise<ProgramSession>
 }
 
-export interface LaunchOrder
+export interface ProgramLaunchOrder
   extends Pick<AgentStart, 'name' | 'prompt' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
   /** `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
   readonly url: string
-  /** The agent's own. It is in the program's environment as ORC_TOKEN; name it, never write it into a file or argv. */
+  /**
+   * The agent's own token. The program's environment has it as ORC_TOKEN; refer to it, never write it into a
+   * file or argv.
+   */
   readonly token: string
-  /** What `follow` kept of the last conversation, to take it up again; undefined for a new one. */
+  /** State saved by `follow` for the last conversation, to resume it; undefined for a new one. */
   readonly resume: unknown
 }
 
 export interface Launch {
   readonly argv: readonly string[]
-  /** On top of what every agent gets: what the service was started with, TERM, ORC_URL, ORC_TOKEN, ORC_AGENT. */
+  /** In addition to every agent's environment: the service's own, TERM, ORC_URL, ORC_TOKEN, ORC_AGENT. */
   readonly env: Readonly<Record<string, string>>
-  /** What `follow` must know of this launch, now and after a restart of the service. JSON, without secrets. */
-  readonly kept: unknown
-  /** `follow` will ask for `Pane.log()`, from the first byte on. */
+  /** Needed by `follow` for this launch, now and after a restart of the service. JSON, without secrets. */
+  readonly savedState: unknown
+  /** `follow` will call `Pane.log()` and needs it from the first byte. */
   readonly isLogged?: boolean
 }
 
 export interface FollowOrder extends Pick<AgentStart, 'name' | 'settings' | 'cwd' | 'folder' | 'nonce'> {
-  /** From `launch`, or what the session kept last (`port.keep`). */
-  readonly kept: unknown
-  /** Found again: it may be in the middle of anything. */
+  /** From `launch`, or the state the session saved last. */
+  readonly savedState: unknown
+  /** Found running: it may be in any state. */
   readonly found: boolean
-  /** Aborts when nobody wants it any more: its process is ended, and `follow` need not wait for it. */
+  /**
+   * Aborts when the agent is no longer wanted: its process is being ended, and `follow` need not wait for it.
+   */
   readonly gone?: AbortSignal | undefined
 }
 
-/** What the tmux runtime does itself: the pane's end, its title, its processes. */
+/** A session without the parts that the tmux runtime adds: the pane's end, its title, its processes. */
 export type ProgramSession = Pick<
   Session,
   'state' | 'heardLate' | 'deliver' | 'locate' | 'notice' | 'interrupt' | 'hook' | 'toolsGiven'
 > & {
   /** The program's process ended. */
   exited(evidence: string): void
-  /** Stops following. With `end`, also what the program keeps running beside the pane is ended. */
+  /** Stops following. `end` also ends what the program runs beside the pane. */
   close(how: 'leave' | 'end'): Promise<void>
 }
 
-/** A terminal that a program runs in. Every write passes the one guard. */
+/** The terminal that a program runs in. Every write passes the one guard. */
 export interface Pane {
   /** The program's main process. */
   readonly pid: number
-  /** The last line of a text of ours that was pasted and is not entered yet. */
-  unsent?(): string | undefined
-  /** The file that everything the program prints is appended to, for programs without a transcript. Starts it. */
-  log(): Promise<string>
-  /** The visible screen, soft-wrapped lines joined, without colours. */
-  screen(): Promise<Screen>
+  /** The last line of our text that was pasted but not submitted yet. */
+  pendingText?(): string | undefined
   /**
-   * Pastes the text and presses Enter, if and when the guard allows it: resolves `queued` if it did not within
-   * `patienceMs`, else when `evidence` resolves, with what it says, or `uncertain` after `evidenceMs`.
+   * Starts appending everything the program prints to a file, and returns its path; for programs without a
+   * transcript.
    */
-  paste(turn: Turn, manner: PasteManner): Promise<Arrival>
-  /** Whether it has read all that was written into it; until then what it shows may be out of date. */
+  log(): Promise<string>
+  /** The visible screen with soft-wrapped lines joined. */
+  screen(): Promise<PaneScreen>
+  /**
+   * Pastes the text and presses Enter once the guard allows it. Resolves with `queued` if that did not happen
+   * within `patienceMs`, else with `evidence`, or with `uncertain` after `evidenceMs`.
+   */
+  paste(turn: Turn, manner: PasteOptions): Promise<Arrival>
+  /** Whether it has read all its input; until then the screen may be outdated. */
   hasReadInput(): Promise<boolean>
   /**
-   * Presses Enter under `unsent`, if the program is idle and still holds it, and nothing else. Says whether it did, now
-   * or so lately that the program may not have told of it yet.
+   * Presses Enter for our pending text if the program is idle and still shows it. Returns whether it did, now
+   * or so recently that the program may not have reported it yet.
    */
-  enterUnsent(manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
-  /** Those messages are in the conversation: what stands in its input box is not ours. */
-  taken(ids: readonly string[]): void
-  /** A turn is about to be stopped. What it resolves to, called when it has ended, ends a command the program forgot. */
-  watchStrays?(): Promise<() => Promise<void>>
-  /** Presses keys by their tmux names, such as `Escape`; passes the guard's checks for copy mode and a dead pane only. */
+  submitPending(manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>): Promise<boolean>
+  /** These messages are in the conversation, so text in the input box is not ours. */
+  accepted(ids: readonly string[]): void
+  /**
+   * Call before a turn is interrupted; call the result once it has ended, to end a command the program
+   * forgot.
+   */
+  watchOrphans?(): Promise<() => Promise<void>>
+  /** Presses keys by their tmux names, such as `Escape`; checks only for copy mode and a dead pane. */
   press(keys: readonly string[]): Promise<void>
 }
 
-export interface Screen {
+export interface PaneScreen {
   readonly lines: readonly string[]
-  /** The same lines with their SGR sequences, unless nobody reads them: placeholders are dim, drafts are not. */
+  /** The same lines with SGR sequences, unless `isPlain`: placeholders are dim, drafts are not. */
   readonly styled: readonly string[]
   readonly cursor: { readonly x: number; readonly y: number }
 }
 
-/** What stands in the program's input box. `unknown` keeps us from writing. */
+/** Content of the program's input box. `unknown` blocks writing. */
 export type InputBox = 'empty' | 'draft' | 'unknown'
 
-export interface PasteManner {
-  /** The program's word for its state right now; only `idle` lets a paste through. */
+export interface PasteOptions {
+  /** The state the program reports now; only `idle` allows a paste. */
   state(): SessionState
   /** Reads the input box off the screen. */
-  inputBox(screen: Screen): InputBox
-  /** It reads the letters only. For their looks, tmux takes as long as for all the rest. */
+  inputBox(screen: PaneScreen): InputBox
+  /** Ignores styles, which take tmux as long as everything else. */
   isPlain?: true
-  /** Enter after that long: some programs swallow it when it comes with the paste. */
+  /** Delay of Enter: some programs swallow it if it comes with the paste. */
   enterAfterMs: number
-  /** Whether the program takes a paste as one piece right now. Left out by those that always do while idle. */
+  /** Whether the program accepts bracketed paste now. Omitted by programs that always do while idle. */
   isBracketed?(): boolean
-  /** Resolves with what proves that the program took the text. Never rejects. */
+  /** Resolves with the evidence that the program accepted the text. Never rejects. */
   evidence: Promise<Arrival>
-  /** Enter is pressed once more when the text still stands in the input box after that long. */
+  /** Press Enter once more if the text is still in the input box after this long. */
   evidenceMs: number
   patienceMs: number
-  /** How long the program's word for its state may lag behind an Enter, where it is not read off the screen. */
+  /** How long the reported state may lag behind an Enter, if it is not read off the screen. */
   lagMs?: number
-  /** Aborts when the text is no longer wanted: then it is not written, unless it has been. */
+  /** Aborts when the text is no longer wanted: it is not written, unless it already was. */
   gone?: AbortSignal | undefined
 }

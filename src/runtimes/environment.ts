@@ -4,7 +4,7 @@
  */
 import { AppError } from '../model/errors.ts'
 import { SESSION_MARK } from './process-table.ts'
-import type { Credentials } from './runtime.ts'
+import type { AgentCredentials } from './runtime.ts'
 
 export interface EnvironmentOptions {
   /** The environment the service was started with. */
@@ -17,7 +17,7 @@ export interface EnvironmentOptions {
   readonly mark: string
   /** Path of our own executable, for hooks and `orc mcp`. */
   readonly bin: string
-  readonly credentials: Credentials
+  readonly credentials: AgentCredentials
 }
 
 /** Names a shell can set; bash exports functions under other names. */

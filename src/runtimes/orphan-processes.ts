@@ -13,7 +13,7 @@ const RECHECK_AFTER_MS = [100, 400]
 const NO_MARK = 'nobody'
 
 /** State right before a turn was interrupted. */
-export interface ProcessesBeforeStop {
+interface ProcessesBeforeStop {
   /** Processes of the agent that were already orphans: started on purpose, to stay. */
   readonly spared: ReadonlySet<string>
   /** Seconds since boot. */

@@ -25,7 +25,7 @@ export interface PaneFacts {
   readonly takenBy?: string | undefined
 }
 
-export type GuardDecision =
+type GuardDecision =
   | { readonly write: true }
   | {
       readonly write: false

@@ -43,7 +43,7 @@ export interface AgentStart extends AgentSettings {
   /**
    * State saved by an earlier session of this agent (`SessionPort.keep`); undefined for a new conversation.
    */
-  readonly kept: unknown
+  readonly savedState: unknown
   /** Marks the agent's commands wherever other text on the screen could be mistaken for them. */
   readonly nonce: string
   /**
@@ -51,7 +51,7 @@ export interface AgentStart extends AgentSettings {
    * before starting a process. `isResumed`: the process resumes an earlier conversation; messages that
    * conversation received but had not stored are looked up.
    */
-  credentials(process?: { isResumed: boolean }): Promise<Credentials>
+  credentials(process?: { isResumed: boolean }): Promise<AgentCredentials>
   /**
    * Aborts if the agent is no longer wanted while it starts: `start` then ends what it has started, and
    * rejects.
@@ -70,7 +70,7 @@ export interface CommandAnswer {
   readonly handedOut: readonly string[]
 }
 
-export interface Credentials {
+export interface AgentCredentials {
   /** For example `http://127.0.0.1:7420`; MCP is at `/mcp`, hooks at `/hooks`. */
   readonly url: string
   readonly token: string
@@ -112,7 +112,7 @@ export interface SessionPort {
    * Saves what is needed to reattach or to resume the conversation after a restart. JSON; the last value
    * wins.
    */
-  keep(value: unknown): Promise<void>
+  saveState(value: unknown): Promise<void>
 }
 
 export interface Utterance {
@@ -178,7 +178,7 @@ export interface Turn {
 }
 
 /** Location of a message of an earlier attempt. `absent`: the agent certainly never received it. */
-export interface Whereabouts {
+export interface MessageLocation {
   readonly at: 'submitted' | 'absent' | 'unknown'
   readonly evidence: string
 }
@@ -197,12 +197,12 @@ export interface Session {
    * Locates messages of earlier attempts, in order, with one lookup for all, to decide whether they may be
    * sent again (C25). Submits our own pending input.
    */
-  locate(ids: readonly string[]): Promise<readonly Whereabouts[]>
+  locate(ids: readonly string[]): Promise<readonly MessageLocation[]>
   /**
    * An earlier service left our text unsubmitted. It may hold no message, so `locate` alone would not find
    * it.
    */
-  hasUnsent?(): boolean
+  hasPendingInput?(): boolean
   /** Shows the agent a notice, even while it is busy, without ending its turn (C2). */
   notice(text: string): Promise<void>
   /** Ends the current turn for something urgent (C2). `stopped` requires evidence. */
@@ -218,7 +218,7 @@ export interface Session {
   /** The last lines of its output, as plain text. */
   screen?(lines: number): Promise<string>
   /** Current content of its terminal, if it has one. */
-  picture?(): Promise<TerminalSnapshot>
+  snapshot?(): Promise<TerminalSnapshot>
   /** Lets a person type into its terminal; deliveries wait until the keyboard is released. */
   takeOver?(by: string): TerminalKeyboard
   /** Ends it without leaving a process or a pane. */

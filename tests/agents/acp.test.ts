@@ -134,7 +134,7 @@ describe.each(PROGRAMS)('$agent over ACP (issue 3)', ({ agent, program, role, st
     const port = createRecordingPort()
     const session = await runtime.start(
       {
-        ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, kept, nonce: 'n' },
+        ...{ name: 'scribe', program, settings: home.settings, prompt: ROLE, savedState: kept, nonce: 'n' },
         ...{ cwd: join(root, 'work'), folder: join(root, 'private') },
         credentials: async () => ({ url: gate.url, token: 'orc_token' }),
       },

@@ -87,7 +87,7 @@ describe('an agent', () => {
     const { start } = stage.puppets
     stage.puppets.start = async (agent, port) => {
       await there
-      await port.keep({ pane: '%7' })
+      await port.saveState({ pane: '%7' })
       return start(agent, port)
     }
     const starting = stage.board.sessions.start('Worker')
@@ -136,12 +136,12 @@ describe('an agent', () => {
 
   it('that is reset begins a new conversation with a new nonce, and its role in the prompt', async () => {
     await open()
-    await worker().port.keep({ conversation: 'old' })
+    await worker().port.saveState({ conversation: 'old' })
     const first = worker()
     await stage.board.order('request_action', { action: 'reset_session', target: 'Worker' })
     await settle()
     expect(first.ended).toBe('stop')
-    expect(worker().start.kept).toBeUndefined()
+    expect(worker().start.savedState).toBeUndefined()
     expect(worker().start.nonce).not.toBe(first.start.nonce)
     expect(worker().start.prompt).toContain('You are Worker')
   })

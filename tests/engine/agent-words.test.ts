@@ -9,8 +9,8 @@ const command = (name: string, content: string, more = '') =>
 describe('a restart of the service', () => {
   it('finds the agent by what its session kept, and looks for what was on its way (C25)', async () => {
     await open()
-    await worker().port.keep({ pane: '%1', offset: 10 })
-    await worker().port.keep({ pane: '%1', offset: 42 })
+    await worker().port.saveState({ pane: '%1', offset: 10 })
+    await worker().port.saveState({ pane: '%1', offset: 42 })
     const { promise: never } = Promise.withResolvers<never>()
     worker().arrival = never
     worker().become('idle')
@@ -20,7 +20,7 @@ describe('a restart of the service', () => {
     await stage.reopen()
     expect(first.ended).toBe('leave')
     expect(worker()).not.toBe(first)
-    expect(worker().start.kept).toEqual({ pane: '%1', offset: 42 })
+    expect(worker().start.savedState).toEqual({ pane: '%1', offset: 42 })
     expect(worker().start.nonce).toBe(first.start.nonce)
     worker().whereabouts = 'submitted'
     worker().become('idle')

@@ -240,7 +240,7 @@ describe('a start that hangs', () => {
         starts += 1
         if (starts > 1) return await runtime.start(agent, port)
         await agent.credentials()
-        await port.keep({ mark: 'm1' })
+        await port.saveState({ mark: 'm1' })
         return await new Promise((_, reject) =>
           agent.gone!.addEventListener('abort', () => {
             calledOff.push((agent.gone!.reason as Error).message)
@@ -283,7 +283,7 @@ describe('a start that hangs', () => {
     await settle()
     await order('spawn_agent')
     await settle()
-    expect(worker().start.kept).toEqual({ mark: 'm1' })
+    expect(worker().start.savedState).toEqual({ mark: 'm1' })
     expect(await session()).toBe('initializing')
   })
 
@@ -363,7 +363,7 @@ describe('what an earlier session left running', () => {
 
   it('ends when its agent is no longer in the team, or is run by no runtime', async () => {
     await open(TEAM, discarding)
-    await worker().port.keep({ pane: '%7' })
+    await worker().port.saveState({ pane: '%7' })
     const { folder, clock } = board
     await board.board.close('leave')
     board = await openBoard({ agents: { Master: {} } }, { runtimes: [discarding(puppets)], folder, clock })
@@ -373,7 +373,7 @@ describe('what an earlier session left running', () => {
 
   it('ends when the agent is now run by another runtime, which begins anew', async () => {
     await open(TEAM, discarding)
-    await worker().port.keep({ pane: '%7' })
+    await worker().port.saveState({ pane: '%7' })
     const { folder, clock } = board
     await board.board.close('leave')
     const other = createPuppets('acp')
@@ -383,6 +383,6 @@ describe('what an earlier session left running', () => {
     )
     await settle()
     expect(discarded.splice(0)).toEqual([{ pane: '%7' }])
-    expect(other.of('Worker').start.kept).toBeUndefined()
+    expect(other.of('Worker').start.savedState).toBeUndefined()
   })
 })

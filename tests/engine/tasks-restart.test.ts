@@ -26,7 +26,7 @@ describe('an agent that is idle', () => {
     await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
     await team.rest('Worker')
     await report('Done')
-    await team.puppets.of('Worker').port.keep({ conversation: 7 })
+    await team.puppets.of('Worker').port.saveState({ conversation: 7 })
     await team.ends('Worker')
     await team.clock.advance(9 * 60_000)
     expect(team.puppets.of('Worker').ended).toBeUndefined()
@@ -34,7 +34,7 @@ describe('an agent that is idle', () => {
     expect(team.puppets.of('Worker').ended).toBe('stop')
     await team.says('Master', 'delegate', { to: 'Worker', task: 'And this' })
     expect(team.puppets.started('Worker')).toBe(2)
-    expect(team.puppets.of('Worker').start.kept).toEqual({ conversation: 7 })
+    expect(team.puppets.of('Worker').start.savedState).toEqual({ conversation: 7 })
   })
 })
 

@@ -108,7 +108,7 @@ function makePuppet(start: AgentStart, port: SessionPort, { heardLate = false }:
       if (puppet.onLocate !== undefined) puppet.onLocate()
       return ids.map(() => ({ at: puppet.whereabouts, evidence: `it is ${puppet.whereabouts}` }))
     },
-    hasUnsent: () => puppet.hasUnsent,
+    hasPendingInput: () => puppet.hasUnsent,
     async notice(text) {
       puppet.notices.push(text)
     },

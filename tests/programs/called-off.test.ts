@@ -23,8 +23,8 @@ const pane: Pane = {
   screen: async () => ({ lines: [''], styled: [''], cursor: { x: 0, y: 0 } }),
   paste: async () => ({ state: 'queued', evidence: 'never' }),
   hasReadInput: async () => true,
-  enterUnsent: async () => false,
-  taken() {},
+  submitPending: async () => false,
+  accepted() {},
   press: async () => {},
 }
 
@@ -37,7 +37,11 @@ describe.each([
     const reason = new Error('it was stopped')
     const gone = new AbortController()
     const order = { name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: false }
-    const following = program.follow({ ...order, kept: kept(), gone: gone.signal }, pane, createRecorder())
+    const following = program.follow(
+      { ...order, savedState: kept(), gone: gone.signal },
+      pane,
+      createRecorder(),
+    )
     setTimeout(() => gone.abort(reason), 300)
     const before = performance.now()
     await expect(following).rejects.toBe(reason)

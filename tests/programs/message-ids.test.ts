@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { compilePatterns } from '../../src/programs/any/patterns.ts'
 import { searchTranscript } from '../../src/programs/claude-code/transcript.ts'
 import { searchTranscripts } from '../../src/programs/gemini/transcript.ts'
+import { linesOf } from '../../src/programs/line-splitter.ts'
 import { leadingPart, messageIdsIn } from '../../src/programs/message-ids.ts'
-import { linesOf } from '../../src/programs/record-lines.ts'
 
 const framed = (id: string, content = 'hello') =>
   `[ORCHUB MESSAGE ${id}]\nFrom: lead\n\n${content}\n\n[END ORCHUB MESSAGE ${id}]`

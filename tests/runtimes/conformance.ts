@@ -198,7 +198,7 @@ export function describeRuntime(name: string, open: () => Promise<RuntimePlace>)
       const { kept } = port
       port = createRecorder()
       const found = await start(
-        { kept, credentials: () => Promise.reject(new Error('not asked for')) },
+        { savedState: kept, credentials: () => Promise.reject(new Error('not asked for')) },
         again,
       )
       await port.untilState('idle')

@@ -53,7 +53,7 @@ export function createRecorder(over: Partial<SessionPort> = {}): Recorder {
       recorder.usages.push(usage)
       tell()
     },
-    async keep(value) {
+    async saveState(value) {
       // As it comes back from a store.
       recorder.kept = JSON.parse(JSON.stringify(value))
       tell()

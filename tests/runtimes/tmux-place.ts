@@ -100,7 +100,7 @@ export async function openTmuxPlace(over: Partial<TmuxOptions> = {}): Promise<Tm
       const cwd = join(folder, 'work')
       mkdirSync(cwd, { recursive: true })
       return {
-        ...{ name, program: 'any', prompt: 'You are a test.', nonce: 'n0nce', kept: undefined, cwd },
+        ...{ name, program: 'any', prompt: 'You are a test.', nonce: 'n0nce', savedState: undefined, cwd },
         folder: join(folder, 'agents', name),
         settings: settings(name),
         credentials: async () => ({ url: 'http://127.0.0.1:1', token: 'secret-token' }),

@@ -121,7 +121,7 @@ export function createStarting(options: StartingOptions) {
       prompt: options.prompt(name, row.nonce),
       cwd: config.folder,
       folder: join(options.team().config.stateFolder, 'agents', name),
-      kept,
+      savedState: kept,
       nonce: row.nonce,
       gone,
       async credentials(process) {
@@ -185,7 +185,7 @@ export function createStarting(options: StartingOptions) {
   /** In a halt nothing is started; what runs already is found again, so that it can be seen and stopped. */
   async function startOrFind(runtime: Runtime, agent: AgentStart, port: SessionPort, onlyIfFound: boolean) {
     if (!onlyIfFound && !options.isHalted()) return await runtime.start(agent, port)
-    const found = agent.kept === undefined ? undefined : await runtime.find?.(agent, port)
+    const found = agent.savedState === undefined ? undefined : await runtime.find?.(agent, port)
     if (found === undefined && options.isHalted() && !agent.gone?.aborted) options.postpone(agent.name)
     return found
   }

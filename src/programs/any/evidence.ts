@@ -1,4 +1,4 @@
-/** Watches for what shows that the program took a turn. */
+/** Watches for evidence that the program accepted a turn. */
 import type { Arrival, Turn } from '../../runtimes/runtime.ts'
 import type { Patterns } from './patterns.ts'
 
@@ -8,14 +8,17 @@ export interface EvidenceWatch {
   line(text: string): void
   /** The program shows that it works, or its prompt again. */
   state(seen: 'busy' | 'idle'): void
-  /** Whatever comes now, it is over. */
+  /** Ends the watch, whatever comes later. */
   give(arrival: Arrival): void
 }
 
 const FRAME = /\[ORCHUB MESSAGE \S+\]/
 export const FRAME_END = /\[END ORCHUB MESSAGE \S+\]/
 
-/** Says of each line whether it is the program's: our own text comes back as its echo, and may hold anything. */
+/**
+ * Tells for each line whether it is the program's own: our text comes back as its echo, and may contain
+ * anything.
+ */
 export function createFrameFilter(): (line: string) => boolean {
   let isInFrame = false
   return (line) => {
@@ -26,14 +29,14 @@ export function createFrameFilter(): (line: string) => boolean {
 }
 
 /**
- * By the `submitted` pattern with each message's id. Without one, a program that showed the text and then its busy
- * pattern has taken it: the echo proves that the text is there, and leaving the prompt that Enter was heard. Neither
- * alone proves anything, so all else stays uncertain. For a turn without ids, which nobody looks up later, its prompt
- * below the echo does as well.
+ * Uses the `submitted` pattern with each message's id. Without one, a program that showed the text and then
+ * its busy pattern has accepted it: the echo proves that the text arrived, and leaving the prompt that Enter
+ * did. Neither alone proves anything, so anything else stays uncertain. For a turn without ids, which is
+ * never located later, the prompt below the echo suffices as well.
  */
 export function watchEvidence(turn: Turn, patterns: Patterns): EvidenceWatch {
   const { promise: evidence, resolve } = Promise.withResolvers<Arrival>()
-  /** Made with the first line that comes: until then the turn is on its way, and nothing is to keep it. */
+  /** Created with the first line: until then the turn is on its way and must not be delayed. */
   let awaited: Map<string, RegExp> | undefined
   const isByPattern = turn.ids.length > 0 && patterns.hasSubmitted
   const lastLine = turn.text.trimEnd().split('\n').at(-1)!.trim()

@@ -3,19 +3,19 @@ import { execFile } from 'node:child_process'
 import { closeSync, fstatSync, openSync, readSync, watch } from 'node:fs'
 
 export interface LogReader {
-  /** All that is there between two offsets. */
+  /** The bytes between two offsets. */
   read(from: number, to: number): Buffer
-  /** Looks for more, and calls `onEnd` whether there is or not. */
+  /** Checks for more, and calls `onEnd` in either case. */
   look(): void
   close(): void
 }
 
-export interface LogReaderOptions {
+interface LogReaderOptions {
   path: string
   from: number
   /** Bytes, in order. */
   onBytes(bytes: Buffer): void
-  /** All that was written so far has been given. */
+  /** Everything written so far has been passed on. */
   onEnd(): void
 }
 
@@ -23,17 +23,17 @@ const CHUNK = 1 << 16
 const chunk = Buffer.allocUnsafe(CHUNK)
 
 export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions): LogReader {
-  // Made here if the pipe has not yet: it appends.
+  // Created here if the pipe has not yet; the pipe appends.
   const file = openSync(path, 'a+', 0o600)
   let offset = from
   let isScheduled = false
   let isClosed = false
   const watcher = watch(path, schedule)
-  // Read anyway, and an agent whose log cannot be watched is no reason to fall over.
+  // Read anyway: an agent whose log cannot be watched must not fail.
   watcher.on('error', () => {})
   schedule()
 
-  /** A chunk at a time, so that one that floods leaves room for the others. */
+  /** One chunk at a time, so that a flood leaves room for others. */
   function schedule() {
     if (isScheduled || isClosed) return
     isScheduled = true
@@ -67,8 +67,8 @@ export function openLogReader({ path, from, onBytes, onEnd }: LogReaderOptions):
 }
 
 /**
- * Gives the disk back what was read: the file keeps its length, so that offsets stay true and its writer notices
- * nothing. Where the system cannot do that, the file grows.
+ * Frees the disk blocks that were read: the file keeps its length, so that offsets stay valid and its writer
+ * notices nothing. If the system cannot do that, the file grows.
  */
 export function releaseBefore(path: string, offset: number): void {
   execFile('fallocate', ['--punch-hole', '--offset', '0', '--length', String(offset), path], () => {})

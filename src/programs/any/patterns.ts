@@ -1,22 +1,22 @@
-/** What a program is doing, by what it shows last. */
+/** A program's state, from its last output. */
 import type { SessionState } from '../../model/agent.ts'
-import type { InputBox, Screen } from '../program.ts'
+import type { InputBox, PaneScreen } from '../program.ts'
 import type { AnySettings } from './settings.ts'
 
 export interface Patterns {
-  /** Of the last lines, the one the cursor is on included. Undefined when nothing known is there. */
+  /** Looks at the last lines, including the cursor's. Undefined if nothing matches. */
   state(lines: readonly string[]): Extract<SessionState, 'idle' | 'busy' | 'waiting_input'> | undefined
-  /** The prompt stands in this line, with something typed behind it or nothing. */
+  /** Whether the prompt is in this line, with or without text behind it. */
   hasPrompt(line: string): boolean
-  /** Where the prompt begins in the line the cursor is on, if it stands there. */
+  /** Where the prompt begins in the cursor's line, if it is there. */
   promptIn(line: string): number | undefined
-  inputBox(screen: Screen): InputBox
+  inputBox(screen: PaneScreen): InputBox
   readonly hasSubmitted: boolean
-  /** What shows that it took a message; undefined when nothing was said of it. */
+  /** Pattern that shows that it accepted a message, if configured. */
   submitted(id: string): RegExp | undefined
 }
 
-/** Agents of one program have the same: the expressions are the larger part of an idle agent's memory. */
+/** Shared by agents of one program: the expressions take most of an idle agent's memory. */
 const compiled = new Map<string, Patterns>()
 const COMPILED = 100
 
@@ -29,7 +29,7 @@ export function compilePatterns(patterns: AnySettings['patterns']): Patterns {
 }
 
 function compile(patterns: AnySettings['patterns']): Patterns {
-  // The user may have written the end of the line already.
+  // The user may already have written the end of the line.
   const prompt = patterns.idle.replace(/(?<!\\)\$$/, '')
   const atEnd = new RegExp(`(?:${prompt})$`, 'u')
   const anywhere = new RegExp(prompt, 'u')
@@ -40,7 +40,7 @@ function compile(patterns: AnySettings['patterns']): Patterns {
     state(lines) {
       const text = lines.join('\n')
       const found = [
-        // First among equals: what looks like a dialog is not typed into.
+        // First, because text must not be typed into what looks like a dialog.
         { state: 'waiting_input', end: lastEnd(dialog, text) },
         { state: 'busy', end: lastEnd(busy, text) },
         { state: 'idle', end: atEnd.test(lines.at(-1) ?? '') ? text.length : -1 },
@@ -70,7 +70,7 @@ function lastEnd(pattern: RegExp | undefined, text: string): number {
   return end
 }
 
-/** msg_1 is the beginning of msg_12. */
+/** msg_1 is a prefix of msg_12. */
 function idPattern(id: string): string {
   return `${id.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')}(?![0-9])`
 }

@@ -1,6 +1,6 @@
 /**
- * Terminal output as plain lines: escape sequences taken out, carriage returns and erasures carried out within their
- * line. Fed in pieces cut anywhere. What it makes of some bytes depends on those bytes alone.
+ * Terminal output as plain lines: removes escape sequences, and applies carriage returns and erasures within
+ * their line. Accepts chunks cut anywhere; the result depends on the bytes alone.
  */
 import { StringDecoder } from 'node:string_decoder'
 
@@ -10,7 +10,7 @@ export interface PlainText {
   line(): string
   /** Not in the middle of an escape sequence or a character. */
   isWhole(): boolean
-  /** ESC [ ? 2004 h: the program takes a paste as one piece. Undefined before it said anything of it. */
+  /** ESC [ ? 2004 h: the program accepts bracketed paste. Undefined before it says so. */
   isBracketed(): boolean | undefined
 }
 
@@ -18,23 +18,23 @@ type Mode = 'text' | 'escape' | 'intermediate' | 'csi' | 'string' | 'string-esca
 
 /** A sequence longer than any real one was never ended: what follows is text. */
 const SEQUENCE_LIMIT = 4096
-/** A line longer than that is broken. */
+/** Longer lines are broken. */
 const LINE_LIMIT = 1 << 20
 
-/** Where the reading of one terminal stands. */
-interface Reading {
+/** Parser state of one terminal. */
+interface PlainTextReading {
   readonly onLine: (line: string) => void
   mode: Mode
   sequence: string
   line: string
   column: number
   isBracketed: boolean | undefined
-  /** Holds the beginning of a character whose end has not come yet. */
+  /** The start of a character whose end has not arrived yet. */
   cut: StringDecoder | undefined
 }
 
 export function createPlainText(onLine: (line: string) => void): PlainText {
-  const reading: Reading = {
+  const reading: PlainTextReading = {
     ...{ onLine, mode: 'text', sequence: '', line: '', column: 0 },
     ...{ isBracketed: undefined, cut: undefined },
   }
@@ -46,7 +46,7 @@ export function createPlainText(onLine: (line: string) => void): PlainText {
   }
 }
 
-function decode(reading: Reading, bytes: Buffer): string {
+function decode(reading: PlainTextReading, bytes: Buffer): string {
   if (bytes.length === 0) return ''
   if (reading.cut === undefined && !endsInCharacter(bytes)) return bytes.toString()
   const decoder = reading.cut ?? new StringDecoder('utf8')
@@ -55,7 +55,7 @@ function decode(reading: Reading, bytes: Buffer): string {
   return text
 }
 
-function read(reading: Reading, text: string) {
+function read(reading: PlainTextReading, text: string) {
   let at = 0
   while (at < text.length) {
     if (reading.mode !== 'text') {
@@ -70,20 +70,20 @@ function read(reading: Reading, text: string) {
   }
 }
 
-function endLine(reading: Reading) {
+function endLine(reading: PlainTextReading) {
   reading.onLine(reading.line)
   reading.line = ''
   reading.column = 0
 }
 
-function write(reading: Reading, run: string) {
+function write(reading: PlainTextReading, run: string) {
   const line = reading.line.padEnd(reading.column)
   reading.line = line.slice(0, reading.column) + run + line.slice(reading.column + run.length)
   reading.column += run.length
   if (reading.line.length >= LINE_LIMIT) endLine(reading)
 }
 
-function control(reading: Reading, code: number) {
+function control(reading: PlainTextReading, code: number) {
   if (code === 10) endLine(reading)
   else if (code === 13) reading.column = 0
   else if (code === 8) reading.column = Math.max(0, reading.column - 1)
@@ -91,12 +91,12 @@ function control(reading: Reading, code: number) {
   else if (code === 27) begin(reading, 'escape')
 }
 
-function begin(reading: Reading, next: Mode) {
+function begin(reading: PlainTextReading, next: Mode) {
   reading.mode = next
   reading.sequence = ''
 }
 
-function take(reading: Reading, character: string) {
+function take(reading: PlainTextReading, character: string) {
   const { mode } = reading
   if (mode === 'escape') introduce(reading, character)
   else if (mode === 'intermediate') reading.mode = isBetween(character, ' ', '/') ? mode : 'text'
@@ -108,13 +108,13 @@ function take(reading: Reading, character: string) {
   if (reading.sequence.length > SEQUENCE_LIMIT) begin(reading, 'text')
 }
 
-function introduce(reading: Reading, character: string) {
+function introduce(reading: PlainTextReading, character: string) {
   if (character === '[') begin(reading, 'csi')
   else if (/[\]PX^_]/.test(character)) begin(reading, 'string')
   else reading.mode = isBetween(character, ' ', '/') ? 'intermediate' : 'text'
 }
 
-function csi(reading: Reading, character: string) {
+function csi(reading: PlainTextReading, character: string) {
   if (!isBetween(character, '@', '~')) {
     reading.sequence += character
     return
@@ -128,18 +128,18 @@ function csi(reading: Reading, character: string) {
   else if (character === 'G') reading.column = Math.min(count, LINE_LIMIT) - 1
   else if (character === 'P') reading.line = line.slice(0, column) + line.slice(column + count)
   else if ('hl'.includes(character)) setMode(reading, character === 'h')
-  // To another row: what stands in this one stays.
+  // Moves to another row: this one stays.
   else if ('ABEFHJdf'.includes(character) && line !== '') endLine(reading)
 }
 
-function eraseLine(reading: Reading) {
+function eraseLine(reading: PlainTextReading) {
   const { sequence: what, line, column } = reading
   if (what === '' || what === '0') reading.line = line.slice(0, column)
   else if (what === '1') reading.line = ' '.repeat(Math.min(column, line.length)) + line.slice(column)
   else if (what === '2') reading.line = ''
 }
 
-function setMode(reading: Reading, isOn: boolean) {
+function setMode(reading: PlainTextReading, isOn: boolean) {
   const { sequence } = reading
   if (sequence.startsWith('?') && sequence.slice(1).split(';').includes('2004')) reading.isBracketed = isOn
 }
@@ -155,7 +155,7 @@ function isBetween(character: string, first: string, last: string): boolean {
   return character >= first && character <= last
 }
 
-/** Whether the last bytes are the beginning of a longer character. */
+/** Whether the last bytes are the start of a longer character. */
 function endsInCharacter(bytes: Buffer): boolean {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back]!

@@ -1,20 +1,20 @@
-/** Any program with a prompt: a command line, and patterns for what it shows. */
+/** Any program with a prompt: a command line, and patterns for its output. */
 import { randomBytes } from 'node:crypto'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { findExecutable } from '../executable.ts'
-import type { LaunchOrder, Program } from '../program.ts'
-import { placeFile } from './place.ts'
+import type { AgentProgram, ProgramLaunchOrder } from '../program.ts'
+import { positionFile } from './saved-position.ts'
 import { followAny, PROMPT_FILE } from './session.ts'
 import { AnySettings, checkAny } from './settings.ts'
 
-/** Of one launch. There is no conversation to take up again: every launch is a new one. */
+/** Identifies one launch. Every launch is a new conversation. */
 const AnyKept = z.object({ run: z.string() })
 
 const LOG_FILE = 'pane.log'
 
-export function createAnyProgram(): Program {
+export function createAnyProgram(): AgentProgram {
   return {
     name: 'any',
     resumes: false,
@@ -22,7 +22,11 @@ export function createAnyProgram(): Program {
     async launch(order) {
       const settings = AnySettings.parse(order.settings)
       await mkdir(order.folder, { recursive: true, mode: 0o700 })
-      const stale = [join(order.folder, LOG_FILE), join(order.folder, PROMPT_FILE), placeFile(order.folder)]
+      const stale = [
+        join(order.folder, LOG_FILE),
+        join(order.folder, PROMPT_FILE),
+        positionFile(order.folder),
+      ]
       await Promise.all(stale.map((path) => rm(path, { force: true })))
       if (settings.prompt === 'paste') {
         await writeFile(join(order.folder, PROMPT_FILE), order.prompt, { mode: 0o600 })
@@ -35,18 +39,18 @@ export function createAnyProgram(): Program {
           ...(settings.model === undefined ? {} : { ORC_MODEL: settings.model }),
           ...settings.env,
         },
-        kept: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnyKept>,
+        savedState: { run: randomBytes(8).toString('hex') } satisfies z.output<typeof AnyKept>,
         isLogged: true,
       }
     },
     follow: (order, pane, port) =>
-      followAny(order, AnyKept.parse(order.kept).run, AnySettings.parse(order.settings), pane, port),
+      followAny(order, AnyKept.parse(order.savedState).run, AnySettings.parse(order.settings), pane, port),
   }
 }
 
-async function argvOf(settings: AnySettings, { cwd, prompt }: LaunchOrder): Promise<string[]> {
+async function argvOf(settings: AnySettings, { cwd, prompt }: ProgramLaunchOrder): Promise<string[]> {
   const words = typeof settings.command === 'string' ? [settings.command] : settings.command
-  // Known before it is started, since a failed start says too little; it is run by the name its user gave it.
+  // Checked before the start, since a failed start says too little; it runs under the name its user gave it.
   await findExecutable({ command: words[0]!, cwd, path: settings.env.PATH ?? process.env.PATH })
   return [...words, ...settings.args, ...(settings.prompt === 'argument' ? [prompt] : [])]
 }

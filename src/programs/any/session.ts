@@ -1,32 +1,31 @@
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { createReadStream, existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SessionState } from '../../model/agent.ts'
 import { reasonOf } from '../../model/errors.ts'
-import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import type { Arrival, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { withoutMentions } from '../../wire/mentions.ts'
+import { locationsOf, lookInPane } from '../locate.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
-import { lookInPane, whereaboutsOf } from '../whereabouts.ts'
-import { type EvidenceWatch, watchEvidence } from './evidence.ts'
+import { createSpeech, type ScreenOutput } from './agent-output.ts'
+import { createFrameFilter, type EvidenceWatch, FRAME_END, watchEvidence } from './evidence.ts'
 import { type LogReader, openLogReader } from './log-reader.ts'
-import { findInLog } from './log-search.ts'
 import { compilePatterns, type Patterns } from './patterns.ts'
-import { readPlace } from './place.ts'
 import { createPlainText, type PlainText } from './plain-text.ts'
+import { readLogPosition } from './saved-position.ts'
 import type { AnySettings } from './settings.ts'
-import { createSpeech, type Speech } from './speech.ts'
 
-/** Written at the launch, pasted as the first turn, then gone. */
+/** Written at the launch, pasted as the first turn, then deleted. */
 export const PROMPT_FILE = 'first-prompt.txt'
 
-/** Patterns look at so many lines. */
+/** Number of lines that patterns look at. */
 const TAIL_LINES = 20
 const TAIL_LINE_LIMIT = 400
-/** What is read again to know what the program shows, when it is found again. */
+/** Read again to know the program's state when it is found running. */
 const TAIL_BYTES = 1 << 14
 const INTERRUPT_MS = 5000
 
-/** One program that is followed. What is done with it stands below, once for however many there are. */
-interface Followed {
+/** State of one followed program. The functions below are shared by all. */
+interface FollowedAgent {
   readonly folder: string
   readonly path: string
   readonly isFound: boolean
@@ -38,21 +37,21 @@ interface Followed {
   readonly patienceMs: number
   readonly patterns: Patterns
   readonly shown: PlainText
-  readonly speech: Speech
+  readonly speech: ScreenOutput
   readonly reader: LogReader
   readonly session: ProgramSession & { state: SessionState }
-  /** The last lines that it has ended. */
+  /** The last complete lines. */
   readonly tail: string[]
-  /** Told when its state changes. */
+  /** Called when its state changes. */
   waiting: (() => void)[]
   isBracketed: boolean
   watch: EvidenceWatch | undefined
-  /** Taken, and not answered yet: the prompt's return is the end of the answer. */
+  /** Accepted, and not answered yet: the prompt's return ends the answer. */
   unanswered: readonly string[]
   answeredAlready: EvidenceWatch | undefined
-  /** What its last lines show; undefined when more was printed since. */
+  /** State shown by its last lines; undefined after more output. */
   lastRead: { state: ReturnType<Patterns['state']> } | undefined
-  /** Its role is still to be given to it. */
+  /** Its role has not been delivered yet. */
   isPrompting: boolean
   isGivingPrompt: boolean
 }
@@ -68,7 +67,7 @@ export async function followAny(
   const { bracketed_paste, enter_after_ms, evidence_ms, patience_ms, interrupt } = settings
   const patterns = compilePatterns(settings.patterns)
   const named = (turn: Turn) => ({ ...turn, text: withoutMentions(turn.text, settings.mentions) })
-  const place = readPlace(folder)
+  const place = readLogPosition(folder)
   const from = place.saying.at(-1) ?? place.offset
   const path = await pane.log()
   const shown = createPlainText((line) => {
@@ -92,11 +91,11 @@ export async function followAny(
     },
     onEnd: () => look(agent),
   })
-  const session: Followed['session'] = {
+  const session: FollowedAgent['session'] = {
     state: 'initializing',
     deliver: (turn, gone) => give(agent, named(turn), gone),
     locate: (ids) => locate(agent, ids),
-    // There is no way to tell it something in passing: it hears of it with its next turn.
+    // It has no channel for notices: it sees them with its next turn.
     async notice() {},
     async interrupt() {
       if (interrupt === undefined) return { stopped: false, evidence: 'no `interrupt` keys are set' }
@@ -108,19 +107,19 @@ export async function followAny(
       }
     },
     exited(evidence) {
-      // Its last words may still be on their way into the log.
+      // Its last output may still be on its way into the log.
       reader.look()
       agent.watch?.give({ state: 'uncertain', evidence: `it ended: ${evidence}` })
       session.state = 'exited'
       speech.rest()
     },
     async close() {
-      // What is being said may be the very order that ends us, so nothing is waited for; it is safe to say it again.
+      // The text in progress may be the very command that ends us, so don't wait; repeating it is safe.
       reader.close()
       speech.close()
     },
   }
-  const agent: Followed = {
+  const agent: FollowedAgent = {
     folder,
     path,
     isFound,
@@ -154,7 +153,7 @@ export async function followAny(
   return session
 }
 
-function become(agent: Followed, next: SessionState, evidence: string) {
+function become(agent: FollowedAgent, next: SessionState, evidence: string) {
   if (next === agent.session.state || isOver(agent)) return
   agent.session.state = next
   agent.port.changed(next, evidence)
@@ -162,13 +161,13 @@ function become(agent: Followed, next: SessionState, evidence: string) {
 }
 
 /** Both stay until it is started again. */
-function isOver({ session }: Followed): boolean {
+function isOver({ session }: FollowedAgent): boolean {
   return session.state === 'exited' || session.state === 'error'
 }
 
 // ── what it shows ────────────────────────────────────────────────────────────────────────────────
 
-function look(agent: Followed) {
+function look(agent: FollowedAgent) {
   const { shown, speech } = agent
   agent.isBracketed = shown.isBracketed() ?? agent.isBracketed
   agent.watch?.line(shown.line())
@@ -184,36 +183,36 @@ function look(agent: Followed) {
     become(agent, 'busy', 'the pane shows no prompt')
 }
 
-function answered(agent: Followed) {
+function answered(agent: FollowedAgent) {
   if (agent.watch?.isGiven) agent.answeredAlready = agent.watch
   if (agent.unanswered.length > 0) agent.port.arrived(agent.unanswered, 'read', 'its prompt came back')
   agent.unanswered = []
 }
 
-/** Something was typed behind the prompt, or pasted by an earlier service: it still waits for its turn. */
-function isDraft(agent: Followed): boolean {
+/** Text behind the prompt, typed or pasted by an earlier service, still waits for its turn. */
+function isDraft(agent: FollowedAgent): boolean {
   return agent.patterns.hasPrompt(agent.shown.line()) || isUnsentShown(agent)
 }
 
-function isUnsentShown({ pane, shown }: Followed): boolean {
-  const unsent = pane.unsent?.()
+function isUnsentShown({ pane, shown }: FollowedAgent): boolean {
+  const unsent = pane.pendingText?.()
   return unsent !== undefined && shown.line().trimEnd().endsWith(unsent)
 }
 
-/** What else a text of ours that waits for its Enter holds is no pattern of the program's. */
-function stateShown(agent: Followed) {
+/** Other lines of our pending text are not the program's output. */
+function stateShown(agent: FollowedAgent) {
   if (isUnsentShown(agent)) return undefined
-  // Once for what was printed: it is asked again with every paste, when there is no time to lose.
+  // Once per output: every paste asks again, when time matters.
   agent.lastRead ??= { state: agent.patterns.state([...agent.tail, agent.shown.line()]) }
   return agent.lastRead.state
 }
 
-/** When it was launched just now, such a line may be any of its first words. */
-function isFoundWithDraft(agent: Followed): boolean {
+/** Right after the launch, such a line may be any of its first output. */
+function isFoundWithDraft(agent: FollowedAgent): boolean {
   return agent.isFound && agent.session.state === 'initializing' && isDraft(agent)
 }
 
-function becomesIdle(agent: Followed): Promise<boolean> {
+function becomesIdle(agent: FollowedAgent): Promise<boolean> {
   return new Promise((resolve) => {
     const done = (isIdle: boolean) => {
       clearTimeout(timer)
@@ -231,8 +230,8 @@ function becomesIdle(agent: Followed): Promise<boolean> {
 
 // ── what it is given ─────────────────────────────────────────────────────────────────────────────
 
-/** Its role, before anything else: until then it is starting. Twice is better than never. */
-async function givePrompt(agent: Followed) {
+/** Delivers its role before anything else: until then it is starting. Twice is better than never. */
+async function givePrompt(agent: FollowedAgent) {
   if (agent.isGivingPrompt) return
   agent.isGivingPrompt = true
   const file = join(agent.folder, PROMPT_FILE)
@@ -245,12 +244,15 @@ async function givePrompt(agent: Followed) {
   if (agent.session.state !== 'exited') agent.reader.look()
 }
 
-/** For a paste: a prompt with text behind it, ours or a person's, shows no pattern, and the input box decides. */
-function stateForPaste(agent: Followed): SessionState {
+/**
+ * For a paste: a prompt with text behind it, ours or a person's, matches no pattern, and the input box
+ * decides.
+ */
+function stateForPaste(agent: FollowedAgent): SessionState {
   return isOver(agent) ? agent.session.state : (stateShown(agent) ?? 'idle')
 }
 
-async function give(agent: Followed, turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+async function give(agent: FollowedAgent, turn: Turn, gone?: AbortSignal): Promise<Arrival> {
   const { patterns, pane, enterAfterMs, evidenceMs, patienceMs } = agent
   const watching = watchEvidence(turn, patterns)
   agent.watch = watching
@@ -264,7 +266,7 @@ async function give(agent: Followed, turn: Turn, gone?: AbortSignal): Promise<Ar
   })
   if (agent.watch === watching) agent.watch = undefined
   if (arrival.state !== 'submitted') return arrival
-  // A quick one is done before we are.
+  // A quick program is done before we are.
   if (agent.answeredAlready === watching)
     return { ...arrival, state: 'read', evidence: `${arrival.evidence}, and its prompt` }
   agent.unanswered = turn.ids
@@ -273,25 +275,25 @@ async function give(agent: Followed, turn: Turn, gone?: AbortSignal): Promise<Ar
 
 // ── where something is ───────────────────────────────────────────────────────────────────────────
 
-async function locate(agent: Followed, ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+async function locate(agent: FollowedAgent, ids: readonly string[]): ReturnType<ProgramSession['locate']> {
   const found = new Map<string, string>()
   const elsewhere = await lookFor(agent, ids, found).catch(
-    (error: unknown): Whereabouts => ({
+    (error: unknown): MessageLocation => ({
       at: 'unknown',
       evidence: `its log or its pane cannot be read: ${reasonOf(error)}`,
     }),
   )
-  return whereaboutsOf(ids, found, elsewhere)
+  return locationsOf(ids, found, elsewhere)
 }
 
-/** What is known of those that are not found. */
+/** Location of messages that were not found. */
 async function lookFor(
-  agent: Followed,
+  agent: FollowedAgent,
   ids: readonly string[],
   found: Map<string, string>,
-): Promise<Whereabouts> {
+): Promise<MessageLocation> {
   const { patterns, pane, path, speech } = agent
-  // First the pane: what has left its prompt by now is in the log when that is read.
+  // The pane first: text that has left its prompt by now is in the log when that is read.
   const state = () => stateForPaste(agent)
   const seen = await lookInPane(pane, { state, inputBox: patterns.inputBox })
   const expected = new Map(ids.map((id) => [id, patterns.submitted(id)]))
@@ -307,4 +309,31 @@ async function lookFor(
   if (speech.released() > 0)
     return { at: 'unknown', evidence: 'what the pane has shown is only kept in part, and not in that' }
   return { at: 'absent', evidence: 'its prompt is empty and the pane never showed that it took it' }
+}
+
+/**
+ * The messages for which a line of the program itself, not an echo of ours, matches the pattern. Rejects if
+ * the log cannot be read.
+ */
+async function findInLog(
+  path: string,
+  from: number,
+  patterns: ReadonlyMap<string, RegExp>,
+): Promise<ReadonlySet<string>> {
+  const isProgramsOwn = createFrameFilter()
+  const shown = new Set<string>()
+  let isInFrame = false
+
+  function take(line: string) {
+    // The remaining log began within a message.
+    if (from > 0 && !isInFrame && FRAME_END.test(line)) shown.clear()
+    isInFrame = !isProgramsOwn(line)
+    if (isInFrame) return
+    for (const [id, pattern] of patterns) if (pattern.test(line)) shown.add(id)
+  }
+
+  const text = createPlainText(take)
+  for await (const bytes of createReadStream(path, { start: from })) text.push(bytes as Buffer)
+  take(text.line())
+  return shown
 }

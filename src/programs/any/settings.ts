@@ -4,7 +4,7 @@ import { MENTIONS } from '../../wire/mentions.ts'
 
 const Pattern = z.string().min(1).max(1000).refine(isPattern, 'is not a regular expression')
 
-/** A program that we know nothing of but what its user says here. */
+/** A program known only by its user's settings here. */
 export const AnySettings = z.strictObject({
   command: z
     .union([z.string().min(1), z.array(z.string()).min(1)])

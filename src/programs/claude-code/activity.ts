@@ -1,59 +1,59 @@
 import type { SessionState } from '../../model/agent.ts'
 import type { Dialogs } from './dialogs.ts'
-import type { Status } from './status-file.ts'
+import type { ClaudeStatus } from './status-file.ts'
 
-/** What the program is doing, from what its hooks and its status file say. */
-export interface Activity {
+/** The program's activity, derived from its hooks and its status file. */
+export interface ClaudeActivity {
   readonly state: SessionState
-  /** The program's own word that it is at its prompt. Only then may anything be pasted. */
+  /** The program itself reports that it is at its prompt. Only then may text be pasted. */
   readonly isAtPrompt: boolean
-  /** It says so, and it is being found out what became of its turn. */
+  /** It reports its prompt, and the end of its turn is still being determined. */
   readonly isReturning: boolean
-  /** Of the program, once it told. */
+  /** Reported by the program. */
   readonly version: string
   readonly hasStatus: boolean
-  heed(status: Status): Promise<void>
+  heed(status: ClaudeStatus): Promise<void>
   /** Its SessionStart hook called. */
   started(): void
-  /** It has connected to our MCP server: until then its model would be without our tools. */
+  /** It connected to our MCP server; before that its model lacks our tools. */
   toolsGiven(): void
   turnBegan(evidence: string): void
-  /** Its Stop hook called: for the engine it is idle from now on, though it is not back at its prompt yet. */
+  /** Its Stop hook called: the engine treats it as idle, though it is not at its prompt yet. */
   turnEnded(evidence: string): void
-  /** The Stop hook was answered with nothing. */
+  /** The Stop hook got an empty response. */
   turnLeft(): void
   /** How the turn ended without a Stop hook. */
   noteEnd(how: string): void
   dialogOpened(evidence: string): void
   dialogAnswered(evidence: string): void
-  /** Whether it comes back to its prompt within that time. */
+  /** Whether it returns to its prompt within that time. */
   comesToPrompt(withinMs: number): Promise<boolean>
   exited(): void
   close(): void
 }
 
-export interface ActivityOptions {
-  /** Found again: it may be in the middle of anything, but it is not starting. */
+interface ActivityOptions {
+  /** Found running: it may be in any state except starting. */
   readonly found: boolean
   readonly dialogs: Dialogs
   changed(state: SessionState, evidence: string): void
-  readStatus(): Promise<Status | undefined>
-  /** Everything that was said in the turn was heard. */
+  readStatus(): Promise<ClaudeStatus | undefined>
+  /** All text of the turn was processed. */
   settled(): Promise<void>
-  /** It is back at its prompt without a word on how its turn ended, for as long as it `isStill`. */
+  /** It is back at its prompt without evidence of how its turn ended, as long as `isStill` holds. */
   endedSilently(isStill: () => boolean): Promise<void>
   atPrompt(): void
 }
 
-/** It takes a prompt no sooner after its start, though its status file says idle. */
+/** It accepts no prompt sooner after its start, although its status file says idle. */
 const WARM_UP_MS = 700
-/** Without a sign of its SessionStart hook, or of its MCP client. */
+/** Timeout for its SessionStart hook and its MCP client. */
 const LONGEST_WARM_UP_MS = 4000
-/** After its Stop hook was answered, it is back at its prompt far sooner, unless another hook keeps it. */
+/** After its Stop hook it returns to its prompt far sooner, unless another hook delays it. */
 const BACK_AT_PROMPT_MS = 3000
 const LOOK_EVERY_MS = 25
 
-export function followActivity(options: ActivityOptions): Activity {
+export function followActivity(options: ActivityOptions): ClaudeActivity {
   const { dialogs } = options
   let state: SessionState = options.found ? 'unknown' : 'initializing'
   let isAtPrompt = false
@@ -65,11 +65,11 @@ export function followActivity(options: ActivityOptions): Activity {
   let warmUp: NodeJS.Timeout | undefined
   let backAtPrompt: NodeJS.Timeout | undefined
   let endedBy: string | undefined
-  /** When a hook told more than the status file had said until then. */
+  /** When a hook reported something newer than the status file. */
   let told = { at: 0, elapsed: 0 }
-  /** Every piece of news counts one, so that what was learnt before an await may be found outdated after it. */
+  /** Incremented with every event, so that facts learnt before an await can be recognised as outdated. */
   let news = 0
-  /** What of it said that it is at its prompt. */
+  /** Evidence that it is at its prompt. */
   let returning: number | undefined
 
   function become(next: SessionState, evidence: string) {
@@ -84,18 +84,18 @@ export function followActivity(options: ActivityOptions): Activity {
     clearTimeout(backAtPrompt)
   }
 
-  /** By the clock as it is now: what is written after it was set back bears an earlier time. */
+  /** By the current clock: records written after it was set back have earlier times. */
   function toldAt(): number {
     return Math.min(told.at, Math.ceil(Date.now() - (performance.now() - told.elapsed)))
   }
 
-  async function heed(read: Status) {
+  async function heed(read: ClaudeStatus) {
     const { status, waitingFor, statusUpdatedAt } = read
     if (status === undefined) return
     hasStatus = true
     version = read.version
     if (statusUpdatedAt < toldAt()) return
-    // Read once more, it is no news.
+    // A repeated read is not news.
     if (status === 'idle' && returning === news) return
     news += 1
     if (status === 'idle') return await returnToPrompt()
@@ -117,7 +117,7 @@ export function followActivity(options: ActivityOptions): Activity {
     returning = known
     dialogs.settleAll()
     try {
-      // What was said in the turn comes before the end of it.
+      // The turn's text comes before its end.
       await options.settled()
       if (isStill()) await options.endedSilently(isStill)
     } finally {

@@ -1,39 +1,39 @@
 import { createHash } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import type { EventOf } from './hook-event.ts'
-import type { ToolUse } from './record.ts'
+import type { ClaudeHookEventOf } from './hook-event.ts'
+import type { ClaudeToolUse } from './record.ts'
 
-type Request = EventOf<'PermissionRequest'>
+type ClaudePermissionRequest = ClaudeHookEventOf<'PermissionRequest'>
 
 export interface Dialogs {
   readonly isOpen: boolean
-  /** The hook's answer: the person's verdict, or undefined when the dialog was answered in the pane. */
-  ask(request: Request, gone: AbortSignal): Promise<object | undefined>
-  /** The tool ran, or was refused: its dialog is no more. */
+  /** The hook's response: the person's verdict, or undefined if the dialog was answered in the pane. */
+  ask(request: ClaudePermissionRequest, gone: AbortSignal): Promise<object | undefined>
+  /** The tool ran or was denied, so its dialog is closed. */
   settle(toolUseId: string): void
   /** No dialog can be open any more. */
   settleAll(): void
-  /** From the transcript: a dialog itself does not tell which call of a tool it is about. */
-  noteToolUse(use: ToolUse): void
+  /** From the transcript: a dialog itself does not say which tool call it belongs to. */
+  noteToolUse(use: ClaudeToolUse): void
 }
 
 const REMEMBERED_USES = 200
 
 interface OpenDialog {
-  readonly request: Request
+  readonly request: ClaudePermissionRequest
   readonly closing: AbortController
   toolUseId: string | undefined
 }
 
-/** Permission dialogs, each of them a question to a person that ends when it is answered anywhere. */
+/** Permission dialogs. Each is a request to a person, which ends when it is answered anywhere. */
 export function createDialogs(port: SessionPort): Dialogs {
   const open = new Set<OpenDialog>()
-  /** Calls that have no result yet. */
-  const uses = new Map<string, ToolUse>()
+  /** Calls without a result yet. */
+  const uses = new Map<string, ClaudeToolUse>()
   let asked = 0
 
-  /** The call may be written down before its dialog is asked for, or after it. */
+  /** The transcript may show the call before or after its dialog. */
   function bind(dialog: OpenDialog) {
     const taken = new Set([...open].map(({ toolUseId }) => toolUseId))
     const { tool_name, tool_input } = dialog.request
@@ -42,7 +42,7 @@ export function createDialogs(port: SessionPort): Dialogs {
     )?.id
   }
 
-  function keyOf({ session_id, tool_name, tool_input }: Request): string {
+  function keyOf({ session_id, tool_name, tool_input }: ClaudePermissionRequest): string {
     asked += 1
     const what = JSON.stringify([session_id, tool_name, tool_input, Date.now(), asked])
     return `dialog-${createHash('sha256').update(what).digest('base64url').slice(0, 16)}`

@@ -3,7 +3,7 @@ import { z } from 'zod'
 const common = {
   session_id: z.string(),
   transcript_path: z.string().optional(),
-  /** Only within a subagent. */
+  /** Set only within a subagent. */
   agent_id: z.string().optional(),
 }
 const tool = {
@@ -11,8 +11,8 @@ const tool = {
   tool_input: z.record(z.string(), z.unknown()).catch({}),
 }
 
-/** The hooks we ask for, with the fields we use; all others are carried along unread. */
-export const HookEvent = z.discriminatedUnion('hook_event_name', [
+/** The hooks we use, with the fields we read; other fields are ignored. */
+export const ClaudeHookEvent = z.discriminatedUnion('hook_event_name', [
   z.looseObject({
     hook_event_name: z.literal('SessionStart'),
     ...common,
@@ -42,5 +42,8 @@ export const HookEvent = z.discriminatedUnion('hook_event_name', [
   }),
   z.looseObject({ hook_event_name: z.literal('SessionEnd'), ...common, reason: z.string().catch('unknown') }),
 ])
-export type HookEvent = z.output<typeof HookEvent>
-export type EventOf<T extends HookEvent['hook_event_name']> = Extract<HookEvent, { hook_event_name: T }>
+export type ClaudeHookEvent = z.output<typeof ClaudeHookEvent>
+export type ClaudeHookEventOf<T extends ClaudeHookEvent['hook_event_name']> = Extract<
+  ClaudeHookEvent,
+  { hook_event_name: T }
+>

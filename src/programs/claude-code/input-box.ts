@@ -1,34 +1,34 @@
-import type { InputBox, Screen } from '../program.ts'
+import type { InputBox, PaneScreen } from '../program.ts'
 
-/** The box is what stands between two lines drawn across the screen; what is in it is never at the very edge. */
+/** The box is between two horizontal rules; its text never touches the edge. */
 const RULE = /^─{20,}/
 const PROMPT = '❯'
 const SGR = /\u001B\[([0-9;:]*)m/g
 
 /**
- * What stands in Claude Code's input box. Anything but the box as it is known, with the cursor in it, is `unknown`:
- * a dialog, a menu in place of the box, shell mode, a screen that is being drawn.
+ * Reads Claude Code's input box. Anything other than the known box with the cursor in it is `unknown`: a
+ * dialog, a menu, shell mode, a screen being drawn.
  */
-export function readInputBox(screen: Screen): InputBox {
+export function readInputBox(screen: PaneScreen): InputBox {
   const box = findBox(screen)
   if (box === undefined) return 'unknown'
   const [first = '', ...others] = box.lines
   if (!first.startsWith(PROMPT)) return 'unknown'
   const written = [first.slice(PROMPT.length), ...others].join('')
   if (written.trim() === '') return 'empty'
-  // A placeholder: dim, and the cursor still before it.
+  // A placeholder: dim, with the cursor before it.
   const isUntouched = screen.cursor.y === box.top && screen.cursor.x <= 2 && others.join('').trim() === ''
   return isUntouched && isAllDim(screen, box.top) ? 'empty' : 'draft'
 }
 
-/** The text in the box, without the prompt sign; undefined where there is no box to be seen. */
-export function inputBoxText(screen: Screen): string | undefined {
+/** Text in the box without the prompt sign; undefined if there is no box. */
+export function inputBoxText(screen: PaneScreen): string | undefined {
   const box = findBox(screen)
   if (box === undefined || !box.lines[0]?.startsWith(PROMPT)) return undefined
   return box.lines.join('\n').slice(PROMPT.length)
 }
 
-function findBox({ lines, cursor }: Screen): { top: number; lines: readonly string[] } | undefined {
+function findBox({ lines, cursor }: PaneScreen): { top: number; lines: readonly string[] } | undefined {
   const isRule = (row: number) => RULE.test(lines[row] ?? '')
   let above = cursor.y - 1
   while (above >= 0 && !isRule(above)) above -= 1
@@ -38,10 +38,10 @@ function findBox({ lines, cursor }: Screen): { top: number; lines: readonly stri
   return { top: above + 1, lines: lines.slice(above + 1, below) }
 }
 
-/** Whether every character after the prompt sign is dim; the one under the cursor is shown inverse instead. */
-function isAllDim(screen: Screen, row: number): boolean {
+/** Whether every character after the prompt sign is dim; the one under the cursor is inverse instead. */
+function isAllDim(screen: PaneScreen, row: number): boolean {
   const look = { dim: false, inverse: false }
-  // Looks go on from line to line until they are ended.
+  // Styles continue over lines until they are reset.
   for (const line of screen.styled.slice(0, row))
     for (const [, codes] of line.matchAll(SGR)) apply(look, codes!)
   const line = screen.styled[row] ?? ''
@@ -66,7 +66,7 @@ function apply(look: { dim: boolean; inverse: boolean }, codes: string) {
   const numbers = codes.split(';')
   for (let index = 0; index < numbers.length; index++) {
     const code = Number(numbers[index] || 0)
-    // Colours bring their own numbers, among them 2.
+    // Colours have parameters of their own, among them 2.
     if (code === 38 || code === 48 || code === 58) {
       index += numbers[index + 1] === '5' ? 2 : 4
       continue

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Pane } from '../program.ts'
-import type { Activity } from './activity.ts'
+import type { ClaudeActivity } from './activity.ts'
 import { inputBoxText, readInputBox } from './input-box.ts'
 import type { Withdrawals } from './withdrawals.ts'
 
-export interface InterruptOptions {
+interface InterruptOptions {
   readonly pane: Pane
-  readonly activity: Activity
+  readonly activity: ClaudeActivity
   readonly withdrawals: Withdrawals
-  /** Whether what was taken back is on record. */
+  /** Whether the withdrawn prompt is saved. */
   keep(): Promise<boolean>
 }
 
@@ -17,19 +17,19 @@ const STOPPED_WITHIN_MS = 2000
 const LOOK_EVERY_MS = 25
 const CLEAR_ROUNDS = 10
 
-export interface Interrupt {
-  /** Ends the turn with Escape, and says so only when the program does. */
+interface TurnInterrupt {
+  /** Ends the turn with Escape, and reports that only with the program's evidence. */
   end(): Promise<{ stopped: boolean; evidence: string }>
   /**
-   * Takes out of the input box what an interrupt had put back there, once it is on record: until then the box is the only
-   * place where it is.
+   * Clears the prompt that an interrupt put back into the input box, once it is saved: until then the box is
+   * the only copy.
    */
   emptyBox(): Promise<void>
   close(): void
 }
 
-export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions): Interrupt {
-  /** The box as the Escape has left it, with our own text. Once it is another, a person has it. */
+export function createInterrupt({ pane, activity, withdrawals, keep }: InterruptOptions): TurnInterrupt {
+  /** The box with our own text as the Escape left it. If it differs, a person has edited it. */
   let left: string | undefined
   let isClosed = false
 
@@ -42,13 +42,13 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
       for (let press = 0; press < ESCAPES && isWorking(activity) && !isClosed; press++) {
         await pane.press(['Escape'])
         const deadline = performance.now() + STOPPED_WITHIN_MS
-        // Once it says that it is there, a further Escape would be for what stands in the box.
+        // Once it is at its prompt, another Escape would affect the input box.
         const isAwaited = () => activity.isReturning || performance.now() < deadline
         while (!activity.isAtPrompt && isAwaited()) await sleep(LOOK_EVERY_MS)
       }
       if (!activity.isAtPrompt)
         return { stopped: false, evidence: `it is ${activity.state} in spite of Escape` }
-      // Put back by the Escape, into a box that was empty: a prompt is not put back over a draft.
+      // Put back by the Escape into an empty box: a prompt is not put back over a draft.
       if (withdrawals.turns.length > held) {
         if (await keep()) await clearBox(pane)
         else left = inputBoxText(await pane.screen())
@@ -67,14 +67,14 @@ export function createInterrupt({ pane, activity, withdrawals, keep }: Interrupt
   }
 }
 
-/** An Escape too many would clear a person's draft, or open a menu. */
-function isWorking({ state }: Activity): boolean {
+/** One Escape too many would clear a person's draft, or open a menu. */
+function isWorking({ state }: ClaudeActivity): boolean {
   return state === 'busy' || state === 'waiting_input'
 }
 
 /**
- * Control-U empties a line and does nothing to an empty box. Control-C would be half of an exit. `ours`: nothing but that,
- * or what is left of it.
+ * Control-U clears a line and does nothing in an empty box. Control-C would be half of an exit. `ours`: clear
+ * only this text, or the rest of it.
  */
 async function clearBox(pane: Pane, ours?: string) {
   for (let round = 0; round < CLEAR_ROUNDS; round++) {

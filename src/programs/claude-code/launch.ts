@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Launch, LaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOrder } from '../program.ts'
 import { conversationGone, executableOf } from '../settings.ts'
-import { Kept } from './kept.ts'
+import { ClaudeSavedState } from './saved-state.ts'
 import { ClaudeCodeSettings } from './settings.ts'
 
 const ROLE_FILE = 'claude-role.md'
@@ -14,11 +14,14 @@ const MCP_FILE = 'claude-mcp.json'
 
 const INSTALLED = { program: 'Claude Code', install: 'npm install --global @anthropic-ai/claude-code' }
 
-/** An approval may take days (C9); the program would go on without us after its own limit of ten minutes. */
+/**
+ * An approval may take days (C9); after its default timeout of ten minutes the program would continue without
+ * us.
+ */
 const DIALOG_SECONDS = 14 * 24 * 3600
 const HOOK_SECONDS = 60
 
-/** Over HTTP: no process is started for them. */
+/** Over HTTP, so that no process is started for them. */
 const HTTP_HOOKS: Readonly<Record<string, number>> = {
   UserPromptSubmit: HOOK_SECONDS,
   PermissionRequest: DIALOG_SECONDS,
@@ -29,13 +32,16 @@ const HTTP_HOOKS: Readonly<Record<string, number>> = {
   SessionEnd: HOOK_SECONDS,
 }
 
-/** Writes what the program needs into the agent's folder. The user's own settings, hooks and servers stay in force. */
-export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+/**
+ * Writes the program's files into the agent's folder. The user's own settings, hooks and servers stay in
+ * force.
+ */
+export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
   const settings = ClaudeCodeSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
   const sessionId = randomUUID()
-  const kept: Kept = resumed ?? {
+  const kept: ClaudeSavedState = resumed ?? {
     sessionId,
     begun: sessionId,
     configFolder: configFolderOf(settings),
@@ -58,21 +64,21 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
       ...['--append-system-prompt-file', file(ROLE_FILE)],
       ...['--settings', file(SETTINGS_FILE)],
       ...settings.args,
-      // Last: it takes every argument up to the next flag.
+      // Last, because it takes all arguments up to the next flag.
       ...['--mcp-config', file(MCP_FILE)],
     ],
     env: {
-      // A suggested prompt in the input box looks much like a draft, and costs a call of the model.
+      // A suggested prompt in the input box looks like a draft, and costs a model call.
       CLAUDE_CODE_ENABLE_PROMPT_SUGGESTION: 'false',
       ...settings.env,
     },
-    kept,
+    savedState: kept,
   }
 }
 
-/** The conversation to take up, if there is one: the program writes none down before its first prompt. */
-function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
-  const kept = Kept.safeParse(resume).data
+/** The conversation to resume, if any: the program stores none before its first prompt. */
+function conversationOf({ name, resume }: ProgramLaunchOrder): ClaudeSavedState | undefined {
+  const kept = ClaudeSavedState.safeParse(resume).data
   if (kept?.transcript === undefined) return undefined
   if (existsSync(kept.transcript)) return { ...kept, statusFile: undefined }
   if (kept.position === undefined) return undefined
@@ -84,13 +90,13 @@ function configFolderOf({ env }: ClaudeCodeSettings): string {
   return env.CLAUDE_CONFIG_DIR ?? process.env.CLAUDE_CONFIG_DIR ?? join(home, '.claude')
 }
 
-/** Merged with the user's and the project's own; lists of hooks and permissions are joined. */
+/** Merged with the user's and the project's own settings; lists of hooks and permissions are joined. */
 function settingsOf(url: string) {
   const post = (timeout: number) => ({
     type: 'http',
     url: `${url}/hooks`,
     headers: { Authorization: 'Bearer $ORC_TOKEN' },
-    // Without it the variable above is left empty.
+    // Required for the variable above to be set.
     allowedEnvVars: ['ORC_TOKEN'],
     timeout,
   })
@@ -101,7 +107,7 @@ function settingsOf(url: string) {
       SessionStart: [{ hooks: [{ type: 'command', command: '"$ORC_BIN" hook', timeout: HOOK_SECONDS }] }],
       ...Object.fromEntries(http),
     },
-    // What an agent may tell the switchboard is decided by the team's rules, not by a dialog.
+    // The team's rules, not a dialog, decide what an agent may send to the service.
     permissions: { allow: ['mcp__orc'] },
   }
 }
@@ -114,7 +120,7 @@ function serversOf(url: string) {
         url: `${url}/mcp`,
         // biome-ignore lint/suspicious/noTemplateCurlyInString: the program puts the variable in
         headers: { Authorization: 'Bearer ${ORC_TOKEN}' },
-        // Newer versions hide tools behind a search otherwise.
+        // Otherwise newer versions hide tools behind a search.
         alwaysLoad: true,
       },
     },

@@ -1,15 +1,15 @@
 import type { FollowerLog } from '../line-follower.ts'
-import type { Program } from '../program.ts'
+import type { AgentProgram } from '../program.ts'
 import { prepareLaunch } from './launch.ts'
 import { followSession } from './session.ts'
 import { checkSettings } from './settings.ts'
 
-export interface ClaudeCodeOptions {
+interface ClaudeCodeOptions {
   readonly log: FollowerLog
 }
 
-/** Claude Code in a terminal: its hooks and its transcript tell what it does and says. */
-export function createClaudeCode({ log }: ClaudeCodeOptions): Program {
+/** Claude Code in a terminal: its hooks and its transcript show its activity and its text. */
+export function createClaudeCode({ log }: ClaudeCodeOptions): AgentProgram {
   return {
     name: 'claude-code',
     resumes: true,

@@ -1,38 +1,38 @@
 import { z } from 'zod'
 
-/** What one line of the transcript says, as far as we care. */
-export type TranscriptRecord =
+/** The parts of a transcript line that we use. */
+export type ClaudeRecord =
   | {
       readonly kind: 'answer'
       readonly uuid: string
       readonly at: number
       readonly texts: readonly string[]
-      readonly toolUses: readonly ToolUse[]
+      readonly toolUses: readonly ClaudeToolUse[]
       readonly model: string
       readonly messageId: string
-      readonly tokens: Tokens | undefined
+      readonly tokens: ClaudeTokens | undefined
     }
-  /** What was put before the model as a user's words: typed, pasted, queued, or a hook's feedback. */
+  /** User text shown to the model: typed, pasted, queued, or a hook's feedback. */
   | {
       readonly kind: 'prompt'
       readonly uuid: string
-      /** The record before it in the conversation. */
+      /** The preceding record of the conversation. */
       readonly parent: string | undefined
       readonly text: string
       readonly canBeTakenBack: boolean
     }
   | { readonly kind: 'results'; readonly toolUseIds: readonly string[] }
   | { readonly kind: 'interrupted'; readonly uuid: string }
-  /** The program's own words in the model's place, such as an API error. */
+  /** The program's own text in the model's place, such as an API error. */
   | { readonly kind: 'failure'; readonly uuid: string; readonly text: string }
 
-export interface ToolUse {
+export interface ClaudeToolUse {
   readonly id: string
   readonly name: string
   readonly input: Readonly<Record<string, unknown>>
 }
 
-export interface Tokens {
+interface ClaudeTokens {
   readonly input: number
   readonly output: number
   readonly cacheRead: number
@@ -90,19 +90,19 @@ const Feedback = z.looseObject({
   }),
 })
 
-/** Lines of these types are by far the longest, and none of our business. */
+/** Lines of other types are by far the longest, and irrelevant. */
 const OF_INTEREST = /"type":"(?:user|assistant|attachment)"/
-/** Written by the program when a conversation is taken up, or in place of an answer that failed. */
+/** Written by the program when a conversation is resumed, or in place of a failed answer. */
 const SYNTHETIC = '<synthetic>'
-/** What the program itself says in the user's place: output of local commands and of `!` commands. */
+/** The program's own text in the user's place: output of local commands and of `!` commands. */
 const NOT_A_PROMPT = /^\s*<(?:local-command-|command-name>|command-message>|bash-(?:input|stdout|stderr)>)/
 const INTERRUPTED = /^\[Request interrupted by user/
 
-/** Undefined for every line that is not part of the main conversation, or cannot be read. */
-export function readRecord(line: string): TranscriptRecord | undefined {
+/** Undefined for lines outside the main conversation, or unreadable ones. */
+export function readRecord(line: string): ClaudeRecord | undefined {
   if (!OF_INTEREST.test(line)) return undefined
   const record = parseJson(line)
-  // Subagents speak for themselves (C4).
+  // Subagents' text is not the agent's own (C4).
   if (record === undefined || record.isSidechain === true) return undefined
   if (record.type === 'assistant') return readAnswer(record)
   if (record.type === 'user') return readUser(record)
@@ -110,7 +110,7 @@ export function readRecord(line: string): TranscriptRecord | undefined {
   return undefined
 }
 
-function readAnswer(record: object): TranscriptRecord | undefined {
+function readAnswer(record: object): ClaudeRecord | undefined {
   const parsed = Answer.safeParse(record).data
   if (parsed === undefined) return undefined
   const { uuid, message } = parsed
@@ -135,9 +135,9 @@ function readAnswer(record: object): TranscriptRecord | undefined {
   }
 }
 
-function readUser(record: object): TranscriptRecord | undefined {
+function readUser(record: object): ClaudeRecord | undefined {
   const parsed = Said.safeParse(record).data
-  // A summary of the conversation quotes messages of long ago.
+  // A summary of the conversation quotes old messages.
   if (parsed === undefined || parsed.isCompactSummary === true) return undefined
   const { content } = parsed.message
   const toolUseIds = content.flatMap((block) => Result.safeParse(block).data?.tool_use_id ?? [])
@@ -149,16 +149,16 @@ function readUser(record: object): TranscriptRecord | undefined {
   return { kind: 'prompt', uuid, parent, text, canBeTakenBack: isMeta !== true }
 }
 
-/** A prompt that was entered while the model worked is put before it between two tool calls. */
-function readQueued(record: object): TranscriptRecord | undefined {
+/** A prompt entered while the model works is shown to it between two tool calls. */
+function readQueued(record: object): ClaudeRecord | undefined {
   const parsed = Queued.safeParse(record).data
   if (parsed === undefined) return undefined
   const text = textsOf(parsed.attachment.prompt).join('\n')
   return { kind: 'prompt', uuid: parsed.uuid, parent: undefined, text, canBeTakenBack: false }
 }
 
-/** What a hook answered at the end of a turn, with which the next one begins. */
-function readFeedback(record: object): TranscriptRecord | undefined {
+/** A hook's response at the end of a turn, which starts the next one. */
+function readFeedback(record: object): ClaudeRecord | undefined {
   const parsed = Feedback.safeParse(record).data
   if (parsed === undefined) return undefined
   const text = parsed.attachment.content.join('\n')

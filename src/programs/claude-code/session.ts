@@ -1,62 +1,66 @@
 import { join } from 'node:path'
-import type { SessionPort, Whereabouts } from '../../runtimes/runtime.ts'
-import { createExpectations } from '../expectation.ts'
-import { createKeeping } from '../keeping.ts'
+import type { MessageLocation, SessionPort } from '../../runtimes/runtime.ts'
+import { createPromptAwaiter } from '../await-prompt.ts'
+import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
+import { locateIn, lookInPane } from '../locate.ts'
 import { messageIdsIn } from '../message-ids.ts'
-import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
-import { locateIn, lookInPane } from '../whereabouts.ts'
+import { createStateSaver } from '../save-state.ts'
 import { followActivity } from './activity.ts'
+import { EVIDENCE_MS, openDelivery } from './deliver.ts'
 import { createDialogs } from './dialogs.ts'
-import { type EventOf, HookEvent } from './hook-event.ts'
+import { ClaudeHookEvent, type ClaudeHookEventOf } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
 import { createInterrupt } from './interrupt.ts'
-import { Kept } from './kept.ts'
-import type { TranscriptRecord } from './record.ts'
+import type { ClaudeRecord } from './record.ts'
+import { ClaudeSavedState } from './saved-state.ts'
 import { findStatusFile, followStatus, type StatusFile } from './status-file.ts'
-import { followTranscript, searchTranscript, type Transcript } from './transcript.ts'
-import { holdTurnEnd, type TurnEnd } from './turn-end.ts'
-import { EVIDENCE_MS, openWayIn } from './way-in.ts'
+import { type ClaudeTranscript, followTranscript, searchTranscript } from './transcript.ts'
+import { holdTurnEnd, type OpenTurnEnd } from './turn-end.ts'
 import { createWithdrawals } from './withdrawals.ts'
 
-/** How long the end of a turn waits for messages; the person sees it as that much longer a turn. */
+/** How long the end of a turn is held for messages; the person sees the turn last that much longer. */
 const HOLD_MS = 250
 /** The transcript lags behind a hook by far less. */
 const TRANSCRIPT_LAG_MS = 1000
-/** Claude Code ends a turn by force after eight answers of Stop hooks in a row. */
+/** Claude Code force-ends a turn after eight consecutive Stop hook responses. */
 const MAX_HOOK_TURNS = 7
 const PROMPT_WITHIN_MS = 2000
 const EARLIER_TRANSCRIPTS = 20
-const TAKEN_BACK: Whereabouts = { at: 'absent', evidence: 'it was taken back before the model saw it' }
+const TAKEN_BACK: MessageLocation = { at: 'absent', evidence: 'it was taken back before the model saw it' }
 
-/** One Claude Code in a pane: its hooks, its transcript and its status file brought together. */
+/**
+ * One Claude Code in a pane: combines its hooks, its transcript and its status file. The states are those of
+ * activity.ts; this file adds `saved` (what a restart needs), the running transcript (replaced when the
+ * conversation changes) and `hookTurns` (consecutive turns started by Stop hooks, below MAX_HOOK_TURNS).
+ */
 export async function followSession(
   order: FollowOrder,
   pane: Pane,
   port: SessionPort,
   log: FollowerLog,
 ): Promise<ProgramSession> {
-  let kept = Kept.parse(order.kept)
-  let turnEnd: TurnEnd | undefined
-  /** Turns begun by answers of Stop hooks, in a row. */
+  let kept = ClaudeSavedState.parse(order.savedState)
+  let turnEnd: OpenTurnEnd | undefined
+  /** Consecutive turns started by responses to Stop hooks. */
   let hookTurns = 0
-  let transcript: Transcript | undefined
+  let transcript: ClaudeTranscript | undefined
   let statusFile: StatusFile | undefined
   let closed = false
-  /** Its input box, once we have given it anything. */
+  /** Whether we have written into its input box. */
   let mayHoldOurs = order.found
 
-  const keeping = createKeeping(port, log, () => {
+  const keeping = createStateSaver(port, log, () => {
     const position = transcript?.position() ?? kept.position
     const withdrawn = withdrawals.turns.map((turn) => ({ ...turn, ids: [...turn.ids] }))
     kept = { ...kept, ...(position && { position }), withdrawn, unrecorded: withdrawals.unrecorded }
     return kept
   })
-  const notices = createNotices()
+  const notices = createHookNotices()
   const dialogs = createDialogs(port)
-  const expectations = createExpectations()
-  // The input box of a program that was started anew is empty.
+  const expectations = createPromptAwaiter()
+  // The input box of a newly started program is empty.
   const unrecorded = order.found ? kept.unrecorded : undefined
   const withdrawals = createWithdrawals(kept.withdrawn, keeping.soon, unrecorded)
   const activity = followActivity({
@@ -79,7 +83,7 @@ export async function followSession(
       }),
   })
   const interrupt = createInterrupt({ pane, activity, withdrawals, keep: keeping.now })
-  const give = openWayIn({
+  const give = openDelivery({
     ...{ activity, expectations, withdrawals, pane },
     turnEnd: () => turnEnd,
     emptyBox: interrupt.emptyBox,
@@ -109,7 +113,7 @@ export async function followSession(
     await before?.close()
   }
 
-  function heedRecord(record: TranscriptRecord) {
+  function heedRecord(record: ClaudeRecord) {
     if (record.kind === 'prompt') {
       withdrawals.recorded(record.text)
       prompted(record.text, `record ${record.uuid} of the transcript is the prompt`)
@@ -139,7 +143,7 @@ export async function followSession(
   }
 
   async function hook(received: unknown, gone: AbortSignal): Promise<unknown> {
-    const parsed = HookEvent.safeParse(received)
+    const parsed = ClaudeHookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
     if (event.agent_id === undefined) await meet(event)
@@ -172,8 +176,8 @@ export async function followSession(
     }
   }
 
-  /** Every hook names the conversation it belongs to: it may be another one since the last (clear, fork). */
-  async function meet(event: HookEvent) {
+  /** Every hook names its conversation, which may have changed (clear, fork). */
+  async function meet(event: ClaudeHookEvent) {
     const { session_id, transcript_path } = event
     kept = { ...kept, sessionId: session_id }
     if (event.hook_event_name === 'SessionStart' && event.source === 'clear')
@@ -184,7 +188,7 @@ export async function followSession(
     if (found !== undefined) openStatus(found)
   }
 
-  async function askPermission(event: EventOf<'PermissionRequest'>, gone: AbortSignal) {
+  async function askPermission(event: ClaudeHookEventOf<'PermissionRequest'>, gone: AbortSignal) {
     activity.dialogOpened(`it asks whether it may use ${event.tool_name}`)
     await transcript?.settled()
     const answer = await dialogs.ask(event, gone)
@@ -193,11 +197,11 @@ export async function followSession(
     return answer
   }
 
-  async function endTurn(event: EventOf<'Stop'>, gone: AbortSignal) {
+  async function endTurn(event: ClaudeHookEventOf<'Stop'>, gone: AbortSignal) {
     dialogs.settleAll()
     hookTurns = event.stop_hook_active ? hookTurns + 1 : 0
     await transcript?.reaches(event.last_assistant_message, TRANSCRIPT_LAG_MS)
-    // What they announced is put before the agent now, or waits for it at its prompt.
+    // The announced messages are delivered now, or wait at its prompt.
     notices.clear()
     noteEnd('its turn ended')
     if (gone.aborted || closed || hookTurns >= MAX_HOOK_TURNS) return {}
@@ -229,7 +233,7 @@ export async function followSession(
     return found
   }
 
-  async function lookElsewhere(): Promise<Whereabouts> {
+  async function lookElsewhere(): Promise<MessageLocation> {
     if (!(await activity.comesToPrompt(PROMPT_WITHIN_MS)))
       return { at: 'unknown', evidence: `the program is ${activity.state}` }
     return await lookInPane(pane, { state: () => activity.state, inputBox: readInputBox, lagMs: EVIDENCE_MS })
@@ -237,7 +241,7 @@ export async function followSession(
 
   if (kept.transcript !== undefined) await openTranscript(kept.transcript)
   openStatus(kept.statusFile ?? join(kept.configFolder, 'sessions', `${pane.pid}.json`))
-  await port.keep(kept)
+  await port.saveState(kept)
 
   return {
     get state() {
@@ -256,7 +260,7 @@ export async function followSession(
       activity.exited()
       dialogs.settleAll()
       turnEnd?.close()
-      // Its last words may have been written just now.
+      // Its last text may have been written just now.
       void transcript?.settled().then(() => transcript?.release())
     },
     async close() {

@@ -4,7 +4,7 @@ import { sharedSettings } from '../settings.ts'
 
 const PERMISSION_MODES = ['default', 'acceptEdits', 'plan', 'auto', 'dontAsk', 'bypassPermissions'] as const
 
-/** Flags that Orchub gives itself: given twice, the last one would win and cut the agent off. */
+/** Flags that Orchub sets itself: given twice, the last one would win and cut the agent off. */
 const OURS = [
   '--settings',
   '--session-id',

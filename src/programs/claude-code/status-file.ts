@@ -5,36 +5,36 @@ import { isRunning } from '../../model/process.ts'
 import { watchFile } from '../file-watch.ts'
 import type { FollowerLog } from '../line-follower.ts'
 
-/** What Claude Code says of itself in `sessions/PID.json`. */
-export const Status = z.looseObject({
+/** Claude Code's own status in `sessions/PID.json`. */
+export const ClaudeStatus = z.looseObject({
   sessionId: z.string(),
-  /** Missing for the first moments. Known: idle, busy, waiting. */
+  /** Missing at first. Known values: idle, busy, waiting. */
   status: z.string().optional(),
-  /** `permission prompt`, `dialog open`, `input needed` … */
+  /** For example `permission prompt`, `dialog open`, `input needed`. */
   waitingFor: z.string().optional(),
   version: z.string().catch(''),
   startedAt: z.number().catch(0),
   statusUpdatedAt: z.number().catch(0),
 })
-export type Status = z.output<typeof Status>
+export type ClaudeStatus = z.output<typeof ClaudeStatus>
 
 export interface StatusFile {
   /** Reads it now. Undefined while there is none. */
-  read(): Promise<Status | undefined>
+  read(): Promise<ClaudeStatus | undefined>
   close(): void
 }
 
-export interface StatusFileOptions {
+interface StatusFileOptions {
   readonly file: string
-  onStatus(status: Status): void
+  onStatus(status: ClaudeStatus): void
   readonly log: FollowerLog
 }
 
-/** It is written in place, so that half of it may be seen. */
+/** The file is written in place, so a read may see half of it. */
 const TORN_READ_MS = 20
 const TORN_READS = 10
 
-/** Tells what the program says of its state whenever it says so, by file events. */
+/** Reports the program's status whenever it changes, by file events. */
 export function followStatus({ file, onStatus, log }: StatusFileOptions): StatusFile {
   let closed = false
   let reads: Promise<unknown> = Promise.resolve()
@@ -42,7 +42,7 @@ export function followStatus({ file, onStatus, log }: StatusFileOptions): Status
   const events = watchFile({
     file,
     changed: () => {
-      // Again every time: the file may be another one than before.
+      // Every time, because the file may have been replaced.
       events.attach()
       tell()
     },
@@ -71,8 +71,8 @@ export function followStatus({ file, onStatus, log }: StatusFileOptions): Status
 }
 
 /**
- * The newest file that names the session, for programs that are started through a wrapper. One that was killed leaves
- * its last state behind, which would be taken for that of the next one.
+ * The newest file that names the session, for programs started through a wrapper. A killed program leaves its
+ * last state behind, which must not be taken for the next one's.
  */
 export async function findStatusFile(folder: string, sessionId: string): Promise<string | undefined> {
   const names = await readdir(folder).catch(() => [])
@@ -89,10 +89,10 @@ export async function findStatusFile(folder: string, sessionId: string): Promise
   return newest?.file
 }
 
-async function readStatus(file: string): Promise<Status | undefined> {
+async function readStatus(file: string): Promise<ClaudeStatus | undefined> {
   for (let tries = 0; tries < TORN_READS; tries++) {
     try {
-      const parsed = Status.safeParse(JSON.parse(await readFile(file, 'utf8')))
+      const parsed = ClaudeStatus.safeParse(JSON.parse(await readFile(file, 'utf8')))
       if (parsed.success) return parsed.data
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== undefined) return undefined

@@ -1,62 +1,64 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { beginningOf, type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
+import { linesOf } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
 import { createOpenUtterances } from '../open-utterances.ts'
-import { linesOf } from '../record-lines.ts'
-import { contextWindowOf } from './context-window.ts'
-import { createFirstWords } from './first-words.ts'
-import { readRecord, type TranscriptRecord } from './record.ts'
+import { type ClaudeRecord, readRecord } from './record.ts'
+import { orderFirstAnswer } from './reorder-first-answer.ts'
 
-export interface Transcript {
+export interface ClaudeTranscript {
   readonly file: string
   position(): FilePosition | undefined
-  /** Everything written up to now was heard. */
+  /** Everything written so far was processed. */
   settled(): Promise<void>
-  /** Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a hook. */
+  /**
+   * Settles when the transcript's last answer is that text, or after `limitMs`: the file may lag behind a
+   * hook.
+   */
   reaches(lastAnswer: string | undefined, limitMs: number): Promise<void>
-  /** The turn has ended: what was held for its order is heard. */
+  /** The turn has ended: releases what was held to restore the order. */
   release(): void
-  /** The last prompt, as long as there is no answer to it. */
+  /** The last prompt, while it has no answer. */
   readonly openPrompt: Prompt | undefined
-  /** That prompt is no part of the conversation any more: no answer is an answer to it. */
+  /** The prompt is no longer part of the conversation, so no answer belongs to it. */
   takeBack(prompt: Pick<Prompt, 'text'>): void
   close(): Promise<void>
 }
 
-export type Prompt = Extract<TranscriptRecord, { kind: 'prompt' }>
-type Answer = Extract<TranscriptRecord, { kind: 'answer' }>
+export type Prompt = Extract<ClaudeRecord, { kind: 'prompt' }>
+type ClaudeAnswer = Extract<ClaudeRecord, { kind: 'answer' }>
 
-export interface TranscriptOptions {
+interface ClaudeTranscriptOptions {
   readonly file: string
   readonly from: FilePosition | undefined
-  /** Milliseconds. Older answers are not this agent's word. */
+  /** Milliseconds. Older answers are not this agent's. */
   readonly since: number
   readonly port: SessionPort
   readonly log: FollowerLog
   /** As the program named it at its start, with its window. */
   model(): string | undefined
-  onRecord(record: TranscriptRecord): void
-  /** A prompt that is no part of the conversation any more, though it stands in the file. */
+  onRecord(record: ClaudeRecord): void
+  /** A prompt that is in the file but no longer part of the conversation. */
   isTakenBack(prompt: Prompt): boolean
-  /** Another prompt took its place in the conversation. */
+  /** Another prompt replaced it in the conversation. */
   onTakenBack(prompt: Prompt): void
-  /** A good moment to keep the position. */
+  /** A good moment to save the position. */
   onProgress(): void
 }
 
-/** Hears what the agent says in its transcript: its own text, whom it answered, how full its context is. */
-export function followTranscript(options: TranscriptOptions): Transcript {
+/** Reads the agent's transcript: its own text, which prompts it answered, its context size. */
+export function followTranscript(options: ClaudeTranscriptOptions): ClaudeTranscript {
   const { file, port } = options
   let openPrompt: Prompt | undefined
   let unread: string[] = []
   let lastAnswer = ''
-  /** Before the first prompt without an answer: after a restart it is heard again, and its answer with it. */
+  /** Before the first unanswered prompt: after a restart it is read again, together with its answer. */
   let heldPosition: FilePosition | undefined
   let lines = 0
   let bytes = 0
   const watchers = new Set<() => void>()
 
-  const firstWords = createFirstWords({
+  const firstWords = orderFirstAnswer({
     isAtBeginning: (options.from?.offset ?? 0) === 0,
     hear: hearLine,
     onAnsweredBefore: () => answered('the first answer of the transcript, which came before it, answers it'),
@@ -70,7 +72,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     options.onProgress()
   }
 
-  function hear(record: TranscriptRecord) {
+  function hear(record: ClaudeRecord) {
     if (record.kind === 'prompt' && options.isTakenBack(record)) return
     if (record.kind === 'prompt') hearPrompt(record)
     if (record.kind === 'answer') hearAnswer(record)
@@ -80,7 +82,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
 
   function hearPrompt(prompt: Prompt) {
     const before = openPrompt
-    // Both follow the same record: the conversation went on as if the first had never been sent.
+    // Both follow the same record: the conversation continued as if the first had never been sent.
     if (before?.canBeTakenBack && before.parent !== undefined && before.parent === prompt.parent) {
       takeBack(before)
       options.onTakenBack(before)
@@ -103,7 +105,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     unread = []
   }
 
-  function hearAnswer(record: Answer) {
+  function hearAnswer(record: ClaudeAnswer) {
     answered(`record ${record.uuid} of the transcript answers it`)
     if (record.texts.length > 0) lastAnswer = record.texts.at(-1)!
     if (record.at < options.since) return
@@ -114,7 +116,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     tellUsage(record)
   }
 
-  function tellUsage({ tokens, model, messageId }: Answer) {
+  function tellUsage({ tokens, model, messageId }: ClaudeAnswer) {
     if (tokens === undefined) return
     const contextTokens = tokens.input + tokens.cacheRead + tokens.cacheWrite
     const named = options.model()
@@ -123,7 +125,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
       model,
       contextTokens,
       contextWindow: contextWindowOf(exact, contextTokens),
-      // Not known when the beginning was read before a restart.
+      // Unknown if the start was read before a restart.
       ...(options.from === undefined ? { lines } : {}),
       bytes,
       spent: { key: messageId, ...tokens },
@@ -152,7 +154,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   const utterances = createOpenUtterances({
     said: port.said,
     log: options.log,
-    // What was held is read again from the beginning.
+    // Held records are read again from the start.
     place: () => (firstWords.isOpen ? beginningOf(follower.position()) : follower.position()),
     onAnswered: options.onProgress,
   })
@@ -160,7 +162,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   return {
     file,
     position() {
-      // What is held was read at the beginning: after a restart it is read from there again.
+      // Held records were read at the start: after a restart reading begins there again.
       if (firstWords.isOpen) return beginningOf(follower.position())
       return utterances.position() ?? heldPosition ?? follower.position()
     },
@@ -193,7 +195,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   }
 }
 
-/** The record by which each of these messages was put before the model, where it ever was: one pass for all of them. */
+/** The record with which each message was shown to the model, if any: one pass for all of them. */
 export async function searchTranscript(
   file: string,
   ids: ReadonlySet<string>,
@@ -206,4 +208,16 @@ export async function searchTranscript(
     if (found.size === ids.size) break
   }
   return found
+}
+
+const LARGE = 1_000_000
+const USUAL = 200_000
+
+/** Models known to have a larger default window. */
+const LARGE_MODELS = /^claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable|mythos)-[5-9])(?:-|$)/
+
+/** The model's context window in tokens (C26). `seen` corrects the table: a context that was used did fit. */
+export function contextWindowOf(model: string, seen: number): number {
+  const isLarge = model.endsWith('[1m]') || LARGE_MODELS.test(model) || seen > USUAL
+  return isLarge ? LARGE : USUAL
 }

@@ -1,24 +1,26 @@
-/** A longer answer is put into a file by the program, and the model is shown only its beginning. */
+/** The program moves a longer response into a file, and shows the model only its beginning. */
 export const LONGEST_ANSWER = 9000
 
-/** A turn of the agent's has ended, and its Stop hook waits for our answer: text in it begins the next turn. */
-export interface TurnEnd {
+/**
+ * A turn of the agent has ended, and its Stop hook waits for our response: text in it starts the next turn.
+ */
+export interface OpenTurnEnd {
   readonly isOpen: boolean
-  /** It stays open until it is taken or closed: whoever says so is about to do one of them. */
+  /** Keeps it open until it is taken or closed, which the caller is about to do. */
   keep(): void
-  /** Gives the text as the answer. False when it is too late, or too long. */
+  /** Responds with the text. False if it is too late, or too long. */
   take(text: string): boolean
-  /** Answers nothing, so that the program ends the turn. */
+  /** Responds with nothing, so that the program ends the turn. */
   close(): void
 }
 
-export interface TurnEndHold {
-  readonly end: TurnEnd
-  /** Undefined when nothing was given in time. */
+interface TurnEndHold {
+  readonly end: OpenTurnEnd
+  /** Undefined if nothing was given in time. */
   readonly answer: Promise<object | undefined>
 }
 
-/** Holds the hook's answer back for a moment, for the messages that wait. */
+/** Holds the hook's response for a moment, for waiting messages. */
 export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
   const { promise, resolve } = Promise.withResolvers<object | undefined>()
   let isOpen = !gone.aborted
@@ -43,7 +45,7 @@ export function holdTurnEnd(holdMs: number, gone: AbortSignal): TurnEndHold {
       keep: () => clearTimeout(timer),
       take(text) {
         if (!isOpen || Buffer.byteLength(text) > LONGEST_ANSWER) return false
-        // Not `decision: block`: its reason is put before the model twice, as the user's words and as a hook's error.
+        // Not `decision: block`: the model would see its reason twice, as user text and as a hook error.
         settle({ hookSpecificOutput: { hookEventName: 'Stop', additionalContext: text } })
         return true
       },

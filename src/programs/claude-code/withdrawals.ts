@@ -3,64 +3,65 @@ import type { Turn } from '../../runtimes/runtime.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 import type { Pane } from '../program.ts'
 import { inputBoxText } from './input-box.ts'
-import type { Prompt, Transcript } from './transcript.ts'
+import type { ClaudeTranscript, Prompt } from './transcript.ts'
 
 /**
- * Escape before the model's first word takes a prompt back: Claude Code puts it into the input box and forgets that
- * it was ever sent, though a hook and the transcript have shown it. So that nothing is lost, it is given again.
+ * Escape before the model's first word withdraws a prompt: Claude Code puts it back into the input box and
+ * treats it as never sent, though a hook and the transcript have shown it. It is delivered again, so that
+ * nothing is lost.
  */
 export interface Withdrawals {
   readonly turns: readonly Withdrawn[]
   readonly ids: ReadonlySet<string>
   /** Our prompt of this turn, until the transcript shows it. */
   readonly unrecorded: string | undefined
-  /** Its hook shows a prompt; its transcript does so later. */
+  /** Its hook shows a prompt; its transcript follows later. */
   submitted(prompt: string): void
   /** Its transcript shows a prompt. */
   recorded(prompt: string): void
-  /** It is known how the turn ended: its prompt was not taken back. */
+  /** The end of the turn is known: its prompt was not withdrawn. */
   turnEnded(): void
   /**
-   * The turn ended, as far as is known without an answer to its prompt: notes it if it stands in the input box again.
-   * Looks until that is known either way, for as long as the program `isStill` where it was.
+   * The turn ended, as far as known without an answer to its prompt: records it as withdrawn if it is in the
+   * input box again. Checks until that is certain, as long as `isStill` holds.
    */
-  look(transcript: Transcript, pane: Pane, isStill: () => boolean): Promise<void>
-  /** A prompt that is no part of the conversation any more. */
+  look(transcript: ClaudeTranscript, pane: Pane, isStill: () => boolean): Promise<void>
+  /** A prompt that is no longer part of the conversation. */
   add(prompt: Submitted): void
   /**
-   * Whether this record is of what was taken back, and so no part of the conversation: one that is read again after a restart
-   * of the service, or one that comes late, which is then known as its record.
+   * Whether this record belongs to a withdrawn turn, and so not to the conversation: one read again after a
+   * restart of the service, or a late one, which then identifies it.
    */
   claims(prompt: Prompt): boolean
-  /** The program shows a prompt: what was taken back may have been sent again by a person. */
+  /** The program shows a prompt: a person may have sent the withdrawn one again. */
   prompted(prompt: string): void
-  /** What is to be given: the turn, with what was taken back after it. */
+  /** The text to deliver: the turn, followed by the withdrawn ones. */
   joinedWith(turn: Turn | undefined): Turn | undefined
-  /** Has it given again when nothing else is for a while, and nothing forbids it. */
+  /** Delivers it again once nothing else was delivered for a while, and nothing forbids it. */
   schedule(again: Again): void
   close(): void
 }
 
-export interface Withdrawn extends Turn {
-  /** Of the transcript, by which it was put before the model. */
+interface Withdrawn extends Turn {
+  /** Id of the transcript record that showed it to the model. */
   readonly record?: string | undefined
 }
 
 type Submitted = Pick<Prompt, 'text'> & { readonly uuid?: string }
 
-export interface Again {
+interface Again {
   isIdle(): boolean
   isHeld(): boolean
   give(): Promise<unknown>
 }
 
-/** A short pane shows the end of it only. */
+/** A short pane shows only its end. */
 const OUR_TEXT = /\[(?:END )?ORCH(?:UB MESSAGE |ESTRATOR RESPONSE\])/
-/** Long texts stand in the box like this. */
+/** How the box shows long texts. */
 const FOLDED = /\[Pasted text #\d+/
 const GIVE_AGAIN_MS = 2000
 const SAID_WITHIN_MS = 250
-/** The screen is drawn and the transcript written a little after the program says that it is idle, later under load. */
+/** The screen and the transcript are written shortly after the program reports idle, later under load. */
 const KNOWN_WITHIN_MS = 4000
 const LOOK_EVERY_MS = 50
 
@@ -79,15 +80,15 @@ export function createWithdrawals(
     changed()
   }
 
-  /** Of which it is not known what became of it. */
-  function openPrompt(transcript: Transcript): Submitted | undefined {
+  /** Turns whose fate is unknown. */
+  function openPrompt(transcript: ClaudeTranscript): Submitted | undefined {
     if (unrecorded !== undefined) return { text: unrecorded }
     const prompt = transcript.openPrompt
     return prompt?.canBeTakenBack && OUR_TEXT.test(prompt.text) ? prompt : undefined
   }
 
   function add({ text, uuid }: Submitted) {
-    // What a person typed and took back is theirs.
+    // A prompt that a person typed and withdrew is theirs.
     if (!OUR_TEXT.test(text) || turns.some((turn) => holdsTurn(text, turn))) return
     turns = [...turns, { text, ids: messageIdsIn(text), record: uuid }]
     changed()
@@ -117,7 +118,7 @@ export function createWithdrawals(
         if (open === undefined || !isStill()) return
         // A fold may be a person's: it counts once the transcript shows the prompt, or would have.
         if (!(await isPutBack(pane, open.uuid !== undefined || isLate))) continue
-        // A prompt that was only interrupted is soon said to be, in the transcript.
+        // The transcript soon reports a prompt that was only interrupted.
         await sleep(SAID_WITHIN_MS)
         await transcript.settled()
         if (!isStill()) return
@@ -134,7 +135,7 @@ export function createWithdrawals(
     add,
     claims({ uuid, text, canBeTakenBack }) {
       if (turns.some(({ record }) => record === uuid)) return true
-      // Its record comes later than we waited for it; what is sent again is shown by the hook first.
+      // Its record comes later than we waited; a prompt sent again is shown by the hook first.
       const late = turns.find((turn) => turn.record === undefined && holdsTurn(text, turn))
       if (late === undefined || !canBeTakenBack) return false
       turns = turns.map((turn) => (turn === late ? { ...turn, record: uuid } : turn))

@@ -1,25 +1,25 @@
-/** JSON-RPC with the app-server of Codex, which holds the conversation that the pane shows. */
+/** JSON-RPC with Codex's app-server, which holds the conversation that the pane shows. */
 import { realpath } from 'node:fs/promises'
 import { z } from 'zod'
 import { UNWANTED } from './records.ts'
 import { openUnixWebSocket, type UnixWebSocket } from './unix-web-socket.ts'
 
-/** Some requests are never answered, such as the interruption of a turn that has just ended. */
+/** Some requests are never answered, such as interrupting a turn that has just ended. */
 const ANSWER_MS = 20_000
 
 export type RequestId = string | number
 
-/** The server answered with an error: what was asked for was surely not done. */
-export class Refused extends Error {
+/** The server responded with an error: the request was certainly not executed. */
+export class AppServerRefused extends Error {
   constructor(method: string, message: string) {
     super(`${method}: ${message}`)
     this.name = 'Refused'
   }
 }
 
-/** No answer came: nobody knows whether it was done. */
-export class Unanswered extends Error {
-  /** The connection broke; whoever holds it knows already. */
+/** No response: it is unknown whether the request was executed. */
+export class AppServerUnanswered extends Error {
+  /** The connection broke, as its owner already knows. */
   readonly isLost: boolean
 
   constructor(method: string, reason: string, isLost: boolean) {
@@ -30,19 +30,19 @@ export class Unanswered extends Error {
 }
 
 export interface AppServer {
-  /** Rejects with `Refused` or `Unanswered`. */
+  /** Rejects with `AppServerRefused` or `AppServerUnanswered`. */
   request<T>(method: string, params: object, answer: z.ZodType<T>): Promise<T>
-  /** Answers a request of the server's. */
+  /** Responds to a request of the server. */
   reply(id: RequestId, result: object): void
   close(): void
   readonly closed: Promise<string>
 }
 
-export interface AppServerEvents {
+interface AppServerEvents {
   notified(method: string, params: unknown): void
-  /** The server asks, and every client of the conversation is asked; who answers first decides. */
+  /** A request of the server to every client of the conversation; the first response decides. */
   asked(id: RequestId, method: string, params: unknown): void
-  /** What came in is not what this version is known to send. It is passed over: the service goes on. */
+  /** Unexpected input for this version. It is skipped, and the service continues. */
   strange(error: unknown): void
 }
 
@@ -54,15 +54,15 @@ const Incoming = z.object({
   error: z.object({ message: z.string() }).optional(),
 })
 
-interface Asked {
+interface AppServerQuestion {
   method: string
   answered(result: unknown): void
   failed(error: Error): void
 }
 
-/** Rejects when nobody listens there (yet). */
+/** Rejects if no server listens there (yet). */
 export async function openAppServer(socketPath: string, events: AppServerEvents): Promise<AppServer> {
-  const waiting = new Map<RequestId, Asked>()
+  const waiting = new Map<RequestId, AppServerQuestion>()
   let count = 0
 
   function take(text: string) {
@@ -74,7 +74,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     }
     const asked = id === undefined ? undefined : waiting.get(id)
     if (error === undefined) asked?.answered(result)
-    else asked?.failed(new Refused(asked.method, error.message))
+    else asked?.failed(new AppServerRefused(asked.method, error.message))
   }
 
   // Codex puts a link here, to a socket whose path is short enough for every system.
@@ -86,7 +86,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     }
   })
   void socket.closed.then((reason) => {
-    for (const { method, failed } of waiting.values()) failed(new Unanswered(method, reason, true))
+    for (const { method, failed } of waiting.values()) failed(new AppServerUnanswered(method, reason, true))
   })
 
   function request<T>(method: string, params: object, answer: z.ZodType<T>): Promise<T> {
@@ -98,19 +98,19 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
         waiting.delete(id)
         then()
       }
-      const asked: Asked = {
+      const asked: AppServerQuestion = {
         method,
         answered: (result) => settle(() => resolve(result)),
         failed: (error) => settle(() => reject(error)),
       }
       const timer = setTimeout(
-        () => asked.failed(new Unanswered(method, `no answer within ${ANSWER_MS / 1000} s`, false)),
+        () => asked.failed(new AppServerUnanswered(method, `no answer within ${ANSWER_MS / 1000} s`, false)),
         ANSWER_MS,
       )
       timer.unref()
       waiting.set(id, asked)
       if (!socket.send(JSON.stringify({ id, method, params }))) {
-        asked.failed(new Refused(method, 'the connection is closed'))
+        asked.failed(new AppServerRefused(method, 'the connection is closed'))
       }
     }).then((result) => answer.parse(result))
   }
@@ -126,7 +126,7 @@ export async function openAppServer(socketPath: string, events: AppServerEvents)
     {
       clientInfo: { name: 'orchub', title: 'Orchub', version: '1' },
       capabilities: {
-        // Pages of a thread's items are behind it.
+        // Enables paging through a thread's items.
         experimentalApi: true,
         requestAttestation: false,
         optOutNotificationMethods: UNWANTED,

@@ -3,8 +3,8 @@ import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../../r
 import type { RequestId } from './app-server.ts'
 import type { Item } from './records.ts'
 
-/** What a dialog asks, and what its answers are in the protocol. */
-interface Dialog {
+/** A dialog's question, and its answers in the protocol. */
+interface CodexDialog {
   readonly question: PermissionQuestion
   readonly yes: object
   readonly no: object
@@ -39,8 +39,8 @@ const ToolCall = Place.extend({
   }),
 })
 
-/** Yes-or-no dialogs by their request. Forms and questions with other answers stay the person's, in the pane. */
-const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Dialog | undefined> = {
+/** Yes-or-no dialogs by request. Forms and other questions are left to the person in the pane. */
+const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => CodexDialog | undefined> = {
   'item/commandExecution/requestApproval'(params) {
     const { command, cwd, reason, approvalId, ...more } = Command.parse(params)
     const input = {
@@ -52,7 +52,7 @@ const DIALOGS: Record<string, (params: unknown, item: Item | undefined) => Dialo
     return {
       question: { key: keyOf(more, approvalId), tool: 'shell', input: defined(input), ...reasonOf(reason) },
       yes: { decision: 'accept' },
-      // Not `cancel`, which ends the turn as well: the agent shall hear the no and go on.
+      // Not `cancel`, which also ends the turn: the agent should see the refusal and continue.
       no: { decision: 'decline' },
     }
   },
@@ -109,16 +109,16 @@ function defined(fields: Record<string, unknown>): Record<string, unknown> {
 /** Dialogs that Codex shows in its pane and asks us about at the same time. The first answer counts. */
 export interface Approvals {
   asked(id: RequestId, method: string, params: unknown, item: Item | undefined): void
-  /** Somebody answered it: we, the person in the pane, or the end of the turn. */
+  /** It was answered: by us, by the person in the pane, or by the end of the turn. */
   resolved(id: RequestId): void
-  /** Nobody can answer any of them through us any more. */
+  /** None of them can be answered through us any more. */
   dropAll(): void
 }
 
-export interface ApprovalsOptions {
+interface ApprovalsOptions {
   readonly ask: SessionPort['asked']
   reply(id: RequestId, result: object): void
-  /** The dialog only takes yes or no: a person's remark goes to the agent by another way. */
+  /** The dialog accepts only yes or no: a person's remark reaches the agent another way. */
   remark(verdict: PermissionVerdict): void
   warn(fields: Record<string, unknown>, text: string): void
 }
@@ -126,7 +126,7 @@ export interface ApprovalsOptions {
 export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions): Approvals {
   const open = new Map<RequestId, AbortController>()
 
-  async function decide(id: RequestId, dialog: Dialog, gone: AbortController) {
+  async function decide(id: RequestId, dialog: CodexDialog, gone: AbortController) {
     const verdict = await ask(dialog.question, gone.signal)
     if (verdict === undefined || gone.signal.aborted) return
     open.delete(id)
@@ -142,7 +142,7 @@ export function createApprovals({ ask, reply, remark, warn }: ApprovalsOptions):
   return {
     asked(id, method, params, item) {
       const dialog = DIALOGS[method]?.(params, item)
-      // A new connection is told of an open dialog once more.
+      // A new connection is told of open dialogs again.
       if (dialog === undefined || open.has(id)) return
       const gone = new AbortController()
       open.set(id, gone)

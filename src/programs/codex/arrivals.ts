@@ -2,7 +2,7 @@ import type { Arrival, SessionPort } from '../../runtimes/runtime.ts'
 import { messageIdsIn } from '../message-ids.ts'
 import { CommandExecution, type Item, type TurnRecord, UserMessage } from './records.ts'
 
-/** What only the model brings about. Compactions, hooks and a person's own commands are no answers. */
+/** Items that only the model produces. Compactions, hooks and a person's own commands are not answers. */
 const OF_THE_MODEL = new Set([
   'agentMessage',
   'reasoning',
@@ -16,19 +16,19 @@ const OF_THE_MODEL = new Set([
   'imageView',
 ])
 
-/** Follows messages by their ids through the records of a thread: taken as a user's message, answered by the model. */
+/** Follows messages by id through a thread's records: accepted as user text, answered by the model. */
 export interface Arrivals {
-  /** Resolves when the message that was sent with that client id is in the thread. */
+  /** Resolves when the message sent with that client id is in the thread. */
   expect(clientId: string): { taken: Promise<Arrival>; forget(): void }
-  /** An item began, or is found in the thread's history. */
+  /** An item started, or is in the thread's history. */
   saw(turnId: string, item: Item): void
-  /** The whole turn is over. */
+  /** The turn has ended. */
   ended(turn: TurnRecord): void
 }
 
 export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
   const expected = new Map<string, (arrival: Arrival) => void>()
-  /** Messages in the model's hands, by turn. */
+  /** Messages the model is working on, by turn. */
   const unanswered = new Map<string, string[]>()
 
   function read(turnId: string, evidence: string) {
@@ -61,7 +61,7 @@ export function createArrivals(arrived: SessionPort['arrived']): Arrivals {
     },
     ended({ id, status }) {
       if (status === 'completed') read(id, `Codex completed turn ${id}`)
-      // A turn that failed or was stopped before the model's first word stays unread.
+      // If a turn failed or was stopped before the model's first word, its messages stay unread.
       unanswered.delete(id)
     },
   }

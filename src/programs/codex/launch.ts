@@ -2,37 +2,39 @@ import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { AppError } from '../../model/errors.ts'
-import type { Launch, LaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOrder } from '../program.ts'
 import { executableOf } from '../settings.ts'
-import { Kept, type KeptThread } from './kept.ts'
+import { CodexSavedState, type CodexSavedThread } from './saved-state.ts'
 import { CodexSettings } from './settings.ts'
 
 const SCRIPT = 'codex.sh'
 const SOCKET = 'codex.sock'
-/** What both of its processes complain about. */
+/** Error output of both its processes. */
 export const LOG = 'codex.log'
 
 const INSTALLED = { program: 'Codex', install: 'npm install --global @openai/codex' }
 
 export interface LaunchSurroundings {
-  /** Milliseconds. */
   now(): number
   /** The service's own. */
   readonly environment: Readonly<Record<string, string | undefined>>
 }
 
-/** Writes what the pane runs into the agent's folder; the user's own files stay as they are. */
-export async function prepareLaunch(order: LaunchOrder, surroundings: LaunchSurroundings): Promise<Launch> {
+/** Writes the pane's script into the agent's folder; the user's own files stay unchanged. */
+export async function prepareLaunch(
+  order: ProgramLaunchOrder,
+  surroundings: LaunchSurroundings,
+): Promise<Launch> {
   const { now, environment } = surroundings
   const settings = CodexSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED, environment.PATH)
-  const resumed = Kept.safeParse(order.resume).data
+  const resumed = CodexSavedState.safeParse(order.resume).data
   const thread = resumed?.threads.at(-1)
   if (thread !== undefined) assertStillThere(thread, order.name)
 
   const socket = join(order.folder, SOCKET)
   await mkdir(order.folder, { recursive: true, mode: 0o700 })
-  // Of an earlier start: the script waits for a new socket.
+  // Left by an earlier start: the script waits for a new socket.
   for (const old of [socket, join(order.folder, LOG)]) await rm(old, { force: true })
   const script = join(order.folder, SCRIPT)
   const server = ['app-server', '--listen', `unix://${socket}`, ...serverOptions(order, settings)]
@@ -47,12 +49,15 @@ export async function prepareLaunch(order: LaunchOrder, surroundings: LaunchSurr
   return {
     argv: ['/bin/sh', script],
     env: settings.env,
-    kept: { ...(resumed ?? { threads: [] }), socket, launchedAt: now() } satisfies Kept,
+    savedState: { ...(resumed ?? { threads: [] }), socket, launchedAt: now() } satisfies CodexSavedState,
   }
 }
 
-/** Codex would say so as well, but on a screen that is gone at once. It packs and archives files as it likes. */
-function assertStillThere({ id, rollout }: KeptThread, agent: string): void {
+/**
+ * Codex would report it too, but on a screen that vanishes at once. It compresses and archives files as it
+ * likes.
+ */
+function assertStillThere({ id, rollout }: CodexSavedThread, agent: string): void {
   if (rollout === undefined) return
   const home = rollout.slice(0, rollout.lastIndexOf('/sessions/'))
   const places = [rollout, `${rollout}.zst`, join(home, 'archived_sessions', basename(rollout))]
@@ -64,24 +69,24 @@ function assertStillThere({ id, rollout }: KeptThread, agent: string): void {
 }
 
 /**
- * The configuration of the conversation is the server's. Developer instructions are put before the model again after
- * a resume and a compaction, so that the role survives both.
+ * The server owns the conversation's configuration. Developer instructions are repeated to the model after a
+ * resume and a compaction, so that the role survives both.
  */
-function serverOptions(order: LaunchOrder, settings: CodexSettings): string[] {
+function serverOptions(order: ProgramLaunchOrder, settings: CodexSettings): string[] {
   const options = {
     developer_instructions: toml(order.prompt),
     'mcp_servers.orc.url': toml(`${order.url}/mcp`),
     'mcp_servers.orc.bearer_token_env_var': toml('ORC_TOKEN'),
-    // What an agent may ask of the team is decided by the team's rules, not by a dialog for each message.
+    // The team's rules, not a dialog per message, decide what an agent may ask of the team.
     'mcp_servers.orc.default_tools_approval_mode': toml('approve'),
-    // As a table: a dotted path would be cut at the dots of the folder's name.
+    // As a table: a dotted path would be split at the dots of the folder's name.
     ...(settings.trust_folder ? { projects: `{${toml(order.cwd)}={trust_level="trusted"}}` } : {}),
   }
   const ours = Object.entries(options).flatMap(([key, value]) => ['-c', `${key}=${value}`])
   return [...configArguments(settings.args), ...ours]
 }
 
-/** Which the pane's program hands to the server with each thread. */
+/** The pane's program passes it to the server with each thread. */
 function tuiOptions({ args, model, sandbox, approval_policy }: CodexSettings): string[] {
   return [
     ...(model === undefined ? [] : ['--model', model]),
@@ -91,7 +96,7 @@ function tuiOptions({ args, model, sandbox, approval_policy }: CodexSettings): s
   ]
 }
 
-/** Of the user's arguments, those that must be given to the server as well: the pane's program does not pass them on. */
+/** The user's arguments that the server needs too: the pane's program does not pass them on. */
 function configArguments(args: readonly string[]): string[] {
   const taken: string[] = []
   for (let index = 0; index < args.length; index += 1) {
@@ -104,7 +109,7 @@ function configArguments(args: readonly string[]): string[] {
   return taken
 }
 
-/** JSON strings are TOML strings, but for DEL and halves of surrogate pairs. */
+/** JSON strings are TOML strings, except for DEL and lone surrogates. */
 function toml(text: string): string {
   return JSON.stringify(text.toWellFormed()).replaceAll('\u007F', '\\u007F')
 }
@@ -113,7 +118,7 @@ function shellWord(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`
 }
 
-interface Script {
+interface WrapperScript {
   executable: string
   server: readonly string[]
   tui: readonly string[]
@@ -122,10 +127,11 @@ interface Script {
 }
 
 /**
- * Two processes that live and die together, in the pane's process group. The app-server would finish its turn before
- * it heeds the first signal, and two servers must never write one conversation: so it is told twice, then killed.
+ * Two processes in the pane's process group that live and die together. The app-server would finish its turn
+ * before it obeys the first signal, and two servers must never write one conversation: so it is signalled
+ * twice, then killed.
  */
-function renderScript({ executable, server, tui, socket, log }: Script): string {
+function renderScript({ executable, server, tui, socket, log }: WrapperScript): string {
   const command = (args: readonly string[]) => [executable, ...args].map(shellWord).join(' ')
   return `#!/bin/sh
 # Written anew at each start of this agent.

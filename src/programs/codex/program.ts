@@ -4,33 +4,36 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { stripVTControlCharacters } from 'node:util'
 import { AppError } from '../../model/errors.ts'
 import { isRunning } from '../../model/process.ts'
-import type { FollowOrder, Pane, Program } from '../program.ts'
-import { Kept } from './kept.ts'
+import type { AgentProgram, FollowOrder, Pane } from '../program.ts'
 import { type LaunchSurroundings, LOG, prepareLaunch } from './launch.ts'
+import { CodexSavedState } from './saved-state.ts'
 import { openSession } from './session.ts'
 import { checkSettings } from './settings.ts'
 
-/** For its server, its screen, its conversation. A question it asks first (folder, login) may take a person longer. */
+/**
+ * For its server, its screen and its conversation. A question it asks first (folder, login) may take a person
+ * longer.
+ */
 const START_MS = 20_000
 const LOOK_MS = 100
 
-export interface CodexOptions extends Partial<LaunchSurroundings> {
+interface CodexOptions extends Partial<LaunchSurroundings> {
   readonly log: { warn(fields: Record<string, unknown>, text: string): void }
 }
 
-/** Codex, spoken to through its own app-server beside its terminal interface. */
-export function createCodex({ log, now = Date.now, environment = process.env }: CodexOptions): Program {
+/** Codex, controlled through its own app-server beside its terminal interface. */
+export function createCodex({ log, now = Date.now, environment = process.env }: CodexOptions): AgentProgram {
   return {
     name: 'codex',
     resumes: true,
     check: checkSettings,
     launch: (order) => prepareLaunch(order, { now, environment }),
     async follow(order, pane, port) {
-      const kept = Kept.parse(order.kept)
+      const kept = CodexSavedState.parse(order.savedState)
       const warn = (fields: Record<string, unknown>, text: string) =>
         log.warn({ agent: order.name, ...fields }, text)
       const { session, ready } = openSession({ kept, port, pane, now, warn })
-      // One that was found may be stopped or hang: nobody waits for it.
+      // A program found running may be stopped or hang; don't wait for it.
       if (order.found) return session
       const began = await Promise.race([
         ready.then(() => 'ready' as const),
@@ -64,7 +67,7 @@ async function watchStart(
   return 'late'
 }
 
-async function failure(order: FollowOrder, kept: Kept): Promise<AppError> {
+async function failure(order: FollowOrder, kept: CodexSavedState): Promise<AppError> {
   const words = await lastWords(join(order.folder, LOG))
   const wanted = kept.threads.at(-1)?.id
   if (
@@ -82,7 +85,7 @@ async function failure(order: FollowOrder, kept: Kept): Promise<AppError> {
   })
 }
 
-/** What Codex complained about, without its colours and backtraces. */
+/** Codex's error output without colours and backtraces. */
 async function lastWords(log: string): Promise<string[]> {
   const text = await readFile(log, 'utf8').catch(() => '')
   return stripVTControlCharacters(text)

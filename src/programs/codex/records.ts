@@ -1,4 +1,4 @@
-/** What the app-server of Codex 0.166 sends, as far as it is read here. */
+/** The parts of Codex 0.166's app-server messages that we read. */
 import { z } from 'zod'
 
 export const ThreadStatus = z.union([
@@ -9,7 +9,7 @@ export type ThreadStatus = z.output<typeof ThreadStatus>
 
 export const Thread = z.object({
   id: z.string(),
-  /** Codex asks the model for titles in threads of that kind. */
+  /** Codex asks the model for titles in threads of this kind. */
   ephemeral: z.boolean(),
   /** Set for an agent that Codex itself spawned. */
   parentThreadId: z.string().nullish(),
@@ -21,7 +21,7 @@ export const Thread = z.object({
 })
 export type Thread = z.output<typeof Thread>
 
-/** Known kinds are read; of the others only that they are there. */
+/** Known kinds are parsed; of others only their presence matters. */
 export const Item = z.looseObject({
   type: z.string(),
   id: z.string(),
@@ -42,7 +42,7 @@ export const CommandExecution = z.object({
   command: z.string(),
   source: z.string(),
   status: z.string(),
-  /** Of the terminal it runs in. */
+  /** The terminal it runs in. */
   processId: z.string().nullish(),
 })
 
@@ -61,7 +61,7 @@ const Tokens = z.object({
   outputTokens: z.number(),
 })
 
-/** Notifications by their method. */
+/** Notifications by method. */
 export const NOTICES = {
   error: z.object({
     threadId: z.string(),
@@ -84,9 +84,9 @@ export const NOTICES = {
   'item/completed': z.object({ threadId: z.string(), turnId: z.string(), item: Item }),
   'serverRequest/resolved': z.object({ threadId: z.string(), requestId: z.union([z.string(), z.number()]) }),
 } as const
-export type Notices = { [M in keyof typeof NOTICES]: z.output<(typeof NOTICES)[M]> }
+export type CodexNotifications = { [M in keyof typeof NOTICES]: z.output<(typeof NOTICES)[M]> }
 
-/** They come many times a second, and nothing here needs them. */
+/** Sent many times a second, and not needed here. */
 export const UNWANTED = [
   'item/agentMessage/delta',
   'item/plan/delta',

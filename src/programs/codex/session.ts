@@ -3,43 +3,48 @@ import { realpath, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
-import { type Arrival, noLongerWanted, type SessionPort, type Whereabouts } from '../../runtimes/runtime.ts'
+import {
+  type Arrival,
+  type MessageLocation,
+  noLongerWanted,
+  type SessionPort,
+} from '../../runtimes/runtime.ts'
+import { locationsOf } from '../locate.ts'
 import type { Pane, ProgramSession } from '../program.ts'
-import { whereaboutsOf } from '../whereabouts.ts'
-import { type AppServer, openAppServer, Refused } from './app-server.ts'
+import { createSpeech } from './agent-output.ts'
+import { type AppServer, AppServerRefused, openAppServer } from './app-server.ts'
 import { createApprovals } from './approvals.ts'
 import { createArrivals } from './arrivals.ts'
-import type { Kept } from './kept.ts'
-import { NOTICES, type Notices, TurnStarted } from './records.ts'
-import { createSpeech } from './speech.ts'
+import { type CodexNotifications, NOTICES, TurnStarted } from './records.ts'
+import type { CodexSavedState } from './saved-state.ts'
 import { followThreads } from './thread-follower.ts'
 import { findMessages } from './thread-history.ts'
 import { createTurns } from './turns.ts'
 
-/** For a broken connection to a server that is there, and one that is just starting. */
+/** For a broken connection to a running server, and for one that is just starting. */
 const CONNECT_AGAIN_MS = 100
-/** From the server's yes to the record in the thread: it takes milliseconds, but hooks may come first. */
+/** From the server's response to the record in the thread: milliseconds, but hooks may come first. */
 const EVIDENCE_MS = 30_000
 const INTERRUPT_MS = 10_000
-/** What an earlier connection sent before it broke may still be on its way into the thread. */
+/** A message sent by an earlier connection may still be on its way into the thread. */
 const SETTLE_MS = 1500
 
-export interface SessionOptions {
-  readonly kept: Kept
+interface CodexSessionOptions {
+  readonly kept: CodexSavedState
   readonly port: SessionPort
-  readonly pane?: Pick<Pane, 'watchStrays'>
+  readonly pane?: Pick<Pane, 'watchOrphans'>
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-export interface OpenSession {
+interface OpenSession {
   readonly session: ProgramSession
   /** The conversation in the pane is found. */
   readonly ready: Promise<void>
 }
 
-/** Follows the conversation through the app-server, which tells of every turn, whoever began it. */
-export function openSession({ kept: found, port, pane, now, warn }: SessionOptions): OpenSession {
+/** Follows the conversation through the app-server, which reports every turn, whoever started it. */
+export function openSession({ kept: found, port, pane, now, warn }: CodexSessionOptions): OpenSession {
   let kept = found
   let state: SessionState = 'initializing'
   let server: AppServer | undefined
@@ -76,9 +81,9 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
     warn,
   })
 
-  function keep(value: Kept): Promise<void> {
+  function keep(value: CodexSavedState): Promise<void> {
     kept = value
-    return port.keep(value)
+    return port.saveState(value)
   }
 
   function become(next: SessionState, evidence: string) {
@@ -89,12 +94,12 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
 
   function notified(method: string, params: unknown) {
     if (!(method in NOTICES)) return
-    const name = method as keyof Notices
+    const name = method as keyof CodexNotifications
     const parsed = NOTICES[name].safeParse(params)
     if (!parsed.success)
       return warn({ method, err: parsed.error }, 'a notification of Codex is not understood')
     if (name === 'serverRequest/resolved') {
-      approvals.resolved((parsed.data as Notices['serverRequest/resolved']).requestId)
+      approvals.resolved((parsed.data as CodexNotifications['serverRequest/resolved']).requestId)
     } else threads.notified(name, parsed.data as never)
   }
 
@@ -116,7 +121,7 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
         if (isOver) return
         become('unknown', `the connection to the app-server of Codex broke: ${reason}`)
       } catch {
-        // Not there yet, or going down: whether the program lives is the pane's to say.
+        // Not started yet, or shutting down: the pane tells whether the program lives.
       }
       approvals.dropAll()
       threads.disconnected()
@@ -147,21 +152,24 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
       return { state: 'uncertain', evidence }
     } catch (error) {
       const reason = (error as Error).message
-      return { state: error instanceof Refused ? 'queued' : 'uncertain', evidence: `Codex: ${reason}` }
+      return {
+        state: error instanceof AppServerRefused ? 'queued' : 'uncertain',
+        evidence: `Codex: ${reason}`,
+      }
     } finally {
       expected.forget()
     }
   }
 
-  /** Put before the model with its next step, in the turn that runs. */
+  /** Shown to the model with its next step of the running turn. */
   async function notice(text: string): Promise<void> {
     const thread = threads.current
     const expectedTurnId = turns.active
     if (server === undefined || thread === undefined || expectedTurnId === undefined) return
     const params = { threadId: thread, expectedTurnId, input: [textInput(text)] }
     await server.request('turn/steer', params, z.unknown()).catch((error: unknown) => {
-      // The turn ended this moment, or is a compaction: there is nobody to tell.
-      if (!(error instanceof Refused)) throw error
+      // The turn ended just now, or is a compaction: no model is there to tell.
+      if (!(error instanceof AppServerRefused)) throw error
     })
   }
 
@@ -174,8 +182,8 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
       return { stopped: state === 'idle', evidence: `Codex is ${state}, with no turn to stop` }
     const ended = turns.untilEnded(turnId)
     const terminals = turns.terminalsOf(turnId)
-    const endStrays = await pane?.watchStrays?.()
-    // Never answered when the turn ends by itself at this moment; what counts is that it ends.
+    const endStrays = await pane?.watchOrphans?.()
+    // Never answered if the turn ends by itself at this moment; only its end counts.
     on.request('turn/interrupt', { threadId, turnId }, z.unknown()).catch(() => {})
     const turn = await Promise.race([ended, sleep(INTERRUPT_MS, undefined, { ref: false })])
     if (turn === undefined)
@@ -194,11 +202,11 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
 
   async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
     const found = new Map<string, string>()
-    return whereaboutsOf(ids, found, await lookFor(ids, found))
+    return locationsOf(ids, found, await lookFor(ids, found))
   }
 
-  /** What is known of those that are not found. */
-  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<Whereabouts> {
+  /** Location of messages that were not found. */
+  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<MessageLocation> {
     const on = server
     if (on === undefined) return { at: 'unknown', evidence: `Codex is ${state}` }
     try {
@@ -207,7 +215,7 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
     } catch (error) {
       return { at: 'unknown', evidence: `Codex: ${(error as Error).message}` }
     }
-    // The turn that runs may be the message's own, which is not recorded yet.
+    // The running turn may be the message's own, which is not recorded yet.
     if (state !== 'idle') return { at: 'unknown', evidence: `it is not recorded, but Codex is ${state}` }
     const count = kept.threads.length
     return {
@@ -256,7 +264,7 @@ export function openSession({ kept: found, port, pane, now, warn }: SessionOptio
   }
 }
 
-/** Halves of surrogate pairs would make the whole request unreadable; controls could drive the pane (C2). */
+/** Lone surrogates would make the whole request unreadable; control characters could drive the pane (C2). */
 function textInput(text: string) {
   const plain = text.toWellFormed().replace(/[\u0000-\u0008\u000B-\u001F\u007F-\u009F]/g, '')
   return { type: 'text', text: plain, text_elements: [] }

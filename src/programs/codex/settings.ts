@@ -26,7 +26,7 @@ export const CodexSettings = z.strictObject({
 })
 export type CodexSettings = z.output<typeof CodexSettings>
 
-/** Arguments that would take the conversation out of our hands. */
+/** Arguments that would take the conversation out of our control. */
 const OURS: Readonly<Record<string, string>> = {
   '--remote': 'Codex is always connected to an app-server of its own, through which messages reach it.',
   '--cd': 'Say where the agent works with `cwd:`.',

@@ -2,74 +2,82 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { SessionState } from '../../model/agent.ts'
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import { type AppServer, Refused, Unanswered } from './app-server.ts'
+import type { CodexOutput } from './agent-output.ts'
+import { type AppServer, AppServerRefused, AppServerUnanswered } from './app-server.ts'
 import type { Arrivals } from './arrivals.ts'
-import type { Kept, KeptThread } from './kept.ts'
 import {
   AgentMessage,
+  type CodexNotifications,
   type ItemEntry,
-  type Notices,
   type Thread,
+  ThreadList,
+  ThreadRead,
   ThreadResumed,
   type ThreadStatus,
   TurnPage,
 } from './records.ts'
-import type { Speech } from './speech.ts'
-import { chooseThread, isOfThePane, isOfThisLaunch, readThread } from './thread-choice.ts'
+import type { CodexSavedState, CodexSavedThread } from './saved-state.ts'
 import { placeOf, readSince } from './thread-history.ts'
 import type { Turns } from './turns.ts'
 import { usageOf } from './usage.ts'
 
 const LOOK_MS = 250
 const LOADING_LOOKS = 40
-/** A thread is on disk, and can be listened to, a moment after its first turn began. */
+/** A thread is on disk, and can be subscribed to, shortly after its first turn began. */
 const ATTACH_AGAIN_MS = 20
 const HANDLED = 2000
-/** That a turn failed and why are told apart, in any order. */
+/** That a turn failed and why are reported separately, in any order. */
 const REASON_MS = 500
 
-export interface ThreadFollower {
+interface ThreadFollower {
   /** The thread in the pane. */
   readonly current: string | undefined
   readonly found: Promise<void>
   connected(server: AppServer): void
   disconnected(): void
-  notified<M extends keyof Notices>(method: M, notice: Notices[M]): void
+  notified<M extends keyof CodexNotifications>(method: M, notice: CodexNotifications[M]): void
 }
 
-export interface ThreadFollowerOptions {
-  readonly kept: Kept
-  keep(kept: Kept): Promise<void>
+interface ThreadFollowerOptions {
+  readonly kept: CodexSavedState
+  keep(kept: CodexSavedState): Promise<void>
   become(state: SessionState, evidence: string): void
   readonly turns: Turns
   readonly arrivals: Arrivals
-  readonly speech: Speech
+  readonly speech: CodexOutput
   readonly used: SessionPort['used']
   now(): number
   warn(fields: Record<string, unknown>, text: string): void
 }
 
-/** Finds the thread in the pane, listens to it, and makes up for what it missed while nobody listened. */
+/**
+ * Finds the thread in the pane, subscribes to it, and catches up on what it missed.
+ * States: `searching` (no thread is known; each thread notification may end it), `adopting` (a thread was
+ * found; its history is being read, and notifications wait behind it), `subscribed` (notifications are
+ * processed as they come) and `closed` (final). A person who opens another conversation in the pane returns
+ * it to `adopting`. The timeouts below cover gaps of the server: a thread is listed before it is ready, and
+ * is on disk shortly after its first turn began.
+ */
 export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   const { turns, arrivals, speech } = options
   const { promise: found, resolve: isFound } = Promise.withResolvers<void>()
   let server: AppServer | undefined
-  let current: KeptThread | undefined
+  let current: CodexSavedThread | undefined
   let isListening = false
   let isAttaching = false
   let isAttachWanted = false
   let model: string | undefined
-  /** Why the last turn failed, and who waits to know it. */
+  /** Why the last turn failed, and the callers that wait for the reason. */
   let lastError = ''
   let reasonCame = () => {}
-  /** How often the server told of the thread's status. */
+  /** Number of status notifications of the thread. */
   let changes = 0
-  /** What comes in while the history is being read waits behind it. */
+  /** Notifications wait while the history is being read. */
   let inOrder: Promise<unknown> = Promise.resolve()
   const handled = new Set<string>()
 
   const failed = (what: string) => (error: unknown) => {
-    if (!(error instanceof Unanswered && error.isLost)) options.warn({ err: error }, what)
+    if (!(error instanceof AppServerUnanswered && error.isLost)) options.warn({ err: error }, what)
   }
 
   function enqueue(step: () => void | Promise<void>) {
@@ -94,7 +102,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     void attach()
   }
 
-  /** The adoption of a thread and the begin of its first turn both want it. */
+  /** Both adopting a thread and the start of its first turn need it. */
   async function attach() {
     isAttachWanted = true
     if (isAttaching) return
@@ -106,7 +114,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     isAttaching = false
   }
 
-  async function listen(on: AppServer, thread: KeptThread) {
+  async function listen(on: AppServer, thread: CodexSavedThread) {
     for (;;) {
       const before = changes
       try {
@@ -116,11 +124,11 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
         if (changes === before) show(resumed.thread.status)
         model = resumed.model
         isListening = true
-        // From here on everything comes in by itself, behind this.
+        // From here on everything arrives by itself, after this.
         return enqueue(() => catchUp(on, thread, resumed.thread))
       } catch (error) {
-        if (!(error instanceof Refused)) throw error
-        // No turn yet, nothing to hear. With the first one this is tried until it works.
+        if (!(error instanceof AppServerRefused)) throw error
+        // No turn yet, so nothing to read. With the first one this is retried until it works.
         const { status } = await readThread(on, thread.id)
         if (server !== on || current?.id !== thread.id) return
         if (changes === before) show(status)
@@ -130,7 +138,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     }
   }
 
-  async function catchUp(on: AppServer, thread: KeptThread, { path }: Thread) {
+  async function catchUp(on: AppServer, thread: CodexSavedThread, { path }: Thread) {
     const isKept = options.kept.threads.at(-1)?.id === thread.id
     const place = isKept ? options.kept.saidUpTo : undefined
     const entries = await readSince(on, thread.id, { place, time: thread.since })
@@ -145,7 +153,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     const last = page.data[0]
     if (last?.status === 'inProgress') turns.began(last.id)
     else if (last !== undefined) arrivals.ended(last)
-    // The news of a turn that has begun meanwhile are newer.
+    // Notifications of a turn that has begun meanwhile are newer.
     if (turns.active === undefined) lastError = last?.error?.message ?? lastError
   }
 
@@ -160,7 +168,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     if (text !== '') speech.say(text, `codex:${threadId}:${place}`, place)
   }
 
-  /** What was read is shown only if nothing newer was told meanwhile: an answer can be overtaken by a notification. */
+  /** Use the result only if no newer notification arrived meanwhile: a response can be overtaken. */
   function show(status: ThreadStatus) {
     const [state, evidence] = STATES[status.type](status)
     const why = status.type === 'systemError' && lastError !== '' ? `: ${lastError}` : ''
@@ -193,7 +201,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     adopt(thread)
   }
 
-  const HANDLERS: { [M in keyof Notices]: (notice: Notices[M]) => void } = {
+  const HANDLERS: { [M in keyof CodexNotifications]: (notice: CodexNotifications[M]) => void } = {
     error: ({ threadId, error, willRetry }) => {
       if (threadId === current?.id && !willRetry) blame(error.message)
     },
@@ -212,7 +220,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
         void attach()
         return
       }
-      // What was said in the turn comes before the end of it.
+      // The turn's text comes before its end.
       const change = changes
       enqueue(async () => {
         if (status.type === 'systemError') await reasonKnown()
@@ -227,7 +235,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     },
     'turn/started': ({ threadId, turn }) => {
       if (threadId !== current?.id) return
-      // What went wrong before is not why this one may fail.
+      // An earlier error does not explain a failure of this turn.
       lastError = ''
       turns.began(turn.id)
     },
@@ -240,7 +248,7 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
     'item/started': ({ threadId, turnId, item }) => {
       if (threadId !== current?.id) return
       turns.itemBegan(turnId, item)
-      // A user's message counts when it is recorded, which its end says.
+      // User text counts once it is recorded, which its completion shows.
       if (item.type !== 'userMessage') enqueue(() => arrivals.saw(turnId, item))
     },
     'item/completed': ({ threadId, turnId, item }) => {
@@ -275,8 +283,8 @@ export function followThreads(options: ThreadFollowerOptions): ThreadFollower {
   }
 }
 
-type Shown = readonly [SessionState, string]
-const STATES: Record<ThreadStatus['type'], (status: ThreadStatus) => Shown> = {
+type ShownThread = readonly [SessionState, string]
+const STATES: Record<ThreadStatus['type'], (status: ThreadStatus) => ShownThread> = {
   idle: () => ['idle', 'Codex: the thread is idle'],
   systemError: () => ['idle', 'Codex: the last turn failed'],
   notLoaded: () => ['unknown', 'Codex: the thread is not loaded'],
@@ -286,4 +294,38 @@ const STATES: Record<ThreadStatus['type'], (status: ThreadStatus) => Shown> = {
       ? ['waiting_input', `Codex: ${flags.join(', ')}`]
       : ['busy', 'Codex: a turn is running']
   },
+}
+
+/** Excludes Codex's own threads: those for titles, and those of agents it spawned (C4). */
+function isOfThePane(thread: Thread): boolean {
+  return !thread.ephemeral && !thread.parentThreadId
+}
+
+async function readThread(server: AppServer, threadId: string): Promise<Thread> {
+  return (await server.request('thread/read', { threadId }, ThreadRead)).thread
+}
+
+/** The server's clock counts whole seconds. */
+function isOfThisLaunch(thread: Thread, kept: CodexSavedState): boolean {
+  return (thread.createdAt + 1) * 1000 > kept.launchedAt
+}
+
+/**
+ * The conversation in the pane: the saved one, or a newer one that a person began there since. Undefined
+ * while none is open, as during a question that Codex asks at its start.
+ */
+async function chooseThread(server: AppServer, kept: CodexSavedState): Promise<Thread | undefined> {
+  const wanted = kept.threads.at(-1)?.id
+  const { data } = await server.request('thread/loaded/list', {}, ThreadList)
+  const loaded = await Promise.all(data.map((id) => readThread(server, id).catch(() => undefined)))
+  return (
+    loaded
+      .filter((thread) => thread !== undefined)
+      // It is listed before it is ready, without a notification when it is.
+      .filter((thread) => thread.status.type !== 'notLoaded')
+      .filter(isOfThePane)
+      .filter((thread) => thread.id === wanted || isOfThisLaunch(thread, kept))
+      .sort((one, other) => one.createdAt - other.createdAt || (one.id < other.id ? -1 : 1))
+      .at(-1)
+  )
 }

@@ -5,7 +5,7 @@ import { type ItemEntry, ItemPage, UserMessage } from './records.ts'
 
 const PAGE = 100
 
-/** Newest first, page by page, as far as somebody wants to read. */
+/** Newest first, page by page, as far as the caller reads. */
 async function* backwards(server: AppServer, threadId: string): AsyncGenerator<ItemEntry> {
   let cursor: string | null | undefined
   do {
@@ -20,14 +20,13 @@ export function placeOf({ turnId, item }: ItemEntry): string {
   return `${turnId}/${item.id}`
 }
 
-export interface Since {
-  /** The last item that is known already. */
+interface Since {
+  /** The last known item. */
   readonly place: string | undefined
-  /** Milliseconds. */
   readonly time: number
 }
 
-/** What came into the thread since then, oldest first. */
+/** Items of the thread since then, oldest first. */
 export async function readSince(server: AppServer, threadId: string, since: Since): Promise<ItemEntry[]> {
   const entries: ItemEntry[] = []
   for await (const entry of backwards(server, threadId)) {
@@ -38,7 +37,7 @@ export async function readSince(server: AppServer, threadId: string, since: Sinc
   return entries.reverse()
 }
 
-/** The user's messages in which these messages of ours stand, by their ids. */
+/** The user messages that contain these messages of ours, by id. */
 export async function findMessages(
   server: AppServer,
   threadId: string,

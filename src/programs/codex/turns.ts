@@ -1,19 +1,22 @@
 import { CommandExecution, type Item, type TurnRecord } from './records.ts'
 
-/** Which turn runs, which commands it has running, and how turns end. */
+/** The running turn, its running commands, and how turns end. */
 export interface Turns {
   readonly active: string | undefined
   began(turnId: string): void
   ended(turn: TurnRecord): void
-  /** Nobody told for a while. */
+  /** No notification for a while. */
   forget(): void
-  /** How that turn ends; never resolves for one that is not running. */
+  /** How that turn ends; never resolves for a turn that is not running. */
   untilEnded(turnId: string): Promise<TurnRecord>
   itemBegan(turnId: string, item: Item): void
   itemEnded(item: Item): void
-  /** An item that has begun and not ended. */
+  /** An item that has started and not ended. */
   item(id: string): Item | undefined
-  /** The terminals of commands of this turn that run, and of those that it begins from now on: news of one may be under way. */
+  /**
+   * Terminals of this turn's running commands, and of those it starts from now on: a notification may be
+   * under way.
+   */
   terminalsOf(turnId: string): ReadonlySet<string>
 }
 
@@ -22,7 +25,7 @@ export function createTurns(): Turns {
   let lastEnded: string | undefined
   const waiting = new Map<string, ((turn: TurnRecord) => void)[]>()
   const open = new Map<string, { turnId: string; item: Item }>()
-  /** By turn, as they were asked for. */
+  /** By turn, in the order of the requests. */
   const terminals = new Map<string, Set<string>>()
 
   return {
@@ -30,7 +33,7 @@ export function createTurns(): Turns {
       return active
     },
     began(turnId) {
-      // A list of turns can be overtaken by the news of a turn's end.
+      // A list of turns can be overtaken by the notification of a turn's end.
       if (turnId !== lastEnded) active = turnId
     },
     forget() {

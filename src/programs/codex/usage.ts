@@ -1,9 +1,11 @@
 import type { Usage } from '../../runtimes/runtime.ts'
-import type { Notices } from './records.ts'
+import type { CodexNotifications } from './records.ts'
 
-/** C26: what went into the last answer, over the model's window. Codex counts cached tokens as input, too. */
+/**
+ * C26: tokens of the last answer relative to the model's window. Codex counts cached tokens as input, too.
+ */
 export function usageOf(
-  { threadId, tokenUsage }: Notices['thread/tokenUsage/updated'],
+  { threadId, tokenUsage }: CodexNotifications['thread/tokenUsage/updated'],
   model: string | undefined,
 ): Usage {
   const { total, last, modelContextWindow } = tokenUsage
@@ -12,7 +14,7 @@ export function usageOf(
     contextTokens: last.inputTokens,
     ...(modelContextWindow ? { contextWindow: modelContextWindow } : {}),
     spent: {
-      // The same figures are sent again with a resume; the sum only grows with an answer.
+      // A resume sends the same figures again; the sum grows only with an answer.
       key: `codex:${threadId}:${total.totalTokens}`,
       input: Math.max(0, last.inputTokens - last.cachedInputTokens - last.cacheWriteInputTokens),
       output: last.outputTokens,

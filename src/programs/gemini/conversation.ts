@@ -1,28 +1,28 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
-import { createKeeping } from '../keeping.ts'
 import type { FollowerLog } from '../line-follower.ts'
-import type { HookEvent } from './hook-event.ts'
-import type { Kept } from './kept.ts'
-import type { TranscriptRecord } from './record.ts'
-import { followTranscript, searchTranscripts, type Transcript } from './transcript.ts'
+import { createStateSaver } from '../save-state.ts'
+import type { GeminiHookEvent } from './hook-event.ts'
+import type { GeminiRecord } from './record.ts'
+import type { GeminiSavedState } from './saved-state.ts'
+import { followTranscript, type GeminiTranscript, searchTranscripts } from './transcript.ts'
 
 const REMEMBERED = 8
 
-export interface ConversationOptions {
-  readonly kept: Kept
+interface ConversationOptions {
+  readonly kept: GeminiSavedState
   readonly port: SessionPort
   readonly log: FollowerLog
-  onRecord(record: TranscriptRecord): void
+  onRecord(record: GeminiRecord): void
   onForgotten(ids: readonly string[]): void
 }
 
-/** The conversation that the program has now: its transcript is followed, and how far that came is kept. */
+/** The program's current conversation: follows its transcript, and saves the position. */
 export function followConversation(options: ConversationOptions) {
   const { port, log, onRecord, onForgotten } = options
   let kept = options.kept
-  let transcript: Transcript | undefined
+  let transcript: GeminiTranscript | undefined
   let closed = false
-  const keeping = createKeeping(port, log, () => {
+  const keeping = createStateSaver(port, log, () => {
     const position = transcript?.position() ?? kept.position
     const unread = [...(transcript?.unread ?? kept.unread)]
     kept = { ...kept, ...(position && { position }), unread }
@@ -53,9 +53,9 @@ export function followConversation(options: ConversationOptions) {
 
   return {
     /** Every hook names the conversation; a person may have begun or opened another one in the pane. */
-    meet(event: HookEvent) {
+    meet(event: GeminiHookEvent) {
       if (event.hook_event_name === 'SessionEnd') return
-      // The transcript that it names then is another one than it will use.
+      // The transcript it names at that point is not the one it will use.
       if (event.hook_event_name === 'SessionStart' && event.source === 'resume') return
       if (event.session_id !== kept.sessionId) {
         const isNew = event.hook_event_name === 'SessionStart' && event.source === 'clear'
@@ -64,14 +64,14 @@ export function followConversation(options: ConversationOptions) {
       }
       open(event.transcript_path)
     },
-    /** From now on there is something to take up. */
+    /** From now on there is a conversation to resume. */
     prompted() {
       if (kept.isPrompted) return
       kept = { ...kept, isPrompted: true }
       keeping.soon()
     },
     settled: async () => transcript?.settled(),
-    /** The records by which messages were put before the model, in this conversation or one before it. */
+    /** The records that showed messages to the model, in this conversation or an earlier one. */
     async search(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
       await transcript?.settled()
       const files = [...kept.earlier, kept.transcript].filter((file) => file !== undefined)

@@ -1,45 +1,47 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
-import type { Pane, Screen } from '../program.ts'
-import type { EventOf } from './hook-event.ts'
+import type { Pane, PaneScreen } from '../program.ts'
+import type { GeminiHookEventOf } from './hook-event.ts'
 
-type Request = EventOf<'Notification'>
-type ToolUse = Pick<EventOf<'BeforeTool'>, 'tool_name' | 'tool_input'>
+type GeminiPermissionRequest = GeminiHookEventOf<'Notification'>
+type GeminiToolUse = Pick<GeminiHookEventOf<'BeforeTool'>, 'tool_name' | 'tool_input'>
 
-interface Dialog {
-  readonly request: Request
+interface GeminiDialog {
+  readonly request: GeminiPermissionRequest
   readonly closing: AbortController
 }
 
-/** The next dialog is drawn a little after the one before it was answered. */
+/** The next dialog is drawn shortly after the previous one was answered. */
 const LOOKS = 8
 const LOOK_EVERY_MS = 250
 
-export interface DialogOptions {
+interface GeminiDialogOptions {
   readonly port: Pick<SessionPort, 'asked'>
   readonly pane: Pick<Pane, 'screen' | 'press'>
-  /** What a person said with a no, for the agent's next turn: the program ends the turn without a word to it. */
+  /**
+   * A person's remark on a refusal, for the agent's next turn: the program ends the turn without showing it.
+   */
   refused(what: string): void
   warn(text: string): void
 }
 
 /**
- * Permission dialogs. The program's hook only tells of them; a verdict from outside is given as a person would give
- * it, by a key, when the very dialog is seen on the screen right then, and no other of those that are open.
+ * Permission dialogs. The program's hook only reports them; a verdict from outside is given as a person
+ * would, with a key, while exactly this dialog is on the screen.
  */
-export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
-  let open: readonly Dialog[] = []
+export function createDialogs({ port, pane, refused, warn }: GeminiDialogOptions) {
+  let open: readonly GeminiDialog[] = []
   let asked = 0
 
-  function settle(ended: (dialog: Dialog) => boolean) {
+  function settle(ended: (dialog: GeminiDialog) => boolean) {
     const closed = open.filter(ended)
     open = open.filter((dialog) => !closed.includes(dialog))
     for (const { closing } of closed) closing.abort()
   }
 
-  /** Asked again when a verdict cannot be given, so that no person believes it was. */
-  async function ask(dialog: Dialog, why = '') {
+  /** Asked again if a verdict could not be given, so that no person believes it was. */
+  async function ask(dialog: GeminiDialog, why = '') {
     asked += 1
     const { request, closing } = dialog
     const what = JSON.stringify([request.session_id, request.details, Date.now(), asked])
@@ -60,8 +62,11 @@ export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
     )
   }
 
-  /** Says why not, if it could not be given. */
-  async function answer(dialog: Dialog, { allow, comment }: PermissionVerdict): Promise<string | undefined> {
+  /** Returns the reason if it could not be given. */
+  async function answer(
+    dialog: GeminiDialog,
+    { allow, comment }: PermissionVerdict,
+  ): Promise<string | undefined> {
     for (let look = 0; look < LOOKS; look++) {
       if (look > 0) await sleep(LOOK_EVERY_MS)
       const screen = await pane.screen()
@@ -81,13 +86,13 @@ export function createDialogs({ port, pane, refused, warn }: DialogOptions) {
     get isOpen() {
       return open.length > 0
     },
-    ask(request: Request) {
+    ask(request: GeminiPermissionRequest) {
       const dialog = { request, closing: new AbortController() }
       open = [...open, dialog]
       ask(dialog).catch((error: unknown) => warn(`nobody could be asked: ${reasonOf(error)}`))
     },
-    /** A tool runs, or has run: its dialog is no more. */
-    used(use: ToolUse) {
+    /** A tool runs or has run, so its dialog is closed. */
+    used(use: GeminiToolUse) {
       settle(({ request }) => isAbout(request, use))
     },
     settleAll() {
@@ -100,23 +105,23 @@ const reasonOf = (error: unknown) => (error instanceof Error ? error.message : S
 
 const textOf = (value: unknown) => (typeof value === 'string' ? value : undefined)
 
-function toolOf({ details }: Request): string {
+function toolOf({ details }: GeminiPermissionRequest): string {
   return textOf(details.toolName) ?? textOf(details.type) ?? 'tool'
 }
 
-/** Whole files stay out: the difference says it. */
-function inputOf({ details }: Request): Record<string, unknown> {
+/** Whole files are omitted; the diff is enough. */
+function inputOf({ details }: GeminiPermissionRequest): Record<string, unknown> {
   const { type: _type, title: _title, originalContent: _old, newContent: _new, ...input } = details
   return input
 }
 
-/** What the dialog shows of what it asks for. */
-function gistOf({ details, message }: Request): string {
+/** The dialog's display of the request. */
+function gistOf({ details, message }: GeminiPermissionRequest): string {
   const gist = textOf(details.command) ?? textOf(details.fileName) ?? textOf(details.toolName)
   return gist ?? message
 }
 
-function isAbout({ details }: Request, { tool_name, tool_input }: ToolUse): boolean {
+function isAbout({ details }: GeminiPermissionRequest, { tool_name, tool_input }: GeminiToolUse): boolean {
   const command = textOf(details.command)
   if (command !== undefined) return tool_input.command === command
   const file = textOf(details.filePath)
@@ -125,8 +130,8 @@ function isAbout({ details }: Request, { tool_name, tool_input }: ToolUse): bool
   return tool === undefined || tool_name.endsWith(tool)
 }
 
-/** Its first option is chosen, and all of what it asks for stands within its frame, however it is broken into lines. */
-function shows({ lines }: Screen, request: Request): boolean {
+/** Its first option is selected, and the whole request is within its frame, however it is wrapped. */
+function shows({ lines }: PaneScreen, request: GeminiPermissionRequest): boolean {
   const option = lines.findLastIndex((line) => /● 1\. Allow once/.test(line))
   const top = lines.findLastIndex((line, row) => row < option && /^\s*╭/.test(line))
   if (option < 0 || top < 0) return false

@@ -18,8 +18,8 @@ const HOOKS = [
 ]
 
 /**
- * The program's own way to add things: role, command server and hooks in one folder. The role is part of the context
- * that every request begins with, also after a compression or a resume.
+ * The program's own extension mechanism: role, command server and hooks in one folder. The role is part of
+ * the context of every request, also after a compression or a resume.
  */
 export async function writeExtension(
   home: string,
@@ -49,7 +49,7 @@ function hooksOf() {
   return { hooks: Object.fromEntries(HOOKS.map((event) => [event, [{ hooks: [hook] }]])) }
 }
 
-/** What an agent may tell the switchboard is decided by the team's rules, not by a dialog. */
+/** The team's rules, not a dialog, decide what an agent may send to the service. */
 const POLICY = `\
 [[rule]]
 mcpName = "orc"
@@ -58,7 +58,7 @@ decision = "allow"
 priority = 100
 `
 
-/** In a context file, `@name` is replaced by that file; an invisible joiner after the sign keeps it a name. */
+/** In a context file, `@name` is replaced by that file; an invisible joiner after the sign prevents it. */
 function withoutImports(text: string): string {
   return text.replace(/(^|\s)@(?=\S)/g, '$1@\u2060')
 }

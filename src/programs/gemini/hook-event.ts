@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What the program tells with each of its hooks, as far as it is used. */
+/** The fields of the program's hooks that we use. */
 const common = {
   session_id: z.string(),
   transcript_path: z.string(),
@@ -8,11 +8,11 @@ const common = {
 
 const toolUse = { tool_name: z.string(), tool_input: z.record(z.string(), z.unknown()) }
 
-export const HookEvent = z.discriminatedUnion('hook_event_name', [
+export const GeminiHookEvent = z.discriminatedUnion('hook_event_name', [
   z.object({
     ...common,
     hook_event_name: z.literal('SessionStart'),
-    /** For `resume`, the transcript named is one that is never used. */
+    /** For `resume`, the named transcript is never used. */
     source: z.enum(['startup', 'resume', 'clear']),
   }),
   z.object({ ...common, hook_event_name: z.literal('SessionEnd'), reason: z.string() }),
@@ -28,5 +28,8 @@ export const HookEvent = z.discriminatedUnion('hook_event_name', [
     details: z.record(z.string(), z.unknown()).default({}),
   }),
 ])
-export type HookEvent = z.output<typeof HookEvent>
-export type EventOf<Name extends HookEvent['hook_event_name']> = Extract<HookEvent, { hook_event_name: Name }>
+export type GeminiHookEvent = z.output<typeof GeminiHookEvent>
+export type GeminiHookEventOf<Name extends GeminiHookEvent['hook_event_name']> = Extract<
+  GeminiHookEvent,
+  { hook_event_name: Name }
+>

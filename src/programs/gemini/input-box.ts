@@ -1,15 +1,15 @@
-import type { InputBox, Screen } from '../program.ts'
+import type { InputBox, PaneScreen } from '../program.ts'
 
-/** The prompt sign, with a frame before it on some terminals. */
+/** The prompt sign, after a frame on some terminals. */
 const PROMPT = /^(\s*[│┃]?\s*)> /
-/** What stands in an empty box; with vim keys, only where it takes text. */
+/** Content of an empty box; with vim keys, only in insert mode. */
 const PLACEHOLDERS = ['Type your message or @path/to/file', "Press 'Esc' for NORMAL mode."]
 
 /**
- * What stands in Gemini's input box. Anything but the box as it is known is `unknown`: a dialog in its place, shell
- * mode, a screen that is being drawn.
+ * Reads Gemini's input box. Anything other than the known box is `unknown`: a dialog, shell mode, a screen
+ * being drawn.
  */
-export function readInputBox({ lines, cursor }: Screen): InputBox {
+export function readInputBox({ lines, cursor }: PaneScreen): InputBox {
   const row = promptRow(lines, cursor.y)
   if (row === undefined) return 'unknown'
   const line = lines[row]!
@@ -18,17 +18,17 @@ export function readInputBox({ lines, cursor }: Screen): InputBox {
     .slice(start)
     .replace(/[│┃]\s*$/, '')
     .trim()
-  // The cursor stands before the placeholder; behind it, it would be what a person has typed.
+  // The cursor is before the placeholder; after typed text it would be behind it.
   if (row === cursor.y && cursor.x === start && PLACEHOLDERS.includes(written)) return 'empty'
   return 'draft'
 }
 
-/** A request runs: beside its spinner it says how to stop it. */
-export function isWorking({ lines }: Pick<Screen, 'lines'>): boolean {
+/** A request runs: the spinner's line says how to stop it. */
+export function isWorking({ lines }: Pick<PaneScreen, 'lines'>): boolean {
   return lines.some((line) => line.includes('(esc to cancel'))
 }
 
-/** A draft may have several lines; the cursor is in one of them. Earlier prompts are shown with the same sign. */
+/** A draft may have several lines; the cursor is in one of them. Earlier prompts show the same sign. */
 function promptRow(lines: readonly string[], cursorRow: number): number | undefined {
   for (let row = cursorRow; row >= 0; row--) {
     const line = lines[row] ?? ''

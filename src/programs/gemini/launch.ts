@@ -1,24 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { lstat, mkdir, readdir, readlink, rm, symlink } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import type { Launch, LaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOrder } from '../program.ts'
 import { conversationGone, executableOf } from '../settings.ts'
 import { writeExtension } from './extension.ts'
-import { mirrorHome } from './home.ts'
-import { Kept } from './kept.ts'
+import { GeminiSavedState } from './saved-state.ts'
 import { GeminiSettings } from './settings.ts'
 
 const INSTALLED = { program: 'Gemini CLI', install: 'npm install --global @google/gemini-cli' }
 
-/** Writes what the program needs into the agent's folder. The user's own files are linked there, not touched. */
-export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+/** Writes the program's files into the agent's folder. The user's own files are linked, not changed. */
+export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
   const settings = GeminiSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
   const resumed = conversationOf(order)
-  const kept: Kept = resumed ?? {
+  const kept: GeminiSavedState = resumed ?? {
     sessionId: randomUUID(),
-    // All of its transcript is this agent's, and not measured by a clock that may be set back.
+    // All of its transcript is this agent's, whatever the clock says.
     since: 0,
     earlier: [],
     unread: [],
@@ -35,13 +35,13 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
       ...settings.args,
     ],
     env: { ...settings.env, GEMINI_CLI_HOME: home },
-    kept,
+    savedState: kept,
   }
 }
 
-/** The conversation to take up, if there is one: none can be taken up before its first prompt. */
-function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
-  const kept = Kept.safeParse(resume).data
+/** The conversation to resume, if any: none exists before its first prompt. */
+function conversationOf({ name, resume }: ProgramLaunchOrder): GeminiSavedState | undefined {
+  const kept = GeminiSavedState.safeParse(resume).data
   if (kept?.transcript === undefined || !kept.isPrompted) return undefined
   if (existsSync(kept.transcript)) return kept
   throw conversationGone(name, kept.sessionId, kept.transcript)
@@ -50,3 +50,49 @@ function conversationOf({ name, resume }: LaunchOrder): Kept | undefined {
 function homeOf({ env }: GeminiSettings): string {
   return env.GEMINI_CLI_HOME ?? process.env.GEMINI_CLI_HOME ?? env.HOME ?? process.env.HOME ?? homedir()
 }
+
+/** Folders of the user to which we add entries. */
+const SHARED_FOLDERS = ['extensions', 'policies'] as const
+
+/**
+ * The agent's own. When another Gemini starts in the same project, it deletes conversations that have not
+ * begun, including resumed ones.
+ */
+const PRIVATE = ['tmp', 'history', 'projects.json', 'state.json']
+
+/**
+ * A home for Gemini CLI that links to the user's own login, settings and memory. Its system settings would
+ * suffice for our additions, but it reads them only if root owns them.
+ */
+async function mirrorHome(user: string, mirror: string): Promise<void> {
+  await mkdir(mirror, { recursive: true, mode: 0o700 })
+  await mirrorEntries(user, mirror, [...SHARED_FOLDERS, ...PRIVATE])
+  for (const folder of SHARED_FOLDERS) {
+    await mkdir(join(mirror, folder), { recursive: true })
+    await mirrorEntries(join(user, folder), join(mirror, folder), [])
+  }
+}
+
+async function mirrorEntries(from: string, to: string, except: readonly string[]): Promise<void> {
+  const wanted = (await readdir(from).catch(() => [])).filter((name) => !except.includes(name))
+  for (const name of await readdir(to)) {
+    if (!wanted.includes(name) && (await linkOf(join(to, name))) !== undefined) await rm(join(to, name))
+  }
+  for (const name of wanted) {
+    const target = join(from, name)
+    const place = join(to, name)
+    // Keeps what the program itself put in place of a link, or before the user had the original.
+    if ((await isThere(place)) && (await linkOf(place)) === undefined) continue
+    if ((await linkOf(place)) === target) continue
+    await rm(place, { force: true })
+    await symlink(target, place)
+  }
+}
+
+const linkOf = (path: string) => readlink(path).catch(() => undefined)
+
+const isThere = (path: string) =>
+  lstat(path).then(
+    () => true,
+    () => false,
+  )

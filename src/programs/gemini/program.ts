@@ -1,15 +1,15 @@
 import type { FollowerLog } from '../line-follower.ts'
-import type { Program } from '../program.ts'
+import type { AgentProgram } from '../program.ts'
 import { prepareLaunch } from './launch.ts'
 import { openSession } from './session.ts'
 import { checkSettings } from './settings.ts'
 
-export interface GeminiOptions {
+interface GeminiOptions {
   readonly log: FollowerLog
 }
 
-/** Gemini CLI in a terminal: its hooks and its transcript tell what it does and says. */
-export function createGemini({ log }: GeminiOptions): Program {
+/** Gemini CLI in a terminal: its hooks and its transcript show its activity and its text. */
+export function createGemini({ log }: GeminiOptions): AgentProgram {
   return {
     name: 'gemini',
     resumes: true,

@@ -2,35 +2,35 @@ import { z } from 'zod'
 
 const TextPart = z.object({ text: z.string().optional(), functionResponse: z.unknown().optional() })
 
-const Tokens = z.object({
-  /** With what was cached. */
+const GeminiTokens = z.object({
+  /** Including cached tokens. */
   input: z.number(),
   output: z.number(),
   cached: z.number().default(0),
   thoughts: z.number().default(0),
 })
-export type Tokens = z.output<typeof Tokens>
+type GeminiTokens = z.output<typeof GeminiTokens>
 
 const Line = z.object({
   id: z.string(),
   timestamp: z.iso.datetime(),
   type: z.enum(['user', 'gemini', 'info', 'warning', 'error']),
   content: z.union([z.string(), z.array(TextPart)]),
-  tokens: Tokens.nullish(),
+  tokens: GeminiTokens.nullish(),
   model: z.string().optional(),
 })
 
-export type TranscriptRecord =
+export type GeminiRecord =
   | { readonly kind: 'prompt'; readonly id: string; readonly text: string }
   | {
       readonly kind: 'answer'
       readonly id: string
       readonly at: number
       readonly text: string
-      readonly tokens: Tokens | undefined
+      readonly tokens: GeminiTokens | undefined
       readonly model: string
     }
-  /** It broke off an answer that repeats itself; when that happens again at once, a dialog opens. */
+  /** It aborted an answer that repeats itself; if that recurs at once, a dialog opens. */
   | { readonly kind: 'loop'; readonly id: string }
   | { readonly kind: 'cancelled' | 'halted' | 'retried'; readonly id: string }
   /** The conversation was loaded again. */
@@ -38,9 +38,9 @@ export type TranscriptRecord =
 
 const LOOP = /^System: Potential loop detected\./
 
-/** Its words for what no hook tells of. */
+/** Its messages for events without a hook. */
 const REMARKS = [
-  /** A turn was interrupted, or its dialog answered with a no. */
+  /** A turn was interrupted, or its dialog was denied. */
   ['cancelled', /^Request cancelled\.?$/],
   /** The dialog about a loop was answered. */
   ['halted', /^A potential loop was detected\..*halted\.$/],
@@ -48,11 +48,10 @@ const REMARKS = [
 ] as const
 
 /**
- * One line of a transcript; undefined for what says nothing. After an interruption the program writes the whole
- * conversation down once more under new ids: those answers are lists of parts, and only what comes from the model
- * is a text.
+ * One line of a transcript; undefined if irrelevant. After an interruption the program writes the whole
+ * conversation again under new ids: those answers are lists of parts, and only the model's own are text.
  */
-export function readRecord(line: string): TranscriptRecord | undefined {
+export function readRecord(line: string): GeminiRecord | undefined {
   if (line.startsWith('{"$set":{"sessionId"')) return { kind: 'resumed' }
   // Other patches of the whole; only lines that are messages themselves are news.
   if (line.startsWith('{"$')) return undefined

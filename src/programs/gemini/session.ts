@@ -1,28 +1,31 @@
-import type { Arrival, SessionPort, Turn, Whereabouts } from '../../runtimes/runtime.ts'
+import type { Arrival, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
 import { withoutMentions } from '../../wire/mentions.ts'
-import { createExpectations } from '../expectation.ts'
+import { createPromptAwaiter } from '../await-prompt.ts'
+import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'
+import { locateIn, lookInPane } from '../locate.ts'
 import { messageIdsIn } from '../message-ids.ts'
-import { createNotices } from '../notices.ts'
 import type { FollowOrder, Pane, ProgramSession } from '../program.ts'
-import { locateIn, lookInPane } from '../whereabouts.ts'
-import { watchBeginning } from './beginning.ts'
 import { followConversation } from './conversation.ts'
 import { createDialogs } from './dialogs.ts'
-import { type EventOf, HookEvent } from './hook-event.ts'
+import { GeminiHookEvent, type GeminiHookEventOf } from './hook-event.ts'
 import { readInputBox } from './input-box.ts'
-import { Kept } from './kept.ts'
-import type { TranscriptRecord } from './record.ts'
+import type { GeminiRecord } from './record.ts'
+import { GeminiSavedState } from './saved-state.ts'
+import { watchBeginning } from './startup.ts'
 import { createState } from './state.ts'
 
-/** It swallows an Enter within 40 ms of its having taken in a paste, which lasts the longer the larger it is. */
+/** It swallows an Enter within 40 ms after reading a paste, which takes longer the larger it is. */
 const enterAfterMs = (text: string) => 200 + text.length / 100
-/** Its hooks are processes; under load they take their time. */
+/** Its hooks are processes, slow under load. */
 const EVIDENCE_MS = 8_000
 const PATIENCE_MS = 5_000
 const STOP_MS = 5_000
 
-/** One agent in Gemini CLI: its hooks and its transcript tell what it does and says; text goes in by a guarded paste. */
+/**
+ * One agent in Gemini CLI: its hooks and its transcript show its activity and its text; text goes in by a
+ * guarded paste.
+ */
 export function openSession(
   order: FollowOrder,
   pane: Pane,
@@ -32,18 +35,18 @@ export function openSession(
   const state = createState(order.found ? 'unknown' : 'initializing', (next, evidence) =>
     port.changed(next, evidence),
   )
-  const kept = Kept.parse(order.kept)
-  const expectations = createExpectations()
-  const notices = createNotices()
+  const kept = GeminiSavedState.parse(order.savedState)
+  const expectations = createPromptAwaiter()
+  const notices = createHookNotices()
   const dialogs = createDialogs({
     port,
     pane,
     refused: notices.add,
     warn: (text) => log.warn({ agent: order.name }, text),
   })
-  /** It broke off its own answer: the turn does not end with its prompt, but with a dialog. */
+  /** It aborted its own answer: the turn ends with a dialog, not with its prompt. */
   let isInLoop = false
-  /** Its turn was cancelled. Hooks of its tools may still come, late; they say nothing of what it does now. */
+  /** Its turn was cancelled. Late hooks of its tools say nothing about its current activity. */
   let isCancelled = false
   let isInterrupting = false
   let closed = false
@@ -53,7 +56,7 @@ export function openSession(
   // ── what it does ───────────────────────────────────────────────────────────────────────────────
 
   async function hook(received: unknown): Promise<unknown> {
-    const parsed = HookEvent.safeParse(received)
+    const parsed = GeminiHookEvent.safeParse(received)
     if (!parsed.success || closed) return {}
     const event = parsed.data
     beginning.called()
@@ -76,7 +79,7 @@ export function openSession(
         state.become('waiting_input', `it asks for leave: ${event.message}`)
         return {}
       case 'AfterAgent':
-        // What was said in the turn comes before the end of it.
+        // The turn's text comes before its end.
         await conversation.settled()
         if (isInLoop)
           state.become('waiting_input', 'it takes its answer for a loop, and asks a person in a dialog')
@@ -88,7 +91,7 @@ export function openSession(
     }
   }
 
-  function onRecord(record: TranscriptRecord) {
+  function onRecord(record: GeminiRecord) {
     if (closed) return
     switch (record.kind) {
       case 'prompt':
@@ -112,14 +115,16 @@ export function openSession(
     }
   }
 
-  /** A person may have meant the turn and not the message, which nobody else would hear of: it is given again. */
+  /**
+   * A person may have meant the turn and not the message, which would otherwise be lost: deliver it again.
+   */
   function onForgotten(ids: readonly string[]) {
     if (closed) return
     const by = isInterrupting ? 'the interrupt' : 'a person’s Escape'
     port.arrived(ids, 'queued', `${by} took it out of the conversation before it was answered`)
   }
 
-  function beginTurn({ prompt }: EventOf<'BeforeAgent'>) {
+  function beginTurn({ prompt }: GeminiHookEventOf<'BeforeAgent'>) {
     const evidence = 'its BeforeAgent hook showed the prompt'
     isInLoop = false
     isCancelled = false
@@ -169,12 +174,12 @@ export function openSession(
     return new Map([...records].map(([id, record]) => [id, `it is in record ${record} of its transcript`]))
   }
 
-  async function lookElsewhere(): Promise<Whereabouts> {
+  async function lookElsewhere(): Promise<MessageLocation> {
     if (state.now !== 'idle') return { at: 'unknown', evidence: `Gemini is ${state.now}` }
     return await lookInPane(pane, { state: () => state.now, inputBox: readInputBox, lagMs: EVIDENCE_MS })
   }
 
-  /** Escape stops a request, and answers a dialog with a no, which ends the turn as well. */
+  /** Escape stops a request, and denies a dialog, which also ends the turn. */
   async function interrupt(): Promise<{ stopped: boolean; evidence: string }> {
     if (state.now === 'idle') return { stopped: true, evidence: 'it was idle' }
     if (state.now !== 'busy' && state.now !== 'waiting_input')
@@ -201,7 +206,7 @@ export function openSession(
     exited(evidence) {
       dialogs.settleAll()
       state.become('exited', evidence)
-      // Its last words may have been written just now.
+      // Its last text may have been written just now.
       void conversation.settled()
     },
     async close() {

@@ -8,7 +8,7 @@ export const GeminiSettings = z.strictObject({
 })
 export type GeminiSettings = z.output<typeof GeminiSettings>
 
-/** Only the extensions named there are loaded, and ours is one. */
+/** Only the extensions named there are loaded, including ours. */
 const NAMES_EXTENSIONS = /^(?:-e|--extensions)(?:=|$)/
 
 export function checkSettings(settings: unknown): SettingsProblem[] {

@@ -2,7 +2,7 @@ import type { SessionState } from '../../model/agent.ts'
 
 export type StateKeeper = ReturnType<typeof createState>
 
-/** The session's state, and the word about each change of it. Once it has exited, it stays so. */
+/** The session's state, reported on each change. `exited` is final. */
 export function createState(first: SessionState, changed: (state: SessionState, evidence: string) => void) {
   let now = first
   const watchers = new Set<() => void>()

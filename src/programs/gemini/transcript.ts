@@ -1,47 +1,47 @@
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import { type FilePosition, type FollowerLog, followLines } from '../line-follower.ts'
+import { linesOf } from '../line-splitter.ts'
 import { mayHoldMessages, messageIdsIn } from '../message-ids.ts'
 import { createOpenUtterances } from '../open-utterances.ts'
-import { linesOf } from '../record-lines.ts'
-import { readRecord, type TranscriptRecord } from './record.ts'
+import { type GeminiRecord, readRecord } from './record.ts'
 
-/** Of every model that the program offers. */
+/** Window of every model that the program offers. */
 const CONTEXT_WINDOW = 1_048_576
-/** A record is written again when its tools have run. */
+/** A record is written again after its tools have run. */
 const REMEMBERED = 500
 
-export interface Transcript {
+export interface GeminiTranscript {
   readonly file: string
-  /** Messages that stand in it without an answer to them yet. */
+  /** Messages in it without an answer yet. */
   readonly unread: readonly string[]
   position(): FilePosition | undefined
-  /** Everything written up to now was heard. */
+  /** Everything written so far was processed. */
   settled(): Promise<void>
   close(): Promise<void>
 }
 
-export interface TranscriptOptions {
+interface GeminiTranscriptOptions {
   readonly file: string
   readonly from: FilePosition | undefined
   /** At that position. */
   readonly unread: readonly string[]
-  /** Milliseconds. Older answers are not this agent's word. */
+  /** Milliseconds. Older answers are not this agent's. */
   readonly since: number
   readonly port: SessionPort
   readonly log: FollowerLog
-  onRecord(record: TranscriptRecord): void
-  /** The turn was cancelled, with which the program forgets these messages. */
+  onRecord(record: GeminiRecord): void
+  /** The turn was cancelled, so the program forgets these messages. */
   onForgotten(ids: readonly string[]): void
-  /** A good moment to keep the position. */
+  /** A good moment to save the position. */
   onProgress(): void
 }
 
-/** Hears what the agent says in its transcript: its own text, whom it answered, how full its context is. */
-export function followTranscript(options: TranscriptOptions): Transcript {
+/** Reads the agent's transcript: its own text, which prompts it answered, its context size. */
+export function followTranscript(options: GeminiTranscriptOptions): GeminiTranscript {
   const { file, port, log } = options
   const heard = new Set<string>()
   let unread = [...options.unread]
-  /** What is read until then may be long ago. */
+  /** Records before that may be old. */
   let isCaughtUp = false
   let isClosed = false
 
@@ -52,7 +52,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     return true
   }
 
-  async function hear(record: TranscriptRecord) {
+  async function hear(record: GeminiRecord) {
     if (record.kind !== 'resumed' && !isNews(record.id)) return
     if (record.kind === 'prompt') {
       const ids = messageIdsIn(record.text)
@@ -65,10 +65,10 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     options.onRecord(record)
   }
 
-  /** Read again after a restart, it may be long ago: what was given again since then stands further on. */
+  /** Read again after a restart, it may be old: what was delivered again since is further on. */
   async function forget() {
     const standing = isCaughtUp ? new Map<string, string>() : await searchForThem()
-    // It is read again by whoever comes next: the place is not kept behind it.
+    // The next reader reads it again: the saved position stays before it.
     if (isClosed) throw new Error('closed while the transcript was searched')
     const forgotten = unread.filter((id) => !standing.has(id))
     unread = []
@@ -82,7 +82,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
     })
   }
 
-  function hearAnswer({ id, at, text, tokens, model }: Extract<TranscriptRecord, { kind: 'answer' }>) {
+  function hearAnswer({ id, at, text, tokens, model }: Extract<GeminiRecord, { kind: 'answer' }>) {
     if (unread.length > 0) port.arrived(unread, 'read', `record ${id} of the transcript answers it`)
     unread = []
     if (at < options.since) return
@@ -130,7 +130,7 @@ export function followTranscript(options: TranscriptOptions): Transcript {
   }
 }
 
-/** The records by which messages were put before the model in these transcripts: one pass for all of them. */
+/** The records that showed messages to the model in these transcripts: one pass for all of them. */
 export async function searchTranscripts(
   files: readonly string[],
   ids: readonly string[],
@@ -149,7 +149,7 @@ export async function searchTranscripts(
 
 async function searchTranscript(file: string, ids: ReadonlySet<string>): Promise<Map<string, string>> {
   const found = new Map<string, string>()
-  /** With a turn that is cancelled before its answer, the program forgets its prompt. */
+  /** If a turn is cancelled before its answer, the program forgets its prompt. */
   let unanswered: string[] = []
   for await (const line of linesOf(file)) {
     if (found.size === 0 && !mayHoldMessages(line)) continue

@@ -1,15 +1,15 @@
 import type { SessionState } from '../../model/agent.ts'
 
-export type Activity = ReturnType<typeof createActivity>
+export type OpenCodeActivity = ReturnType<typeof createActivity>
 
-/** The facts that the session's state is derived from, and the word about each change of it. */
+/** The facts from which the session's state is derived, reported on each change. */
 export function createActivity(options: {
-  /** Found again: it may be anything, and is not starting. */
+  /** Found running: it may be in any state except starting. */
   readonly found: boolean
   changed(state: SessionState, evidence: string): void
 }) {
   let connection: 'never' | 'up' | 'lost' | 'ended' = options.found ? 'lost' : 'never'
-  /** Conversations in a turn; a subagent's too. */
+  /** Conversations in a turn, including subagents'. */
   let busy: ReadonlySet<string> = new Set()
   let openDialogs = 0
   let state = derive()
@@ -47,7 +47,7 @@ export function createActivity(options: {
       clearTimeout(timer)
       return derive() === 'idle'
     },
-    /** The statuses as they were just read, before the connection counts as up. */
+    /** The statuses just read, before the connection counts as up. */
     reread(conversations: Iterable<string>) {
       busy = new Set(conversations)
     },
@@ -64,7 +64,7 @@ export function createActivity(options: {
     },
     connection(next: 'up' | 'lost' | 'ended', evidence: string) {
       if (connection === 'ended') return
-      // Until it answered once, it is still starting.
+      // Until its first response, it is still starting.
       if (next === 'lost' && connection === 'never') return
       connection = next
       settle(evidence)

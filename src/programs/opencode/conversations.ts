@@ -1,29 +1,29 @@
-import type { Conversation } from './kept.ts'
 import type { MessageInfo } from './records.ts'
-import type { Server } from './server.ts'
+import type { OpenCodeConversation } from './saved-state.ts'
+import type { OpenCodeServer } from './server.ts'
 
-/** A message that stands in an earlier conversation is still looked for. */
+/** A message in an earlier conversation is still searched for. */
 const REMEMBERED = 8
 
-export type Conversations = ReturnType<typeof createConversations>
+export type OpenCodeConversations = ReturnType<typeof createConversations>
 
-/** The conversations that people had with this agent in its pane. The last one is the present one. */
-export function createConversations(server: Server, before: readonly Conversation[]) {
+/** Conversations this agent had in its pane; the last one is current. */
+export function createConversations(server: OpenCodeServer, before: readonly OpenCodeConversation[]) {
   let own = [...before]
-  /** Of subagents: not the agent's own. */
+  /** Subagents' conversations: not the agent's own. */
   const foreign = new Set<string>()
 
   const find = (id: string) => own.find((conversation) => conversation.id === id)
 
-  function add(conversation: Conversation) {
+  function add(conversation: OpenCodeConversation) {
     own = [...own.filter(({ id }) => id !== conversation.id), conversation].slice(-REMEMBERED)
   }
 
   return {
-    get all(): readonly Conversation[] {
+    get all(): readonly OpenCodeConversation[] {
       return own
     },
-    get present(): Conversation | undefined {
+    get present(): OpenCodeConversation | undefined {
       return own.at(-1)
     },
     find,
@@ -33,8 +33,8 @@ export function createConversations(server: Server, before: readonly Conversatio
       if (parentId !== undefined) foreign.add(id)
     },
     /**
-     * Whose the conversation of this user's message is. A person may have begun or opened another one in the pane:
-     * the agent goes on there. Says whether it was taken up just now.
+     * Assigns a user message to its conversation. A person may have begun or opened another one in the pane,
+     * where the agent then continues. Returns whether it was adopted just now.
      */
     async meet(info: MessageInfo): Promise<boolean> {
       if (foreign.has(info.sessionID) || find(info.sessionID) !== undefined) return false

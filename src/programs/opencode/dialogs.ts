@@ -1,30 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { PermissionQuestion, PermissionVerdict, SessionPort } from '../../runtimes/runtime.ts'
 import type { PermissionRequest, QuestionRequest } from './records.ts'
-import { type Server, ServerError } from './server.ts'
+import { type OpenCodeServer, ServerError } from './server.ts'
 
 const RETRY_MS = 500
 
-interface Dialog {
+interface OpenCodeDialog {
   readonly conversation: string
   readonly gone: AbortController
-  /** Closes it, when the turn that asked is over. */
+  /** Closes it when the turn that asked has ended. */
   dismiss(): Promise<unknown>
 }
 
-export interface DialogOptions {
-  readonly server: Server
+interface OpenCodeDialogOptions {
+  readonly server: OpenCodeServer
   readonly port: Pick<SessionPort, 'asked'>
-  /** How many are open now. */
+  /** Number of open dialogs. */
   changed(count: number, evidence: string): void
   isSubagent(conversation: string): boolean
 }
 
-/** Permissions and questions that wait for a person, in the pane and outside of it at once. */
-export function createDialogs({ server, port, changed, isSubagent }: DialogOptions) {
-  const open = new Map<string, Dialog>()
+/** Permissions and questions that wait for a person, in the pane and outside at once. */
+export function createDialogs({ server, port, changed, isSubagent }: OpenCodeDialogOptions) {
+  const open = new Map<string, OpenCodeDialog>()
 
-  function add(id: string, dialog: Omit<Dialog, 'gone'>, question: PermissionQuestion, answer: Answer) {
+  function add(
+    id: string,
+    dialog: Omit<OpenCodeDialog, 'gone'>,
+    question: PermissionQuestion,
+    answer: OpenCodeDialogAnswer,
+  ) {
     if (open.has(id)) return
     const gone = new AbortController()
     open.set(id, { ...dialog, gone })
@@ -34,7 +39,7 @@ export function createDialogs({ server, port, changed, isSubagent }: DialogOptio
     })
   }
 
-  /** For as long as the dialog is open: a verdict must not be lost with a connection. */
+  /** As long as the dialog is open: a verdict must not be lost with a connection. */
   async function persist(id: string, act: () => Promise<unknown>) {
     while (open.has(id)) {
       try {
@@ -66,7 +71,7 @@ export function createDialogs({ server, port, changed, isSubagent }: DialogOptio
         ...(isSubagent(sessionID) ? { reason: 'A subagent of its own asks.' } : {}),
       }
       add(id, { conversation: sessionID, dismiss: () => reject() }, question, ({ allow, comment }) =>
-        // Without a message, opencode ends the turn and the agent never hears of the no.
+        // Without a message, opencode ends the turn and the agent never learns of the refusal.
         allow ? server.replyPermission(id, 'once') : reject(comment ?? 'A person said no.'),
       )
     },
@@ -90,11 +95,11 @@ export function createDialogs({ server, port, changed, isSubagent }: DialogOptio
     },
     /** It was answered, here or in the pane. */
     closed: (id: string, evidence: string) => remove(id, evidence),
-    /** Those that the server still has, read again. */
+    /** Dialogs that the server still has, read again. */
     keepOnly(ids: ReadonlySet<string>) {
       for (const id of [...open.keys()]) if (!ids.has(id)) remove(id, `${id} was answered meanwhile`)
     },
-    /** An aborted turn leaves its dialogs on the screen, where they would take the next keys. */
+    /** An aborted turn leaves its dialogs on the screen, where they would catch the next keys. */
     turnEnded(conversation: string) {
       for (const [id, dialog] of open) {
         if (dialog.conversation === conversation) void persist(id, dialog.dismiss)
@@ -107,4 +112,4 @@ export function createDialogs({ server, port, changed, isSubagent }: DialogOptio
   }
 }
 
-type Answer = (verdict: PermissionVerdict) => Promise<unknown>
+type OpenCodeDialogAnswer = (verdict: PermissionVerdict) => Promise<unknown>

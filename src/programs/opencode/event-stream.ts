@@ -1,25 +1,25 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { readEvent, type ServerEvent } from './records.ts'
-import type { Server } from './server.ts'
+import { type OpenCodeEvent, readEvent } from './records.ts'
+import type { OpenCodeServer } from './server.ts'
 
 /** A heartbeat comes every 10 s. */
 const SILENCE_MS = 25_000
-/** The first event comes with the connection; a request that meets the start of the server is never answered. */
+/** The first event comes with the connection; a request during the server's start is never answered. */
 const GREETING_MS = 2_000
 const FIRST_RETRY_MS = 100
 const LAST_RETRY_MS = 2_000
 
-export interface StreamHandlers {
-  /** After each connection, before any of its events: what was missed must be read again. */
+interface StreamHandlers {
+  /** After each connection, before its events: missed changes must be read again. */
   connected(): Promise<void>
-  event(event: ServerEvent): void | Promise<void>
+  event(event: OpenCodeEvent): void | Promise<void>
   lost(reason: string): void
-  /** An event that is not as this version knows it. */
+  /** An event with an unexpected shape. */
   strange(error: unknown): void
 }
 
-/** Follows the server's events, connecting again for as long as it is not closed. */
-export function followEvents(server: Server, handlers: StreamHandlers): { close(): Promise<void> } {
+/** Follows the server's events and reconnects until closed. */
+export function followEvents(server: OpenCodeServer, handlers: StreamHandlers): { close(): Promise<void> } {
   const closing = new AbortController()
   const running = run()
 
@@ -45,7 +45,7 @@ export function followEvents(server: Server, handlers: StreamHandlers): { close(
     try {
       const body = await server.events(AbortSignal.any([closing.signal, silent.signal]))
       for await (const json of dataOf(body)) {
-        // Not while it is taken up: that may last longer than a heartbeat.
+        // Not during processing, which may last longer than a heartbeat.
         clearTimeout(watchdog)
         await take(json, greeted)
         watchdog = patience(SILENCE_MS)
@@ -56,7 +56,7 @@ export function followEvents(server: Server, handlers: StreamHandlers): { close(
   }
 
   async function take(json: string, greeted: () => void) {
-    let event: ServerEvent | undefined
+    let event: OpenCodeEvent | undefined
     try {
       event = readEvent(json)
     } catch (error) {

@@ -3,22 +3,22 @@ import { once } from 'node:events'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
-import type { Launch, LaunchOrder } from '../program.ts'
+import type { Launch, ProgramLaunchOrder } from '../program.ts'
 import { executableOf } from '../settings.ts'
-import { Kept } from './kept.ts'
+import { OpenCodeSavedState } from './saved-state.ts'
 import { OpencodeSettings } from './settings.ts'
 
 const ROLE_FILE = 'opencode-role.md'
-/** Not in the store and not in argv: whoever has it can answer the agent's permission dialogs. */
+/** Neither in the store nor in argv: its holder can answer the agent's permission dialogs. */
 const PASSWORD_FILE = 'opencode-password'
 export const USERNAME = 'orchub'
 const INSTALLED = { program: 'opencode', install: 'npm install --global opencode-ai' }
 
-/** Writes the role and the server's password into the agent's folder; the user's own files stay as they are. */
-export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
+/** Writes the role and the server's password into the agent's folder; the user's own files stay unchanged. */
+export async function prepareLaunch(order: ProgramLaunchOrder): Promise<Launch> {
   const settings = OpencodeSettings.parse(order.settings ?? {})
   const executable = await executableOf(settings, order, INSTALLED)
-  const resumed = Kept.safeParse(order.resume).data
+  const resumed = OpenCodeSavedState.safeParse(order.resume).data
   const conversation = resumed?.conversations.at(-1)?.id
   const port = await findFreePort()
   const password = randomBytes(24).toString('base64url')
@@ -39,13 +39,13 @@ export async function prepareLaunch(order: LaunchOrder): Promise<Launch> {
       OPENCODE_SERVER_USERNAME: USERNAME,
       OPENCODE_SERVER_PASSWORD: password,
     },
-    kept: { ...(resumed ?? { conversations: [] }), port } satisfies Kept,
+    savedState: { ...(resumed ?? { conversations: [] }), port } satisfies OpenCodeSavedState,
   }
 }
 
 /**
- * Merged over the user's and the project's own configuration; lists of instructions are joined. The instructions are
- * part of the system prompt of every request, so that the role survives a compaction and a resume.
+ * Merged over the user's and the project's own configuration; lists of instructions are joined. Instructions
+ * are part of every request's system prompt, so that the role survives a compaction and a resume.
  */
 function configOf({ model, agent }: OpencodeSettings, url: string, roleFile: string) {
   return {

@@ -1,35 +1,35 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { AppError } from '../../model/errors.ts'
 import { isRunning } from '../../model/process.ts'
-import type { FollowOrder, Pane, Program } from '../program.ts'
-import { Kept } from './kept.ts'
+import type { AgentProgram, FollowOrder, Pane } from '../program.ts'
 import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
-import { connectServer, type Server, ServerError } from './server.ts'
+import { OpenCodeSavedState } from './saved-state.ts'
+import { connectServer, type OpenCodeServer, ServerError } from './server.ts'
 import { openSession } from './session.ts'
 import { checkSettings } from './settings.ts'
-import { viewOf } from './view.ts'
+import { viewOf } from './terminal-view.ts'
 
 /** It compiles plugins and reads its database first; several agents may start at once. */
 const START_MS = 120_000
 const LOOK_MS = 100
 const LOST_CONVERSATION = 'If it was deleted, reset the agent to begin a new one.'
 
-export interface OpencodeOptions {
+interface OpencodeOptions {
   readonly log: { warn(fields: Record<string, unknown>, text: string): void }
 }
 
-/** opencode, spoken to by its own HTTP API beside its terminal interface. */
-export function createOpencode({ log }: OpencodeOptions): Program {
+/** opencode, controlled by its own HTTP API beside its terminal interface. */
+export function createOpencode({ log }: OpencodeOptions): AgentProgram {
   return {
     name: 'opencode',
     resumes: true,
     check: checkSettings,
     launch: prepareLaunch,
     async follow(order, pane, port) {
-      const kept = Kept.parse(order.kept)
+      const kept = OpenCodeSavedState.parse(order.savedState)
       const password = await readPassword(order.folder)
       const server = connectServer({ port: kept.port, username: USERNAME, password })
-      // One that was found may be stopped or hang: nobody waits for it.
+      // A program found running may be stopped or hang; don't wait for it.
       if (!order.found) await untilReady(server, pane, order, kept)
       return openSession({
         name: order.name,
@@ -44,7 +44,12 @@ export function createOpencode({ log }: OpencodeOptions): Program {
   }
 }
 
-async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: Kept): Promise<void> {
+async function untilReady(
+  server: OpenCodeServer,
+  pane: Pane,
+  order: FollowOrder,
+  kept: OpenCodeSavedState,
+): Promise<void> {
   const wanted = kept.conversations.at(-1)?.id
   const until = Date.now() + START_MS
   let last: unknown
@@ -67,7 +72,8 @@ async function untilReady(server: Server, pane: Pane, order: FollowOrder, kept: 
       data: { conversation: wanted },
     })
   }
-  // Most often its server is gone before it could say so: an unknown conversation ends it, without a word on the screen.
+  // Usually its server ends before it could report it: an unknown conversation ends it, without a message on
+  // the screen.
   if (wanted !== undefined && !isRunning(pane.pid)) {
     throw new AppError('RUNTIME_FAILED', `opencode ended when it was to take up the conversation ${wanted}`, {
       hint: `\`opencode --session ${wanted}\` in ${order.cwd} says why. ${LOST_CONVERSATION}`,

@@ -3,30 +3,32 @@ import { holdsTurn, messageIdsIn } from '../message-ids.ts'
 
 interface Expectation {
   readonly turn: Turn
-  /** Whether a message may hold it: one without ids is known by its text, which may have been said before. */
+  /**
+   * Whether a message may contain it: a turn without ids is recognised by its text, which may occur earlier.
+   */
   isNews(messageId: string): boolean
   found(messageId: string): void
 }
 
-/** A message is met again with each change of it. */
+/** A message appears again with each change. */
 const REMEMBERED = 200
 
 export type Prompts = ReturnType<typeof createPrompts>
 
-/** Which of our messages stand in the conversation, and which of those the model has begun to answer. */
+/** Which of our messages are in the conversation, and which of those the model has begun to answer. */
 export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
   const expected = new Set<Expectation>()
-  /** By the id of the user's message in the conversation. */
+  /** By the id of the user message in the conversation. */
   const unread = new Map<string, { conversation: string; ids: string[] }>()
   const known = new Set<string>()
-  /** Of all messages in the conversations; ids ascend with time. */
+  /** Highest id over all messages; ids ascend with time. */
   let newest = ''
 
   return {
     met(messageId: string) {
       if (messageId > newest) newest = messageId
     },
-    /** Resolves with the id of the user's message that holds the turn, once it stands there. */
+    /** Resolves with the id of the user message that contains the turn, once it is there. */
     expect(turn: Turn) {
       const { promise, resolve } = Promise.withResolvers<string>()
       const last = newest
@@ -35,7 +37,7 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
       expected.add(expectation)
       return { found: promise, isNews, forget: () => void expected.delete(expectation) }
     },
-    /** A user's message stands in the conversation. Says whether it is the one that was just given to it. */
+    /** A user message is in the conversation. Returns whether it is the one just delivered. */
     stands(messageId: string, conversation: string, text: string): boolean {
       if (known.has(messageId)) return false
       known.add(messageId)
@@ -49,7 +51,7 @@ export function createPrompts(port: Pick<SessionPort, 'arrived'>) {
       for (const expectation of met) expectation.found(messageId)
       return met.length > 0
     },
-    /** Each request to the model carries all that stands before its answer. Ids ascend with time. */
+    /** Each request to the model carries everything before its answer. Ids ascend with time. */
     answerBegan(answerId: string, conversation: string, parentId: string) {
       for (const [messageId, { conversation: where, ids }] of unread) {
         if (where !== conversation || messageId > parentId) continue

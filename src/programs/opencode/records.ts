@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** What opencode's server says, as far as it is used; everything else in it is dropped. */
+/** The parts of opencode's responses that we use; the rest is dropped. */
 
 const Tokens = z.object({
   input: z.number(),
@@ -9,52 +9,49 @@ const Tokens = z.object({
   cache: z.object({ read: z.number(), write: z.number() }),
 })
 
-const Failure = z.object({
+const OpenCodeFailure = z.object({
   name: z.string(),
   data: z.object({ message: z.string().optional() }).optional(),
 })
-export type Failure = z.output<typeof Failure>
-
-/** The turn was interrupted, by us or by a person at the pane. */
-export const ABORTED = 'MessageAbortedError'
+export type OpenCodeFailure = z.output<typeof OpenCodeFailure>
 
 export const MessageInfo = z.object({
   id: z.string(),
   sessionID: z.string(),
   role: z.enum(['user', 'assistant']),
   time: z.object({ created: z.number(), completed: z.number().optional() }),
-  /** Of an answer: the user's message that it answers. */
+  /** For an answer: the user message it answers. */
   parentID: z.string().optional(),
-  /** `true` for the summary that replaces a compacted context; an object for a user's message. */
+  /** `true` for the summary that replaces a compacted context; an object for a user message. */
   summary: z.unknown().optional(),
-  error: Failure.optional(),
+  error: OpenCodeFailure.optional(),
   providerID: z.string().optional(),
   modelID: z.string().optional(),
   tokens: Tokens.optional(),
 })
 export type MessageInfo = z.output<typeof MessageInfo>
 
-export const Part = z.object({
+export const OpenCodePart = z.object({
   id: z.string(),
   sessionID: z.string(),
   messageID: z.string(),
   /** text, reasoning, tool, step-start, step-finish, file, compaction … */
   type: z.string(),
   text: z.string().optional(),
-  /** Put there by the program, not by the model or the user. */
+  /** Added by the program, not by the model or the user. */
   synthetic: z.boolean().optional(),
   ignored: z.boolean().optional(),
-  /** `end` is there once the model has ended it, and also when an interruption has cut it. */
+  /** `end` is set once the model has finished it, and also when an interruption cut it. */
   time: z.object({ start: z.number().optional(), end: z.number().optional() }).optional(),
 })
-export type Part = z.output<typeof Part>
+export type OpenCodePart = z.output<typeof OpenCodePart>
 
-export const Message = z.object({ info: MessageInfo, parts: z.array(Part) })
-export type Message = z.output<typeof Message>
+export const OpenCodeMessage = z.object({ info: MessageInfo, parts: z.array(OpenCodePart) })
+export type OpenCodeMessage = z.output<typeof OpenCodeMessage>
 
 export const ConversationInfo = z.object({
   id: z.string(),
-  /** Of a subagent's conversation. */
+  /** Set for a subagent's conversation. */
   parentID: z.string().optional(),
   time: z.object({ created: z.number() }),
 })
@@ -96,21 +93,21 @@ const KnownEvent = z.discriminatedUnion('type', [
   event('server.connected', z.unknown().optional()),
   event('session.created', z.object({ info: ConversationInfo })),
   event('session.status', z.object({ sessionID: z.string(), status: Status })),
-  event('session.error', z.object({ sessionID: z.string().optional(), error: Failure.optional() })),
+  event('session.error', z.object({ sessionID: z.string().optional(), error: OpenCodeFailure.optional() })),
   event('message.updated', z.object({ info: MessageInfo })),
-  event('message.part.updated', z.object({ part: Part })),
+  event('message.part.updated', z.object({ part: OpenCodePart })),
   event('permission.asked', PermissionRequest),
   event('permission.replied', answered),
   event('question.asked', QuestionRequest),
   event('question.replied', answered),
   event('question.rejected', answered),
 ])
-export type ServerEvent = z.output<typeof KnownEvent>
+export type OpenCodeEvent = z.output<typeof KnownEvent>
 
 const KNOWN: ReadonlySet<string> = new Set(KnownEvent.options.map((option) => option.shape.type.value))
 
-/** Undefined for events that mean nothing to us; throws for one that should and is not as we know it. */
-export function readEvent(json: string): ServerEvent | undefined {
+/** Undefined for irrelevant events; throws for a relevant one with an unexpected shape. */
+export function readEvent(json: string): OpenCodeEvent | undefined {
   const raw: unknown = JSON.parse(json)
   const type = z.object({ type: z.string() }).safeParse(raw).data?.type
   return type !== undefined && KNOWN.has(type) ? KnownEvent.parse(raw) : undefined

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import {
   ConversationInfo,
-  Message,
+  OpenCodeMessage,
   PermissionRequest,
   Providers,
   QuestionRequest,
@@ -9,11 +9,11 @@ import {
 } from './records.ts'
 
 const ANSWER_MS = 10_000
-/** It gathers all models of all providers when it is asked for them first, on a machine under load for long. */
+/** The first request gathers all models of all providers, which takes long under load. */
 const PROVIDERS_MS = 60_000
 const PAGE = 100
 
-/** `refused`: nobody was there to take it. `lost`: it may have been taken. */
+/** `refused`: no server received it. `lost`: it may have been received. */
 export class ServerError extends Error {
   readonly kind: 'refused' | 'lost' | 'answered'
   readonly status: number | undefined
@@ -26,9 +26,9 @@ export class ServerError extends Error {
   }
 }
 
-export type Server = ReturnType<typeof connectServer>
+export type OpenCodeServer = ReturnType<typeof connectServer>
 
-/** opencode's own HTTP API, as it runs beside the terminal interface. */
+/** opencode's own HTTP API, beside its terminal interface. */
 export function connectServer(options: { port: number; username: string; password: string }) {
   const base = `http://127.0.0.1:${options.port}`
   const login = Buffer.from(`${options.username}:${options.password}`).toString('base64')
@@ -64,7 +64,9 @@ export function connectServer(options: { port: number; username: string; passwor
   }
 
   return {
-    /** Answers once the server is up. Short: a request that meets the start of the server is never answered. */
+    /**
+     * Succeeds once the server is up. Short timeout: a request during the server's start is never answered.
+     */
     ready: () => call('GET', '/session/status', undefined, 1_000),
     conversation: (id: string) => get(`/session/${id}`, ConversationInfo),
     async createConversation(title: string) {
@@ -72,22 +74,22 @@ export function connectServer(options: { port: number; username: string; passwor
     },
     /** Shows a conversation in the terminal. */
     show: (id: string) => call('POST', '/tui/select-session', { sessionID: id }),
-    /** Conversations that are not idle, those of subagents too. */
+    /** Conversations that are not idle, including subagents'. */
     statuses: () => get('/session/status', z.record(z.string(), Status)),
     permissions: () => get('/permission', z.array(PermissionRequest)),
     questions: () => get('/question', z.array(QuestionRequest)),
     providers: () => get('/config/providers', Providers, PROVIDERS_MS),
-    /** From the newest backwards, a page at a time, each page in the order of time. */
-    async *pages(id: string): AsyncGenerator<Message[]> {
+    /** Newest page first, each page in chronological order. */
+    async *pages(id: string): AsyncGenerator<OpenCodeMessage[]> {
       let cursor: string | null = null
       do {
         const before: string = cursor === null ? '' : `&before=${encodeURIComponent(cursor)}`
         const page = await call('GET', `/session/${id}/message?limit=${PAGE}${before}`)
-        yield z.array(Message).parse(JSON.parse(page.text))
+        yield z.array(OpenCodeMessage).parse(JSON.parse(page.text))
         cursor = page.cursor
       } while (cursor !== null)
     },
-    /** `noReply`: no turn begins with it; a running one takes it up with its next step. */
+    /** `noReply`: starts no turn; a running one includes it in its next step. */
     prompt: (id: string, text: string, noReply: boolean) =>
       call('POST', `/session/${id}/prompt_async`, {
         parts: [{ type: 'text', text }],
@@ -98,7 +100,7 @@ export function connectServer(options: { port: number; username: string; passwor
       call('POST', `/permission/${id}/reply`, { reply, ...(message === undefined ? {} : { message }) }),
     answerQuestion: (id: string, answers: string[][]) => call('POST', `/question/${id}/reply`, { answers }),
     rejectQuestion: (id: string) => call('POST', `/question/${id}/reject`),
-    /** The stream of events; the caller ends it by the signal. */
+    /** The event stream; the caller ends it by the signal. */
     async events(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
       const response = await fetch(`${base}/event`, { headers, signal })
       if (!response.ok || response.body === null) {

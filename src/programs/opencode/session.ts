@@ -3,40 +3,38 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import type { ProgramSession } from '../program.ts'
 import { createActivity } from './activity.ts'
+import { createSpeech } from './agent-output.ts'
 import { createConversations } from './conversations.ts'
+import { createWayIn } from './deliver.ts'
 import { createDialogs } from './dialogs.ts'
 import { followEvents } from './event-stream.ts'
-import type { Kept } from './kept.ts'
-import { createMessages } from './messages.ts'
+import { ownWords, userText } from './own-text.ts'
 import { createPrompts } from './prompts.ts'
-import type { Message, ServerEvent } from './records.ts'
-import type { Server } from './server.ts'
-import { createSpeech } from './speech.ts'
-import { createSpending } from './spending.ts'
-import { showInPane, type View } from './view.ts'
-import { createWayIn } from './way-in.ts'
-import { ownWords, userText } from './words.ts'
+import type { MessageInfo, OpenCodeEvent, OpenCodeFailure, OpenCodeMessage, OpenCodePart } from './records.ts'
+import type { OpenCodeSavedState } from './saved-state.ts'
+import type { OpenCodeServer } from './server.ts'
+import { showInPane, type TerminalView } from './terminal-view.ts'
 
-/** What an earlier service sent before it ended may still be on its way into the conversation. */
+/** A message sent by an earlier service may still be on its way into the conversation. */
 const SETTLE_MS = 1500
-/** A clock that is only corrected a little gives no message an earlier place. */
+/** A small clock correction reorders no messages. */
 const SET_BACK_MS = 1000
 
-export interface SessionOptions {
+interface OpenCodeSessionOptions {
   readonly name: string
   readonly found: boolean
-  readonly kept: Kept
-  readonly server: Server
+  readonly kept: OpenCodeSavedState
+  readonly server: OpenCodeServer
   readonly port: SessionPort
-  /** What people see of it. */
-  view(): Promise<View>
+  /** The terminal view in the pane. */
+  view(): Promise<TerminalView>
   warn(fields: Record<string, unknown>, text: string): void
-  /** When the machine was started, by the clock as it is now: it moves only when the clock is set. */
+  /** Boot time by the current clock: it changes only when the clock is set. */
   bootedAt?(): number
 }
 
-/** One agent in opencode, known and spoken to by its HTTP API while people see it in the pane. */
-export function openSession(options: SessionOptions): ProgramSession {
+/** One agent in opencode, followed and controlled by its HTTP API while people see it in the pane. */
+export function openSession(options: OpenCodeSessionOptions): ProgramSession {
   const { kept, server, port, bootedAt = () => Date.now() - uptime() * 1000 } = options
   const activity = createActivity({
     found: options.found,
@@ -56,17 +54,17 @@ export function openSession(options: SessionOptions): ProgramSession {
   let latest: string | undefined
   const speech = createSpeech(port, async (messageId) => {
     saidUpTo = messageId
-    // Of what is only read again nobody knows whether it is the last that was said.
+    // For messages only read again, it is unknown whether they are the last.
     if (messageId === latest) clock = bootedAt()
     await keep()
   })
 
   const keep = () =>
-    port.keep({
+    port.saveState({
       port: kept.port,
       conversations: [...conversations.all],
       ...(saidUpTo === undefined ? {} : { saidUpTo, bootedAt: clock }),
-    } satisfies Kept)
+    } satisfies OpenCodeSavedState)
 
   const stream = followEvents(server, {
     async connected() {
@@ -82,7 +80,7 @@ export function openSession(options: SessionOptions): ProgramSession {
 
   async function begin() {
     const { id } = await server.createConversation(options.name)
-    // All of it is this agent's: none of its words are older than itself, though the clock be set back.
+    // All of it is this agent's, even if the clock is set back.
     conversations.add({ id, since: 0 })
     await keep()
     void showInPane({
@@ -92,7 +90,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     })
   }
 
-  /** Everything that may have happened while nobody listened. */
+  /** Catches up on everything missed while not connected. */
   async function readAgain() {
     const [statuses, permissions, questions] = await Promise.all([
       server.statuses(),
@@ -110,11 +108,11 @@ export function openSession(options: SessionOptions): ProgramSession {
   }
 
   /**
-   * From the last message that was said on, for it may have had more to say. Ids follow the clock: once that was set
-   * back, what came since may stand anywhere, and all is read again; what was said twice acts once (C25).
+   * Starts at the last processed message, which may have grown. Ids follow the clock: if it was set back,
+   * newer messages may be anywhere, so everything is read again; repeated text acts once (C25).
    */
-  async function messagesSince(conversation: string, since: number): Promise<Message[]> {
-    const found: Message[][] = []
+  async function messagesSince(conversation: string, since: number): Promise<OpenCodeMessage[]> {
+    const found: OpenCodeMessage[][] = []
     const isSetBack = bootedAt() < clock - SET_BACK_MS
     const from = isSetBack ? undefined : saidUpTo
     for await (const page of server.pages(conversation)) {
@@ -127,7 +125,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     return found.flat()
   }
 
-  async function take(event: ServerEvent): Promise<void> {
+  async function take(event: OpenCodeEvent): Promise<void> {
     switch (event.type) {
       case 'session.created':
         return conversations.created(event.properties.info.id, event.properties.info.parentID)
@@ -144,7 +142,7 @@ export function openSession(options: SessionOptions): ProgramSession {
       }
       case 'message.part.updated': {
         const message = messages.takePart(event.properties.part)
-        // Its turn begins now; the word that it has begun comes a moment later.
+        // Its turn begins now; the event follows shortly.
         if (message !== undefined && learn(message))
           activity.status(message.info.sessionID, true, `it has ${message.info.id} to answer`)
         return
@@ -160,7 +158,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     }
   }
 
-  function takeStatus({ sessionID, status }: EventOf<'session.status'>) {
+  function takeStatus({ sessionID, status }: OpenCodeEventOf<'session.status'>) {
     const isBusy = status.type !== 'idle'
     if (!isBusy) {
       dialogs.turnEnded(sessionID)
@@ -170,7 +168,7 @@ export function openSession(options: SessionOptions): ProgramSession {
     activity.status(sessionID, isBusy, `session.status ${status.type}${why}`)
   }
 
-  async function brokeOff({ sessionID, error }: EventOf<'session.error'>) {
+  async function brokeOff({ sessionID, error }: OpenCodeEventOf<'session.error'>) {
     if (sessionID === undefined || error === undefined) return
     messages.breakOff(sessionID, error)
     const isBusy = ((await server.statuses())[sessionID]?.type ?? 'idle') !== 'idle'
@@ -178,8 +176,11 @@ export function openSession(options: SessionOptions): ProgramSession {
     activity.status(sessionID, isBusy, `the turn broke off: ${reason}`)
   }
 
-  /** Takes in a message as it is now, however often. Says whether it is the one that was just given to the agent. */
-  function learn(message: Message): boolean {
+  /**
+   * Processes a message in its current state, any number of times. Returns whether it is the one just
+   * delivered.
+   */
+  function learn(message: OpenCodeMessage): boolean {
     const { info, parts } = message
     const conversation = conversations.find(info.sessionID)
     if (info.role === 'user') {
@@ -221,4 +222,96 @@ export function openSession(options: SessionOptions): ProgramSession {
   }
 }
 
-type EventOf<Type extends ServerEvent['type']> = Extract<ServerEvent, { type: Type }>['properties']
+type OpenCodeEventOf<Type extends OpenCodeEvent['type']> = Extract<
+  OpenCodeEvent,
+  { type: Type }
+>['properties']
+
+/** Messages assembled from events: first the message, then its parts, each again on every change. */
+function createMessages() {
+  const growing = new Map<string, OpenCodeMessage>()
+
+  return {
+    take(info: MessageInfo): OpenCodeMessage {
+      const message = { info, parts: growing.get(info.id)?.parts ?? [] }
+      growing.set(info.id, message)
+      return message
+    },
+    /** A message that was read whole. */
+    restore(message: OpenCodeMessage): OpenCodeMessage {
+      growing.set(message.info.id, message)
+      return message
+    },
+    /** Undefined for a part of an irrelevant message. */
+    takePart(part: OpenCodePart): OpenCodeMessage | undefined {
+      const known = growing.get(part.messageID)
+      if (known === undefined) return undefined
+      const others = known.parts.filter(({ id }) => id !== part.id)
+      const parts = [...others, part].sort((a, b) => (a.id < b.id ? -1 : 1))
+      const message = { ...known, parts }
+      growing.set(part.messageID, message)
+      return message
+    },
+    /** Its turn has ended: an idle agent's conversation is not kept in memory. */
+    forget(conversation: string) {
+      for (const [id, { info }] of growing) if (info.sessionID === conversation) growing.delete(id)
+    },
+    /** The turn was aborted; its messages show that only later. */
+    breakOff(conversation: string, error: OpenCodeFailure) {
+      for (const [id, { info, parts }] of growing) {
+        if (info.sessionID === conversation && info.role === 'assistant')
+          growing.set(id, { info: { ...info, error }, parts })
+      }
+    },
+  }
+}
+
+/** Reports each answer's cost, and the context size of the agent's own conversation (C26). */
+function createSpending(port: Pick<SessionPort, 'used'>, server: OpenCodeServer) {
+  let windows: Promise<ReadonlyMap<string, number>> | undefined
+  let last = ''
+
+  async function windowOf(model: string): Promise<number | undefined> {
+    windows ??= readWindows(server)
+    try {
+      const known = (await windows).get(model)
+      // A model that was added meanwhile.
+      if (known === undefined) windows = undefined
+      return known
+    } catch {
+      windows = undefined
+      return undefined
+    }
+  }
+
+  return async (info: MessageInfo, isOwn: boolean): Promise<void> => {
+    const { id, tokens, time } = info
+    if (tokens === undefined || time.completed === undefined || id === last) return
+    last = id
+    const { input, cache } = tokens
+    const model = `${info.providerID ?? ''}/${info.modelID ?? ''}`
+    const contextTokens = input + cache.read + cache.write
+    // An interrupted answer has no figures.
+    if (contextTokens === 0) return
+    const output = tokens.output + tokens.reasoning
+    const spent = { key: id, input, output, cacheRead: cache.read, cacheWrite: cache.write }
+    const window = isOwn ? await windowOf(model) : undefined
+    port.used({
+      model,
+      spent,
+      ...(isOwn ? { contextTokens } : {}),
+      ...(window === undefined ? {} : { contextWindow: window }),
+    })
+  }
+}
+
+async function readWindows(server: OpenCodeServer): Promise<ReadonlyMap<string, number>> {
+  const { providers } = await server.providers()
+  return new Map(
+    providers.flatMap(({ id, models }) =>
+      Object.entries(models).flatMap(([model, { limit }]) =>
+        limit === undefined ? [] : [[`${id}/${model}`, limit.context] as const],
+      ),
+    ),
+  )
+}

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
 import { sharedSettings } from '../settings.ts'
 
-/** What Orchub itself gives the program, and a team must not give it otherwise. */
+/** Settings that Orchub sets itself, and a team must not override. */
 const OURS: Readonly<Record<string, string>> = {
   OPENCODE_CONFIG_CONTENT: 'Put it into a file and name that with OPENCODE_CONFIG; both are merged.',
   OPENCODE_SERVER_PASSWORD: 'A new one is made for every start.',

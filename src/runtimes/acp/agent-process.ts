@@ -3,14 +3,14 @@ import type { Readable, Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { processStartedAt } from '../process-table.ts'
 import { endProcesses, type GroupLeader } from '../processes.ts'
-import { createTail } from './tail.ts'
+import { createOutputTail } from './output-tail.ts'
 
 const STDERR_KEPT = 4096
 const STDERR_SHOWN = 400
-/** What the program wrote right before its end is still on its way; a child that holds the pipe open is not waited for. */
+/** Waits for output written right before the exit, but not for a child that holds the pipe open. */
 const LAST_WORDS_MS = 500
 
-export interface ProcessOrder {
+interface ProcessOrder {
   readonly file: string
   readonly args: readonly string[]
   readonly cwd: string
@@ -21,13 +21,13 @@ export interface ProcessOrder {
 export interface AgentProcess {
   readonly stdin: Writable
   readonly stdout: Readable
-  /** Resolves with how it ended, its last words included. */
+  /** Resolves with how it ended, including its last error output. */
   readonly ended: Promise<string>
-  /** The end of what it complained of, for evidence: empty, or beginning with a colon. */
+  /** The end of its standard error, for evidence: empty, or starting with a colon. */
   complaint(): string
-  /** The end of its standard error, line by line. */
+  /** The last lines of its standard error. */
   complaints(count: number): string[]
-  /** Ends it with all it started. Rejects if something would not go. */
+  /** Ends it with everything it started. Rejects if a process stays. */
   end(graceMs: number): Promise<void>
 }
 
@@ -36,12 +36,12 @@ export function startProcess(order: ProcessOrder): AgentProcess {
     cwd: order.cwd,
     env: { ...order.env },
     stdio: ['pipe', 'pipe', 'pipe'],
-    // A group of its own: a Ctrl-C meant for the service must not hit it, and its children end with it.
+    // Own process group: a Ctrl-C meant for the service must not reach it, and its children end with it.
     detached: true,
   })
-  const stderr = createTail(STDERR_KEPT)
+  const stderr = createOutputTail(STDERR_KEPT)
   child.stderr.setEncoding('utf8').on('data', (text: string) => stderr.add(text))
-  // A pipe to a process that is gone: the exit tells it better.
+  // Errors of a pipe to an ended process; the exit tells more.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => {})
 
   const complaint = () => {
@@ -65,7 +65,7 @@ export function startProcess(order: ProcessOrder): AgentProcess {
     complaint,
     complaints: (count) => stderr.lines(count),
     async end(graceMs) {
-      // Long after its end its pid may be another's.
+      // Long after the exit, its pid may belong to another process.
       if (isCleared) return
       child.stdin.end()
       await endProcesses({ mark: order.mark, leader: await leaderOf(child) }, graceMs)
@@ -80,7 +80,7 @@ function hasEnded(child: ChildProcess): boolean {
 
 async function leaderOf(child: ChildProcess): Promise<GroupLeader | undefined> {
   if (child.pid === undefined) return undefined
-  // Until we are told of its end, its pid is its own.
+  // Until the exit is reported, the pid is still its own.
   const startedAt = hasEnded(child) ? undefined : await processStartedAt(child.pid)
   return { pid: child.pid, startedAt: startedAt ?? 'gone', ownsGroupAfterExit: true }
 }

@@ -20,20 +20,20 @@ const Greeting = z.object({
     .catch(undefined),
 })
 
-/** Its mere presence says that the agent can; what it holds are details. */
+/** The mere presence of a capability counts; its value holds details. */
 const isOffered = (capability: unknown) => typeof capability === 'object' && capability !== null
 
-/** What the agent can do, as far as we make use of it. */
+/** The agent's capabilities that we use. */
 export interface Capabilities {
   readonly title: string
-  /** Takes a conversation up again and replays it. */
+  /** Resumes a conversation and replays it. */
   readonly loads: boolean
-  /** Takes a conversation up again without showing it. */
+  /** Resumes a conversation without replaying it. */
   readonly resumes: boolean
   readonly mcpOverHttp: boolean
-  /** Takes a role as part of its system prompt. */
+  /** Accepts a role as part of its system prompt. */
   readonly systemPrompt: boolean
-  /** Takes a text into a running turn. */
+  /** Accepts text during a running turn. */
   readonly steering: boolean
 }
 
@@ -41,7 +41,8 @@ export async function greet(agent: ClientContext, version: string): Promise<Capa
   const answer: unknown = await agent.request(methods.agent.initialize, {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: 'orchub', version },
-    // No files and no terminals: it has its own. Compactions and notices apart from the model's words (C4).
+    // No files and no terminals: the agent has its own. Compactions and notices are kept apart from the
+    // model's text (C4).
     clientCapabilities: { session: { compaction: {}, notices: {} } },
   })
   const greeting = Greeting.parse(answer)

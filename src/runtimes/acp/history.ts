@@ -1,25 +1,27 @@
-import type { Whereabouts } from '../runtime.ts'
+import type { Clock } from '../../model/clock.ts'
+import type { MessageLocation } from '../runtime.ts'
+import type { AcpUpdate } from './session-update.ts'
 
 const MARKER = /\[ORCHUB MESSAGE (msg_\d{1,16})\]/g
-/** Longer than a marker: a replay may cut one in two. */
+/** Longer than a marker, since a replay may split one. */
 const CARRIED = 64
-/** So many ids are remembered. What is older counts as unknown. */
+/** Older ids than this many count as unknown. */
 const REMEMBERED = 5000
 
-/** Which messages the agent was given, as far as this process saw it or the agent's own replay shows it (C25). */
+/** Messages the agent received, as far as this process or the agent's own replay shows (C25). */
 export interface History {
-  /** A turn with these was handed to the pipe. */
+  /** A turn with these ids was written to the pipe. */
   wrote(ids: readonly string[]): void
-  /** It was taken for sure, or for sure not. */
+  /** The turn was certainly accepted, or certainly not. */
   settle(ids: readonly string[], isTaken: boolean): void
-  /** A piece of what the agent replays as said to it. */
+  /** A chunk of the user text that the agent replays. */
   replay(text: string): void
-  /** The replay is over, and it was the whole conversation. */
+  /** The replay has ended and covered the whole conversation. */
   replayed(): void
-  locate(id: string): Whereabouts
+  locate(id: string): MessageLocation
 }
 
-/** `before`: what may have been said to the agent before this process. */
+/** `before`: whether the agent may have received anything before this process. */
 export function createHistory(before: 'nothing' | 'something'): History {
   const taken = new Map<string, string>()
   const doubtful = new Set<string>()
@@ -60,6 +62,38 @@ export function createHistory(before: 'nothing' | 'something'): History {
         return { at: 'unknown', evidence: 'it was written, and the agent gave no sign of it' }
       if (knowsAll) return { at: 'absent', evidence: `${source} it was not written since` }
       return { at: 'unknown', evidence: 'the agent does not show what it was given before this session' }
+    },
+  }
+}
+
+/**
+ * The replay of a resumed conversation: evidence of what the agent received, but no new text of the agent
+ * (C4).
+ */
+interface Replay {
+  readonly isOn: boolean
+  take(update: AcpUpdate): void
+  /** Resolves after a quiet period: some agents answer session/load before the replay ends. */
+  over(isWhole: boolean): Promise<void>
+}
+
+export function createReplay(isOn: boolean, history: History, clock: Clock, quietMs: number): Replay {
+  let count = 0
+  return {
+    get isOn() {
+      return isOn
+    },
+    take(update) {
+      count += 1
+      if (update.kind === 'heard') history.replay(update.text)
+    },
+    async over(isWhole) {
+      for (let before = -1; isWhole && before !== count; ) {
+        before = count
+        await new Promise<void>((resolve) => clock.after(quietMs, resolve))
+      }
+      if (isWhole) history.replayed()
+      isOn = false
     },
   }
 }

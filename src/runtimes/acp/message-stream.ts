@@ -1,29 +1,28 @@
 import type { Readable, Writable } from 'node:stream'
 import { setImmediate as nextTick } from 'node:timers/promises'
 import type { AnyMessage, Stream } from '@agentclientprotocol/sdk'
-import { type Line, readLines } from './lines.ts'
 
-/** As much as the agent may ask without taking the answers. */
+/** Maximum number of unanswered requests of the agent. */
 const OPEN_REQUESTS = 1000
 
-export interface MessageStreamOrder {
+interface MessageStreamOrder {
   readonly stdin: Writable
   readonly stdout: Readable
   readonly lineBytes: number
-  /** Each session/update, in order, before anything that came after it. */
+  /** Called for each session/update, in order, before later messages. */
   onUpdate(params: unknown): void
-  /** A message of ours was taken by the pipe, to its last byte. */
+  /** The pipe accepted a complete message of ours. */
   onWritten(message: AnyMessage): void
-  /** What came that is no ACP. It is skipped. */
+  /** Input that is not ACP. It is skipped. */
   onGarbage(what: string): void
-  /** While it is pending nothing more is read, so that a flood waits in the agent's own pipe. */
+  /** While pending, nothing more is read, so that a flood waits in the agent's own pipe. */
   hold(): Promise<void> | undefined
 }
 
 /**
- * Between the pipes and the protocol library, whose own stream reads without end, answers garbage with errors, and
- * hands updates over out of step with responses. An agent may be broken or hostile: nothing here grows with what it
- * sends, and only what is well-formed and expected passes.
+ * Sits between the pipes and the protocol library, whose own stream reads without limits, answers garbage
+ * with errors, and passes updates out of step with responses. An agent may be broken or hostile: no state
+ * here grows with its input, and only well-formed, expected messages pass.
  */
 export function openMessageStream(order: MessageStreamOrder): Stream {
   const lines = readLines(order.stdout as AsyncIterable<Buffer>, order.lineBytes)
@@ -31,8 +30,8 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
   const open = new Set<unknown>()
   let isAfterResponse = false
 
-  /** Deals with one line; returns what the library must see of it. */
-  function take(line: Line): AnyMessage | undefined {
+  /** Handles one line; returns the message if the library must see it. */
+  function take(line: RawLine): AnyMessage | undefined {
     if (line.isCut) return dropHuge(line.text)
     if (line.text.trim() === '') return undefined
     const message = parse(line.text)
@@ -57,7 +56,7 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
   }
 
   function dropHuge(head: string): undefined {
-    // An update can be done without; a lost request or response would leave both sides waiting for ever.
+    // An update is dispensable; a lost request or response would leave both sides waiting forever.
     if (!/"method"\s*:\s*"session\/update"/.test(head)) {
       throw new Error(`it sent a message of more than ${order.lineBytes} bytes`)
     }
@@ -70,7 +69,7 @@ export function openMessageStream(order: MessageStreamOrder): Stream {
       {
         async pull(controller) {
           for (;;) {
-            // What a response sets off comes before whatever the agent sent after it.
+            // Effects of a response come before messages the agent sent after it.
             if (isAfterResponse) await nextTick()
             isAfterResponse = false
             await order.hold()
@@ -113,4 +112,47 @@ function parse(text: string): Record<string, unknown> | undefined {
   } catch {
     return undefined
   }
+}
+
+const NEWLINE = 0x0a
+const HEAD_KEPT = 1024
+
+export interface RawLine {
+  readonly text: string
+  /** The line exceeded the limit, and `text` is only its beginning. */
+  readonly isCut: boolean
+}
+
+/** Splits bytes into lines, holding at most `limit` bytes of one. */
+export async function* readLines(source: AsyncIterable<Buffer>, limit: number): AsyncGenerator<RawLine> {
+  let parts: Buffer[] = []
+  let held = 0
+  let isCut = false
+
+  const add = (part: Buffer) => {
+    if (isCut) return
+    parts.push(part)
+    held += part.length
+    if (held <= limit) return
+    parts = [Buffer.from(Buffer.concat(parts).subarray(0, HEAD_KEPT))]
+    isCut = true
+  }
+  const take = (): RawLine => {
+    const line = { text: Buffer.concat(parts).toString('utf8'), isCut }
+    parts = []
+    held = 0
+    isCut = false
+    return line
+  }
+
+  for await (const chunk of source) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      add(chunk.subarray(start, end))
+      yield take()
+      start = end + 1
+    }
+    if (start < chunk.length) add(chunk.subarray(start))
+  }
+  if (held > 0) yield take()
 }

@@ -1,28 +1,28 @@
 import type { Mentions } from '../../wire/mentions.ts'
 
-/** The agent programs whose way into ACP is known. */
+/** Agent programs whose ACP command is known. */
 export interface BuiltIn {
   readonly command: string
   readonly args: readonly string[]
-  /** How to get it. */
+  /** How to install it. */
   readonly install: string
-  /** How to log in, for when it wants that first. */
+  /** How to log in, if it requires that first. */
   readonly login: string
-  /** Taken unless the settings name one, if the agent offers it. */
+  /** Default mode, if the agent offers it. */
   readonly mode?: string
   /**
-   * Takes a notice into the running turn (`_session/steering`) without breaking off what it is doing. Claude's
-   * adapter offers it too, but aborts the answer in progress: what it had said would be said, and done, twice.
+   * Accepts a notice during a turn (`_session/steering`) without aborting its work. Claude's adapter offers
+   * it too, but aborts the current response: its text and actions would be repeated.
    */
   readonly steers?: true
   /**
-   * Takes its MCP servers in the options of the Claude SDK, by which our tools are there from the start and not behind
-   * a search; and since that SDK puts servers onto a command line, the token is only named, for Claude to fill in.
+   * Takes MCP servers in the Claude SDK's options, so that our tools are available at once and not behind a
+   * search. That SDK puts servers on a command line, so the token is only referenced, and Claude fills it in.
    */
   readonly takesClaudeOptions?: true
   /**
-   * Names its session files by minute and id, and opens a new one before it loads the old: a conversation that is
-   * taken up again in the minute it began is overwritten (Gemini 0.61).
+   * Names session files by minute and id, and opens a new one before it loads the old: resuming a
+   * conversation in the minute it began overwrites it (Gemini 0.61).
    */
   readonly losesItsFirstMinute?: true
   readonly mentions?: Mentions
@@ -47,7 +47,7 @@ export const PROGRAMS = {
     args: [],
     install: 'npm install -g @agentclientprotocol/codex-acp',
     login: 'Run `codex login` once in a terminal.',
-    // Its default lets a guardian model decide on what a person should be asked.
+    // By default a guardian model decides what a person should be asked.
     mode: 'workspace-write',
     steers: true,
   },
@@ -65,7 +65,7 @@ export function isBuiltIn(name: string): name is keyof typeof PROGRAMS {
   return Object.hasOwn(PROGRAMS, name)
 }
 
-/** What is known of an agent by its program's name; nothing for `any`. */
+/** Known facts about a program; undefined for `any`. */
 export function builtIn(name: string | undefined): BuiltIn | undefined {
   return name !== undefined && isBuiltIn(name) ? PROGRAMS[name] : undefined
 }

@@ -8,41 +8,41 @@ import { findExecutable } from '../../programs/executable.ts'
 import { environmentOf } from '../environment.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
+import { type AcpLimits, LIMITS } from './limits.ts'
 import { builtIn } from './programs.ts'
 import { AcpSettings, checkSettings } from './settings.ts'
-import { LIMITS, type Limits } from './surroundings.ts'
 
-export interface AcpOptions {
+interface AcpOptions {
   readonly clock: Clock
   readonly log: Log
-  /** Our own executable, which agents call for hooks and as an MCP server on stdio. */
+  /** Path of our own executable, which agents use for hooks and as an MCP server on stdio. */
   readonly bin: string
-  /** Our own version, which agents are told. */
+  /** Our own version, sent to agents. */
   readonly version?: string
   /** Source of the agents' environments. */
   readonly environment?: Readonly<NodeJS.ProcessEnv>
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<AcpLimits>
 }
 
-/** There is no terminal. */
+/** An ACP agent has no terminal. */
 const TERM = 'dumb'
 
-/** What is kept of a session: its conversation, and by what its processes are known should the service be killed. */
-const Kept = z.object({
+/** Saved state: the conversation, and the mark that identifies the processes if the service is killed. */
+const AcpSavedState = z.object({
   program: z.string(),
   mark: z.string(),
   conversation: z.object({ sessionId: z.string(), begunAt: z.number() }).optional(),
 })
-type Kept = z.output<typeof Kept>
+type AcpSavedState = z.output<typeof AcpSavedState>
 
-/** Agents without a terminal: processes that speak the Agent Client Protocol on their standard input and output. */
+/** Agents without a terminal: processes that speak the Agent Client Protocol on standard input and output. */
 export function createAcpRuntime(options: AcpOptions): Runtime {
   return {
     name: 'acp',
     check: checkSettings,
     start: (agent, port) => start(agent, port, options),
     async discard(kept) {
-      const earlier = Kept.safeParse(kept).data
+      const earlier = AcpSavedState.safeParse(kept).data
       if (earlier !== undefined) await endProcesses({ mark: earlier.mark }, options.limits?.graceMs)
     },
   }
@@ -57,14 +57,14 @@ async function start(agent: AgentStart, port: SessionPort, options: AcpOptions):
   await mustBeFolder(agent)
 
   const name = agent.program ?? file
-  const earlier = Kept.safeParse(agent.kept).data
-  // Two processes must never be at one conversation. Only by its mark: its pid may be anyone's by now.
+  const earlier = AcpSavedState.safeParse(agent.savedState).data
+  // Two processes must never share a conversation. Identified by mark only: the pid may have been reused.
   if (earlier !== undefined) await endProcesses({ mark: earlier.mark }, limits.graceMs)
   const conversation = earlier?.program === name ? earlier.conversation : undefined
 
   const mark = randomUUID()
-  const keep = (kept: Kept) => port.keep(kept)
-  // Before it runs: should the service be killed right now, the next one finds what it started.
+  const keep = (kept: AcpSavedState) => port.saveState(kept)
+  // Saved before the start: if the service is killed now, the next one finds the process.
   await keep({ program: name, mark, conversation })
   const credentials = await agent.credentials({ isResumed: conversation !== undefined })
   const env = environmentOf({

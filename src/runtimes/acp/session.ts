@@ -6,78 +6,84 @@ import type { Log } from '../../model/log.ts'
 import { withoutMentions } from '../../wire/mentions.ts'
 import { escapeMarkers } from '../../wire/response.ts'
 import {
+  type AgentCredentials,
   type AgentStart,
-  type Credentials,
+  type Arrival,
   noLongerWanted,
   type Session,
   type SessionPort,
+  type Turn,
 } from '../runtime.ts'
+import { createAcpOutput } from './agent-output.ts'
 import type { AgentProcess } from './agent-process.ts'
-import { brokenBy, connect } from './connection.ts'
-import { describeError, isRefusal, wantsLogin } from './failure.ts'
-import { createForeword } from './foreword.ts'
-import { createHistory } from './history.ts'
-import { open } from './opening.ts'
+import { brokenBy, connect, describeError, isRefusal, steer, wantsLogin } from './connection.ts'
+import { createHistory, createReplay } from './history.ts'
+import { type AcpLimits, answered, FAILURE_MS_MAX, minuteIsOver } from './limits.ts'
+import { openSession } from './open-session.ts'
+import { createOutputTail } from './output-tail.ts'
+import { createQuestions } from './permissions.ts'
 import type { BuiltIn } from './programs.ts'
-import { createQuestions } from './questions.ts'
-import { createReplay } from './replay.ts'
+import { type AcpUpdate, readUpdate, spentBy } from './session-update.ts'
 import type { AcpSettings } from './settings.ts'
-import { createSpeech } from './speech.ts'
-import { spentBy } from './spending.ts'
-import { steer } from './steering.ts'
-import { answered, FAILURE_MS_MAX, type Limits, minuteIsOver } from './surroundings.ts'
-import { createTail } from './tail.ts'
-import { type OpenTurn, openTurn } from './turn.ts'
-import { readUpdate, type Update } from './update.ts'
+import { createTurnPrefix } from './turn-prefix.ts'
 
 const SCREEN_KEPT = 16 * 1024
 
-export interface SessionOrder {
+interface AcpSessionOrder {
   readonly agent: AgentStart
   readonly port: SessionPort
   readonly process: AgentProcess
-  readonly credentials: Credentials
+  readonly credentials: AgentCredentials
   readonly settings: AcpSettings
   readonly builtIn: BuiltIn | undefined
-  /** The conversation to be taken up again. */
-  readonly kept: KeptConversation | undefined
+  /** The conversation to resume. */
+  readonly kept: AcpSavedConversation | undefined
   readonly mark: string
-  /** Notes the conversation, to be taken up again. */
-  keep(conversation: KeptConversation): Promise<void>
+  /** Saves the conversation, so that it can be resumed. */
+  keep(conversation: AcpSavedConversation): Promise<void>
   readonly clock: Clock
   readonly log: Log
-  readonly limits: Limits
+  readonly limits: AcpLimits
   readonly bin: string
   readonly version: string
 }
 
-export interface KeptConversation {
+interface AcpSavedConversation {
   readonly sessionId: string
   readonly begunAt: number
 }
 
-/** One agent that speaks ACP on its standard input and output. It cannot outlive them: it ends with the service. */
-export function startSession(order: SessionOrder): Session {
+/**
+ * One agent that speaks ACP on standard input and output. It ends with the service.
+ * States: `initializing` (from the start until the session is open and its replay has ended) → `idle` →
+ * `busy` (a turn runs: from `deliver` until session/prompt is answered) ↔ `waiting_input` (a permission
+ * request is open) → `idle`. A failed turn enters `error`, and a retry timer with exponential backoff
+ * (`failureMs`, at most FAILURE_MS_MAX) returns to `idle`, since the model's service may be down and instant
+ * retries would spoil message after message. `ending` is set when we end the process (stopped, broken
+ * connection, failed start); `exited` is final. `signMs` is long because models may think for minutes before
+ * their first word.
+ */
+export function startSession(order: AcpSessionOrder): Session {
   const { agent, port, process, clock, limits, log, settings, builtIn } = order
   const mentions = settings.mentions ?? builtIn?.mentions
-  const screen = createTail(SCREEN_KEPT)
+  const screen = createOutputTail(SCREEN_KEPT)
   const history = createHistory(order.kept === undefined ? 'nothing' : 'something')
   const replay = createReplay(order.kept !== undefined, history, clock, limits.quietMs)
-  const foreword = createForeword(agent.prompt)
-  const speech = createSpeech(port.said, clock, (error) =>
+  const foreword = createTurnPrefix(agent.prompt)
+  const speech = createAcpOutput(port.said, clock, (error) =>
     log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
   )
   let state: SessionState = 'initializing'
   let sessionId = order.kept?.sessionId
   let canSteer = false
-  /** Where the agent takes no system prompt. */
+  /** The agent accepts no system prompt. */
   let isRoleInTurns = false
   let turn: OpenTurn | undefined
   let turnEnded: Promise<string> | undefined
   let turnNumber = 0
   let failures = 0
   let cancelRetry = () => {}
-  /** Why it is ended by us; undefined as long as it is not. */
+  /** Why we end it; undefined while it should run. */
   let ending: string | undefined
   let isOver = false
 
@@ -117,7 +123,7 @@ export function startSession(order: SessionOrder): Session {
     }
   }
 
-  function tellUsage({ used, size, model }: Update & { kind: 'usage' }) {
+  function tellUsage({ used, size, model }: AcpUpdate & { kind: 'usage' }) {
     port.used({ contextTokens: used, contextWindow: size, ...(model === undefined ? {} : { model }) })
   }
 
@@ -135,7 +141,7 @@ export function startSession(order: SessionOrder): Session {
     },
     closed(tool, verdict) {
       if (verdict?.allow === false && verdict.comment !== undefined) {
-        // ACP's no carries no words.
+        // An ACP refusal carries no text.
         foreword.add(`A person refused your request to use ${tool}: ${escapeMarkers(verdict.comment)}`)
       }
       if (isOver || questions.isOpen || state !== 'waiting_input') return
@@ -166,7 +172,7 @@ export function startSession(order: SessionOrder): Session {
 
   async function begin() {
     const { kept, builtIn } = order
-    const { capabilities, conversation } = await open({
+    const { capabilities, conversation } = await openSession({
       ...order,
       sessionId: kept?.sessionId,
       async beforeLoading() {
@@ -186,7 +192,7 @@ export function startSession(order: SessionOrder): Session {
   }
 
   const begun = begin().catch(async (error) => {
-    // Why the connection broke is known better elsewhere.
+    // The process's end tells better why the connection broke.
     if (connection.signal.aborted) return void (await over)
     const login = wantsLogin(error) ? ` ${order.builtIn?.login ?? 'Log in to it first.'}` : ''
     fail(`could not be opened: ${describeError(error)}.${login}`)
@@ -196,7 +202,7 @@ export function startSession(order: SessionOrder): Session {
   connection.closed.then(() => {
     const broken = brokenBy(connection)
     if (broken !== undefined) fail(broken.message)
-    // An agent that ends closes its output first: only one that goes on without is at fault.
+    // An ending agent closes its output first; only one that keeps running without output is at fault.
     else clock.after(limits.graceMs, () => fail('it closed its output'))
   })
 
@@ -210,7 +216,7 @@ export function startSession(order: SessionOrder): Session {
       `the agent ended ${turn.isWritten ? 'without a sign of it' : 'before it was written'}`,
     )
     if (turn?.isWritten === false) history.settle(turn.ids, false)
-    // What it started may still run.
+    // Processes it started may still run.
     await process
       .end(limits.graceMs)
       .catch((error) => log.warn({ agent: agent.name, err: error }, 'left behind'))
@@ -232,7 +238,7 @@ export function startSession(order: SessionOrder): Session {
       const request = { sessionId: sessionId!, prompt: [{ type: 'text' as const, text }] }
       const response: unknown = await connection.agent.request(methods.agent.session.prompt, request)
       const reason = StopReason.safeParse(response).data?.stopReason ?? 'no reason given'
-      // A cancelled turn may never have come before the model.
+      // A cancelled turn may never have reached the model.
       took(reason === 'cancelled' ? 'submitted' : 'read', `session/prompt was answered: ${reason}`)
       const usage = spentBy(response, `${order.mark}:${number}`)
       if (usage !== undefined) port.used(usage)
@@ -240,7 +246,7 @@ export function startSession(order: SessionOrder): Session {
       finish('idle', `turn ${number} ended: ${reason}`)
       return reason
     } catch (error) {
-      // Whatever broke the connection ends the process too, and tells more.
+      // A broken connection also ends the process, which tells more.
       if (!(error instanceof RequestError) || isOver) return await over
       const why = describeError(error)
       const isRefused = !running.isTaken && isRefusal(error)
@@ -260,7 +266,7 @@ export function startSession(order: SessionOrder): Session {
     if (!isOver && ending === undefined) become(next, evidence)
   }
 
-  /** It may be the model's service that is away: trying at once, over and over, would spoil message after message. */
+  /** The model's service may be down: immediate retries would spoil message after message. */
   function retryLater() {
     const wait = Math.min(limits.failureMs * 2 ** failures, FAILURE_MS_MAX)
     failures += 1
@@ -322,3 +328,47 @@ export function startSession(order: SessionOrder): Session {
 }
 
 const StopReason = z.object({ stopReason: z.string().max(64) })
+
+/** Progress of one turn. `deliver` returns once; later evidence goes to `arrived`. */
+interface OpenTurn {
+  readonly ids: readonly string[]
+  readonly arrival: Promise<Arrival>
+  /** The pipe accepted all of it. */
+  isWritten: boolean
+  /** The agent gave a sign that it has the turn. */
+  readonly isTaken: boolean
+  reach(state: 'submitted' | 'read', evidence: string): void
+  /** No evidence of arrival. Ignored once `deliver` has returned. */
+  doubt(state: 'queued' | 'uncertain', evidence: string): void
+}
+
+const RUNGS = ['none', 'submitted', 'read'] as const
+
+function openTurn(turn: Turn, arrived: SessionPort['arrived']): OpenTurn {
+  const { promise, resolve } = Promise.withResolvers<Arrival>()
+  let rung: (typeof RUNGS)[number] = 'none'
+  let isAnswered = false
+
+  function answer(arrival: Arrival) {
+    isAnswered = true
+    resolve(arrival)
+  }
+
+  return {
+    ids: turn.ids,
+    arrival: promise,
+    isWritten: false,
+    get isTaken() {
+      return rung !== 'none'
+    },
+    reach(state, evidence) {
+      if (RUNGS.indexOf(state) <= RUNGS.indexOf(rung)) return
+      rung = state
+      if (!isAnswered) answer({ state, evidence })
+      else if (turn.ids.length > 0) arrived(turn.ids, state, evidence)
+    },
+    doubt(state, evidence) {
+      if (!isAnswered) answer({ state, evidence })
+    },
+  }
+}

@@ -1,21 +1,20 @@
 import type { ChatMessage } from '../../models/model.ts'
-import { endNote, leftOutNote } from './notes.ts'
-import type { LogRecord, RecordOf, TurnEnd } from './record.ts'
+import type { LlmTurnEnd, LogRecord, RecordOf } from './record.ts'
 
-/** A turn that has begun, with all that has happened in it. */
-export interface Turn {
+/** A turn with its events so far. */
+export interface LlmTurn {
   readonly user: RecordOf<'user'>
   readonly events: readonly (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
-  readonly end: TurnEnd | undefined
+  readonly end: LlmTurnEnd | undefined
 }
 
-/** What is to be done next in a turn; all of it follows from the records, so that it does after a crash, too. */
-export type Move =
+/** The next step of a turn. It follows from the records alone, so it is the same after a crash. */
+type TurnStep =
   | { do: 'ask' }
   | { do: 'carry out'; answer: RecordOf<'assistant'>; index: number }
-  | { do: 'end'; how: TurnEnd }
+  | { do: 'end'; how: LlmTurnEnd }
 
-export function nextMove({ events }: Turn, maxSteps: number): Move {
+export function nextStep({ events }: LlmTurn, maxSteps: number): TurnStep {
   const answers = events.filter((event) => event.type === 'assistant')
   const answer = answers.at(-1)
   if (answer === undefined) return { do: 'ask' }
@@ -26,31 +25,34 @@ export function nextMove({ events }: Turn, maxSteps: number): Move {
   return answers.length >= maxSteps ? { do: 'end', how: 'max_steps' } : { do: 'ask' }
 }
 
-/** The part of the conversation that the model is shown. What is left out stays in the file. */
-export interface Conversation {
+/** The part of the conversation that is sent to the model. Omitted turns stay in the file. */
+export interface LlmConversation {
   add(record: LogRecord): void
-  /** The number of the next record. */
+  /** Number of the next record. */
   readonly next: number
   /** The turn that has not ended. */
-  readonly open: Turn | undefined
-  /** Answers whose text may not have been acted on. */
+  readonly open: LlmTurn | undefined
+  /** Responses whose text may not have been processed. */
   readonly unsaid: readonly RecordOf<'assistant'>[]
-  /** `model`: whose own parts may be sent. */
+  /** `model`: the model whose provider-specific parts may be sent. */
   messages(model: string): ChatMessage[]
-  /** Leaves out the older half; false when there is only one turn left. */
+  /** Omits the older half; false if only one turn is left. */
   shorten(): boolean
 }
 
-interface HeldTurn extends Turn {
+interface HeldTurn extends LlmTurn {
   readonly events: (RecordOf<'notice'> | RecordOf<'assistant'> | RecordOf<'result'>)[]
-  end: TurnEnd | undefined
+  end: LlmTurnEnd | undefined
   tokens: number
 }
 
-/** When the history is over its budget, so much of it is kept: cut by cut the provider's cache would be lost each time. */
+/**
+ * Share of the history kept when it exceeds its budget: cutting a little each time would invalidate the
+ * provider's cache every time.
+ */
 const KEPT_SHARE = 0.7
 
-export function createConversation(budget: number): Conversation {
+export function createConversation(budget: number): LlmConversation {
   let turns: HeldTurn[] = []
   let leftOut = 0
   let tokens = 0
@@ -116,21 +118,21 @@ export function createConversation(budget: number): Conversation {
   }
 }
 
-/** Four bytes a token is what models come to on average; it need not be exact. */
+/** Models average four bytes per token; an estimate is enough. */
 const estimate = (text: string) => Math.ceil(Buffer.byteLength(text) / 4) + 4
 
 const textOf = ({ text, calls, parts }: RecordOf<'assistant'>) =>
   parts === undefined ? `${text}${JSON.stringify(calls)}` : JSON.stringify(parts)
 
-function resultsOf(events: Turn['events'], answer: RecordOf<'assistant'>): RecordOf<'result'>[] {
+function resultsOf(events: LlmTurn['events'], answer: RecordOf<'assistant'>): RecordOf<'result'>[] {
   const since = events.slice(events.indexOf(answer) + 1)
   const end = since.findIndex((event) => event.type === 'assistant')
   return since.slice(0, end < 0 ? undefined : end).filter((event) => event.type === 'result')
 }
 
-function toMessages(turns: readonly Turn[], leftOut: number, model: string): ChatMessage[] {
+function toMessages(turns: readonly LlmTurn[], leftOut: number, model: string): ChatMessage[] {
   const messages: ChatMessage[] = []
-  /** Two in a row become one: not every model takes two. */
+  /** Merges consecutive user messages, which not every model accepts. */
   const say = (text: string) => {
     const last = messages.at(-1)
     if (last?.role === 'user')
@@ -165,4 +167,30 @@ function answerMessages(
     return { id, name, text: result?.text ?? 'There is no result.', isError: result?.isError ?? true }
   })
   return [answer, { role: 'tool', results: given }]
+}
+
+/** Notices of the service to the model. */
+const NOTE = '[ORCHUB NOTICE]'
+
+const ENDED: Record<LlmTurnEnd, string | undefined> = {
+  answered: undefined,
+  interrupted: 'Your turn was interrupted here, before it was finished.',
+  max_steps: 'Your turn was ended here: it had used tools as often as one turn may (with.max_steps).',
+  refused: 'There was no answer here: it was refused.',
+  too_long: 'There was no answer here: the conversation was too long for the model.',
+}
+
+function endNote(how: LlmTurnEnd): string | undefined {
+  const said = ENDED[how]
+  return said === undefined ? undefined : `${NOTE} ${said}`
+}
+
+function leftOutNote(turns: number): string {
+  return `${NOTE} ${turns === 1 ? 'One earlier turn' : `${turns} earlier turns`} of this conversation left out for want of room. Messages of that time can be read with query_mailbox, filter "all".`
+}
+
+export const NOT_CARRIED_OUT = `${NOTE} Not carried out: the turn was interrupted before.`
+
+export function invalidCall(why: string): string {
+  return `${NOTE} Nothing was done: ${why}. Look at the tools you have and their parameters, and try again.`
 }

@@ -1,22 +1,28 @@
 import { type FileHandle, mkdir, open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { linesOf } from '../../programs/record-lines.ts'
+import { linesOf } from '../../programs/line-splitter.ts'
 import { type LogRecord, parseRecord } from './record.ts'
 
-/** The conversation on disk: one record a line, only ever appended to. */
+/** The conversation on disk: one record per line, append-only. */
 export interface Journal {
-  /** Resolves when the record is on the disk. When it rejects, it is not in the file, or `isMended` is false. */
+  /**
+   * Resolves once the record is on disk. If it rejects, the record is not in the file, or `isMended` is
+   * false.
+   */
   append(record: LogRecord): Promise<void>
-  /** The same, but a crash or the end may lose it: for what is safe to find out again. */
+  /** Like `append`, but a crash may lose the record: for facts that can be found out again. */
   note(record: LogRecord): Promise<void>
-  /** Whether the file holds exactly what was appended. */
+  /** Whether the file holds exactly the appended records. */
   readonly isMended: boolean
   close(): Promise<void>
 }
 
 const NEWLINE = 10
 
-/** Hands over every record in the file, then opens it for more. What a crash left half written is cut off. */
+/**
+ * Passes every record in the file to `take`, then opens it for appending. Cuts off a record that a crash left
+ * incomplete.
+ */
 export async function openJournal(
   file: string,
   take: (record: LogRecord) => void,
@@ -76,7 +82,7 @@ export async function openJournal(
   }
 }
 
-/** Reads on its own, so that it can be asked at any time. A line without its end is not there yet. */
+/** Opens the file separately, so it can be called at any time. Ignores a line without its newline. */
 export async function readRecords(
   file: string,
   take: (record: LogRecord) => void,

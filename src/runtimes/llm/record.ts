@@ -8,13 +8,13 @@ const call = z.object({
   invalid: z.string().optional(),
 })
 
-/** How a turn ended. Only after `answered` the model need not be told. */
-export const ENDS = ['answered', 'interrupted', 'max_steps', 'refused', 'too_long'] as const
-export type TurnEnd = (typeof ENDS)[number]
+/** How a turn ended. The model learns of every end except `answered`. */
+const ENDS = ['answered', 'interrupted', 'max_steps', 'refused', 'too_long'] as const
+export type LlmTurnEnd = (typeof ENDS)[number]
 
-/** A line of the conversation file. Numbers count up: what is done goes by them. */
+/** One line of the conversation file. Numbers ascend and serve as keys. */
 export const LogRecord = z.discriminatedUnion('type', [
-  /** Begins a turn: what was put before the agent. */
+  /** Starts a turn with its input. */
   z.object({
     type: z.literal('user'),
     n: number,
@@ -22,7 +22,7 @@ export const LogRecord = z.discriminatedUnion('type', [
     text: z.string(),
     ids: z.array(z.string()),
   }),
-  /** Told in passing, between two steps of a turn. */
+  /** A notice between two steps of a turn. */
   z.object({ type: z.literal('notice'), n: number, text: z.string() }),
   z.object({
     type: z.literal('assistant'),
@@ -30,12 +30,12 @@ export const LogRecord = z.discriminatedUnion('type', [
     at: z.number(),
     text: z.string(),
     calls: z.array(call),
-    /** Of which model; `parts` are of use to no other. */
+    /** The model that produced `parts`; no other model can use them. */
     by: z.string(),
     parts: z.unknown().optional(),
     finish: z.enum(['stop', 'length']),
   }),
-  /** Of the call at that place in the last answer. */
+  /** Result of the call at `index` in the last response. */
   z.object({
     type: z.literal('result'),
     n: number,
@@ -44,7 +44,7 @@ export const LogRecord = z.discriminatedUnion('type', [
     isError: z.boolean(),
     handedOut: z.array(z.string()),
   }),
-  /** All that answer number `of` asks for in its text was carried out, and answered. */
+  /** Every command in the text of response `of` was executed and answered. */
   z.object({ type: z.literal('said'), of: number }),
   z.object({ type: z.literal('end'), n: number, how: z.enum(ENDS) }),
 ])
@@ -52,7 +52,7 @@ export type LogRecord = z.output<typeof LogRecord>
 
 export type RecordOf<Type extends LogRecord['type']> = Extract<LogRecord, { type: Type }>
 
-/** Undefined for a line that is torn or not ours. */
+/** Undefined if the line is incomplete or not ours. */
 export function parseRecord(line: string): LogRecord | undefined {
   try {
     return LogRecord.safeParse(JSON.parse(line)).data

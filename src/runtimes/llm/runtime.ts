@@ -8,23 +8,22 @@ import type { Models, ToolDefinition } from '../../models/model.ts'
 import type { AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { createConversation } from './conversation.ts'
 import { openJournal } from './journal.ts'
-import { LIMITS, type Limits } from './limits.ts'
-import { startSession } from './session.ts'
+import { LIMITS, type LlmLimits, startSession } from './session.ts'
 import { checkSettings, historyBudget, LlmSettings } from './settings.ts'
 
 export interface LlmOptions {
   readonly models: Models
-  /** The commands that agents may give, as tools. */
+  /** The commands available to agents, as tools. */
   commands(): readonly ToolDefinition[]
   readonly clock: Clock
   readonly log: Log
-  readonly limits?: Partial<Limits>
+  readonly limits?: Partial<LlmLimits>
 }
 
-/** Which conversation in the agent's folder is its current one. */
-const Kept = z.object({ conversation: z.string().min(1), file: z.string().min(1) })
+/** Names the agent's current conversation and its file. */
+const LlmSavedState = z.object({ conversation: z.string().min(1), file: z.string().min(1) })
 
-/** Agents that are just a model with a prompt: their tools are the commands, their memory is a file. */
+/** Agents that consist of a model and a prompt: their tools are the commands, their memory is a file. */
 export function createLlmRuntime(options: LlmOptions): Runtime {
   return {
     name: 'llm',
@@ -36,7 +35,7 @@ export function createLlmRuntime(options: LlmOptions): Runtime {
 async function start(agent: AgentStart, port: SessionPort, options: LlmOptions): Promise<Session> {
   const { models, clock, log } = options
   const settings = LlmSettings.parse(agent.settings ?? {})
-  const earlier = Kept.safeParse(agent.kept).data
+  const earlier = LlmSavedState.safeParse(agent.savedState).data
   const isThere = earlier !== undefined && existsSync(fileOf(agent, earlier.file))
   const kept = isThere ? earlier : newConversation()
   const file = fileOf(agent, kept.file)
@@ -47,7 +46,7 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
   const journal = await openJournal(file, conversation.add, (line) =>
     log.warn({ agent: agent.name, file, line }, 'a line of the conversation cannot be read'),
   )
-  await port.keep(kept)
+  await port.saveState(kept)
   if (agent.gone?.aborted) {
     await journal.close()
     throw agent.gone.reason
@@ -70,7 +69,7 @@ async function start(agent: AgentStart, port: SessionPort, options: LlmOptions):
   })
 }
 
-function newConversation(): z.output<typeof Kept> {
+function newConversation(): z.output<typeof LlmSavedState> {
   const conversation = randomUUID()
   return { conversation, file: `conversation-${conversation}.jsonl` }
 }

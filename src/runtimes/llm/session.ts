@@ -1,26 +1,31 @@
 import type { SessionState } from '../../model/agent.ts'
 import { within } from '../../model/clock.ts'
 import { reasonOf } from '../../model/errors.ts'
-import type { Session, Whereabouts } from '../runtime.ts'
+import type { MessageLocation, Session } from '../runtime.ts'
 import { readRecords } from './journal.ts'
-import type { Limits } from './limits.ts'
-import { createScreen } from './screen.ts'
-import { createWork, type Rest, type WorkOrder } from './work.ts'
+import { createTurnLoop, type TurnLoopOrder, type TurnLoopResult } from './turn-loop.ts'
 
-export interface SessionOrder extends WorkOrder {
+export interface LlmSessionOrder extends TurnLoopOrder {
   readonly file: string
-  /** For people: how the conversation was found. */
+  /** How the conversation was found, for people. */
   readonly note: string
-  /** The file of an earlier session is gone, and with it the knowledge of what it was given. */
+  /** The file of an earlier session is missing, so it is unknown what that session received. */
   readonly isMemoryLost: boolean
-  readonly limits: Limits
+  readonly limits: LlmLimits
 }
 
-/** An agent that is a model and its conversation. */
-export function startSession(order: SessionOrder): Session {
+/**
+ * An agent that consists of a model and its conversation.
+ * States: `initializing` (until the caller has the session) → `idle` → `busy` (`running` works on the open
+ * turn) → `idle`, or `error` (the model failed; `cancelRetry` holds the timer that continues the same turn,
+ * with exponential backoff up to `failureMostMs` or the provider's retry-after). `beginning` is the write of
+ * a new turn; `isInterrupted` lasts until the turn has ended; `isLeft` is final. `interruptMs` covers a
+ * command that is being executed, which cannot be aborted.
+ */
+export function startSession(order: LlmSessionOrder): Session {
   const { port, conversation, journal, clock, limits } = order
   const screen = createScreen()
-  const work = createWork(order, screen.add)
+  const work = createTurnLoop(order, screen.add)
   let state: SessionState = 'initializing'
   let beginning: Promise<void> | undefined
   let running: Promise<void> | undefined
@@ -54,7 +59,7 @@ export function startSession(order: SessionOrder): Session {
     running = work
       .goOn(stops)
       .catch(
-        (error: unknown): Rest => ({
+        (error: unknown): TurnLoopResult => ({
           is: 'waiting',
           why: `It cannot go on: ${reasonOf(error)}.`,
           leastMs: 0,
@@ -66,7 +71,7 @@ export function startSession(order: SessionOrder): Session {
       })
   }
 
-  function settle(rest: Rest) {
+  function settle(rest: TurnLoopResult) {
     if (rest.is === 'waiting') return tryLater(rest.why, rest.leastMs)
     isInterrupted = false
     failures = 0
@@ -105,7 +110,7 @@ export function startSession(order: SessionOrder): Session {
     },
     async deliver(turn) {
       if (state !== 'idle' || isLeft) return { state: 'queued', evidence: `the agent is ${state}` }
-      // Nothing else may begin while it is being written.
+      // Block other turns while this one is being written.
       state = 'busy'
       try {
         beginning = work.begin(turn)
@@ -124,7 +129,7 @@ export function startSession(order: SessionOrder): Session {
         const had = record.type === 'user' ? record.ids : record.type === 'result' ? record.handedOut : []
         for (const id of had) if (ids.includes(id)) found.add(id)
       })
-      const elsewhere: Whereabouts = order.isMemoryLost
+      const elsewhere: MessageLocation = order.isMemoryLost
         ? { at: 'unknown', evidence: 'the earlier conversation is gone' }
         : { at: 'absent', evidence: 'it is not in the conversation' }
       return ids.map((id) =>
@@ -139,7 +144,7 @@ export function startSession(order: SessionOrder): Session {
       if (conversation.open === undefined || isLeft) return { stopped: true, evidence: 'no turn is running' }
       isInterrupted = true
       abort.abort()
-      // While it waits for its model nothing runs that could notice.
+      // While it waits for its model, no loop runs that could notice.
       if (running === undefined) run('it is interrupted')
       const over = running!.then(() => true)
       return (await within(clock, limits.interruptMs, over)) === true && conversation.open === undefined
@@ -149,5 +154,34 @@ export function startSession(order: SessionOrder): Session {
     screen: async (lines) => screen.lines(lines).join('\n'),
     stop: () => end('was stopped'),
     leave: () => end('ended with the service; its conversation will be taken up again'),
+  }
+}
+
+export interface LlmLimits {
+  /** Pause after a failed call, doubled with each failure in a row. */
+  readonly failureMs: number
+  readonly failureMostMs: number
+  /** Timeout for an interrupted turn to stop. */
+  readonly interruptMs: number
+}
+
+export const LIMITS: LlmLimits = { failureMs: 5_000, failureMostMs: 300_000, interruptMs: 10_000 }
+
+/** The last output of the model, without sequences that control a terminal. */
+export interface LlmScreen {
+  add(text: string): void
+  lines(count: number): string[]
+}
+
+const KEPT = 16 * 1024
+const UNPRINTABLE = /[^\P{Cc}\n\t]/gu
+
+function createScreen(): LlmScreen {
+  let held = ''
+  return {
+    add(text) {
+      held = (held + text.replace(UNPRINTABLE, '')).slice(-KEPT)
+    },
+    lines: (count) => held.trimEnd().split('\n').slice(-count),
   }
 }

@@ -33,7 +33,7 @@ export function checkSettings({ settings }: AgentSettings): SettingsProblem[] {
 }
 
 const UNKNOWN_WINDOW_HISTORY = 60_000
-/** The rest is for the prompt, the tools, the answer, and a rough estimate. */
+/** The rest is reserved for the prompt, the tools, the response and the estimate's error. */
 const SHARE = 0.6
 
 export function historyBudget(settings: LlmSettings, contextWindow: number | undefined): number {

@@ -2,7 +2,7 @@ import type { SessionState } from '../../model/agent.ts'
 import type { Runtime, Session, SessionPort } from '../runtime.ts'
 import { checkScript, openScript, type ScriptLine, ScriptSettings } from '../script.ts'
 
-export interface ScriptedOptions {
+interface ScriptedOptions {
   /** Calls back after that long; the returned function cancels. */
   after(ms: number, callback: () => void): () => void
 }

@@ -1,5 +1,5 @@
 /** Watches why a paste is blocked, reports changes, and ends once it no longer is. */
-import type { PasteManner } from '../../programs/program.ts'
+import type { PasteOptions } from '../../programs/program.ts'
 import { guardPaste } from '../paste-guard.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
@@ -14,7 +14,7 @@ export const RECHECK_MS = 500
  * Runs after a paste timed out and reports when it could be written, so that the engine need not retry and
  * record each attempt. Ends with the next paste, which checks for itself, and with the session.
  */
-export async function watchBlockedPaste(target: PasteTarget, manner: PasteManner): Promise<void> {
+export async function watchBlockedPaste(target: PasteTarget, manner: PasteOptions): Promise<void> {
   const watching = new AbortController()
   const { signal } = watching
   target.blockedWatch = watching
@@ -34,7 +34,7 @@ export async function watchBlockedPaste(target: PasteTarget, manner: PasteManner
 }
 
 /** Returns the delay to the next check; undefined if nothing blocks, or nothing will change. */
-async function recheck(target: PasteTarget, manner: PasteManner): Promise<number | undefined> {
+async function recheck(target: PasteTarget, manner: PasteOptions): Promise<number | undefined> {
   // The engine learns by itself when the agent is idle again; other causes matter only then.
   if (manner.state() !== 'idle') return RECHECK_MS
   const snapshot = await takeSnapshot(target, manner)

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Launch, Program } from '../../programs/program.ts'
+import type { AgentProgram, Launch } from '../../programs/program.ts'
 import { environmentOf } from '../environment.ts'
 import { processStartedAt } from '../process-table.ts'
 import type { AgentStart, SessionPort } from '../runtime.ts'
@@ -23,11 +23,11 @@ interface LauncherOptions {
 
 interface LaunchRequest {
   agent: AgentStart
-  program: Program
+  program: AgentProgram
   identity: ServerIdentity
   /** Saved state of the conversation to resume. */
   resume: unknown
-  keep: SessionPort['keep']
+  keep: SessionPort['saveState']
 }
 
 export function createLauncher({ server, panesPerWindow, bin, environment }: LauncherOptions) {
@@ -75,7 +75,13 @@ export function createLauncher({ server, panesPerWindow, bin, environment }: Lau
     try {
       const { pane, pid } = await run(path, agent, launched, mark)
       const process = { pid, startedAt: (await processStartedAt(pid)) ?? 'gone' }
-      const kept: TmuxSavedState = { ...before, program: launched.kept, pane, server: identity, process }
+      const kept: TmuxSavedState = {
+        ...before,
+        program: launched.savedState,
+        pane,
+        server: identity,
+        process,
+      }
       await keep(kept)
       return kept
     } catch (error) {

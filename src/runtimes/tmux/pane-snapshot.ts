@@ -1,12 +1,12 @@
 /** A snapshot of a pane with everything the guard needs, in one round trip. */
-import type { PasteManner, Screen } from '../../programs/program.ts'
+import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
 import type { PaneFacts } from '../paste-guard.ts'
 import type { Block, TmuxCommand } from './control.ts'
 import type { PasteTarget } from './paste-target.ts'
 
 export interface PaneSnapshot {
   readonly facts: PaneFacts
-  readonly screen: Screen
+  readonly screen: PaneScreen
   /** Clients of people, in any window. */
   readonly persons: number
   /** All clients of our session including ours; changes when someone attaches or detaches. */
@@ -21,7 +21,7 @@ const ACTIVITY_RESOLUTION_MS = 1000
 
 export async function takeSnapshot(
   target: Pick<PasteTarget, 'server' | 'clock' | 'pane' | 'takenBy' | 'typedAt'>,
-  manner: Pick<PasteManner, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
+  manner: Pick<PasteOptions, 'state' | 'inputBox' | 'isPlain' | 'isBracketed'>,
 ): Promise<PaneSnapshot> {
   const { server, clock, pane } = target
   const [status, clients, joined, rows] = await server.run(
@@ -68,7 +68,7 @@ export function captureScreen(pane: string, isPlain = false): TmuxCommand[] {
 
 const SGR = /\u001b\[[0-9;:]*m|\u001b\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[\u000e\u000f]/g
 
-export function readScreen(joined: Block, rows: Block, cursor: { x: number; y: number }): Screen {
+export function readScreen(joined: Block, rows: Block, cursor: { x: number; y: number }): PaneScreen {
   const plain = joined.lines.map((line) => line.replace(SGR, ''))
   return {
     lines: plain.map((line) => line.trimEnd()),

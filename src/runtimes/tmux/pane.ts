@@ -115,7 +115,7 @@ export function createPane(options: PaneOptions): TmuxPane {
   return {
     id,
     pid,
-    watchStrays: () =>
+    watchOrphans: () =>
       watchOrphans(pid, (error) =>
         log.warn(
           { pane: id, err: error },
@@ -123,7 +123,7 @@ export function createPane(options: PaneOptions): TmuxPane {
         ),
       ),
     // After Enter, the conversation shows whether it was accepted.
-    unsent: () => (target.pending?.presses === undefined ? target.pending?.lastLine : undefined),
+    pendingText: () => (target.pending?.presses === undefined ? target.pending?.lastLine : undefined),
     blockedBy: () => waitsFor,
     async log() {
       const path = join(folder, LOG_FILE)
@@ -144,8 +144,8 @@ export function createPane(options: PaneOptions): TmuxPane {
     },
     paste: (turn, manner) => paste(target, turn, manner),
     hasReadInput: target.hasReadInput,
-    enterUnsent: (manner) => submitPending(target, manner),
-    taken: (ids) => noteAccepted(target, ids),
+    submitPending: (manner) => submitPending(target, manner),
+    accepted: (ids) => noteAccepted(target, ids),
     async press(keys) {
       await server.run([
         ...['if-shell', '-F', '-t', id, '#{==:#{pane_dead}#{pane_in_mode},00}'],

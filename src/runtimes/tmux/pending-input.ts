@@ -10,7 +10,7 @@
 import { randomUUID } from 'node:crypto'
 import type { SessionState } from '../../model/agent.ts'
 import type { Clock } from '../../model/clock.ts'
-import type { PasteManner, Screen } from '../../programs/program.ts'
+import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
 import { PERSON_QUIET_MS } from '../paste-guard.ts'
 import { ControlLost, type TmuxCommand } from './control.ts'
 import { type PaneSnapshot, takeSnapshot } from './pane-snapshot.ts'
@@ -87,7 +87,7 @@ export async function readPendingInput(
 /** Presses Enter for our pending text. Other text is not ours to submit. */
 export async function submitPending(
   target: PasteTarget,
-  manner: Pick<PasteManner, 'state' | 'inputBox' | 'lagMs'>,
+  manner: Pick<PasteOptions, 'state' | 'inputBox' | 'lagMs'>,
 ): Promise<boolean> {
   if (isEarlierTextSettling(target, manner.state(), manner.lagMs ?? 0)) return true
   return target.pending !== undefined && submitIfPending(target, await takeSnapshot(target, manner))
@@ -158,7 +158,7 @@ export function isOurPendingText(
 /**
  * The line that ends at the cursor, if nothing follows it. A swallowed Enter may have started another line.
  */
-function textBeforeCursor({ lines, cursor }: Screen, linesAbove: number): string {
+function textBeforeCursor({ lines, cursor }: PaneScreen, linesAbove: number): string {
   const line = lines[cursor.y] ?? ''
   if (line.slice(cursor.x).replace(FRAME_AT_END, '') !== '') return ''
   const above = lines.slice(Math.max(0, cursor.y - linesAbove), cursor.y)

@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type Clock, unlessGone, within } from '../../model/clock.ts'
 import { AppError } from '../../model/errors.ts'
 import type { Log } from '../../model/log.ts'
-import type { Pane, Program } from '../../programs/program.ts'
+import type { AgentProgram, Pane } from '../../programs/program.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'
 import { IN_SESSION, isSameServer } from './connection.ts'
@@ -20,7 +20,7 @@ import { endAgent, startSession } from './session.ts'
 export interface TmuxOptions {
   /** Name of the server's socket (`tmux -L`), unique to the team. */
   socket: string
-  programs: readonly Program[]
+  programs: readonly AgentProgram[]
   clock: Clock
   log: Log
   /** Path of our own executable, for hooks: ORC_BIN. */
@@ -37,7 +37,7 @@ const CANCEL_GRACE_MS = 3000
 
 interface FollowRequest {
   agent: AgentStart
-  program: Program
+  program: AgentProgram
   port: SessionPort
   kept: TmuxSavedState
   isFound: boolean
@@ -76,11 +76,11 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     await server.run(['kill-pane', '-t', kept.pane]).catch(() => {})
   }
 
-  async function findOrLaunch(agent: AgentStart, program: Program, port: SessionPort): Promise<Session> {
+  async function findOrLaunch(agent: AgentStart, program: AgentProgram, port: SessionPort): Promise<Session> {
     const { name, folder, gone } = agent
     const identity = await server.connect()
     await mkdir(folder, { recursive: true, mode: 0o700 })
-    const earlier = readTmuxSavedState(agent.kept)
+    const earlier = readTmuxSavedState(agent.savedState)
     const isSameProgram = earlier?.programName === program.name
     const found = isSameProgram ? await findRunningPane(server, identity, earlier) : undefined
     gone?.throwIfAborted()
@@ -97,13 +97,13 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       }
     }
     const resume = isSameProgram ? earlier.program : undefined
-    const kept = await launch({ agent, program, identity, resume, keep: port.keep })
+    const kept = await launch({ agent, program, identity, resume, keep: port.saveState })
     return follow({ agent, program, port, kept, isFound: false })
   }
 
   async function find(agent: AgentStart, port: SessionPort): Promise<Session | undefined> {
     const program = programOf(agent)
-    const earlier = readTmuxSavedState(agent.kept)
+    const earlier = readTmuxSavedState(agent.savedState)
     if (earlier?.programName !== program.name) return undefined
     const found = await findRunningPane(server, await server.connect(), earlier)
     return found === undefined
@@ -118,7 +118,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
       ...{ server, clock, log, id: kept.pane, pid: kept.process.pid, folder, isFound, pendingInput: left },
       onBlocked: port.waits,
     })
-    const order = { name, settings, cwd, folder, nonce, kept: kept.program, found: isFound, gone }
+    const order = { name, settings, cwd, folder, nonce, savedState: kept.program, found: isFound, gone }
     const processes = { mark: kept.mark, leader: kept.process }
     try {
       return await startSession({
@@ -133,7 +133,7 @@ export function createTmuxRuntime(options: TmuxOptions): Runtime {
     }
   }
 
-  function programOf({ program }: AgentSettings): Program {
+  function programOf({ program }: AgentSettings): AgentProgram {
     const found = programs.get(program ?? '')
     if (found !== undefined) return found
     throw new AppError('CONFIG_INVALID', `unknown program ${JSON.stringify(program)} for the runtime tmux`, {
@@ -178,15 +178,15 @@ function portOf(
     ...port,
     changed,
     arrived(ids, state, evidence) {
-      if (state === 'submitted' || state === 'read') pane.taken(ids)
+      if (state === 'submitted' || state === 'read') pane.accepted(ids)
       port.arrived(ids, state, evidence)
     },
-    keep: (value) => port.keep({ ...kept, program: value }),
+    saveState: (value) => port.saveState({ ...kept, program: value }),
   }
 }
 
 /** Shortens a schema's error to one line. */
-function toReadableError(error: unknown, program: Program): Error {
+function toReadableError(error: unknown, program: AgentProgram): Error {
   if (error instanceof z.ZodError) {
     const problems = error.issues.map(({ path, message }) => `${path.join('.') || '(root)'}: ${message}`)
     const message = `${program.name} got unexpected data (${problems.join('; ')})`

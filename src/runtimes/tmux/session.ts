@@ -99,7 +99,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
         ? followed.deliver(turn, gone)
         : Promise.resolve({ state: 'queued', evidence: `not written: ${firstLine(end)}` }),
     locate: (ids) => followed.locate(ids),
-    hasUnsent: () => pane.unsent?.() !== undefined,
+    hasPendingInput: () => pane.pendingText?.() !== undefined,
     ...(followed.heardLate === undefined ? {} : { heardLate: followed.heardLate }),
     notice: async (text) => {
       if (end === undefined) await followed.notice(text)
@@ -113,7 +113,7 @@ export async function startSession(options: TmuxSessionOptions): Promise<Session
     show: pane.show,
     view: options.view,
     screen: (lines) => pane.lastLines(lines),
-    picture: pane.snapshot,
+    snapshot: pane.snapshot,
     takeOver: pane.takeOver,
     async stop() {
       stopListening()

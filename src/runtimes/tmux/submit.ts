@@ -1,7 +1,7 @@
 /** Presses Enter after a paste and waits for evidence that the program accepted the text. */
 
 import { sleep, within } from '../../model/clock.ts'
-import type { InputBox, PasteManner } from '../../programs/program.ts'
+import type { InputBox, PasteOptions } from '../../programs/program.ts'
 import type { Arrival, Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'
 import { ControlLost } from './control.ts'
@@ -26,7 +26,7 @@ const COPY_MODE_RETRY_MS = 500
  */
 async function submitPaste(
   target: PasteTarget,
-  manner: PasteManner,
+  manner: PasteOptions,
   sent: PastedText,
 ): Promise<Arrival | undefined> {
   const { clock } = target
@@ -65,7 +65,7 @@ function enterNotPressed(why: string): Arrival {
  * Waits for the program's evidence. Without it, presses Enter once more if the text is still pending, then
  * reports `uncertain`.
  */
-async function awaitEvidence(target: PasteTarget, manner: PasteManner, sent: PastedText): Promise<Arrival> {
+async function awaitEvidence(target: PasteTarget, manner: PasteOptions, sent: PastedText): Promise<Arrival> {
   const { clock } = target
   const arrival = await within(clock, manner.evidenceMs, manner.evidence)
   if (arrival !== undefined) return arrival
@@ -100,7 +100,7 @@ function describeSnapshot({ facts }: PaneSnapshot): string {
 }
 
 /** Delivers a turn: waits for the guard, pastes, submits and collects evidence. */
-export async function paste(target: PasteTarget, turn: Turn, manner: PasteManner): Promise<Arrival> {
+export async function paste(target: PasteTarget, turn: Turn, manner: PasteOptions): Promise<Arrival> {
   const buffer = target.createBuffer(withoutControls(turn.text))
   target.blockedWatch?.abort()
   try {

@@ -5,7 +5,7 @@
  */
 
 import { sleep } from '../../model/clock.ts'
-import type { PasteManner } from '../../programs/program.ts'
+import type { PasteOptions } from '../../programs/program.ts'
 import { guardPaste } from '../paste-guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'
 import { RECHECK_MS, watchBlockedPaste } from './blocked-paste.ts'
@@ -34,7 +34,7 @@ interface PasteRefusal {
 export async function writeWhenAllowed(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteManner,
+  manner: PasteOptions,
 ): Promise<WriteResult | Arrival> {
   const deadline = target.clock.now() + manner.patienceMs
   let isInTheWay = false
@@ -59,7 +59,7 @@ export async function writeWhenAllowed(
 async function attemptWrite(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteManner,
+  manner: PasteOptions,
 ): Promise<WriteResult | PasteRefusal> {
   try {
     const snapshotting = takeSnapshot(target, manner)
@@ -91,7 +91,7 @@ async function attemptWrite(
 async function writeWithInputHeld(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteManner,
+  manner: PasteOptions,
 ): Promise<WriteResult | PasteRefusal> {
   const { server, clock, pane } = target
   let attempt: WriteResult | PasteRefusal | undefined
@@ -108,7 +108,7 @@ async function writeWithInputHeld(
   }
 }
 
-function refusalOf({ facts }: PaneSnapshot, { gone }: PasteManner): PasteRefusal | undefined {
+function refusalOf({ facts }: PaneSnapshot, { gone }: PasteOptions): PasteRefusal | undefined {
   if (gone?.aborted) return { reason: noLongerWanted(gone).evidence, againMs: 0 }
   const decision = guardPaste(facts)
   return decision.write ? undefined : decision
@@ -136,7 +136,7 @@ async function wasWritten(
 async function writeIfUnchanged(
   target: PasteTarget,
   buffer: PasteBuffer,
-  manner: PasteManner,
+  manner: PasteOptions,
   snapshot: PaneSnapshot,
   input: 'open' | 'held',
 ): Promise<WriteResult | PasteRefusal> {

@@ -93,7 +93,7 @@ async function lookAt(session: Session | undefined): Promise<Look> {
 }
 
 async function pictureOf(session: Session | undefined): Promise<TerminalSnapshot> {
-  if (session?.picture !== undefined) return session.picture()
+  if (session?.snapshot !== undefined) return session.snapshot()
   const text = (await session?.screen?.(TEXT_ROWS)) ?? ''
   return { columns: 0, rows: text.split('\n'), cursor: undefined }
 }

@@ -62,7 +62,7 @@ export function createRecordingPort() {
       used.push(usage)
       notify()
     },
-    async keep(value) {
+    async saveState(value) {
       // As the store does: what is no JSON does not survive.
       kept = JSON.parse(JSON.stringify(value))
       notify()

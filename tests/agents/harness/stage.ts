@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import type { AgentName } from '../../../scripts/install-agents.ts'
-import type { Program } from '../../../src/programs/program.ts'
+import type { AgentProgram } from '../../../src/programs/program.ts'
 import type { Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
@@ -22,7 +22,7 @@ const execute = promisify(execFile)
 
 export interface StageOptions {
   readonly agent: AgentName
-  readonly program: Program
+  readonly program: AgentProgram
   readonly play: Play
   readonly role: string
   /** Under `with:`, beside the command and the environment. */
@@ -96,7 +96,7 @@ export async function openStage(options: StageOptions) {
     const port = createRecordingPort()
     const session = await runtime.start(
       {
-        ...{ name: 'dev', program: program.name, prompt: options.role, cwd, folder, kept: earlier },
+        ...{ name: 'dev', program: program.name, prompt: options.role, cwd, folder, savedState: earlier },
         settings: { ...home.settings, ...options.settings },
         nonce: 'n0nce',
         credentials: async () => ({ url: options.url ?? 'http://127.0.0.1:9', token: 'orc_token_of_dev' }),

@@ -5,11 +5,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { watchEvidence } from '../../../src/programs/any/evidence.ts'
 import { openLogReader, releaseBefore } from '../../../src/programs/any/log-reader.ts'
 import { compilePatterns } from '../../../src/programs/any/patterns.ts'
-import { openPlace, type Place, readPlace, writePlace } from '../../../src/programs/any/place.ts'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
+import {
+  type LogPosition,
+  openPositionFile,
+  readLogPosition,
+  writeLogPosition,
+} from '../../../src/programs/any/saved-position.ts'
 import { followAny } from '../../../src/programs/any/session.ts'
 import { AnySettings } from '../../../src/programs/any/settings.ts'
-import type { LaunchOrder, Pane } from '../../../src/programs/program.ts'
+import type { Pane, ProgramLaunchOrder } from '../../../src/programs/program.ts'
 import { createRecorder } from '../../runtimes/recorder.ts'
 
 let folder: string
@@ -20,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
 const program = createAnyProgram()
 const PATTERNS = { idle: '^> $', busy: 'thinking', dialog: 'Allow\\?', submitted: 'got {id}\\b' }
-const order = (settings: object): LaunchOrder => ({
+const order = (settings: object): ProgramLaunchOrder => ({
   ...{ name: 'alice', prompt: 'You are Alice.', cwd: folder, folder: join(folder, 'alice'), nonce: 'n' },
   ...{ url: 'http://127.0.0.1:1', token: 't', resume: undefined },
   settings: { command: 'sh', patterns: { idle: '> $' }, ...settings },
@@ -54,10 +59,15 @@ describe('its launch', () => {
 
   it('is a new one every time, and forgets the log of the last', async () => {
     const first = await program.launch(order({}))
-    writePlace(openPlace(order({}).folder), { offset: 99, saying: [], isBracketed: true, released: 9 })
+    writeLogPosition(openPositionFile(order({}).folder), {
+      offset: 99,
+      saying: [],
+      isBracketed: true,
+      released: 9,
+    })
     const second = await program.launch(order({}))
-    expect(second.kept).not.toEqual(first.kept)
-    expect(readPlace(order({}).folder)).toEqual({
+    expect(second.savedState).not.toEqual(first.savedState)
+    expect(readLogPosition(order({}).folder)).toEqual({
       ...{ offset: 0, saying: [], isBracketed: false, released: 0 },
     })
   })
@@ -197,9 +207,9 @@ describe('its log', () => {
 
   it('begins at its beginning when the place is not known', () => {
     appendFileSync(join(folder, 'pane.place.json'), '{"offset":')
-    expect(readPlace(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
-    writePlace(openPlace(folder), { offset: 5, saying: [9], isBracketed: true, released: 3 })
-    expect(readPlace(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
+    expect(readLogPosition(folder)).toEqual({ offset: 0, saying: [], isBracketed: false, released: 0 })
+    writeLogPosition(openPositionFile(folder), { offset: 5, saying: [9], isBracketed: true, released: 3 })
+    expect(readLogPosition(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
   })
 })
 
@@ -216,24 +226,35 @@ describe('a message that is looked up', () => {
     '> ',
   ].join('\r\n')
 
-  async function follow(log = LOG, place: Place = { offset: 0, saying: [], isBracketed: true, released: 0 }) {
+  async function follow(
+    log = LOG,
+    place: LogPosition = { offset: 0, saying: [], isBracketed: true, released: 0 },
+  ) {
     const path = join(folder, 'pane.log')
     writeFileSync(path, log)
-    writePlace(openPlace(folder), place)
+    writeLogPosition(openPositionFile(folder), place)
     const lines = log.split('\r\n')
     const pane: Pane = {
       ...{
         pid: 1,
         log: async () => path,
         hasReadInput: async () => true,
-        enterUnsent: async () => false,
-        taken() {},
+        submitPending: async () => false,
+        accepted() {},
         press: async () => {},
       },
       paste: async () => ({ state: 'queued', evidence: 'never' }),
       screen: async () => ({ lines, styled: lines, cursor: { x: 2, y: lines.length - 1 } }),
     }
-    const order = { name: 'alice', cwd: folder, folder, nonce: 'n', settings, kept: undefined, found: true }
+    const order = {
+      name: 'alice',
+      cwd: folder,
+      folder,
+      nonce: 'n',
+      settings,
+      savedState: undefined,
+      found: true,
+    }
     const port = createRecorder()
     const session = await followAny(order, 'run', settings, pane, port)
     await port.untilState('idle')

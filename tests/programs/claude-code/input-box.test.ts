@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { inputBoxText, readInputBox } from '../../../src/programs/claude-code/input-box.ts'
-import type { InputBox, Screen } from '../../../src/programs/program.ts'
+import type { InputBox, PaneScreen } from '../../../src/programs/program.ts'
 
-type Recorded = Record<string, { cursor: Screen['cursor']; styled: string[] }>
+type Recorded = Record<string, { cursor: PaneScreen['cursor']; styled: string[] }>
 
-function screenOf({ cursor, styled }: Recorded[string]): Screen {
+function screenOf({ cursor, styled }: Recorded[string]): PaneScreen {
   const lines = styled.map((line) => line.replace(/\u001b\[[0-9;:]*m/g, '').trimEnd())
   return { lines, styled, cursor }
 }

@@ -2,10 +2,10 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { contextWindowOf } from '../../../src/programs/claude-code/context-window.ts'
-import { enterDelayOf } from '../../../src/programs/claude-code/enter-delay.ts'
-import type { Kept } from '../../../src/programs/claude-code/kept.ts'
+import { enterDelayOf } from '../../../src/programs/claude-code/deliver.ts'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
+import type { ClaudeSavedState } from '../../../src/programs/claude-code/saved-state.ts'
+import { contextWindowOf } from '../../../src/programs/claude-code/transcript.ts'
 
 const root = mkdtempSync(join(tmpdir(), 'claude-launch-'))
 afterAll(() => rmSync(root, { recursive: true, force: true }))
@@ -24,7 +24,7 @@ const after = (argv: readonly string[], flag: string) => argv[argv.indexOf(flag)
 
 describe('launching Claude Code', () => {
   it('gives role, hooks and MCP by files of its own, and writes the token nowhere', async () => {
-    const { argv, kept } = await program.launch(order())
+    const { argv, savedState: kept } = await program.launch(order())
     expect(argv[0]).toBe(command)
     expect(readFileSync(after(argv, '--append-system-prompt-file'), 'utf8')).toBe('Your role: "dev" $HOME')
     const settings = JSON.parse(readFileSync(after(argv, '--settings'), 'utf8'))
@@ -47,9 +47,9 @@ describe('launching Claude Code', () => {
   })
 
   it('begins a conversation with an id of its own, and asks before it acts', async () => {
-    const { argv, kept } = await program.launch(order())
-    expect(after(argv, '--session-id')).toBe((kept as Kept).sessionId)
-    expect((kept as Kept).begun).toBe((kept as Kept).sessionId)
+    const { argv, savedState: kept } = await program.launch(order())
+    expect(after(argv, '--session-id')).toBe((kept as ClaudeSavedState).sessionId)
+    expect((kept as ClaudeSavedState).begun).toBe((kept as ClaudeSavedState).sessionId)
     expect(after(argv, '--permission-mode')).toBe('default')
     expect(argv).not.toContain('--resume')
   })
@@ -57,19 +57,19 @@ describe('launching Claude Code', () => {
   it('takes up the conversation that was kept', async () => {
     const transcript = join(root, 'old.jsonl')
     writeFileSync(transcript, '{}\n')
-    const { kept } = await program.launch(order())
-    const resume = { ...(kept as Kept), sessionId: 'abc', transcript, statusFile: '/gone/1.json' }
+    const { savedState: kept } = await program.launch(order())
+    const resume = { ...(kept as ClaudeSavedState), sessionId: 'abc', transcript, statusFile: '/gone/1.json' }
     const resumed = await program.launch(order({ resume }))
     expect(after(resumed.argv, '--resume')).toBe('abc')
     expect(resumed.argv).not.toContain('--session-id')
-    expect(resumed.kept).toMatchObject({ sessionId: 'abc', transcript })
-    expect((resumed.kept as Kept).statusFile).toBeUndefined()
+    expect(resumed.savedState).toMatchObject({ sessionId: 'abc', transcript })
+    expect((resumed.savedState as ClaudeSavedState).statusFile).toBeUndefined()
   })
 
   it('says clearly that a conversation is gone', async () => {
-    const { kept } = await program.launch(order())
+    const { savedState: kept } = await program.launch(order())
     const position = { inode: '1', offset: 5, mark: '' }
-    const resume = { ...(kept as Kept), transcript: join(root, 'gone.jsonl'), position }
+    const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'gone.jsonl'), position }
     await expect(program.launch(order({ resume }))).rejects.toMatchObject({
       code: 'NOT_FOUND',
       hint: expect.stringContaining('gone.jsonl is gone'),
@@ -77,8 +77,8 @@ describe('launching Claude Code', () => {
   })
 
   it('begins anew where nothing was ever said', async () => {
-    const { kept } = await program.launch(order())
-    const resume = { ...(kept as Kept), transcript: join(root, 'never.jsonl') }
+    const { savedState: kept } = await program.launch(order())
+    const resume = { ...(kept as ClaudeSavedState), transcript: join(root, 'never.jsonl') }
     expect((await program.launch(order({ resume }))).argv).toContain('--session-id')
   })
 

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readRecord, type TranscriptRecord } from '../../../src/programs/claude-code/record.ts'
+import { type ClaudeRecord, readRecord } from '../../../src/programs/claude-code/record.ts'
 import { messageIdsIn } from '../../../src/programs/message-ids.ts'
 
-function recordsOf(version: string): TranscriptRecord[] {
+function recordsOf(version: string): ClaudeRecord[] {
   const file = join(import.meta.dirname, 'fixtures', `transcript-${version}.jsonl`)
   return readFileSync(file, 'utf8')
     .split('\n')
@@ -15,8 +15,8 @@ const line = (record: object) => readRecord(JSON.stringify(record))
 
 describe.each(['2.1.325', '2.1.197'])('a recorded transcript of Claude Code %s', (version) => {
   const records = recordsOf(version)
-  const of = <K extends TranscriptRecord['kind']>(kind: K) =>
-    records.filter((record): record is Extract<TranscriptRecord, { kind: K }> => record.kind === kind)
+  const of = <K extends ClaudeRecord['kind']>(kind: K) =>
+    records.filter((record): record is Extract<ClaudeRecord, { kind: K }> => record.kind === kind)
 
   it('holds the words of the model, without tool calls and results (C4)', () => {
     const texts = of('answer').flatMap(({ texts }) => texts)

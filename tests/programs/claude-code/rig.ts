@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { vi } from 'vitest'
 import { createClaudeCode } from '../../../src/programs/claude-code/program.ts'
-import type { Pane, PasteManner, ProgramSession, Screen } from '../../../src/programs/program.ts'
+import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
 import type { Arrival, SessionPort, Turn } from '../../../src/runtimes/runtime.ts'
 
 const RULE = '─'.repeat(40)
 
-export function boxWith(text: string): Screen {
+export function boxWith(text: string): PaneScreen {
   const lines = ['conversation', RULE, ...`❯ ${text}`.split('\n'), RULE, '  ? for shortcuts']
   const y = lines.length - 3
   return { lines, styled: lines, cursor: { x: lines[y]!.length, y } }
@@ -25,7 +25,7 @@ export async function openRig(kept: object = {}, found = false) {
   const said: { text: string; key?: string }[] = []
   const arrived: string[] = []
   const keys: string[] = []
-  const pasted: { turn: Turn; manner: PasteManner; settle(arrival: Arrival): void }[] = []
+  const pasted: { turn: Turn; manner: PasteOptions; settle(arrival: Arrival): void }[] = []
   let screen = boxWith('')
   let last: unknown
   let failsToKeep = false
@@ -51,7 +51,7 @@ export async function openRig(kept: object = {}, found = false) {
         })
       }),
     used: vi.fn(),
-    async keep(value) {
+    async saveState(value) {
       if (failsToKeep) throw new Error('the disk is full')
       last = JSON.parse(JSON.stringify(value))
     },
@@ -71,8 +71,8 @@ export async function openRig(kept: object = {}, found = false) {
       return await Promise.race([promise, manner.evidence])
     },
     hasReadInput: async () => true,
-    enterUnsent: async () => false,
-    taken() {},
+    submitPending: async () => false,
+    accepted() {},
     async press(names) {
       keys.push(...names)
     },
@@ -82,7 +82,7 @@ export async function openRig(kept: object = {}, found = false) {
   })
   const order = {
     ...{ name: 'dev', settings: {}, cwd: root, folder: root, nonce: 'n', found },
-    kept: { sessionId: 's1', configFolder: root, since: 0, ...kept },
+    savedState: { sessionId: 's1', configFolder: root, since: 0, ...kept },
   }
   const session: ProgramSession = await program.follow(order, pane, port)
   let clock = Date.now()
@@ -117,7 +117,7 @@ export async function openRig(kept: object = {}, found = false) {
     keepFails(fails: boolean) {
       failsToKeep = fails
     },
-    show(next: Screen) {
+    show(next: PaneScreen) {
       screen = next
     },
     /** As the program writes it: the time is always later than that of what we know. */

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type LaunchSurroundings, prepareLaunch } from '../../../src/programs/codex/launch.ts'
-import type { LaunchOrder } from '../../../src/programs/program.ts'
+import type { ProgramLaunchOrder } from '../../../src/programs/program.ts'
 
 /** Writes down its arguments; as a server it listens and, like Codex, finishes its turn at the first signal. */
 const FAKE_CODEX = `#!${process.execPath}
@@ -36,7 +36,7 @@ describe('the launch of codex', () => {
   })
   afterEach(() => rm(folder, { recursive: true, force: true }))
 
-  const order = (more: Partial<LaunchOrder> = {}): LaunchOrder => ({
+  const order = (more: Partial<ProgramLaunchOrder> = {}): ProgramLaunchOrder => ({
     name: 'dev',
     prompt: 'You are dev.',
     cwd: '/home/me/it.s a project',
@@ -49,7 +49,7 @@ describe('the launch of codex', () => {
     settings: { command: join(folder, 'codex'), ...(more.settings as object) },
   })
 
-  async function run(env: Record<string, string>, more?: Partial<LaunchOrder>) {
+  async function run(env: Record<string, string>, more?: Partial<ProgramLaunchOrder>) {
     const { argv } = await prepareLaunch(order(more), surroundings)
     const child = spawn(argv[0]!, argv.slice(1), {
       detached: true,
@@ -193,7 +193,7 @@ describe('the launch of codex', () => {
     const kept = { ...resume, threads: [{ id: 't1', since: 1 }] }
     const launch = await prepareLaunch(order({ resume: kept }), surroundings)
     expect(await readFile(launch.argv[1]!, 'utf8')).toContain("'resume' 't1' '--remote'")
-    expect(launch.kept).toEqual({ ...kept, socket: join(folder, 'agent', 'codex.sock'), launchedAt: 5 })
+    expect(launch.savedState).toEqual({ ...kept, socket: join(folder, 'agent', 'codex.sock'), launchedAt: 5 })
   })
 
   it('says how to install a program that is not there', async () => {

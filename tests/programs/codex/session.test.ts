@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Kept } from '../../../src/programs/codex/kept.ts'
+import type { CodexSavedState } from '../../../src/programs/codex/saved-state.ts'
 import { openSession } from '../../../src/programs/codex/session.ts'
 import { createRecordingPort } from '../../agents/harness/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
@@ -9,7 +9,7 @@ const MESSAGE = '[ORCHUB MESSAGE msg_1]\nhello\n[END ORCHUB MESSAGE msg_1]'
 const LAUNCHED = 1794725051_000
 
 interface Scene {
-  kept?: Partial<Kept>
+  kept?: Partial<CodexSavedState>
   watchStrays?: () => Promise<() => Promise<void>>
   answers?: Record<string, (call: Call) => Answer>
 }
@@ -45,7 +45,7 @@ describe('a session of codex', () => {
       port: port.port,
       now: () => LAUNCHED + 60_000,
       warn: (fields, text) => void warnings.push({ text, ...fields }),
-      ...(watchStrays === undefined ? {} : { pane: { watchStrays } }),
+      ...(watchStrays === undefined ? {} : { pane: { watchOrphans: watchStrays } }),
     })
     ended.push(() => opened.session.close('leave'), server.close.bind(server))
     await opened.ready
@@ -110,14 +110,14 @@ describe('a session of codex', () => {
       },
     })
     itemCompleted(before)
-    await port.until(() => (port.kept as Kept | undefined)?.saidUpTo === `${TURN}/msg_a`)
+    await port.until(() => (port.kept as CodexSavedState | undefined)?.saidUpTo === `${TURN}/msg_a`)
     history = [meanwhile, before]
     server.drop()
     await port.until(() => port.states.some(({ state }) => state === 'unknown'))
     await port.until(() => port.said.length === 2)
     expect(port.said.map(({ text }) => text)).toEqual(['before', 'meanwhile'])
     expect(session.state).toBe('idle')
-    await port.until(() => (port.kept as Kept).saidUpTo === `${TURN}/msg_b`)
+    await port.until(() => (port.kept as CodexSavedState).saidUpTo === `${TURN}/msg_b`)
   })
 
   it('tells what was said in a turn before the end of it, though both come at once (ask 5)', async () => {

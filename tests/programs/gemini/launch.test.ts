@@ -88,7 +88,7 @@ describe('the launch of Gemini', () => {
 
   it('takes up a conversation that has begun, and begins one otherwise', async () => {
     const first = await launch({ settings: { model: 'gemini-x', args: ['--yolo'] } })
-    const { sessionId, since } = first.kept as { sessionId: string; since: number }
+    const { sessionId, since } = first.savedState as { sessionId: string; since: number }
     // A clock that is set back makes none of its words older than itself (C4).
     expect(since).toBe(0)
     expect(first.argv).toEqual([
@@ -96,16 +96,18 @@ describe('the launch of Gemini', () => {
       ...['--session-id', sessionId, '--model', 'gemini-x', '--yolo'],
     ])
     const transcript = join(root, 'session.jsonl')
-    expect((await launch({ resume: { ...(first.kept as object), transcript } })).argv).toContain(
+    expect((await launch({ resume: { ...(first.savedState as object), transcript } })).argv).toContain(
       '--session-id',
     )
     await writeFile(transcript, '')
-    const resumed = await launch({ resume: { ...(first.kept as object), transcript, isPrompted: true } })
+    const resumed = await launch({
+      resume: { ...(first.savedState as object), transcript, isPrompted: true },
+    })
     expect(resumed.argv).toEqual([join(root, 'gemini'), '--resume', sessionId])
   })
 
   it('says clearly that a conversation is gone', async () => {
-    const { kept } = await launch()
+    const { savedState: kept } = await launch()
     const resume = { ...(kept as object), transcript: join(root, 'gone.jsonl'), isPrompted: true }
     await expect(launch({ resume })).rejects.toMatchObject({
       code: 'NOT_FOUND',

@@ -1,4 +1,4 @@
-import type { Screen } from '../../../src/programs/program.ts'
+import type { PaneScreen } from '../../../src/programs/program.ts'
 
 /** Screens of Gemini CLI 0.61.0 in tmux, 80 columns. The cursor is where tmux says it is. */
 const FOOTER = [
@@ -13,7 +13,7 @@ function screen(
   box: readonly string[],
   cursor: { x: number; row: number },
   above: readonly string[] = [],
-): Screen {
+): PaneScreen {
   const before = [' > an earlier prompt', '✦ An answer.', ...above, RULE, HINTS, '']
   const lines = [...before, ...box, ...FOOTER]
   return { lines, styled: lines, cursor: { x: cursor.x, y: before.length + cursor.row } }
@@ -32,7 +32,7 @@ export const working = screen([' >   Type your message or @path/to/file'], { x: 
   ' ⠏ Thinking... (esc to cancel, 2s)                              ? for shortcuts',
 ])
 
-export function dialog(command: string): Screen {
+export function dialog(command: string): PaneScreen {
   const lines = [
     ' > RUN: touch a.txt',
     '✦ Running it.',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openSession } from '../../../src/programs/gemini/session.ts'
-import type { Pane, PasteManner, ProgramSession, Screen } from '../../../src/programs/program.ts'
+import type { Pane, PaneScreen, PasteOptions, ProgramSession } from '../../../src/programs/program.ts'
 import type { Turn } from '../../../src/runtimes/runtime.ts'
 import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
 import * as screens from './screens.ts'
@@ -13,9 +13,9 @@ describe('a session of Gemini', () => {
   let transcript: string
   let port: RecordingPort
   let session: ProgramSession
-  let screen: Screen
+  let screen: PaneScreen
   let pressed: string[]
-  let pastes: { turn: Turn; manner: PasteManner }[]
+  let pastes: { turn: Turn; manner: PasteOptions }[]
   const never = new AbortController().signal
 
   const pane: Pane = {
@@ -27,8 +27,8 @@ describe('a session of Gemini', () => {
       return await manner.evidence
     },
     hasReadInput: async () => true,
-    enterUnsent: async () => false,
-    taken() {},
+    submitPending: async () => false,
+    accepted() {},
     async press(keys) {
       pressed.push(...keys)
     },
@@ -52,7 +52,7 @@ describe('a session of Gemini', () => {
     session = openSession(
       {
         ...{ name: 'dev', settings: {}, cwd: folder, folder, nonce: 'n', found: more.found ?? false },
-        kept: { sessionId: 'ses-1', since: 0, ...more.kept },
+        savedState: { sessionId: 'ses-1', since: 0, ...more.kept },
       },
       pane,
       port.port,

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readRecord } from '../../../src/programs/gemini/record.ts'
 import {
   followTranscript,
+  type GeminiTranscript,
   searchTranscripts,
-  type Transcript,
 } from '../../../src/programs/gemini/transcript.ts'
 import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
 
@@ -20,7 +20,7 @@ describe('the transcript of Gemini', () => {
   let port: RecordingPort
   let kinds: string[]
   let forgotten: string[]
-  let open: Transcript | undefined
+  let open: GeminiTranscript | undefined
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'orc-gemini-'))

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Message } from '../../../src/programs/opencode/records.ts'
+import type { OpenCodeMessage } from '../../../src/programs/opencode/records.ts'
 import { connectServer } from '../../../src/programs/opencode/server.ts'
 
 export const OWN = 'ses_own'
@@ -34,7 +34,7 @@ export async function startFakeServer() {
     [`/session/${OWN}`]: { id: OWN, time: { created: 1 } },
   }
   const delays = new Map<string, number>()
-  let messages: Message[] = []
+  let messages: OpenCodeMessage[] = []
   let isRefusing = false
 
   const server = createServer((request, response) => void handle(request, response))
@@ -100,7 +100,7 @@ export async function startFakeServer() {
     answers,
     api: connectServer({ port, username: 'orchub', password: 'secret' }),
     connectTo: (password: string) => connectServer({ port, username: 'orchub', password }),
-    setMessages: (next: Message[]) => (messages = next),
+    setMessages: (next: OpenCodeMessage[]) => (messages = next),
     refuse: () => (isRefusing = true),
     /** What a GET of it answers takes so long. */
     delay: (path: string, ms: number) => delays.set(path, ms),

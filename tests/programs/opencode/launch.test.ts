@@ -42,7 +42,7 @@ describe('the launch of opencode', () => {
   })
 
   it('writes the token nowhere, and the password of its server into a private file only', async () => {
-    const { argv, env, kept } = await launch({ env: { PATH: root } })
+    const { argv, env, savedState: kept } = await launch({ env: { PATH: root } })
     const folder = join(root, 'agent')
     const files = await Promise.all(
       (await readdir(folder)).map((name) => readFile(join(folder, name), 'utf8')),
@@ -57,14 +57,18 @@ describe('the launch of opencode', () => {
 
   it('takes up the last conversation, with another port and another password', async () => {
     const first = await launch({ env: { PATH: root } })
-    const kept = { ...(first.kept as object), conversations: [{ id: 'ses_1', since: 1 }], saidUpTo: 'msg_1' }
+    const kept = {
+      ...(first.savedState as object),
+      conversations: [{ id: 'ses_1', since: 1 }],
+      saidUpTo: 'msg_1',
+    }
     const second = await launch({ env: { PATH: root }, args: ['--print-logs'] }, kept)
     expect(second.argv).toEqual([
       join(root, 'opencode'),
-      ...['--hostname', '127.0.0.1', '--port', String((second.kept as { port: number }).port)],
+      ...['--hostname', '127.0.0.1', '--port', String((second.savedState as { port: number }).port)],
       ...['--session', 'ses_1', '--print-logs'],
     ])
-    expect(second.kept).toMatchObject({ conversations: [{ id: 'ses_1', since: 1 }], saidUpTo: 'msg_1' })
+    expect(second.savedState).toMatchObject({ conversations: [{ id: 'ses_1', since: 1 }], saidUpTo: 'msg_1' })
     expect(second.env.OPENCODE_SERVER_PASSWORD).not.toBe(first.env.OPENCODE_SERVER_PASSWORD)
   })
 

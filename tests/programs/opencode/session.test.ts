@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Kept } from '../../../src/programs/opencode/kept.ts'
+import type { OpenCodeSavedState } from '../../../src/programs/opencode/saved-state.ts'
 import { openSession } from '../../../src/programs/opencode/session.ts'
 import type { ProgramSession } from '../../../src/programs/program.ts'
 import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
@@ -25,7 +25,7 @@ describe('a session of opencode', () => {
   /** By a clock that was never set, unless a test sets it. */
   let bootedAt = 1_000_000
 
-  async function follow(kept: Partial<Kept> = { conversations: [{ id: OWN, since: 1 }] }) {
+  async function follow(kept: Partial<OpenCodeSavedState> = { conversations: [{ id: OWN, since: 1 }] }) {
     session = openSession({
       bootedAt: () => bootedAt,
       name: 'dev',
@@ -89,7 +89,7 @@ describe('a session of opencode', () => {
         key: 'prt_1ddf10916001iIbV3VsazKG55J',
       },
     ])
-    await port.until(() => (port.kept as Kept).saidUpTo === 'msg_1ddf101b5001lmB9taSyNcTFM1')
+    await port.until(() => (port.kept as OpenCodeSavedState).saidUpTo === 'msg_1ddf101b5001lmB9taSyNcTFM1')
     expect(states()).toEqual(['idle', 'busy', 'idle'])
   })
 
@@ -260,10 +260,12 @@ describe('a session of opencode', () => {
       bootedAt -= 3600_000
       server.setMessages([meanwhile, earlier])
       await follow(kept)
-      await port.until(() => port.said.length === 2 && (port.kept as Kept).saidUpTo === 'msg_b2')
+      await port.until(
+        () => port.said.length === 2 && (port.kept as OpenCodeSavedState).saidUpTo === 'msg_b2',
+      )
       await session.close('leave')
       server.setMessages([meanwhile, later, earlier])
-      await follow(port.kept as Kept)
+      await follow(port.kept as OpenCodeSavedState)
       await port.until(() => spoken().includes('Much later.'))
     })
 
@@ -274,7 +276,7 @@ describe('a session of opencode', () => {
       server.emit(JSON.stringify({ type: 'message.updated', properties: { info } }))
       for (const part of parts)
         server.emit(JSON.stringify({ type: 'message.part.updated', properties: { part } }))
-      await port.until(() => (port.kept as Kept | undefined)?.saidUpTo === 'msg_a4')
+      await port.until(() => (port.kept as OpenCodeSavedState | undefined)?.saidUpTo === 'msg_a4')
       expect(port.kept).toMatchObject({ bootedAt })
     })
   })

@@ -22,7 +22,7 @@ describeRuntime('acp', async () => {
       prompt: 'You write code.',
       cwd: folder,
       folder: join(folder, 'private'),
-      kept: undefined,
+      savedState: undefined,
       nonce: 'n1',
       credentials: async () => ({ url: 'http://127.0.0.1:9', token: 'orc_token' }),
       ...over,

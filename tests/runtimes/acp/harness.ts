@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
+import type { AcpLimits } from '../../../src/runtimes/acp/limits.ts'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
-import type { Limits } from '../../../src/runtimes/acp/surroundings.ts'
 import type {
   PermissionQuestion,
   PermissionVerdict,
@@ -115,7 +115,7 @@ export interface StartOptions {
   kept?: unknown
   program?: string
   settings?: Record<string, unknown>
-  limits?: Partial<Limits>
+  limits?: Partial<AcpLimits>
   environment?: NodeJS.ProcessEnv
   cwd?: string
   /** How long the engine takes over what was said. */
@@ -149,7 +149,7 @@ export async function start(options: StartOptions = {}): Promise<Started> {
       prompt: 'You write code.',
       cwd: options.cwd ?? place.folder,
       folder: join(place.folder, 'private'),
-      kept: options.kept,
+      savedState: options.kept,
       nonce: 'n1',
       credentials: async () => ({ url: 'http://127.0.0.1:7420', token: 'orc_secret' }),
     },

@@ -1,9 +1,9 @@
 import { PassThrough } from 'node:stream'
 import type { AnyMessage } from '@agentclientprotocol/sdk'
+
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Line, readLines } from '../../../src/runtimes/acp/lines.ts'
-import { openMessageStream } from '../../../src/runtimes/acp/message-stream.ts'
+import { openMessageStream, type RawLine, readLines } from '../../../src/runtimes/acp/message-stream.ts'
 
 function open(hold: () => Promise<void> | undefined = () => undefined) {
   const stdin = new PassThrough()
@@ -106,7 +106,7 @@ async function check(lines: string[], cuts: number[], limit: number) {
     }
     yield bytes.subarray(at)
   }
-  const read: Line[] = []
+  const read: RawLine[] = []
   for await (const found of readLines(pieces(), limit)) read.push(found)
   expect(read.map(({ isCut }) => isCut)).toEqual(lines.map((line) => Buffer.byteLength(line) > limit))
   read.forEach((found, i) => {

@@ -41,7 +41,7 @@ function conforms(wire: Wire) {
         prompt: 'You write code.',
         cwd: folder,
         folder: join(folder, over.name ?? 'coder'),
-        kept: undefined,
+        savedState: undefined,
         nonce: 'n1',
         credentials: () => Promise.reject(new Error('not asked for')),
         command: createDoor().command,

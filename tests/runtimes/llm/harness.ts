@@ -6,8 +6,8 @@ import type { SaidCommand } from '../../../src/model/command.ts'
 import type { ModelSettings } from '../../../src/model/language-model.ts'
 import type { Receipt } from '../../../src/model/receipt.ts'
 import { createModels } from '../../../src/models/sdk/models.ts'
-import type { Limits } from '../../../src/runtimes/llm/limits.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
+import type { LlmLimits } from '../../../src/runtimes/llm/session.ts'
 import type { AgentStart, Session } from '../../../src/runtimes/runtime.ts'
 import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { Play } from '../../fakes/model-server/play.ts'
@@ -55,7 +55,7 @@ export async function openPlace(
     wire?: Wire
     settings?: Record<string, unknown>
     model?: Partial<ModelSettings>
-    limits?: Partial<Limits>
+    limits?: Partial<LlmLimits>
     door?: ReturnType<typeof createDoor>
     env?: Record<string, string>
   } = {},
@@ -82,7 +82,7 @@ export async function openPlace(
     prompt: 'You write code.',
     cwd: folder,
     folder: join(folder, 'private'),
-    kept: undefined,
+    savedState: undefined,
     nonce: 'n1',
     credentials: () => Promise.reject(new Error('not asked for')),
     command: door.command,

@@ -24,7 +24,7 @@ const session = await runtime.start(
     prompt: 'You write code.',
     cwd: folder,
     folder,
-    kept: undefined,
+    savedState: undefined,
     nonce: 'n1',
     credentials: () => Promise.reject(new Error('not asked for')),
     command: async () => ({ receipt: { status: 'ok', result: 'Command executed' }, handedOut: [] }),

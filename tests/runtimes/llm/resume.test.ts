@@ -41,7 +41,7 @@ describe('a conversation that is taken up again', () => {
     for (const cut of cuts) {
       writeFileSync(place.file(), whole.subarray(0, cut))
       const port = createRecorder()
-      const session = await place.start({ kept: place.port.kept }, port)
+      const session = await place.start({ savedState: place.port.kept }, port)
       await port.untilState('idle')
       await session.leave()
       const found = place.lines()
@@ -73,7 +73,7 @@ describe('a conversation that is taken up again', () => {
     await session.leave()
 
     const port = createRecorder()
-    const second = await place.start({ kept: deaf.kept }, port)
+    const second = await place.start({ savedState: deaf.kept }, port)
     await port.untilState('idle')
     const key = expect.stringMatching(/:2$/)
     expect(port.utterances).toEqual([{ text: 'Hear me.', channel: 'api', key }])
@@ -81,7 +81,7 @@ describe('a conversation that is taken up again', () => {
     await second.leave()
 
     const third = createRecorder()
-    await place.start({ kept: port.kept }, third)
+    await place.start({ savedState: port.kept }, third)
     await third.untilState('idle')
     expect(third.utterances).toEqual([])
   })
@@ -89,7 +89,7 @@ describe('a conversation that is taken up again', () => {
   it('is remembered by the model', async () => {
     const place = await worked()
     const port = createRecorder()
-    const session = await place.start({ kept: place.port.kept }, port)
+    const session = await place.start({ savedState: place.port.kept }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'And now?'))
     await port.untilState('idle')
@@ -113,7 +113,7 @@ describe('a conversation that is taken up again', () => {
     expect(place.port.states.at(-1)!.state).toBe('exited')
 
     const port = createRecorder()
-    await place.start({ kept: place.port.kept }, port)
+    await place.start({ savedState: place.port.kept }, port)
     await port.untilState('idle')
     expect(port.text()).toBe('Heard.')
     expect(port.arrivals).toMatchObject([{ ids: ['msg_7'], state: 'read' }])
@@ -136,7 +136,7 @@ describe('a conversation that is taken up again', () => {
     child.kill('SIGKILL')
     await once(child, 'close')
 
-    const session = await place.start({ kept: JSON.parse(String(line)), folder })
+    const session = await place.start({ savedState: JSON.parse(String(line)), folder })
     await place.port.untilState('idle')
     expect(place.port.text()).toBe('All of it.')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'submitted' }])
@@ -152,7 +152,7 @@ describe('a conversation that is taken up again', () => {
     const place = await worked()
     rmSync(place.file())
     const port = createRecorder()
-    const session = await place.start({ kept: place.port.kept }, port)
+    const session = await place.start({ savedState: place.port.kept }, port)
     await port.untilState('idle')
     expect(port.states.at(-1)!.evidence).toContain('a new conversation began')
     expect(await session.locate(['msg_7'])).toMatchObject([{ at: 'unknown' }])
@@ -162,7 +162,7 @@ describe('a conversation that is taken up again', () => {
     const place = await worked()
     appendFileSync(place.file(), 'not a record\n{"type":"user"}\n')
     const port = createRecorder()
-    const session = await place.start({ kept: place.port.kept }, port)
+    const session = await place.start({ savedState: place.port.kept }, port)
     await port.untilState('idle')
     await session.deliver(turnOf('msg_8', 'Still there?'))
     await port.untilState('idle')

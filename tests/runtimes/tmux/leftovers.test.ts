@@ -3,7 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
-import type { Program } from '../../../src/programs/program.ts'
+import type { AgentProgram } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart } from '../../../src/runtimes/runtime.ts'
 import { TmuxSavedState } from '../../../src/runtimes/tmux/saved-state.ts'
@@ -17,7 +17,7 @@ let resumed: unknown[]
 beforeEach(async () => {
   resumed = []
   const any = createAnyProgram()
-  const launch: Program['launch'] = (order) => {
+  const launch: AgentProgram['launch'] = (order) => {
     resumed.push(order.resume)
     return any.launch(order)
   }
@@ -39,7 +39,7 @@ async function start(over: Partial<AgentStart> = {}, runtime = place.runtime) {
 /** With nothing left or closed in order. */
 async function startAfterKill(kept: unknown, over: Partial<AgentStart> = {}) {
   port = createRecorder()
-  return start({ kept, ...over }, await place.reopen())
+  return start({ savedState: kept, ...over }, await place.reopen())
 }
 
 /** Starts an agent and is killed right after its process runs; resolves with what was kept until then. */
@@ -48,7 +48,7 @@ async function killedAfterLaunch(over: Partial<AgentStart> = {}): Promise<{ mark
   let first: unknown
   void place.runtime.start(place.agent(over), {
     ...port,
-    keep(value) {
+    saveState(value) {
       if (first === undefined) {
         first = JSON.parse(JSON.stringify(value))
         return Promise.resolve()
@@ -77,7 +77,7 @@ describe('a service that is killed between a launch and what it keeps of it', ()
   it('leaves the conversation that was to be taken up', async () => {
     const conversation = { run: 'the last one' }
     const kept = await killedAfterLaunch({
-      kept: { mark: 'none', programName: 'any', program: conversation },
+      savedState: { mark: 'none', programName: 'any', program: conversation },
     })
     await startAfterKill(kept)
     expect(resumed).toEqual([conversation, conversation])
@@ -127,9 +127,9 @@ describe('an agent that was found again', () => {
     const shown = () => place.tmux('capture-pane', '-p', '-t', pane)
     await expect.poll(shown).toContain('[END ORCHUB MESSAGE msg_1]')
     const next = await startAfterKill(port.kept)
-    expect(next.hasUnsent?.()).toBe(true)
+    expect(next.hasPendingInput?.()).toBe(true)
     expect(await next.locate(['msg_1'])).not.toMatchObject([{ at: 'absent' }])
-    expect(next.hasUnsent?.()).toBe(false)
+    expect(next.hasPendingInput?.()).toBe(false)
     expect(place.tmux('display-message', '-p', '-t', pane, '#{pane_input_off}')).toBe('0')
     await expect.poll(async () => (await next.locate(['msg_1']))[0]?.at).toBe('submitted')
     expect(await next.deliver(turnOf('msg_2', 'hello'))).toMatchObject(isTaken)

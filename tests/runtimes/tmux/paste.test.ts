@@ -3,7 +3,7 @@
 import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { SessionState } from '../../../src/model/agent.ts'
-import type { PasteManner } from '../../../src/programs/program.ts'
+import type { PasteOptions } from '../../../src/programs/program.ts'
 import type { Arrival } from '../../../src/runtimes/runtime.ts'
 import { ControlLost } from '../../../src/runtimes/tmux/control.ts'
 import { placePane } from '../../../src/runtimes/tmux/launcher.ts'
@@ -49,7 +49,7 @@ afterEach(async () => {
 })
 
 const { promise: never } = Promise.withResolvers<Arrival>()
-const manner = (over: Partial<PasteManner> = {}): PasteManner => ({
+const manner = (over: Partial<PasteOptions> = {}): PasteOptions => ({
   state: () => 'idle',
   inputBox: () => 'empty',
   enterAfterMs: 0,
@@ -60,7 +60,7 @@ const manner = (over: Partial<PasteManner> = {}): PasteManner => ({
 })
 
 /** Runs once, at the moment when the look is over and the write not yet begun. */
-function afterTheLook(what: () => void): PasteManner['inputBox'] {
+function afterTheLook(what: () => void): PasteOptions['inputBox'] {
   let isDone = false
   return () => {
     if (!isDone) what()
@@ -147,14 +147,14 @@ describe('between the look and the paste', () => {
 })
 
 describe('a person who takes the pane over from the control room', () => {
-  const draft: Pick<PasteManner, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
+  const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
   /** Pasted, and not entered since something else came up. */
   async function leaveUnsent() {
     let state: SessionState = 'idle'
     setTimeout(() => (state = 'busy'), 100)
     await pane.paste(turn, manner({ enterAfterMs: 200, state: () => state }))
-    expect(pane.unsent?.()).toBe('[END ORCHUB MESSAGE msg_1]')
+    expect(pane.pendingText?.()).toBe('[END ORCHUB MESSAGE msg_1]')
   }
 
   it('just when the look is over is not fused with', async () => {
@@ -169,17 +169,17 @@ describe('a person who takes the pane over from the control room', () => {
   it('is not sent along with a text of ours that waits for its Enter', async () => {
     await leaveUnsent()
     const keyboard = pane.takeOver('ann')
-    expect(await pane.enterUnsent(draft)).toBe(false)
+    expect(await pane.submitPending(draft)).toBe(false)
     await keyboard.type(' and mine')
     keyboard.release()
-    expect(await pane.enterUnsent(draft)).toBe(false)
+    expect(await pane.submitPending(draft)).toBe(false)
     expect(place.received()).toEqual([])
   })
 
   it('and types nothing leaves it ours to enter', async () => {
     await leaveUnsent()
     pane.takeOver('ann').release()
-    expect(await pane.enterUnsent(draft)).toBe(true)
+    expect(await pane.submitPending(draft)).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 })
@@ -242,7 +242,7 @@ describe('between the paste and Enter', () => {
     const arrival = await cut.paste(turn, manner({ enterAfterMs: 1000, state: () => state }))
     expect(arrival).toMatchObject({ state: 'uncertain' })
     expect(inputOff()).toBe('0')
-    expect(await cut.enterUnsent({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    expect(await cut.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
@@ -286,7 +286,7 @@ describe('after Enter', () => {
     expect(await deaf.paste(turn, manner({ state: () => state }))).toMatchObject({ state: 'uncertain' })
     expect(place.received()).toEqual([])
     isDeaf = false
-    expect(await deaf.enterUnsent({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
+    expect(await deaf.submitPending({ state: () => 'idle', inputBox: () => 'draft' })).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
@@ -336,21 +336,21 @@ describe('a service that is killed between the paste and Enter', () => {
     expect(inputOff()).toBe('1')
     return foundBy(clock)
   }
-  const draft: Pick<PasteManner, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
+  const draft: Pick<PasteOptions, 'state' | 'inputBox'> = { state: () => 'idle', inputBox: () => 'draft' }
 
   it('leaves a text that nobody can add to; the next one, or one after it, presses Enter (C25)', async () => {
     await foundAgain()
     expect(inputOff()).toBe('1')
     const found = await foundBy()
-    expect(await found.enterUnsent(draft)).toBe(true)
+    expect(await found.submitPending(draft)).toBe(true)
     expect(inputOff()).toBe('0')
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
-    expect(await found.enterUnsent(draft)).toBe(false)
+    expect(await found.submitPending(draft)).toBe(false)
     // It was not seen taken; the box that is empty tells the next one.
     const next = await foundBy()
-    expect(next.unsent?.()).toBeDefined()
-    expect(await next.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
-    expect([next.unsent?.(), unsent()]).toEqual([undefined, ''])
+    expect(next.pendingText?.()).toBeDefined()
+    expect(await next.submitPending({ ...draft, inputBox: () => 'empty' })).toBe(false)
+    expect([next.pendingText?.(), unsent()]).toEqual([undefined, ''])
   })
 
   it.each([
@@ -363,7 +363,7 @@ describe('a service that is killed between the paste and Enter', () => {
     place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('lines]')
     const found = await foundBy()
-    expect(await found.enterUnsent(draft)).toBe(true)
+    expect(await found.submitPending(draft)).toBe(true)
   })
 
   it.each([
@@ -375,14 +375,14 @@ describe('a service that is killed between the paste and Enter', () => {
     place.tmux('set-option', '-p', '-t', pane.id, '@orc_unsent', '8 [END ORCHUB MESSAGE msg_1]')
     place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain(shown)
-    expect(await (await foundBy()).enterUnsent(draft)).toBe(false)
+    expect(await (await foundBy()).submitPending(draft)).toBe(false)
     expect(place.received()).toEqual([])
   })
 
   it('has it entered before the next message is written, which is not fused with it (C25)', async () => {
     const found = await foundAgain()
     const next = turnOf('msg_2', 'next')
-    const inputBox: PasteManner['inputBox'] = ({ lines, cursor }) =>
+    const inputBox: PasteOptions['inputBox'] = ({ lines, cursor }) =>
       lines[cursor.y] === '>' ? 'empty' : 'unknown'
     await found.paste(next, manner({ inputBox, patienceMs: 5000 }))
     expect(place.received().map(({ text }) => text)).toEqual([turn.text, next.text])
@@ -392,12 +392,12 @@ describe('a service that is killed between the paste and Enter', () => {
     await foundAgain()
     place.tmux('select-pane', '-e', '-t', pane.id)
     const found = await foundBy()
-    expect(await found.enterUnsent({ ...draft, state: () => 'waiting_input' })).toBe(false)
+    expect(await found.submitPending({ ...draft, state: () => 'waiting_input' })).toBe(false)
     place.tmux('send-keys', '-t', pane.id, ' and mine')
     await expect.poll(async () => (await found.screen()).lines.join('\n')).toContain('and mine')
-    expect(await found.enterUnsent({ ...draft, inputBox: () => 'unknown' })).toBe(false)
+    expect(await found.submitPending({ ...draft, inputBox: () => 'unknown' })).toBe(false)
     expect(place.received()).toEqual([])
-    expect(await found.enterUnsent({ ...draft, inputBox: () => 'empty' })).toBe(false)
+    expect(await found.submitPending({ ...draft, inputBox: () => 'empty' })).toBe(false)
     expect([inputOff(), unsent()]).toEqual(['0', ''])
   })
 
@@ -405,19 +405,19 @@ describe('a service that is killed between the paste and Enter', () => {
     const hasty = { ...realClock, after: (_: number, callback: () => void) => realClock.after(10, callback) }
     const found = await foundAgain(hasty)
     await expect.poll(inputOff).toBe('0')
-    expect(unsent()).toContain(found.unsent?.())
-    expect(await found.enterUnsent(draft)).toBe(true)
+    expect(unsent()).toContain(found.pendingText?.())
+    expect(await found.submitPending(draft)).toBe(true)
     await expect.poll(() => place.received()).toMatchObject([{ text: turn.text }])
   })
 
   it('does not call it settled before the program may have told of the turn that it began (C25)', async () => {
     const found = await foundAgain()
     const slow = { ...draft, lagMs: 60_000 }
-    expect(await found.enterUnsent(slow)).toBe(true)
+    expect(await found.submitPending(slow)).toBe(true)
     await expect.poll(() => place.received()).toHaveLength(1)
-    expect(await found.enterUnsent({ ...slow, inputBox: () => 'empty' })).toBe(true)
-    expect(await found.enterUnsent({ ...slow, state: () => 'busy' })).toBe(false)
-    expect(await found.enterUnsent({ ...slow, inputBox: () => 'empty' })).toBe(false)
+    expect(await found.submitPending({ ...slow, inputBox: () => 'empty' })).toBe(true)
+    expect(await found.submitPending({ ...slow, state: () => 'busy' })).toBe(false)
+    expect(await found.submitPending({ ...slow, inputBox: () => 'empty' })).toBe(false)
     expect(place.received()).toHaveLength(1)
   })
 
@@ -428,18 +428,18 @@ describe('a service that is killed between the paste and Enter', () => {
     place.tmux('set-option', '-p', '-t', pane.id, '@orc_entered', '1')
     await expect.poll(() => place.tmux('capture-pane', '-p', '-t', pane.id)).toContain('msg_1]')
     const found = await foundBy()
-    expect(await found.enterUnsent({ ...draft, inputBox: () => 'unknown' })).toBe(false)
-    expect(await found.enterUnsent(draft)).toBe(true)
+    expect(await found.submitPending({ ...draft, inputBox: () => 'unknown' })).toBe(false)
+    expect(await found.submitPending(draft)).toBe(true)
   })
 
   it('is forgotten as soon as the message is known to be in the conversation', async () => {
     const found = await foundAgain()
-    expect(found.unsent?.()).toBeDefined()
-    found.taken(['msg_2'])
-    expect(found.unsent?.()).toBeDefined()
-    found.taken(['msg_1'])
-    await expect.poll(() => [inputOff(), unsent(), found.unsent?.()]).toEqual(['0', '', undefined])
-    expect(await found.enterUnsent(draft)).toBe(false)
+    expect(found.pendingText?.()).toBeDefined()
+    found.accepted(['msg_2'])
+    expect(found.pendingText?.()).toBeDefined()
+    found.accepted(['msg_1'])
+    await expect.poll(() => [inputOff(), unsent(), found.pendingText?.()]).toEqual(['0', '', undefined])
+    expect(await found.submitPending(draft)).toBe(false)
   })
 
   it('leaves nothing to enter when Enter came with the paste', async () => {
@@ -449,7 +449,7 @@ describe('a service that is killed between the paste and Enter', () => {
 })
 
 describe('a delivery that is no longer wanted', () => {
-  const busy: Partial<PasteManner> = { state: () => 'busy', patienceMs: 60_000 }
+  const busy: Partial<PasteOptions> = { state: () => 'busy', patienceMs: 60_000 }
 
   it('ends at once as queued while it waits before the guard, and tells meanwhile why it waits', async () => {
     const gone = new AbortController()

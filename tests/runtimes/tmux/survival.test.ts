@@ -4,7 +4,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createAnyProgram } from '../../../src/programs/any/program.ts'
-import type { Program } from '../../../src/programs/program.ts'
+import type { AgentProgram } from '../../../src/programs/program.ts'
 import { findProcesses } from '../../../src/runtimes/processes.ts'
 import type { AgentStart, Runtime, Session } from '../../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../../src/runtimes/tmux/runtime.ts'
@@ -165,7 +165,7 @@ describe('a start that is called off', () => {
 
   /** Agents of this program are launched, and then nobody ever gets to follow them. */
   async function openHanging() {
-    const program: Program = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
+    const program: AgentProgram = { ...createAnyProgram(), follow: () => new Promise(() => {}) }
     const options = { socket: place.socket, programs: [program], clock: realClock, bin: 'orc' }
     const runtime = createTmuxRuntime({ ...options, log: QUIET_LOG })
     runtimes.push(runtime)
@@ -189,7 +189,7 @@ describe('a start that is called off', () => {
     const session = await start()
     await session.leave()
     const gone = new AbortController()
-    const found = place.agent({ kept: port.kept, gone: gone.signal })
+    const found = place.agent({ savedState: port.kept, gone: gone.signal })
     const starting = (await openHanging()).start(found, createRecorder())
     setTimeout(() => gone.abort(STARTING), 500)
     await expect(starting).rejects.toBe(STARTING)
@@ -204,7 +204,7 @@ describe('a start that is called off', () => {
     try {
       const gone = new AbortController()
       const starting = place.runtime.start(
-        place.agent({ kept: port.kept, gone: gone.signal }),
+        place.agent({ savedState: port.kept, gone: gone.signal }),
         createRecorder(),
       )
       setTimeout(() => gone.abort(STARTING), 200)
@@ -278,7 +278,7 @@ describe('the connection to tmux', () => {
     await port.untilState('exited')
     expect(port.states.at(-1)!.evidence).toContain('tmux server')
     const before = kept()
-    const session = await start({ kept: port.kept })
+    const session = await start({ savedState: port.kept })
     expect(kept().server.pid).not.toBe(before.server.pid)
     expect(await session.deliver(turnOf('msg_1', 'hello'))).toMatchObject(isTaken)
     expect(await findProcesses(processesOf(before))).toEqual([])
@@ -289,14 +289,14 @@ describe('the connection to tmux', () => {
     const before = kept()
     process.kill(before.process.pid, 'SIGKILL')
     await port.untilState('exited')
-    await start({ kept: port.kept })
+    await start({ savedState: port.kept })
     expect(kept().pane).not.toBe(before.pane)
     expect(place.panes()).toHaveLength(2)
     expect(place.panes()).not.toContain(before.pane)
   })
 
   it('starts afresh when what was kept is not its own', async () => {
-    const session = await start({ kept: { runtime: 'another', thing: 1 } })
+    const session = await start({ savedState: { runtime: 'another', thing: 1 } })
     expect(session.state).toBe('idle')
   })
 
@@ -319,7 +319,7 @@ describe('a restart of the service', () => {
     await expect.poll(() => place.received()).toHaveLength(2)
     const first = port
     port = createRecorder()
-    await start({ kept: first.kept }, await place.reopen())
+    await start({ savedState: first.kept }, await place.reopen())
     await port.until('it is caught up', () => port.text().includes('meanwhile'))
     expect(port.text()).not.toContain('before')
     expect(
@@ -342,7 +342,7 @@ describe('a restart of the service', () => {
     place.tmux('send-keys', '-t', kept(before).pane, 'say two', 'Enter')
     await expect.poll(() => place.received()).toHaveLength(2)
     // Killed: nothing is left or closed in order.
-    await start({ kept: before.kept }, await place.reopen())
+    await start({ savedState: before.kept }, await place.reopen())
     await port.until('all is said', () => port.utterances.length === 2)
     expect(port.utterances[0]).toEqual(before.utterances[0])
     expect(port.utterances[1]!.text).toContain('\ntwo')
@@ -356,7 +356,7 @@ describe('a restart of the service', () => {
     await place.runtime.close!()
     const { kept: saved } = port
     port = createRecorder()
-    await start({ kept: saved }, await place.reopen())
+    await start({ savedState: saved }, await place.reopen())
     expect(
       place.tmux('display-message', '-p', '-t', kept({ kept: saved } as Recorder).pane, '#{pane_input_off}'),
     ).toBe('0')

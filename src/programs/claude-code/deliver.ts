@@ -1,0 +1,139 @@
+import type { Arrival, Turn } from '../../runtimes/runtime.ts'
+import { withoutMentions } from '../../wire/mentions.ts'
+import type { PromptAwaiter } from '../await-prompt.ts'
+import { leadingPart } from '../message-ids.ts'
+import type { Pane } from '../program.ts'
+import type { ClaudeActivity } from './activity.ts'
+import { readInputBox } from './input-box.ts'
+import { LONGEST_ANSWER, type OpenTurnEnd } from './turn-end.ts'
+import type { Withdrawals } from './withdrawals.ts'
+
+interface ClaudeDeliverOptions {
+  readonly activity: ClaudeActivity
+  readonly expectations: PromptAwaiter
+  readonly withdrawals: Withdrawals
+  readonly pane: Pane
+  /** The end of a turn that can still be answered. */
+  turnEnd(): OpenTurnEnd | undefined
+  /** Clears what an interrupt left of our text. */
+  emptyBox(): Promise<void>
+}
+
+export const EVIDENCE_MS = 4000
+const PATIENCE_MS = 5000
+const PROMPT_WITHIN_MS = 2000
+
+/**
+ * Delivers a turn: by a paste at the prompt or, if a person's draft blocks that at the end of a turn, as the
+ * response to the Stop hook. In this order, because the model sees such a response as a reminder of the
+ * program, and a paste as user text.
+ */
+export function openDelivery(
+  options: ClaudeDeliverOptions,
+): (turn: Turn | undefined, gone?: AbortSignal) => Promise<Arrival> {
+  const { activity, expectations, withdrawals, pane } = options
+  /** One at a time: a withdrawn turn may be delivered again at any time. */
+  let deliveries: Promise<unknown> = Promise.resolve()
+
+  async function give(turn: Turn | undefined, gone: AbortSignal | undefined): Promise<Arrival> {
+    if (turn === undefined) return { state: 'queued', evidence: 'there is nothing to give' }
+    if (activity.state !== 'idle') return { state: 'queued', evidence: `the program is ${activity.state}` }
+    const answered = await answerTurnEnd(turn, gone)
+    if (answered !== undefined) return answered
+    const { arrival, cancel } = expectations.expect(turn)
+    try {
+      await activity.comesToPrompt(PROMPT_WITHIN_MS)
+      return await pane.paste(turn, {
+        state: () => (activity.state === 'idle' && !activity.isAtPrompt ? 'busy' : activity.state),
+        inputBox: readInputBox,
+        enterAfterMs: enterDelayOf(activity.version),
+        evidence: arrival,
+        evidenceMs: EVIDENCE_MS,
+        lagMs: EVIDENCE_MS,
+        patienceMs: PATIENCE_MS,
+        gone,
+      })
+    } finally {
+      cancel()
+    }
+  }
+
+  /** With as much of the turn as fits. Undefined if nothing was given. */
+  async function answerTurnEnd(turn: Turn, gone: AbortSignal | undefined): Promise<Arrival | undefined> {
+    const end = options.turnEnd()
+    if (end === undefined || gone?.aborted) return undefined
+    const part = leadingPart(turn, LONGEST_ANSWER)
+    // A snapshot takes its time on a busy machine.
+    end.keep()
+    try {
+      const isInTheWay = readInputBox(await pane.screen()) === 'draft'
+      if (!isInTheWay || gone?.aborted || part === undefined) return undefined
+      // A withdrawn turn is delivered whole, or it would be unknown which part is still due.
+      if (part !== turn && withdrawals.turns.length > 0) return undefined
+      return await answerWith(end, turn, part)
+    } finally {
+      end.close()
+    }
+  }
+
+  async function answerWith(end: OpenTurnEnd, turn: Turn, part: Turn): Promise<Arrival | undefined> {
+    const { arrival, cancel } = expectations.expect(part)
+    try {
+      if (!end.take(part.text)) return undefined
+      activity.turnBegan('a turn was given as the answer of its Stop hook')
+      const outcome = await inTime(arrival)
+      return part === turn ? outcome : { ...outcome, ids: part.ids }
+    } finally {
+      cancel()
+    }
+  }
+
+  return (turn, gone) => {
+    const delivery = deliveries.then(async () => {
+      await options.emptyBox()
+      const joined = withdrawals.joinedWith(turn)
+      return await give(joined && { ...joined, text: withoutFiles(joined.text) }, gone)
+    })
+    deliveries = delivery.catch(() => {})
+    return delivery
+  }
+}
+
+/**
+ * The end of a path to a picture, quoted or with backslashes as a terminal writes it, before another path.
+ */
+const PICTURE =
+  /(\.(?:\\?p\\?n\\?g|\\?j\\?p\\?e?\\?g|\\?g\\?i\\?f|\\?w\\?e\\?b\\?p)["']?\s*) (?=\/|[a-z]:\\)/gi
+
+/**
+ * Never read a file for a message's sender. Claude Code treats a paste with adjacent paths as files dropped
+ * onto the terminal (2.1.197) and shows pictures among them to the model; a tab between them prevents that.
+ */
+function withoutFiles(text: string): string {
+  return withoutMentions(text, 'alone').replace(PICTURE, '$1\t')
+}
+
+async function inTime(arrival: Promise<Arrival>): Promise<Arrival> {
+  const evidence = 'its Stop hook was answered with it, but its transcript does not show it'
+  const { promise, resolve } = Promise.withResolvers<Arrival>()
+  const timer = setTimeout(() => resolve({ state: 'uncertain', evidence }), EVIDENCE_MS)
+  try {
+    return await Promise.race([arrival, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Since this version Enter can come with a paste; 2.1.197 treats it as part of the paste. */
+const AT_ONCE_SINCE = [2, 1, 325]
+const LATER_MS = 150
+
+/** Delay of Enter after a paste. */
+export function enterDelayOf(version: string): number {
+  const numbers = version.split('.').map(Number)
+  for (const [index, wanted] of AT_ONCE_SINCE.entries()) {
+    const number = numbers[index] ?? 0
+    if (number !== wanted) return number > wanted ? 0 : LATER_MS
+  }
+  return 0
+}

@@ -1,0 +1,96 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Pane } from '../program.ts'
+import { isWorking, readInputBox } from './input-box.ts'
+import type { StateKeeper } from './state.ts'
+
+/** Timeout for its first hook. */
+const START_MS = 120_000
+/** Timeout for the transcript to show that the conversation was loaded. */
+const LOADED_MS = 15_000
+const LOOK_EVERY_MS = 100
+const STEADY_LOOKS = 15
+const LOOK_AGAIN_MS = 500
+/** A screen being drawn may show neither. */
+const IDLE_LOOKS = 3
+
+interface BeginningOptions {
+  readonly pane: Pick<Pane, 'screen'>
+  readonly state: StateKeeper
+  /** Found running: hooks that called meanwhile got no response. */
+  readonly isFound: boolean
+  readonly isResumed: boolean
+}
+
+/** From the launch, or from finding it running, until the program's state is known. */
+export function watchBeginning({ pane, state, isFound, isResumed }: BeginningOptions) {
+  let hasStarted = false
+  let hasCalled = false
+  let isLoaded = !isResumed
+  let closed = false
+  const late = setTimeout(isLate, START_MS).unref()
+  let loading: NodeJS.Timeout | undefined
+
+  /**
+   * It calls its first hook some time before it accepts a prompt. When it resumes a conversation, it shows an
+   * input box, loads the conversation, and redraws everything: text pasted before that is lost.
+   */
+  async function untilItsPrompt() {
+    let steadyLooks = 0
+    while (state.now === 'initializing' && !closed) {
+      await sleep(LOOK_EVERY_MS)
+      const screen = hasStarted && isLoaded ? await pane.screen().catch(() => undefined) : undefined
+      const isThere = screen !== undefined && readInputBox(screen) !== 'unknown'
+      steadyLooks = isThere ? steadyLooks + 1 : 0
+      if (steadyLooks < (isResumed ? STEADY_LOOKS : 1)) continue
+      if (state.now === 'initializing' && !closed)
+        state.become('idle', 'its session started, and its input box is there')
+    }
+  }
+
+  function isLate() {
+    if (!hasStarted && state.now === 'initializing')
+      state.become('error', 'none of its hooks has called: are hooks or extensions off in its settings?')
+  }
+
+  /**
+   * It works, or shows its input box, which a dialog would hide. The screen's state holds until the next
+   * hook; the hook at the end of this turn may have got no response.
+   */
+  async function untilItsHook() {
+    let idleLooks = 0
+    while (!hasCalled && !closed && state.now !== 'exited' && idleLooks < IDLE_LOOKS) {
+      const screen = await pane.screen().catch(() => undefined)
+      if (hasCalled || closed) return
+      const isIdle = screen !== undefined && !isWorking(screen) && readInputBox(screen) !== 'unknown'
+      idleLooks = isIdle ? idleLooks + 1 : 0
+      if (isIdle && (state.now === 'unknown' || idleLooks === IDLE_LOOKS))
+        state.become('idle', 'its input box is there, and nothing runs')
+      else if (screen !== undefined && isWorking(screen))
+        state.become('busy', 'it works, as its screen shows')
+      await sleep(LOOK_AGAIN_MS)
+    }
+  }
+
+  void (isFound ? untilItsHook() : untilItsPrompt())
+
+  return {
+    /** Its first hook called. */
+    started() {
+      hasStarted = true
+      loading ??= setTimeout(() => (isLoaded = true), LOADED_MS).unref()
+    },
+    /** From now on its hooks report its activity. */
+    called() {
+      hasCalled = true
+    },
+    /** The resumed conversation is loaded. */
+    loaded() {
+      isLoaded = true
+    },
+    close() {
+      closed = true
+      clearTimeout(late)
+      clearTimeout(loading)
+    },
+  }
+}

@@ -1,0 +1,141 @@
+import type { SessionState } from '../../model/agent.ts'
+import { type Arrival, type MessageLocation, noLongerWanted, type Turn } from '../../runtimes/runtime.ts'
+import { locationsOf } from '../locate.ts'
+import { holdsTurn, messageIdsIn } from '../message-ids.ts'
+import type { ProgramSession } from '../program.ts'
+import type { OpenCodeActivity } from './activity.ts'
+import type { OpenCodeConversations } from './conversations.ts'
+import { userText } from './own-text.ts'
+import type { Prompts } from './prompts.ts'
+import { type OpenCodeServer, ServerError } from './server.ts'
+
+/** A message is in the conversation within milliseconds; this allows for a machine under load. */
+const EVIDENCE_MS = 10_000
+const STOP_MS = 10_000
+const CONNECTED: ReadonlySet<SessionState> = new Set(['idle', 'busy', 'waiting_input'])
+
+interface OpenCodeDeliverOptions {
+  readonly server: OpenCodeServer
+  readonly conversations: OpenCodeConversations
+  readonly activity: OpenCodeActivity
+  readonly prompts: Prompts
+  /** When everything sent by an earlier connection is certainly in the conversation. */
+  settled(): Promise<unknown>
+}
+
+/** Delivers text to the agent without the pane's input box, so that a person's draft stays there. */
+export function createWayIn(
+  options: OpenCodeDeliverOptions,
+): Pick<ProgramSession, 'deliver' | 'locate' | 'notice' | 'interrupt'> {
+  const { server, conversations, activity, prompts } = options
+  /** Sent, and neither answered nor given up. */
+  let unanswered = 0
+
+  async function deliver(turn: Turn, gone?: AbortSignal): Promise<Arrival> {
+    if (gone?.aborted) return noLongerWanted(gone)
+    const conversation = conversations.present
+    if (activity.state !== 'idle' || conversation === undefined)
+      return { state: 'queued', evidence: `opencode is ${activity.state}` }
+    const expectation = prompts.expect(turn)
+    unanswered += 1
+    try {
+      const failure = await server.prompt(conversation.id, turn.text, false).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      if (failure instanceof ServerError && failure.kind !== 'lost')
+        return { state: 'queued', evidence: `opencode did not take it: ${failure.message}` }
+      const messageId =
+        (await within(EVIDENCE_MS, expectation.found)) ??
+        (await findTurn(turn, expectation.isNews).catch(() => undefined))
+      if (messageId !== undefined) return { state: 'submitted', evidence: placeOf(messageId) }
+      const why = failure instanceof Error ? `: ${failure.message}` : ''
+      return { state: 'uncertain', evidence: `opencode does not show it in its conversation${why}` }
+    } finally {
+      unanswered -= 1
+      expectation.forget()
+    }
+  }
+
+  /** The user messages of all conversations of this agent, newest first. */
+  async function* userMessages() {
+    for (const { id } of conversations.all.toReversed()) {
+      for await (const page of server.pages(id)) {
+        for (const message of page.toReversed()) if (message.info.role === 'user') yield message
+      }
+    }
+  }
+
+  async function findTurn(turn: Turn, isNews: (id: string) => boolean): Promise<string | undefined> {
+    for await (const message of userMessages()) {
+      if (isNews(message.info.id) && holdsTurn(userText(message), turn)) return message.info.id
+    }
+    return undefined
+  }
+
+  async function find(ids: readonly string[], found: Map<string, string>): Promise<void> {
+    const missing = new Set(ids.filter((id) => !found.has(id)))
+    if (missing.size === 0) return
+    for await (const message of userMessages()) {
+      for (const id of messageIdsIn(userText(message)).filter((id) => missing.delete(id)))
+        found.set(id, placeOf(message.info.id))
+      if (missing.size === 0) return
+    }
+  }
+
+  async function locate(ids: readonly string[]): ReturnType<ProgramSession['locate']> {
+    const found = new Map<string, string>()
+    return locationsOf(ids, found, await lookFor(ids, found))
+  }
+
+  /** Location of messages that were not found. */
+  async function lookFor(ids: readonly string[], found: Map<string, string>): Promise<MessageLocation> {
+    const settled = options.settled()
+    try {
+      await find(ids, found)
+      if (found.size < ids.length) await settled.then(() => find(ids, found))
+    } catch (error) {
+      return { at: 'unknown', evidence: `opencode does not answer: ${(error as Error).message}` }
+    }
+    if (options.settled() !== settled) return { at: 'unknown', evidence: 'the connection to opencode broke' }
+    if (!CONNECTED.has(activity.state)) return { at: 'unknown', evidence: `opencode is ${activity.state}` }
+    if (unanswered > 0) return { at: 'unknown', evidence: 'opencode has not answered yet whether it took it' }
+    return { at: 'absent', evidence: 'it is in none of the conversations of this agent' }
+  }
+
+  return {
+    deliver,
+    locate,
+    /**
+     * A running turn includes it in its next step; otherwise it waits in the conversation for the next turn.
+     */
+    async notice(text) {
+      const conversation = conversations.present
+      if (conversation !== undefined) await server.prompt(conversation.id, text, true)
+    },
+    async interrupt() {
+      const conversation = conversations.present
+      if (activity.state === 'idle') return { stopped: true, evidence: 'it was idle' }
+      if (conversation === undefined) return { stopped: false, evidence: `opencode is ${activity.state}` }
+      try {
+        await server.abort(conversation.id)
+      } catch (error) {
+        return { stopped: false, evidence: `opencode did not take the abort: ${(error as Error).message}` }
+      }
+      const stopped = await activity.idleWithin(STOP_MS)
+      return { stopped, evidence: `opencode was ${activity.state} after the abort` }
+    },
+  }
+}
+
+const placeOf = (messageId: string) => `it is ${messageId} in the conversation`
+
+async function within<Value>(ms: number, promise: Promise<Value>): Promise<Value | undefined> {
+  const { promise: over, resolve } = Promise.withResolvers<undefined>()
+  const timer = setTimeout(resolve, ms, undefined)
+  try {
+    return await Promise.race([promise, over])
+  } finally {
+    clearTimeout(timer)
+  }
+}

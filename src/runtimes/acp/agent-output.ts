@@ -1,0 +1,63 @@
+import type { Clock } from '../../model/clock.ts'
+import type { SessionPort } from '../runtime.ts'
+
+/** Number of unprocessed pieces above which the agent is slowed down. */
+const UNHEARD = 100
+const SLOW_MS = 50
+
+/** Passes the agent's text on, piece by piece. */
+export interface AcpOutput {
+  /** `message`: the id of the agent's message, if it sends one. */
+  say(text: string, message: string | undefined): void
+  /** Later text belongs to another message, and must not run into this one. */
+  pause(): void
+  /**
+   * Pending while too much text is unprocessed, so that a flood waits in the agent's own pipe. Never for
+   * long: the response to a command may wait for the end of the turn, which arrives through the same pipe.
+   */
+  hold(): Promise<void> | undefined
+}
+
+export function createAcpOutput(
+  said: SessionPort['said'],
+  clock: Clock,
+  onError: (error: unknown) => void,
+): AcpOutput {
+  let unheard = 0
+  let lastMessage: string | undefined
+  let hasSpoken = false
+  let isPaused = false
+  let goOn = () => {}
+
+  return {
+    say(text, message) {
+      if (text === '') return
+      const isAnother = message !== undefined && lastMessage !== undefined && message !== lastMessage
+      const gap = hasSpoken && (isPaused || isAnother) ? '\n\n' : ''
+      hasSpoken = true
+      isPaused = false
+      lastMessage = message
+      unheard += 1
+      said({ text: gap + text, channel: 'api' })
+        // Text that could not be processed must not block later text.
+        .catch(onError)
+        .finally(() => {
+          unheard -= 1
+          if (unheard < UNHEARD) goOn()
+        })
+    },
+    pause() {
+      isPaused = true
+    },
+    hold() {
+      if (unheard < UNHEARD) return undefined
+      return new Promise((resolve) => {
+        const cancel = clock.after(SLOW_MS, resolve)
+        goOn = () => {
+          cancel()
+          resolve()
+        }
+      })
+    },
+  }
+}

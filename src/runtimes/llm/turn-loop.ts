@@ -1,0 +1,219 @@
+import { randomUUID } from 'node:crypto'
+import type { Clock } from '../../model/clock.ts'
+import type { Log } from '../../model/log.ts'
+import type {
+  ModelFailure,
+  Models,
+  Spending,
+  Streamed,
+  ToolCall,
+  ToolDefinition,
+} from '../../models/model.ts'
+import { renderResponse } from '../../wire/response.ts'
+import type { AgentStart, SessionPort, Turn } from '../runtime.ts'
+import { invalidCall, type LlmConversation, NOT_CARRIED_OUT, nextStep } from './conversation.ts'
+import type { Journal } from './journal.ts'
+import type { LlmTurnEnd, LogRecord, RecordOf } from './record.ts'
+import type { LlmSettings } from './settings.ts'
+
+export interface TurnLoopOrder {
+  readonly agent: AgentStart
+  readonly port: SessionPort
+  readonly settings: LlmSettings
+  readonly models: Models
+  readonly tools: readonly ToolDefinition[]
+  readonly conversation: LlmConversation
+  /** Names the conversation in idempotency keys. */
+  readonly id: string
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** Why the loop stopped: the turn ended, it waits for its model, or the session ends. */
+export type TurnLoopResult =
+  | { readonly is: 'ended'; readonly why: string }
+  | { readonly is: 'waiting'; readonly why: string; readonly leastMs: number }
+  | { readonly is: 'left' }
+
+/** Checked before every step. */
+interface StopFlags {
+  readonly signal: AbortSignal
+  readonly isInterrupted: boolean
+  readonly isLeft: boolean
+}
+
+/** Works on one conversation. Every fact is in the file before it is acted upon. */
+interface TurnLoop {
+  /** Stores the input of a new turn. */
+  begin(turn: Turn): Promise<void>
+  /** Continues the open turn from its current step. */
+  goOn(stops: StopFlags): Promise<TurnLoopResult>
+  /** Repeats text that may not have been processed. */
+  sayAgain(): void
+  notice(text: string): void
+}
+
+export function createTurnLoop(order: TurnLoopOrder, onText: (piece: string) => void): TurnLoop {
+  const { agent, port, settings, models, conversation, journal, clock, log } = order
+  const notices: string[] = []
+  /** Messages already reported as read. */
+  const read = new Set<string>()
+
+  async function write(record: LogRecord) {
+    await journal.append(record)
+    conversation.add(record)
+  }
+
+  async function move(stops: StopFlags): Promise<TurnLoopResult | undefined> {
+    const { open } = conversation
+    if (stops.isLeft || open === undefined) return { is: 'left' }
+    const next = nextStep(open, settings.max_steps)
+    if (next.do === 'end') return await end(next.how)
+    if (next.do === 'ask') return stops.isInterrupted ? await end('interrupted') : await ask(stops.signal)
+    const key = `${order.id}:${next.answer.n}:${next.index}`
+    const done = stops.isInterrupted
+      ? { text: NOT_CARRIED_OUT, isError: true, handedOut: [] }
+      : await carryOut(agent, next.answer.calls[next.index]!, key)
+    const handedOut = [...done.handedOut]
+    await write({ ...done, type: 'result', n: conversation.next, index: next.index, handedOut })
+    if (handedOut.length > 0)
+      port.arrived(handedOut, 'submitted', 'it is in the conversation, as the answer to a tool call')
+    return undefined
+  }
+
+  async function end(how: LlmTurnEnd, why: string = how): Promise<TurnLoopResult> {
+    await write({ type: 'end', n: conversation.next, how })
+    read.clear()
+    return { is: 'ended', why }
+  }
+
+  async function ask(signal: AbortSignal): Promise<TurnLoopResult | undefined> {
+    for (const text of notices.splice(0)) await write({ type: 'notice', n: conversation.next, text })
+    const by = models.about(settings.model)?.model ?? ''
+    const answer = await models.stream({
+      model: settings.model,
+      system: agent.prompt,
+      messages: conversation.messages(by),
+      tools: order.tools,
+      ...(settings.temperature === undefined ? {} : { temperature: settings.temperature }),
+      signal,
+      spent: tellSpending,
+      onBegin: tellRead,
+      onText,
+    })
+    if (!answer.ok) return await failed(answer)
+    await take(answer, by)
+    return undefined
+  }
+
+  async function take({ text, calls, parts, finish }: Streamed, by: string) {
+    const record: RecordOf<'assistant'> = {
+      type: 'assistant',
+      n: conversation.next,
+      at: clock.now(),
+      text,
+      calls: [...calls],
+      by,
+      ...(parts === undefined ? {} : { parts }),
+      finish,
+    }
+    await write(record)
+    onText('\n')
+    say(record)
+  }
+
+  /** Not awaited: the response to a command may wait for the end of the turn. The key makes it act once. */
+  function say({ n, text }: RecordOf<'assistant'>) {
+    if (text.trim() === '') return
+    const written = async () => {
+      const said: LogRecord = { type: 'said', of: n }
+      await journal.note(said)
+      conversation.add(said)
+    }
+    port
+      .said({ text, channel: 'api', key: `${order.id}:${n}` })
+      .then(written)
+      .catch((error: unknown) =>
+        log.warn({ agent: agent.name, err: error }, 'what the agent said could not be taken'),
+      )
+  }
+
+  function tellRead() {
+    const { open } = conversation
+    if (open === undefined) return
+    const handedOut = open.events.flatMap((event) => (event.type === 'result' ? event.handedOut : []))
+    const ids = [...open.user.ids, ...handedOut].filter((id) => !read.has(id))
+    for (const id of ids) read.add(id)
+    if (ids.length > 0) port.arrived(ids, 'read', 'the model began to answer')
+  }
+
+  function tellSpending({ model, input, output, cacheRead, cacheWrite }: Spending) {
+    const contextWindow = models.about(settings.model)?.contextWindow
+    port.used({
+      model,
+      contextTokens: input + cacheRead + cacheWrite,
+      ...(contextWindow === undefined ? {} : { contextWindow }),
+      spent: { key: randomUUID(), input, output, cacheRead, cacheWrite },
+    })
+  }
+
+  /** A message that cannot be answered now stays in the conversation until the model is back. */
+  async function failed({
+    code,
+    message,
+    hint,
+    retryAfterMs = 0,
+  }: ModelFailure): Promise<TurnLoopResult | undefined> {
+    switch (code) {
+      case 'aborted':
+        return undefined
+      case 'too_long':
+        return conversation.shorten() ? undefined : await end('too_long', message)
+      case 'refused':
+      case 'garbage':
+        return await end('refused', message)
+      default:
+        return { is: 'waiting', why: `${message}. ${hint}`, leastMs: retryAfterMs }
+    }
+  }
+
+  return {
+    async begin({ text, ids }) {
+      const told = [...notices, text].join('\n\n')
+      await write({ type: 'user', n: conversation.next, at: clock.now(), text: told, ids: [...ids] })
+      notices.length = 0
+    },
+    async goOn(stops) {
+      for (;;) {
+        const rest = await move(stops)
+        if (rest !== undefined) return rest
+      }
+    },
+    sayAgain() {
+      for (const record of conversation.unsaid) say(record)
+    },
+    notice: (text) => void notices.push(text),
+  }
+}
+
+interface CarriedOut {
+  readonly text: string
+  readonly isError: boolean
+  readonly handedOut: readonly string[]
+}
+
+/**
+ * Executes a tool call through the one door in the agent's name; the result is the usual response block
+ * (S1.15).
+ */
+async function carryOut(agent: AgentStart, call: ToolCall, key: string): Promise<CarriedOut> {
+  const invalid = call.invalid ?? (agent.command === undefined ? 'there are no tools here' : undefined)
+  if (invalid !== undefined) return { text: invalidCall(invalid), isError: true, handedOut: [] }
+  const { receipt, handedOut } = await agent.command!({ type: call.name, fields: { ...call.input } }, key)
+  return {
+    text: renderResponse(call.name, receipt),
+    isError: receipt.status === 'error' || receipt.status === 'blocked',
+    handedOut,
+  }
+}

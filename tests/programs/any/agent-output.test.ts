@@ -1,0 +1,147 @@
+import { appendFileSync, closeSync, existsSync, fstatSync, mkdtempSync, openSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createSpeech } from '../../../src/programs/any/agent-output.ts'
+import { compilePatterns } from '../../../src/programs/any/patterns.ts'
+import {
+  MAX_SAYING,
+  openPositionFile,
+  positionFile,
+  readLogPosition,
+  writeLogPosition,
+} from '../../../src/programs/any/saved-position.ts'
+import { AnySettings } from '../../../src/programs/any/settings.ts'
+
+const { patterns } = AnySettings.parse({ command: 'x', patterns: { idle: '> $' } })
+
+describe('what a program prints at its prompts', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'any-speech-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+  function open() {
+    const said: string[] = []
+    const failures: unknown[] = []
+    const settle = new Map<string, { resolve(): void; reject(error: Error): void }>()
+    const place = readLogPosition(folder)
+    const speech = createSpeech({
+      ...{ folder, path: join(folder, 'pane.log'), run: 'run', patterns: compilePatterns(patterns) },
+      port: {
+        said({ text, key }) {
+          said.push(`${key} ${text}`)
+          return new Promise((resolve, reject) => settle.set(key!, { resolve, reject }))
+        },
+      },
+      ...{ offset: place.offset, begun: place.saying.at(-1) ?? place.offset, released: 0 },
+      isBracketed: () => false,
+      onFailure: (error) => failures.push(error),
+    })
+    const print = (words: string) => {
+      speech.push(Buffer.from(`${words}\r\n> `))
+      speech.cut()
+    }
+    const after = async (act: () => void) => {
+      act()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    return { said, failures, settle, speech, print, after }
+  }
+
+  it('is said at once: a later command does not wait for the answer to an earlier one', async () => {
+    const { said, print, after } = open()
+    await after(() => print('one'))
+    await after(() => print('two'))
+    expect(said).toEqual(['run:0 one\n', 'run:7 two\n'])
+  })
+
+  it('keeps no place beyond what was acted upon, and where each was cut (C25)', async () => {
+    const { print, settle, after } = open()
+    await after(() => ['one', 'two', 'six'].map(print))
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14, 21] })
+    await after(() => settle.get('run:7')!.resolve())
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14, 21] })
+    await after(() => settle.get('run:0')!.resolve())
+    expect(readLogPosition(folder)).toMatchObject({ offset: 14, saying: [21] })
+  })
+
+  it('is cut at the same places when it is said again, also when that ends early (C25)', async () => {
+    writeLogPosition(openPositionFile(folder), {
+      offset: 0,
+      saying: [7, 14],
+      isBracketed: false,
+      released: 0,
+    })
+    const { said, speech, print, settle, after } = open()
+    const places: unknown[] = []
+    await after(() => {
+      speech.repeat(0, 7, Buffer.from('one\r\n> '))
+      speech.repeat(7, 14, Buffer.from('two\r\n> '))
+      Promise.resolve().then(() => places.push(readLogPosition(folder).saying))
+    })
+    expect(places).toEqual([[7, 14]])
+    await after(() => print('six'))
+    expect(said).toEqual(['run:0 one\n', 'run:7 two\n', 'run:14 six\n'])
+    await after(() => settle.get('run:0')!.resolve())
+    expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [14, 21] })
+  })
+
+  it('waits when very many are open, and goes on with the first answer', async () => {
+    const { said, print, settle, after } = open()
+    await after(() => Array.from({ length: MAX_SAYING + 2 }, () => print('one')))
+    expect(said).toHaveLength(MAX_SAYING)
+    expect(readLogPosition(folder).saying).toHaveLength(MAX_SAYING)
+    await after(() => settle.get('run:0')!.resolve())
+    expect(said).toHaveLength(MAX_SAYING + 1)
+  })
+
+  it('is no more said after a failure, and the place stays before it', async () => {
+    const { said, failures, print, settle, after } = open()
+    await after(() => ['one', 'two'].map(print))
+    await after(() => settle.get('run:0')!.reject(new Error('disk full')))
+    await after(() => settle.get('run:7')!.resolve())
+    await after(() => print('six'))
+    expect(failures).toHaveLength(1)
+    expect(said).toHaveLength(2)
+    expect(readLogPosition(folder)).toMatchObject({ offset: 0, saying: [7, 14] })
+  })
+
+  it('reads the place of an earlier version, which knew one cut', () => {
+    appendFileSync(join(folder, 'pane.place.json'), '{"offset":5,"saying":9,"isBracketed":true,"released":3}')
+    expect(readLogPosition(folder)).toEqual({ offset: 5, saying: [9], isBracketed: true, released: 3 })
+  })
+
+  it('closes its own file once at rest, and keeps the place of what is answered after that', async () => {
+    const { print, settle, after, speech } = open()
+    await after(() => print('one'))
+    speech.rest()
+    const other = openSync(join(folder, 'other'), 'w')
+    speech.rest()
+    expect(fstatSync(other).isFile()).toBe(true)
+    closeSync(other)
+    await after(() => settle.get('run:0')!.resolve())
+    expect(readLogPosition(folder)).toMatchObject({ offset: 7, saying: [] })
+  })
+
+  it('says nothing more once it is closed, and keeps what is answered then (C25)', async () => {
+    const { print, settle, after, speech, said } = open()
+    await after(() => Array.from({ length: MAX_SAYING + 2 }, (_, n) => print(`w${n}`)))
+    expect(said).toHaveLength(MAX_SAYING)
+    const [first] = readLogPosition(folder).saying
+    speech.close()
+    await after(() => settle.get('run:0')!.resolve())
+    expect(said).toHaveLength(MAX_SAYING)
+    expect(readLogPosition(folder)).toMatchObject({ offset: first })
+  })
+
+  it('leaves the place of the next session alone, which has the same folder (C25)', async () => {
+    const { print, settle, after, speech } = open()
+    await after(() => print('one'))
+    speech.close()
+    rmSync(positionFile(folder))
+    await after(() => settle.get('run:0')!.resolve())
+    expect(existsSync(positionFile(folder))).toBe(false)
+  })
+})
