@@ -6,8 +6,8 @@ export default defineConfig({
   test: {
     // Two cores with much to do: nothing here measures time.
     expect: { poll: { timeout: 60_000 } },
-    include: ['tests/agents/**/*.test.ts'],
-    globalSetup: ['tests/agents/harness/install.ts', 'tests/fakes/program.ts'],
+    include: ['tests/real-agents/**/*.test.ts'],
+    globalSetup: ['tests/real-agents/harness/install.ts', 'tests/fakes/program.ts'],
     maxWorkers: 3,
     sequence: { sequencer: Sequencer },
     testTimeout: 400_000,

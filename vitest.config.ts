@@ -3,7 +3,7 @@ import { defineConfig } from 'vitest/config'
 import { inOwnProcess, Sequencer } from './tests/schedule.ts'
 
 const all = 'tests/**/*.test.ts'
-const others = ['tests/long/**', 'tests/agents/**']
+const others = ['tests/long/**', 'tests/real-agents/**']
 const alone = inOwnProcess(all, others)
 
 export default defineConfig({

@@ -4,8 +4,8 @@
  * The benign text is Markdown as coding agents write it (bench/agent-text.ts). Times are medians of runs that take turns, so
  * that a busy machine disturbs both sides of a ratio alike.
  */
-import type { KnownCommands } from '../src/wire/codec.ts'
-import { createScanner } from '../src/wire/scanner.ts'
+import type { KnownCommands } from '../src/protocol/codec.ts'
+import { createScanner } from '../src/protocol/scanner.ts'
 import { agentText } from './agent-text.ts'
 import { HOSTILE_TEXTS } from './hostile-text.ts'
 import { asTable, type Figure, median } from './report.ts'

@@ -18,7 +18,7 @@ const SOURCES = [
   'web/vite.config.ts',
   'web/package.json',
   'src/client',
-  'src/model/errors.ts',
+  'src/base/errors.ts',
   'package-lock.json',
 ]
 

@@ -1,5 +1,5 @@
 /**
- * Installs the agent programs that tests/agents/ runs, in pinned versions, below `.cache/agents/`: about 1.9 GB, so
+ * Installs the agent programs that tests/real-agents/ runs, in pinned versions, below `.cache/agents/`: about 1.9 GB, so
  * `npm test` never does. A folder there is complete or not there at all, so that several may run this at once.
  *
  *     node scripts/install-agents.ts [--only NAME]…
@@ -9,7 +9,7 @@ import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { isRunning } from '../src/model/process.ts'
+import { isRunning } from '../src/base/process.ts'
 
 export interface Agent {
   readonly package: string

@@ -1,10 +1,17 @@
 /** For applications that embed Orchub: start it, and add commands of their own. */
-export { type Config, type ConfigInput, defineConfig, type LoadedConfig, type Problem } from './config.ts'
-export type { HandlerContext } from './engine/context.ts'
-export type { AddedCommand, Handler } from './engine/handler.ts'
+
+export type { Clock } from './base/clock.ts'
+export { AppError, type ErrorCode } from './base/errors.ts'
+export type { Log } from './base/log.ts'
+export type { HandlerContext } from './commands/context.ts'
+export type { AddedCommand, Handler } from './commands/handler.ts'
+export {
+  type Config,
+  type ConfigInput,
+  defineConfig,
+  type LoadedConfig,
+  type Problem,
+} from './config/config.ts'
 export { type Orchub, type OrchubOptions, readTeam, startOrchub } from './main.ts'
-export type { Clock } from './model/clock.ts'
-export { type CommandDefinition, defineCommand } from './model/command.ts'
-export { AppError, type ErrorCode } from './model/errors.ts'
-export type { Log } from './model/log.ts'
-export type { Receipt } from './model/receipt.ts'
+export { type CommandDefinition, defineCommand } from './protocol/command.ts'
+export type { Receipt } from './protocol/receipt.ts'

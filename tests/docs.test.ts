@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../src/config.ts'
-import { readPlan } from '../src/runs/plan.ts'
+import { parseConfig } from '../src/config/config.ts'
+import { readPlan } from '../src/runs/plan/read-plan.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const pages = execFileSync('git', ['ls-files', '*.md'], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')

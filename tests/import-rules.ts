@@ -5,58 +5,81 @@ import { posix } from 'node:path'
 /** Path below src/ → source text. */
 export type Sources = ReadonlyMap<string, string>
 
-/** Left to right: a layer may import every layer before its own row; never one beside it or after it. */
+/**
+ * Left to right: a room may import the rooms of the rows before its own, by their contract files. `wire` stands for
+ * the `api.ts` of every room, `api` for the HTTP routes of every room as well as for src/api.
+ */
 const ROWS = [
-  ['model', 'document'],
-  ['wire', 'rules', 'tasks', 'runs'],
-  ['store', 'programs', 'models', 'runtimes', 'workspaces', 'github'],
+  ['base'],
+  ['yaml', 'protocol', 'rules', 'llm'],
+  ['wire'],
+  ['config', 'store'],
   ['audit'],
-  ['config'],
+  ['programs', 'runtimes', 'workspaces'],
+  ['commands'],
+  ['people'],
+  ['messages'],
+  ['delivery'],
+  ['agents'],
+  ['tasks'],
+  ['runs', 'github'],
+  ['halt', 'webhooks'],
   ['engine'],
-  ['service'],
+  ['api'],
   ['client'],
   ['main'],
   ['cli'],
   ['index'],
 ]
 
-/** Where a layer's list is not simply "all rows before mine". A path names one file. */
+/** Rooms whose list is shorter than "all rows before mine". A path names one file. */
 const INSTEAD: Record<string, readonly string[]> = {
-  config: ['model', 'document', 'rules'],
+  config: ['base', 'yaml', 'rules', 'llm'],
+  store: ['base'],
   // The two axes, where an agent runs and which program it is, know each other by their contracts only.
-  programs: ['model', 'wire', 'runtimes/runtime.ts'],
-  // Where a program's executable is, is asked by both in the same words.
+  programs: ['base', 'protocol', 'runtimes/runtime.ts'],
   runtimes: [
-    'model',
-    'wire',
+    'base',
+    'protocol',
+    'llm',
     'programs/program.ts',
     'programs/executable.ts',
     'programs/line-splitter.ts',
-    'models/model.ts',
   ],
-  // What a model is asked knows nothing of how it was said.
-  models: ['model'],
-  // A folder on disk knows nothing of plans and tasks.
-  workspaces: ['model'],
-  // Runs in a browser: it knows the service by its contract only.
-  client: ['model', 'service/contract.ts'],
+  llm: ['base'],
+  workspaces: ['base'],
+  // Runs in a browser: it knows the service by the table of its routes only.
+  client: ['base', 'protocol', 'api/contract.ts'],
 }
 
-/** Layers that are one file, `config.ts`; a folder of that name is private to it. */
-const FILES = ['config', 'main', 'index']
-
-/** Composition roots: they alone name concrete adapters, so every folder is open to them. */
-const ROOTS = ['main.ts', 'cli/main.ts']
-
-/** Subfolders that belong to their parent's contract, for its other subfolders to share. */
-const SHARED = [
-  'store/schema',
-  'workspaces/safe-fs',
-  'workspaces/worktree',
-  'workspaces/dissolve',
-  'cli/connection',
-  'cli/output',
+/** Types and constants of a feature, which import nothing but base and each other: every room may import them. */
+const VOCABULARY = [
+  'audit/entry.ts',
+  'github/terms.ts',
+  'messages/message.ts',
+  'people/human-request.ts',
+  'rules/rule.ts',
+  'runs/plan.ts',
+  'runs/run.ts',
+  'tasks/task.ts',
 ]
+
+/** The contract of a room: the only files that other rooms may import. Rooms that aren't listed have `<room>.ts`. */
+const CONTRACTS: Record<string, readonly string[]> = {
+  // Rooms without a feature: every file that lies directly in them.
+  base: ['*'],
+  yaml: ['*'],
+  protocol: ['*'],
+  rules: ['*'],
+  store: ['*'],
+  audit: ['*'],
+  llm: ['*'],
+  client: ['*'],
+  programs: ['program.ts', 'executable.ts', 'line-splitter.ts'],
+}
+
+/** Composition roots: they alone name concrete adapters, so every file is open to them. */
+const ROOTS = ['main.ts', 'engine.ts', 'cli/main.ts', 'index.ts']
 
 /** Layers that must load in a browser, with all they import. */
 const BROWSER = ['client']
@@ -79,32 +102,54 @@ function readImports(source: string): Import[] {
   return found
 }
 
-const layerOf = (file: string) => file.split(/[/.]/)[0]!
+const roomOf = (file: string) => file.split(/[/.]/)[0]!
 
-function mayImport(layer: string): readonly string[] | undefined {
-  const row = ROWS.findIndex((names) => names.includes(layer))
-  return row < 0 ? undefined : (INSTEAD[layer] ?? ROWS.slice(0, row).flat())
+/** Routes belong to the API, and what they say on the wire to a row of its own, whichever room they lie in. */
+function layerOf(file: string): string {
+  const room = roomOf(file)
+  const inner = file.slice(room.length + 1)
+  if (room !== 'api' && /^routes(?:\.ts$|\/)/.test(inner)) return 'api'
+  if (/^api(?:\.ts$|\/)/.test(inner)) return 'wire'
+  return room
 }
 
-/** Files directly in a folder are its contract; its subfolders are private to it. Siblings never meet. */
-function ownerOf(to: string): string | undefined {
-  const folder = posix.dirname(to)
-  if (FILES.includes(folder)) return `${folder}.ts`
-  return folder.includes('/') && !SHARED.includes(folder) ? posix.dirname(folder) : undefined
+function isContract(file: string): boolean {
+  const room = roomOf(file)
+  const inner = file.slice(room.length + 1)
+  if (VOCABULARY.includes(file) || inner === 'ts') return true
+  const contract = CONTRACTS[room] ?? [`${room}.ts`]
+  return contract.includes(inner) || (contract.includes('*') && !inner.includes('/'))
 }
 
 function brokenRule(from: string, to: string): string | undefined {
   if (ROOTS.includes(from)) return undefined
-  const layer = layerOf(from)
-  const allowed = mayImport(layer)
-  if (!allowed) return `${layer} is not in the table of layers (tests/import-rules.ts)`
-  if (layerOf(to) !== layer && !allowed.some((place) => to === place || layerOf(to) === place)) {
+  const [layer, target] = [layerOf(from), layerOf(to)]
+  const row = ROWS.findIndex((rooms) => rooms.includes(layer))
+  if (row < 0) return `${layer} is not in the table of rooms (tests/import-rules.ts)`
+  if (VOCABULARY.includes(from) && target !== 'base' && !VOCABULARY.includes(to)) {
+    return 'a vocabulary imports nothing but base'
+  }
+  if (VOCABULARY.includes(to)) return undefined
+  if (/^\w+\/core\//.test(from) && target !== 'base' && !to.startsWith(`${roomOf(from)}/core/`)) {
+    return `${roomOf(from)}/core may import only: base, vocabularies and itself`
+  }
+  const allowed = INSTEAD[layer] ?? ROWS.slice(0, row).flat()
+  if (
+    target !== layer &&
+    roomOf(to) !== roomOf(from) &&
+    !allowed.some((one) => to === one || target === one)
+  ) {
     return `${layer} may import only: ${allowed.join(', ') || 'nothing'}`
   }
-  const owner = ownerOf(to)
-  const isInside = from.startsWith(`${posix.dirname(to)}/`)
-  if (!owner || isInside || from === owner || posix.dirname(from) === owner) return undefined
-  return `${posix.dirname(to)} is private to ${owner}`
+  if (target !== layer && roomOf(to) === roomOf(from) && (target === 'api' || layer === 'wire')) {
+    return layer === 'wire'
+      ? 'api.ts may import only: base, protocol and vocabularies'
+      : 'only src/api imports routes'
+  }
+  if (roomOf(to) !== roomOf(from) && target !== 'wire' && target !== 'api' && !isContract(to)) {
+    return `${to} is private to ${roomOf(to)}; import its contract`
+  }
+  return undefined
 }
 
 export function findViolations(sources: Sources): string[] {
@@ -175,6 +220,7 @@ function findBrowserLeaks(
     }
     for (const to of targets(file, ({ typeOnly }) => !typeOnly)) visit(to, [...path, file])
   }
-  for (const file of sources.keys()) if (BROWSER.includes(layerOf(file))) visit(file, [])
+  for (const file of sources.keys())
+    if (BROWSER.includes(layerOf(file)) || layerOf(file) === 'wire') visit(file, [])
   return leaks
 }

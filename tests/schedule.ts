@@ -28,9 +28,25 @@ export function inOwnProcess(pattern: string, exclude: readonly string[] = []): 
 
 /** A clone has no times of an earlier run yet: these take longest, the longest first. */
 const SLOW = [
-  ...['agents/scenarios', 'agents/acp', 'agents/exchange', 'agents/survival/opencode', 'agents/delegation'],
-  ...['agents/survival/gemini', 'agents/survival/claude-code-2.1.197', 'agents/survival/claude-code'],
-  ...['agents/smoke', 'agents/survival/codex', 'agents/claude-code', 'agents/runs', 'agents/gemini'],
+  ...[
+    'real-agents/scenarios',
+    'real-agents/acp',
+    'real-agents/exchange',
+    'real-agents/survival/opencode',
+    'real-agents/delegation',
+  ],
+  ...[
+    'real-agents/survival/gemini',
+    'real-agents/survival/claude-code-2.1.197',
+    'real-agents/survival/claude-code',
+  ],
+  ...[
+    'real-agents/smoke',
+    'real-agents/survival/codex',
+    'real-agents/claude-code',
+    'real-agents/runs',
+    'real-agents/gemini',
+  ],
   ...['long/package', 'long/delegation-crash', 'long/crash', 'long/delegation-many'],
   ...[
     'cli/commands/github/github',
@@ -40,14 +56,7 @@ const SLOW = [
     'runtimes/tmux/paste',
     'web/xss',
   ],
-  ...[
-    'web/views',
-    'web/access',
-    'store/mailbox-model',
-    'cli/commands/tasks/ask',
-    'service/delegation-hostile',
-    'cli/commands/service/serve',
-  ],
+  ...['store/mailbox-model', 'cli/commands/tasks/ask', 'tasks/routes/hostile', 'cli/commands/service/serve'],
   ...[
     'web/robust',
     'web/session',

@@ -4,14 +4,14 @@
  */
 
 import { join } from 'node:path'
-import { createListener } from '../../src/engine/listener.ts'
+import { createListener } from '../../src/delivery/listener.ts'
 import { SYSTEM_CLOCK } from '../../src/main.ts'
-import type { Message } from '../../src/model/message.ts'
-import { createRegistry } from '../../src/model/registry.ts'
+import type { Message } from '../../src/messages/message.ts'
 import { createAnyProgram } from '../../src/programs/any/program.ts'
+import { renderEnvelope } from '../../src/protocol/envelope.ts'
+import { createRegistry } from '../../src/protocol/registry.ts'
 import type { Session, SessionPort } from '../../src/runtimes/runtime.ts'
 import { createTmuxRuntime } from '../../src/runtimes/tmux/runtime.ts'
-import { renderEnvelope } from '../../src/wire/envelope.ts'
 import { QUIET_LOG } from '../../tests/fakes/quiet-log.ts'
 import { answerParent } from './child.ts'
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
-import type { AuditDraft, AuditEntry } from '../model/audit-entry.ts'
 import { storable } from '../store/storable.ts'
 import type { SealedEntry } from '../store/store.ts'
+import type { AuditDraft, AuditEntry } from './entry.ts'
 
 /** Where in which chain an entry goes. */
 export interface ChainPlace {

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../model/audit-entry.ts'
+import type { AuditEntry } from './entry.ts'
 
 /** The parts of an entry that its readable line shows. */
 export type AuditLine = Pick<AuditEntry, 'at' | 'type' | 'actor' | 'subject' | 'text' | 'confidence'>

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { AuditEntry } from '../model/audit-entry.ts'
+import type { AuditEntry } from './entry.ts'
 import { type AuditLine, formatLine } from './line.ts'
 
 /**

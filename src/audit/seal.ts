@@ -1,6 +1,6 @@
-import type { AuditDraft } from '../model/audit-entry.ts'
 import type { Seal, SealedEntry } from '../store/store.ts'
 import { sealEntry, serializeData } from './chain.ts'
+import type { AuditDraft } from './entry.ts'
 import type { Redactor } from './redact.ts'
 import { mayHoldSecret } from './secrets/suspicion.ts'
 

@@ -1,4 +1,4 @@
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { needsValue, tokenInArguments, usage } from './errors.ts'
 import type { Unknown } from './print-error.ts'
 import { COMMON_OPTIONS, type Option, type Verb } from './verb.ts'

@@ -1,5 +1,5 @@
-import { AppError } from '../model/errors.ts'
-import type { ShellShape } from '../model/registry.ts'
+import { AppError } from '../base/errors.ts'
+import type { ShellShape } from '../protocol/registry.ts'
 import { exchange, openLine } from './connection/connection.ts'
 import type { Place } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
@@ -24,7 +24,7 @@ export interface CommandType {
 
 /** Those of every Orchub, from the registry itself. */
 export async function builtInTypes(): Promise<CommandType[]> {
-  const [{ z }, { createRegistry }] = await Promise.all([import('zod'), import('../model/registry.ts')])
+  const [{ z }, { createRegistry }] = await Promise.all([import('zod'), import('../protocol/registry.ts')])
   return createRegistry()
     .all()
     .map(({ type, summary, example, shell, body, fields }) => ({
@@ -39,7 +39,7 @@ export async function builtInTypes(): Promise<CommandType[]> {
 
 /** What reading a built-in command needs to know of it. */
 export async function builtInShapes(): Promise<Record<string, ShellShape>> {
-  const { createRegistry, shellShapes } = await import('../model/registry.ts')
+  const { createRegistry, shellShapes } = await import('../protocol/registry.ts')
   return shellShapes(createRegistry().all())
 }
 

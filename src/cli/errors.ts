@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { AppError, type ErrorCode } from '../model/errors.ts'
+import { AppError, type ErrorCode } from '../base/errors.ts'
 import type { Place } from './connection/team-location.ts'
 import type { Unknown } from './print-error.ts'
 

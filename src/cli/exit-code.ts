@@ -1,5 +1,5 @@
-import type { ErrorCode } from '../model/errors.ts'
-import type { Receipt } from '../model/receipt.ts'
+import type { ErrorCode } from '../base/errors.ts'
+import type { Receipt } from '../protocol/receipt.ts'
 
 /** What the exit code of every command says; `orc help` and docs/cli.md show this table. */
 export const EXIT_CODES = {

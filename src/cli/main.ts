@@ -211,13 +211,13 @@ const PROGRAM: Program = {
     const found = words[0] === undefined ? undefined : resolve(words[0], words[1])
     return found === undefined || found.count < words.length ? undefined : await VERBS[found.name]!()
   },
-  version: async () => (await import('../version.ts')).VERSION,
+  version: async () => (await import('../base/version.ts')).VERSION,
 }
 
 async function fail(error: unknown, argv: readonly string[]): Promise<number> {
   const [{ reportThrown }, { nearest }, { builtInTypes, verbOf }] = await Promise.all([
     import('./print-error.ts'),
-    import('../document/suggestion.ts'),
+    import('../base/suggestion.ts'),
     import('./command-types.ts'),
   ])
   const types = await builtInTypes()

@@ -1,5 +1,5 @@
-import { AppError, type ErrorCode } from '../model/errors.ts'
-import type { ErrorReceipt } from '../model/receipt.ts'
+import { AppError, type ErrorCode } from '../base/errors.ts'
+import type { ErrorReceipt } from '../protocol/receipt.ts'
 import { exitCode, exitOfError } from './exit-code.ts'
 import { complain, OutputClosed, paint, plain, printJson } from './output/print.ts'
 

@@ -1,4 +1,4 @@
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { exitCode } from './exit-code.ts'
 import { complain, ifTaken } from './output/print.ts'
 

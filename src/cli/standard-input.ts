@@ -1,6 +1,6 @@
 import { fstatSync } from 'node:fs'
 import { isatty } from 'node:tty'
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { complain, paint } from './output/print.ts'
 
 /** Far over what any message may hold; the service refuses those with its own limit in the error. */

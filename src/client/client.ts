@@ -1,4 +1,3 @@
-import type { CommandType, FieldsOf } from '../model/command.ts'
 import type {
   AnswerOf,
   AuditEntryAnswer,
@@ -8,7 +7,8 @@ import type {
   ReceiptAnswer,
   RunEvent,
   TaskEvent,
-} from '../service/contract.ts'
+} from '../api/contract.ts'
+import type { CommandType, FieldsOf } from '../protocol/command.ts'
 import { backoff, persist, wait } from './backoff.ts'
 import { newIdempotencyKey } from './idempotency-key.ts'
 import { readEvents, readLines } from './lines.ts'

@@ -1,4 +1,4 @@
-import type { AnswerOf, MailAnswer, QueryOf, ReceiptAnswer } from '../service/contract.ts'
+import type { AnswerOf, MailAnswer, QueryOf, ReceiptAnswer } from '../api/contract.ts'
 import { backoff, persist, wait } from './backoff.ts'
 
 export interface ReceiveOptions {

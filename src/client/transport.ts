@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode } from '../model/errors.ts'
+import { AppError, type ErrorCode } from '../base/errors.ts'
 
 /** The little of `fetch` that is used, so that another can take its place: over a Unix socket, or in a test. */
 export type FetchLike = (url: string, init: FetchInit) => Promise<FetchAnswer>

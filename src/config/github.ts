@@ -1,7 +1,6 @@
 import { Cron } from 'croner'
 import { z } from 'zod'
-import type { Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
+import { didYouMean } from '../base/suggestion.ts'
 import {
   ACTION_KINDS,
   ACTION_MODES,
@@ -12,7 +11,8 @@ import {
   type Routes,
   TEAM_ROLES,
   type Trigger,
-} from '../model/github.ts'
+} from '../github/terms.ts'
+import type { Report } from '../yaml/problem.ts'
 
 /** The GitHub team. Secrets appear only as names of environment variables. */
 export interface GithubConfig {

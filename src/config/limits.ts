@@ -1,5 +1,5 @@
-import { parseDuration } from '../document/duration.ts'
-import type { PingPongPolicy, RatePolicy } from '../model/rule.ts'
+import { parseDuration } from '../base/durations.ts'
+import type { PingPongPolicy, RatePolicy } from '../rules/rule.ts'
 import { type ConfigInput, DEFAULTS, MAX_MESSAGE_BYTES } from './schema.ts'
 
 /** `undefined` means that the limit is off. */

@@ -1,4 +1,4 @@
-import type { Locate, Path } from '../document/problem.ts'
+import type { Locate, Path } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 /** Maps rules and permissions to their lines in orc.yaml, so that explanations can name the line. */

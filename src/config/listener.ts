@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Report } from '../document/problem.ts'
+import type { Report } from '../yaml/problem.ts'
 import { isLoopback } from './loopback.ts'
 import { type ConfigInput, DEFAULTS } from './schema.ts'
 

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { DURATION, parseDuration } from '../document/duration.ts'
-import type { Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
-import { type ModelSettings, PROVIDERS, type Provider } from '../model/language-model.ts'
+import { DURATION, parseDuration } from '../base/durations.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import { type ModelSettings, PROVIDERS, type Provider } from '../llm/model-settings.ts'
+import type { Report } from '../yaml/problem.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 const DEFAULTS = { timeoutMs: 120_000, retries: 2 } as const

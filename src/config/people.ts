@@ -1,8 +1,8 @@
-import type { Path, Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
-import { foldName, OPERATOR, RESERVED_NAMES } from '../model/agent.ts'
-import type { Person } from '../model/person.ts'
-import type { Approval } from '../model/rule.ts'
+import { foldName, OPERATOR, RESERVED_NAMES } from '../base/agent.ts'
+import type { Person } from '../base/person.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import type { Approval } from '../rules/rule.ts'
+import type { Path, Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 type WrittenPermissions = ConfigInput['permissions']

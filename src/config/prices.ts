@@ -1,4 +1,4 @@
-import type { Report } from '../document/problem.ts'
+import type { Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 /** Per million tokens. */

@@ -1,5 +1,5 @@
-import type { Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import type { Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 export interface RunsConfig {

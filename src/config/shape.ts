@@ -1,6 +1,6 @@
-import { describeBy } from '../document/description.ts'
-import type { Path, Report } from '../document/problem.ts'
-import { checkShape as checkDocument } from '../document/shape.ts'
+import { describeBy } from '../yaml/description.ts'
+import type { Path, Report } from '../yaml/problem.ts'
+import { checkShape as checkDocument } from '../yaml/shape.ts'
 import { type ConfigInput, ConfigSchema, configJsonSchema, SMALLEST } from './schema.ts'
 
 const words = { ...describeBy(configJsonSchema, SMALLEST), wellMeant, named }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Path, Report } from '../document/problem.ts'
+import type { Path, Report } from '../yaml/problem.ts'
 import type { Env } from './state-folder.ts'
 
 export type StoreConfig =

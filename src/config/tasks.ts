@@ -1,8 +1,8 @@
-import { parseDuration } from '../document/duration.ts'
-import type { Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
-import { foldName } from '../model/agent.ts'
-import type { Judge } from '../model/task.ts'
+import { foldName } from '../base/agent.ts'
+import { parseDuration } from '../base/durations.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import type { Judge } from '../tasks/task.ts'
+import type { Report } from '../yaml/problem.ts'
 import type { ConfigInput } from './schema.ts'
 
 /** `undefined` means that orc.yaml doesn't set it and the default applies. */

@@ -1,6 +1,6 @@
-import type { Path, Report } from '../document/problem.ts'
-import { didYouMean } from '../document/suggestion.ts'
-import { EVERYONE, RESERVED_NAMES } from '../model/agent.ts'
+import { EVERYONE, RESERVED_NAMES } from '../base/agent.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import type { Path, Report } from '../yaml/problem.ts'
 import { type ConfigInput, SMALLEST } from './schema.ts'
 
 type Agents = ConfigInput['agents']

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Report } from '../document/problem.ts'
+import type { Report } from '../yaml/problem.ts'
 import { leadsToLoopback } from './loopback.ts'
 
 export const WEBHOOK_FORMATS = ['json', 'slack'] as const

@@ -1,87 +1,232 @@
-import type { Action } from './action.ts'
-import type { Subject } from './event.ts'
-import type { Answer } from './failure.ts'
-import type { Survey } from './survey.ts'
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { formatId, parseId } from '../base/ids.ts'
+import type { Switch } from '../commands/context.ts'
+import type { Handle } from '../commands/handle.ts'
+import { findHumanRequest } from '../people/store/human-requests.ts'
+import type { Verdicts } from '../people/verdicts.ts'
+import { type Action, describeAction } from './core/action.ts'
+import type { GitHub } from './port.ts'
+import { checkSetup, type Setup } from './setup.ts'
+import { changeAction, findAction, settledQuestions } from './store/actions.ts'
+import { keepDelivery } from './store/deliveries.ts'
+import { createActing } from './team/acting.ts'
+import { createCallbacks } from './team/callbacks.ts'
+import { createDelegating } from './team/delegating.ts'
+import { createEnding } from './team/ending.ts'
+import { createEscalating } from './team/escalating.ts'
+import { createHealth, type GithubState } from './team/health.ts'
+import { type Incoming, type Received, receive } from './team/inbound.ts'
+import { startLoop } from './team/loop.ts'
+import { createMembers, type Members } from './team/members.ts'
+import { createMissed } from './team/missed.ts'
+import { createModerators } from './team/moderators.ts'
+import { createProposals } from './team/proposals.ts'
+import { replayId } from './team/replay.ts'
+import { AUDIT, type GithubParts } from './team/settings.ts'
+import { type EventTrail, trailOf } from './team/trail.ts'
+import { createTriggers, PERIODIC } from './team/triggers.ts'
+import { createWorking } from './team/working.ts'
 
-/** GitHub as the service uses it. It alone holds credentials; what can go wrong comes back as a value. */
-export interface GitHub {
-  readonly survey: Survey
-  /** The login that everything is written under. */
-  whoAmI(): Promise<Answer<string>>
-  /** An issue or a pull request as it stands now. */
-  look(repository: string, number: number): Promise<Answer<Subject>>
-  /** The first comment or review of that login that holds the text. */
-  findWritten(place: WrittenPlace, text: string, by: string): Promise<Answer<string | undefined>>
-  /** A pull request of that login from that branch that holds the text, open or not. */
-  findPullRequest(
-    repository: string,
-    head: string,
-    text: string,
-    by: string,
-  ): Promise<Answer<string | undefined>>
-  /** What people put on the whole repository. */
-  topicsOf(repository: string): Promise<Answer<string[]>>
-  perform(repository: string, action: Action, how?: How): Promise<Answer<Performed>>
-  /** The commit that a branch is at, the default one where none is named. */
-  headOf(repository: string, branch: string | undefined): Promise<Answer<string>>
-  /** When an account was made; undefined for one that is gone. */
-  accountCreated(login: string, repository: string): Promise<Answer<string | undefined>>
-  filesOf(repository: string, number: number): Promise<Answer<string[]>>
-  /** How many issues and pull requests of that login the repository has, the one it is about not counted. */
-  contributionsOf(repository: string, login: string, except: number): Promise<Answer<number>>
-  /** Which of these paths there are, of those below a folder all. */
-  filesAt(repository: string, folder: string): Promise<Answer<string[]>>
-  /** A file of the default branch; undefined for what is no text, or is not there. */
-  textOf(repository: string, path: string): Promise<Answer<string | undefined>>
-  /** The comments of a thread, the oldest first. */
-  commentsOf(repository: string, number: number): Promise<Answer<ThreadComment[]>>
-  /** Open issues, with that label where one is named, the newest first. */
-  openIssues(repository: string, label?: string): Promise<Answer<Subject[]>>
-  /** How a repository is doing; recent is what happened since that time. */
-  figuresOf(repository: string, since: number): Promise<Answer<Figures>>
-  /** Open threads that nobody touched since then, the oldest first. */
-  untouchedSince(repository: string, time: number): Promise<Answer<Subject[]>>
-  /** Only an App can ask for what was sent to it. */
-  readonly deliveries?: {
-    /** Webhooks since that time that nobody took, the oldest first. */
-    missed(since: number): Promise<Answer<MissedDelivery[]>>
-    /** GitHub sends it again, under the same guid. */
-    redeliver(id: number): Promise<Answer<undefined>>
+/** The team that looks after repositories: events in, checked actions out (S3). */
+export interface GithubTeam {
+  /** Throws what is not signed, not whole or not JSON. */
+  receive(incoming: Incoming): Promise<Received>
+  /** Whether GitHub lets the team do its work. */
+  setup(): Promise<Setup>
+  /** A payload that is worked on as if it had just come, but for verdicts in it; gives its delivery id. */
+  replay(event: string, payload: string, by: string): Promise<string>
+  /** What a delivery set in motion. */
+  trail(delivery: string): Promise<EventTrail | undefined>
+  /** How it is: what waits, and the health of its agents (S3.16). */
+  state(): Promise<GithubState>
+  /** For members that speak only the protocol's JSON. */
+  readonly members: Members
+  begin(): Promise<void>
+  /** After a reload. */
+  follow(): Promise<void>
+  close(): Promise<void>
+}
+
+export interface GithubTeamOptions {
+  parts: Switch
+  handle: Handle
+  verdicts: Verdicts
+  github: GitHub
+  env: Readonly<Record<string, string | undefined>>
+}
+
+const ASK_AGAIN_MS = 500
+const ENDS = /^task\.(?:completed|failed|cancelled|skipped)$/
+/** Approved too: the policy may have become another since it was asked, and then it is not done. */
+const VERDICTS = /^human\.(?:rejected|expired|withdrawn|approved|modified)$/
+
+export function createGithubTeam(options: GithubTeamOptions): GithubTeam {
+  const { parts: given, handle, verdicts, github, env } = options
+  let login: string | undefined
+  let refusedAt = Number.NEGATIVE_INFINITY
+  const { store, clock, log, team, standstill } = given
+  const parts: GithubParts = {
+    ...given,
+    github,
+    verdicts,
+    settings() {
+      const { github: settings } = team().config
+      if (settings !== undefined) return settings
+      throw new AppError('NOT_FOUND', 'orc.yaml has no "github" any more')
+    },
+    async ownLogin() {
+      // Of a thousand events that wait for it, one asks.
+      if (login !== undefined || clock.now() - refusedAt < ASK_AGAIN_MS) return login
+      const answer = await github.whoAmI()
+      if (answer.ok) login = answer.value
+      else {
+        refusedAt = clock.now()
+        log.warn({ failure: answer.failure }, 'GitHub does not say who we are; its events wait')
+      }
+      return login
+    },
   }
-}
+  const proposals = createProposals(parts)
+  const delegating = createDelegating(parts)
+  const escalating = createEscalating(parts)
+  const ending = createEnding(parts, proposals, delegating, escalating)
+  const isHalted = () => standstill.halted() !== undefined || team().config.github === undefined
+  const acting = startLoop(createActing(parts, escalating), clock, log, isHalted)
+  const events = createWorking(parts, delegating)
+  const working = startLoop(
+    {
+      ...events,
+      async next() {
+        const worked = await events.next()
+        // The service may have something to say to it by itself.
+        if (worked) acting.kick()
+        return worked
+      },
+    },
+    ...([clock, log, isHalted] as const),
+  )
+  const missed = createMissed(parts)
+  const health = createHealth(parts)
+  const calling = startLoop(createModerators(parts, env), clock, log, isHalted)
+  const members = createMembers({
+    parts: { ...parts, mailroom: given.mailroom },
+    ...{ handle, proposals, health },
+    flagged: () => calling.kick(),
+  })
+  const callbacks = createCallbacks(parts, members, env)
+  const bringing = startLoop(callbacks, clock, log, isHalted)
+  const triggers = createTriggers(parts, () => working.kick())
+  let begun = false
+  let underWay: Promise<unknown> = Promise.resolve()
 
-export interface MissedDelivery {
-  /** Of the last attempt. */
-  readonly id: number
-  /** X-GitHub-Delivery. */
-  readonly guid: string
-}
+  /** What the audit says of tasks and verdicts sets the team going; the store says what there is to do. */
+  const stopListening = store.onCommit((entries) => {
+    if (!begun) return
+    for (const { type, data, subject } of entries) {
+      if (ENDS.test(type)) follow(() => ending.look(parseId('task', String(data?.task_id)) ?? 0))
+      else if (type === 'action.resume_session' && subject !== undefined)
+        follow(() => ending.forgive(subject))
+      else if (VERDICTS.test(type)) follow(() => refused(String(data?.request_id)))
+    }
+    if (entries.some(({ type }) => type === AUDIT.task)) bringing.kick()
+    // A report may have held something for moderators; whether it did, the audit does not know.
+    if (entries.some(({ type }) => ENDS.test(type))) calling.kick()
+    // Whatever was committed may have made something ready; looking costs one query.
+    if (entries.some(({ type }) => type.startsWith('human.') || type.startsWith('github.'))) acting.kick()
+  })
 
-export interface WrittenPlace {
-  readonly repository: string
-  readonly number: number
-  readonly kind: 'comment' | 'review'
-  /** Epoch milliseconds; nothing before it is looked at. */
-  readonly since: number
-}
+  function follow(act: () => Promise<void>) {
+    underWay = underWay
+      .then(act)
+      .catch((error: unknown) => log.error({ err: error }, 'the end of a task for GitHub was not seen to'))
+      .then(() => acting.kick())
+  }
 
-export interface ThreadComment {
-  readonly author: string
-  readonly body: string
-  readonly at: string
-}
+  /** People said no, or nothing: it is not done, and the record says so in public. */
+  async function refused(request: string) {
+    await store.write(async (tx) => {
+      const row = await findHumanRequest(tx, parseId('req', request) ?? 0)
+      const { github: key } = JSON.parse(row?.context ?? '{}') as { github?: string }
+      if (row === undefined || key === undefined) return
+      const proposed = await findAction(tx, key)
+      if (proposed?.state !== 'asked' || row.state === 'open') return
+      await changeAction(tx, key, { state: 'refused', note: `${request} ${row.state}` })
+      const { agent, repository, number, action } = proposed
+      const what = describeAction(JSON.parse(action) as Action)
+      tx.audit({
+        type: AUDIT.logged,
+        class: 'public',
+        actor: ORCHESTRATOR,
+        subject: agent,
+        text: `Not done, ${request} is ${row.state}: ${what} in ${repository}`,
+        data: { request_id: request, key, repository },
+      })
+      if (row.state !== 'expired') return
+      const hours = Math.round((row.expires_at - row.created_at) / 360_000) / 10
+      await escalating.expired(tx, { request, agent, repository, number, what, hours })
+    })
+  }
 
-export type Figures = Readonly<Record<string, number | string>>
-
-export interface How {
-  /** What the commit of a pull request with files says. */
-  readonly commit?: string | undefined
-  /** The commit that a branch without files begins at. */
-  readonly from?: string | undefined
-}
-
-export interface Performed {
-  /** Where it can be looked at. */
-  readonly url?: string
-  readonly number?: number
+  return {
+    async receive(incoming) {
+      // The clock's own word; nobody else says it.
+      if (incoming.event === PERIODIC)
+        throw new AppError('INVALID_REQUEST', `${PERIODIC} is no event of GitHub`)
+      const received = await receive(store, env[parts.settings().secretEnv], incoming)
+      if (received.status === 'accepted') working.kick()
+      return received
+    },
+    async setup() {
+      parts.settings()
+      return await checkSetup(team(), github.survey, env)
+    },
+    async replay(event, payload, by) {
+      if (event === PERIODIC) throw new AppError('INVALID_REQUEST', `${PERIODIC} is no event of GitHub`)
+      const id = replayId()
+      await store.write(async (tx) => {
+        await keepDelivery(tx, { id, event, payload })
+        tx.audit({
+          type: AUDIT.replayed,
+          class: 'internal',
+          actor: by,
+          text: `${by} had ${event} worked on as ${id}`,
+          data: { delivery: id, event },
+        })
+      })
+      working.kick()
+      return id
+    },
+    trail: (delivery) => trailOf(store, delivery),
+    state: health.state,
+    members,
+    async begin() {
+      begun = true
+      await ending.catchUp()
+      for (const request of await settledQuestions(store)) await refused(formatId('req', request))
+      await triggers.follow()
+      await health.begin()
+      working.kick()
+      acting.kick()
+      missed.begin()
+      calling.kick()
+      bringing.kick()
+    },
+    async follow() {
+      if (!begun || team().config.github === undefined) return
+      await triggers.follow()
+      working.kick()
+      acting.kick()
+    },
+    async close() {
+      stopListening()
+      await missed.close()
+      await underWay
+      await working.close()
+      await acting.close()
+      await calling.close()
+      callbacks.close()
+      await bringing.close()
+    },
+  }
 }

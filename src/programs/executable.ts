@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { delimiter, resolve } from 'node:path'
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 
 interface ExecutableQuery {
   /** A name to look up on PATH, or a path. */

@@ -1,5 +1,5 @@
-import type { SessionState } from '../model/agent.ts'
-import type { SettingsProblem } from '../model/settings.ts'
+import type { SessionState } from '../base/agent.ts'
+import type { SettingsProblem } from '../base/settings-problem.ts'
 import type { AgentStart, Arrival, Session, SessionPort, Turn } from '../runtimes/runtime.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { findExecutable } from './executable.ts'
 import type { ProgramLaunchOrder } from './program.ts'
 

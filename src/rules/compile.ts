@@ -1,5 +1,5 @@
-import { AGENT_NAME, EVERYONE, foldName, OPERATOR } from '../model/agent.ts'
-import type { Decision, Permissions, Policy, Rule, Who } from '../model/rule.ts'
+import { AGENT_NAME, EVERYONE, foldName, OPERATOR } from '../base/agent.ts'
+import type { Decision, Permissions, Policy, Rule, Who } from './rule.ts'
 
 /** A policy made ready for fast answers. Build a new one when orc.yaml changes; nothing in it is edited. */
 export interface Rules {

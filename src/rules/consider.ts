@@ -1,12 +1,5 @@
-import {
-  ACTIONS,
-  type Action,
-  type Approval,
-  type Decision,
-  type Preset,
-  type Verdict,
-} from '../model/rule.ts'
 import { type CompiledRule, findParty, isOperator, oversees, type Party, type Rules } from './compile.ts'
+import { ACTIONS, type Action, type Approval, type Decision, type Preset, type Verdict } from './rule.ts'
 
 /** One rule looked at. The first step with a verdict decides; deciding and explaining both read these. */
 export interface Step {

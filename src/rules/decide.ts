@@ -1,6 +1,6 @@
-import type { Action, Approval, Decision, Verdict } from '../model/rule.ts'
 import { findParty, type Rules } from './compile.ts'
 import { considerAction, considerSend, firstVerdict } from './consider.ts'
+import type { Action, Approval, Decision, Verdict } from './rule.ts'
 
 /** Keeps the memo of a team of thousands from becoming the largest thing in memory; refilling it is cheap. */
 const MEMO_LIMIT = 1_000_000

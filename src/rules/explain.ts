@@ -1,7 +1,7 @@
-import type { Action, Decision } from '../model/rule.ts'
 import type { Rules } from './compile.ts'
 import { considerAction, considerSend, firstVerdict, isDecision, type Step } from './consider.ts'
 import { strictest } from './decide.ts'
+import type { Action, Decision } from './rule.ts'
 
 export interface Explanation {
   readonly decision: Decision

@@ -1,4 +1,4 @@
-import type { PingPongPolicy } from '../model/rule.ts'
+import type { PingPongPolicy } from './rule.ts'
 
 /**
  * How many replies led to a message: 0 for one that answers nothing, else one more than what it answers.

@@ -1,4 +1,4 @@
-import type { RatePolicy } from '../model/rule.ts'
+import type { RatePolicy } from './rule.ts'
 
 /** Plain data, so that it can be kept anywhere; `undefined` stands for a bucket nobody has used yet: a full one. */
 export interface Bucket {

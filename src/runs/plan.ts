@@ -1,103 +1,124 @@
-import { describeBy } from '../document/description.ts'
-import { copyPlain } from '../document/plain.ts'
-import { formatProblems, type Locate, type Problem, reportInto } from '../document/problem.ts'
-import { checkShape } from '../document/shape.ts'
-import { decodeUtf8 } from '../document/utf8.ts'
-import { readYaml } from '../document/yaml.ts'
-import { AppError } from '../model/errors.ts'
-import type { Plan } from '../model/plan.ts'
-import { resolvePlan } from './resolve.ts'
-import { type PlanInput, PlanSchema, planJsonSchema, SMALLEST } from './schema.ts'
-import { type Team, validatePlan } from './validate.ts'
+/** What a plan.yaml means, once it is read: a graph of agents that hand files to each other. */
 
-/** Enough for tens of thousands of agents. */
-const MAX_BYTES = 8 * 1024 * 1024
-const MAX_VALUES = 1_000_000
+/** What becomes of a dependent when the agent it depends on failed or was skipped (C22). */
+export const EDGE_POLICIES = ['fail', 'skip', 'proceed'] as const
+export type EdgePolicy = (typeof EDGE_POLICIES)[number]
 
-export interface PlanOptions {
-  /** Where the plan itself has no name: that of its file. */
-  readonly name?: string
-  /** Who and which models there are in orc.yaml. Without it, these names are not checked. */
-  readonly team?: Team
+/** What follows once an agent's retries are used up, or trying again would not help (S4.12). */
+export const RECOVERIES = ['retry', 'fix', 'skip', 'escalate'] as const
+export type Recovery = (typeof RECOVERIES)[number]
+
+export const WORKSPACE_TEMPLATES = [
+  'research',
+  'code',
+  'analysis',
+  'writer',
+  'review',
+  'integration',
+  'generic',
+] as const
+export type WorkspaceTemplate = (typeof WORKSPACE_TEMPLATES)[number]
+
+/** The folder beside the workspaces in which agents leave messages. */
+export const MESSAGES = 'messages'
+
+/** What one agent may say to another there. */
+export const MESSAGE_TYPES = ['data_ready', 'question', 'answer', 'update'] as const
+
+/** What does an agent's work. `files`: someone outside, known by status.json and nothing else. */
+export type Runner =
+  | { readonly kind: 'command'; readonly command: string }
+  /** A member of the team in orc.yaml. */
+  | { readonly kind: 'agent'; readonly agent: string }
+  | {
+      readonly kind: 'program'
+      readonly program: string
+      readonly runtime: 'tmux' | 'acp'
+      readonly with: Readonly<Record<string, unknown>>
+    }
+  /** A name from `models` in orc.yaml. */
+  | { readonly kind: 'model'; readonly model: string; readonly with: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'files' }
+
+/** The sections of instructions.md (S4.5). */
+export interface PlanInstructions {
+  readonly objective: string
+  readonly context: string
+  readonly inputsProvided: readonly string[]
+  readonly requirements: readonly string[]
+  readonly successCriteria: readonly string[]
+  readonly constraints: readonly string[]
+  readonly outputExpectations: readonly string[]
 }
 
-export type ReadPlan =
-  | { readonly ok: true; readonly plan: Plan }
-  | { readonly ok: false; readonly problems: readonly Problem[] }
-
-const words = { ...describeBy(planJsonSchema, SMALLEST), wellMeant }
-
-/** Reads plan.yaml from text, or from bytes that should be text. Never throws for what is in it. */
-export function readPlan(source: string | Uint8Array, options: PlanOptions = {}): ReadPlan {
-  if (source.length > MAX_BYTES)
-    return refuse('The file is too large', `At most ${MAX_BYTES / 1024 ** 2} MiB.`)
-  const decoded = decodeUtf8(source)
-  if (!decoded.ok) return { ok: false, problems: [decoded.problem] }
-  const { value, locate, problems } = readYaml(decoded.text, MAX_VALUES)
-  if (problems.length > 0) return { ok: false, problems: sorted(problems) }
-  if (value === null) return refuse('The file is empty', `A minimal example: ${SMALLEST}`)
-  return finish(value, locate, options)
+export interface InputFile {
+  /** As written; relative to the plan. */
+  readonly path: string
+  /** Where it goes, from the workspace: `inbox/…`. */
+  readonly to: string
+  readonly description: string
 }
 
-/** The same, for plans that come from a program or a model. */
-export function checkPlan(input: unknown, options: PlanOptions = {}): ReadPlan {
-  const problems: Problem[] = []
-  const locate: Locate = () => ({ line: 0, column: 0 })
-  const value = copyPlain(input, reportInto(problems, locate))
-  return problems.length > 0 ? { ok: false, problems } : finish(value, locate, options)
+export interface PlanCheck {
+  readonly name: string
+  readonly command: string
+  readonly timeoutMs: number
 }
 
-/** The same, for programs that embed Orchub. Throws CONFIG_INVALID with all the problems. */
-export function definePlan(input: PlanInput, options: PlanOptions = {}): Plan {
-  const result = checkPlan(input, options)
-  if (result.ok) return result.plan
-  throw new AppError('CONFIG_INVALID', formatProblems(result.problems, 'plan.yaml'), {
-    hint: result.problems[0]!.hint,
-    data: { problems: result.problems },
-  })
+export interface Dependency {
+  readonly agent: string
+  /** Globs from the other's workspace, `outbox/…`. None: it is only waited for. */
+  readonly outputs: readonly string[]
+  /** A folder in this one's workspace: `inbox/…`. */
+  readonly copyTo: string
+  readonly onFailure: EdgePolicy
 }
 
-function finish(value: unknown, locate: Locate, { name = 'plan', team = {} }: PlanOptions): ReadPlan {
-  const problems: Problem[] = []
-  const report = reportInto(problems, locate)
-  const input = checkShape(PlanSchema, words, value, report)
-  if (input === undefined) return { ok: false, problems: sorted(problems) }
-  const plan = resolvePlan(input, name, report)
-  validatePlan(plan, team, report)
-  return problems.length > 0 ? { ok: false, problems: sorted(problems) } : { ok: true, plan }
+export interface PlanAgent {
+  readonly name: string
+  readonly runner: Runner
+  readonly template: WorkspaceTemplate
+  readonly instructions: PlanInstructions
+  readonly inputs: readonly InputFile[]
+  /** Deliverables it is held to, as globs `outbox/…`. None: any one besides summary.md (S4.7). */
+  readonly outputs: readonly string[]
+  readonly checks: readonly PlanCheck[]
+  /** A model or an agent of orc.yaml. `default`: as that says. */
+  readonly judge: 'default' | 'off' | { readonly name: string }
+  readonly retries: number
+  /** Of one attempt. */
+  readonly timeoutMs: number
+  /** Without a sign of life. Null: not watched for. */
+  readonly stallMs: number | null
+  readonly worktree: boolean
+  readonly onError: Recovery
+  /** One of the plan's fixers, or a member of the team; null: a person. */
+  readonly fixer: string | null
+  /** How often its inputs may be fixed before a person is asked. */
+  readonly maxFixes: number
+  readonly dependsOn: readonly Dependency[]
 }
 
-/** Words that other tools use for these things. */
-const ELSEWHERE: Record<string, string> = {
-  needs: 'depends_on',
-  dependencies: 'depends_on',
-  wait_for: 'depends_on',
-  steps: 'agents',
-  tasks: 'agents',
-  jobs: 'agents',
-  nodes: 'agents',
-  run: 'command',
-  cmd: 'command',
-  script: 'command',
-  prompt: 'instructions',
-  task: 'instructions',
-  deliverables: 'outputs',
-  retry: 'retries',
-  parallel: 'concurrency',
-  max_parallel: 'concurrency',
+/** Changes the inputs of an agent that failed, so that it can be tried again. */
+export interface Fixer {
+  readonly name: string
+  readonly runner: Runner
+  readonly instructions: PlanInstructions
+  readonly timeoutMs: number
 }
 
-function wellMeant(key: string, parent: readonly (string | number)[]): string | undefined {
-  const here = Object.hasOwn(ELSEWHERE, key) ? ELSEWHERE[key] : undefined
-  return here !== undefined && words.knownKeys(parent).includes(here)
-    ? `Here it is called "${here}".`
-    : undefined
-}
-
-function refuse(message: string, hint: string): ReadPlan {
-  return { ok: false, problems: [{ line: 1, column: 1, path: '', message, hint }] }
-}
-
-function sorted(problems: readonly Problem[]): Problem[] {
-  return problems.toSorted((a, b) => a.line - b.line || a.column - b.column)
+export interface Plan {
+  readonly name: string
+  readonly goal: string
+  /** How many agents live at once. */
+  readonly concurrency: number
+  /** Of the whole run. Null: as long as it takes. */
+  readonly timeoutMs: number | null
+  /** How long a person has to decide on an agent that failed. Null: as long as it takes. */
+  readonly askMs: number | null
+  /** Whether its agents have a folder for messages to each other (S4.16). */
+  readonly messages: boolean
+  /** In the order of the file. */
+  readonly agents: readonly PlanAgent[]
+  readonly fixers: readonly Fixer[]
 }

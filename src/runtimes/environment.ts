@@ -2,7 +2,7 @@
  * Builds an agent's environment: the variables a program started by hand beside the service would have, since
  * builds and tests need them, minus the service's identity and plus the agent's own.
  */
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { SESSION_MARK } from './process-table.ts'
 import type { AgentCredentials } from './runtime.ts'
 

@@ -1,4 +1,4 @@
-import type { SessionState } from '../model/agent.ts'
+import type { SessionState } from '../base/agent.ts'
 import type { InputBox } from '../programs/program.ts'
 
 /** Everything that decides whether text may be pasted into a pane right now. */

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { isRunning } from '../model/process.ts'
+import { isRunning } from '../base/process.ts'
 
 /** Environment variable of everything an agent starts, with a value unique to each launch. */
 export const SESSION_MARK = 'ORC_SESSION'

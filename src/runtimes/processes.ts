@@ -1,6 +1,6 @@
 /** Finds all processes of an agent and ends them so that none is left. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { isAlive, type ProcessFacts, readProcesses } from './process-table.ts'
 
 /** Identifies the processes of one launch. */

@@ -1,8 +1,8 @@
-import type { SessionState } from '../model/agent.ts'
-import type { SaidCommand } from '../model/command.ts'
-import type { DeliveryState } from '../model/message.ts'
-import type { Receipt } from '../model/receipt.ts'
-import type { SettingsProblem } from '../model/settings.ts'
+import type { SessionState } from '../base/agent.ts'
+import type { SettingsProblem } from '../base/settings-problem.ts'
+import type { DeliveryState } from '../messages/message.ts'
+import type { SaidCommand } from '../protocol/command.ts'
+import type { Receipt } from '../protocol/receipt.ts'
 
 /**
  * Where an agent runs and how text reaches it: in process, in a tmux pane, or as a process that speaks ACP.

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { problemsIn, type SettingsProblem } from '../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../base/settings-problem.ts'
 
 const Rule = z.strictObject({
   on: z

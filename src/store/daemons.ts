@@ -1,5 +1,5 @@
-import { AppError } from '../model/errors.ts'
-import { isRunning } from '../model/process.ts'
+import { AppError } from '../base/errors.ts'
+import { isRunning } from '../base/process.ts'
 import type { Reader, Tx } from './store.ts'
 
 /** A daemon's right to write. Each start takes a new epoch; a transaction of an older one is refused (fencing). */

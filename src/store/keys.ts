@@ -1,4 +1,4 @@
-import type { IdKind } from '../model/identifier.ts'
+import type { IdKind } from '../base/ids.ts'
 
 /** Where the last key of each kind stands. Keys only grow, so that their order is that of the commits. */
 export const LAST_KEY: Record<IdKind, string> = {

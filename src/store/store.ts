@@ -1,5 +1,5 @@
-import type { AuditDraft, AuditEntry } from '../model/audit-entry.ts'
-import type { IdKind } from '../model/identifier.ts'
+import type { AuditDraft, AuditEntry } from '../audit/entry.ts'
+import type { IdKind } from '../base/ids.ts'
 
 export type SqlValue = string | number | null
 export type MaybePromise<T> = T | Promise<T>

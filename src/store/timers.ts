@@ -1,64 +1,123 @@
-import { formatId, parseId } from '../model/identifier.ts'
-import type { Reader, Tx } from './store.ts'
+import type { Clock } from '../base/clock.ts'
+import type { Log } from '../base/log.ts'
+import type { Store, Tx } from './store.ts'
+import { nextDue, setTimer, type TASK_TIMER, type TimerRow, takeDue } from './timer-rows.ts'
 
-/** Timers are rows, so that they survive a restart (C8). One for each kind and thing; the earlier one stands. */
-export interface TimerRow {
-  kind: string
-  ref: string
-  due_at: number
+export type TimerKind =
+  | 'redeliver'
+  | 'expire_request'
+  | 'unpark'
+  | 'stop_idle'
+  | 'github_trigger'
+  | 'github_health'
+  | 'github_retry'
+  | 'run'
+  | typeof TASK_TIMER
+
+/** What happens when a timer of that kind is due, in the transaction that takes it off the table. */
+export type OnDue = (tx: Tx, ref: string) => Promise<void>
+
+/**
+ * Timers are rows (C8): one alarm is set for the earliest of them, and nothing is polled. After a restart the
+ * overdue ones fire at once.
+ */
+export interface Timers {
+  on(kind: TimerKind, act: OnDue): void
+  /** Tells that a timer was set for that time; the alarm is moved forward if need be. */
+  setFor(dueAt: number): void
+  start(): Promise<void>
+  stop(): void
 }
 
-export function setTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
-  tx.run(
-    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
-     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at WHERE excluded.due_at < timers.due_at`,
-    [kind, ref, dueAt],
-  )
-}
+/** setTimeout's longest. A later alarm is set in several steps. */
+const LONGEST_ALARM = 2 ** 31 - 1
+/** Until commands get their turn. */
+const BATCH = 256
+/** As many as may share one sync to disk. */
+const TOGETHER = 32
+/** For timers that another daemon has taken, until it has seen to them. */
+const TAKEN_MS = 50
+/** For a timer whose work failed: long enough not to fill the log, short enough to recover by itself. */
+const TRY_AGAIN_MS = 5 * 60_000
 
-/** Sets it to that time, whether it was earlier or later. */
-export function moveTimer(tx: Tx, kind: string, ref: string, dueAt: number): void {
-  tx.run(
-    `INSERT INTO timers (kind, ref, due_at) VALUES (?, ?, ?)
-     ON CONFLICT (kind, ref) DO UPDATE SET due_at = excluded.due_at`,
-    [kind, ref, dueAt],
-  )
-}
+/** `isHalted`: then none acts; `start` sets the alarm again afterwards. */
+export function createTimers(store: Store, clock: Clock, log: Log, isHalted = () => false): Timers {
+  const acts = new Map<string, OnDue>()
+  /** Put off when they are taken next. */
+  const failed = new Set<string>()
+  let alarm: { at: number; cancel(): void } | undefined
+  let stopped = false
 
-export function clearTimer(tx: Tx, kind: string, ref: string): void {
-  tx.run('DELETE FROM timers WHERE kind = ? AND ref = ?', [kind, ref])
-}
-
-export async function nextDue(reader: Reader): Promise<number | undefined> {
-  const row = await reader.get<{ due_at: number | null }>(
-    `SELECT MIN(due_at) AS due_at FROM (SELECT MIN(due_at) AS due_at FROM timers
-       UNION ALL SELECT MIN(due_at) AS due_at FROM tasks WHERE due_at IS NOT NULL) AS due`,
-  )
-  return row?.due_at ?? undefined
-}
-
-/** Of the timers of tasks, which are columns of their rows: what is due, the task itself says. */
-export const TASK_TIMER = 'task'
-
-/** Takes what is due. It is gone from the table in the transaction that acts on it, or not at all. */
-export async function takeDue(tx: Tx, limit: number): Promise<TimerRow[]> {
-  const timers = await tx.all<TimerRow>(
-    `SELECT * FROM timers WHERE due_at <= ? ORDER BY due_at LIMIT ? ${tx.skipLocked}`,
-    [tx.now, limit],
-  )
-  const tasks = await tx.all<{ id: number; due_at: number }>(
-    `SELECT id, due_at FROM tasks WHERE due_at IS NOT NULL AND due_at <= ? ORDER BY due_at LIMIT ? ${tx.skipLocked}`,
-    [tx.now, limit],
-  )
-  const ofTasks = tasks.map(({ id, due_at }) => ({ kind: TASK_TIMER, ref: formatId('task', id), due_at }))
-  const due = [...timers, ...ofTasks].sort((one, other) => one.due_at - other.due_at).slice(0, limit)
-  for (const timer of due) {
-    if (ofTasks.includes(timer)) clearTaskDue(tx, timer.ref)
-    else clearTimer(tx, timer.kind, timer.ref)
+  function setFor(dueAt: number) {
+    if (stopped || isHalted() || (alarm !== undefined && alarm.at <= dueAt)) return
+    alarm?.cancel()
+    const wait = Math.min(Math.max(0, dueAt - clock.now()), LONGEST_ALARM)
+    alarm = { at: dueAt, cancel: clock.after(wait, () => void ring()) }
   }
-  return due
+
+  async function ring() {
+    alarm = undefined
+    try {
+      // A few at a time, so that a thousand overdue ones after a restart don't keep the commands waiting. Mostly there is
+      // one; where there are more, they join each other.
+      let isIdle = true
+      for (let count = 0, together = 1; count < BATCH; together = Math.min(2 * together, TOGETHER)) {
+        const fired = await Promise.all(Array.from({ length: together }, fireNext))
+        if (fired.includes(true)) isIdle = false
+        if (fired.includes(false)) break
+        count += together
+      }
+      const next = await nextDue(store)
+      // What is due and was not taken is in the hands of another daemon.
+      if (next !== undefined) setFor(isIdle ? Math.max(next, clock.now() + TAKEN_MS) : next)
+    } catch (error) {
+      if (stopped) return
+      log.error({ err: error }, 'timers could not be taken; trying again in a second')
+      setFor(clock.now() + 1000)
+    }
+  }
+
+  /** Each in a transaction of its own: one that fails is put off, and keeps no other from firing. */
+  async function fireNext(): Promise<boolean> {
+    let taken: TimerRow | undefined
+    try {
+      await store.write(async (tx) => {
+        taken = undefined
+        // Looked at here, where no halt can come in between.
+        if (isHalted()) return
+        taken = (await takeDue(tx, 1))[0]
+        if (taken === undefined) return
+        const act = acts.get(taken.kind)
+        // One that nobody here knows is of another version: it is not lost for that.
+        if (failed.delete(keyOf(taken)) || act === undefined) {
+          setTimer(tx, taken.kind, taken.ref, tx.now + TRY_AGAIN_MS)
+        } else await act(tx, taken.ref)
+      })
+    } catch (error) {
+      if (stopped || taken === undefined) throw error
+      const { kind, ref } = taken
+      // Those beside it may have met it as well.
+      if (!failed.has(keyOf(taken)))
+        log.error({ err: error, timer: kind, ref }, 'a timer failed; it is tried again later')
+      failed.add(keyOf(taken))
+    }
+    return taken !== undefined
+  }
+
+  return {
+    on: (kind, act) => void acts.set(kind, act),
+    setFor,
+    async start() {
+      const next = await nextDue(store)
+      if (next !== undefined) setFor(next)
+    },
+    stop() {
+      stopped = true
+      alarm?.cancel()
+    },
+  }
 }
 
-function clearTaskDue(tx: Tx, ref: string) {
-  tx.run('UPDATE tasks SET due_at = NULL WHERE id = ?', [parseId('task', ref)!])
+function keyOf({ kind, ref }: TimerRow): string {
+  return `${kind} ${ref}`
 }

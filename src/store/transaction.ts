@@ -1,4 +1,4 @@
-import type { AuditDraft } from '../model/audit-entry.ts'
+import type { AuditDraft } from '../audit/entry.ts'
 import type { Connection, Tx } from './store.ts'
 
 /** A connection as a unit of work sees it, while a transaction is open on it. */

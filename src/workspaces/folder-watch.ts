@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs'
-import { AppError } from '../model/errors.ts'
+import { AppError } from '../base/errors.ts'
 import { errnoOf } from './problem.ts'
 import { type Directory, openDirectory } from './safe-fs/directory.ts'
 

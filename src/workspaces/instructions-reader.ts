@@ -1,4 +1,4 @@
-import type { PlanInstructions } from '../model/plan.ts'
+import type { PlanInstructions } from '../runs/plan.ts'
 import { NOTHING, SECTIONS, type Section, tidy, unescapeText } from './instructions.ts'
 import { failed, type Outcome, problem } from './problem.ts'
 

@@ -1,4 +1,4 @@
-import type { PlanInstructions } from '../model/plan.ts'
+import type { PlanInstructions } from '../runs/plan.ts'
 
 /** The sections of the seed, in its order and with its words (S4.5). */
 export const SECTIONS = [

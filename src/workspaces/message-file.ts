@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { z } from 'zod'
-import { AGENT_NAME } from '../model/agent.ts'
-import { MESSAGE_TYPES } from '../model/plan.ts'
+import { AGENT_NAME } from '../base/agent.ts'
+import { MESSAGE_TYPES } from '../runs/plan.ts'
 import { type Problem, problem } from './problem.ts'
 
 /** S4.16. */

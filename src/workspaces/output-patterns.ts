@@ -1,4 +1,4 @@
-import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../model/glob.ts'
+import { type Glob, leadsThrough, matchesGlob, parseGlob } from '../base/glob.ts'
 import { failed, type Outcome, type Problem, problem } from './problem.ts'
 import { showName } from './safe-fs/entry-name.ts'
 

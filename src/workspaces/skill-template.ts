@@ -1,4 +1,4 @@
-import type { WorkspaceTemplate } from '../model/plan.ts'
+import type { WorkspaceTemplate } from '../runs/plan.ts'
 
 export interface Template {
   /** The role, as the end of "You are …". */

@@ -1,4 +1,4 @@
-import type { WorkspaceTemplate } from '../model/plan.ts'
+import type { WorkspaceTemplate } from '../runs/plan.ts'
 import { TEMPLATE } from './skill-template.ts'
 
 export interface Skill {

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { genesisHash, sealEntry } from '../../src/audit/chain.ts'
+import { AUDIT_CLASSES, type AuditDraft } from '../../src/audit/entry.ts'
 import type { StoredEntry } from '../../src/audit/verify.ts'
-import { AUDIT_CLASSES, type AuditDraft } from '../../src/model/audit-entry.ts'
 
 export const drafts: fc.Arbitrary<AuditDraft> = fc.record(
   {

@@ -1,9 +1,9 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { genesisHash } from '../../src/audit/chain.ts'
+import type { AuditDraft } from '../../src/audit/entry.ts'
 import { openRedactor } from '../../src/audit/redact.ts'
 import { sealWith } from '../../src/audit/seal.ts'
 import { verifyChain } from '../../src/audit/verify.ts'
-import type { AuditDraft } from '../../src/model/audit-entry.ts'
 import type { Seal } from '../../src/store/store.ts'
 import { SECRET_SAMPLES } from './secret-samples.ts'
 

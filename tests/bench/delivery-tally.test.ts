@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { asCommand, cleaned, HOSTILE } from '../../bench/delivery/messages.ts'
 import { type Got, readTurn, tally } from '../../bench/delivery/tally.ts'
-import { renderEnvelope } from '../../src/wire/envelope.ts'
-import { scanText } from '../../src/wire/scanner.ts'
+import { renderEnvelope } from '../../src/protocol/envelope.ts'
+import { scanText } from '../../src/protocol/scanner.ts'
 
 const frame = (id: number, title: string, content: string) =>
   renderEnvelope({ id: `msg_${id}`, from: 'Sender', title, content, priority: 'normal' } as never)

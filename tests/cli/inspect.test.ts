@@ -3,8 +3,8 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { AuditEntryAnswer } from '../../src/api/contract.ts'
 import { auditMatcher } from '../../src/cli/commands/audit/filter.ts'
-import type { AuditEntryAnswer } from '../../src/service/contract.ts'
 import { createTeamFolder, type TeamFolder } from './orc.ts'
 
 let team: TeamFolder

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Client, ClientError, createClient, type FetchLike } from '../../src/client/client.ts'
-import { type Desk, openDesk } from '../service/harness.ts'
+import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk
 let master: Client

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { startService } from '../../src/api/service.ts'
 import { createClient } from '../../src/client/client.ts'
-import { startService } from '../../src/service/service.ts'
-import { type Desk, openDesk } from '../service/harness.ts'
+import { type Desk, openDesk } from '../harness/service.ts'
 
 let desk: Desk
 let stop: AbortController

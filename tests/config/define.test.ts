@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type ConfigInput, defineConfig, parseConfig } from '../../src/config.ts'
-import { AppError } from '../../src/model/errors.ts'
+import { AppError } from '../../src/base/errors.ts'
+import { type ConfigInput, defineConfig, parseConfig } from '../../src/config/config.ts'
 
 const env = {}
 

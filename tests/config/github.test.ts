@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 const read = (github: string, people = '') =>
   parseConfig(`agents: { Triage: {} }\n${people}\ngithub:\n${github}`, { env: {} })

@@ -2,7 +2,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Config, type ConfigOptions, parseConfig, readConfig, stateFolder } from '../../src/config.ts'
+import {
+  type Config,
+  type ConfigOptions,
+  parseConfig,
+  readConfig,
+  stateFolder,
+} from '../../src/config/config.ts'
 
 function load(yaml: string, options: ConfigOptions = { file: '/team/orc.yaml', env: {} }): Config {
   const loaded = parseConfig(yaml, options)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 const load = (models: string, agents = 'agents: { A: {} }') => parseConfig(`${agents}\nmodels: ${models}`)
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 function load(yaml: string) {
   return parseConfig(yaml, { file: '/team/orc.yaml', env: {} })

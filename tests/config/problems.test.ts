@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatProblems, type Problem, parseConfig } from '../../src/config.ts'
+import { formatProblems, type Problem, parseConfig } from '../../src/config/config.ts'
 
 function problemsOf(source: string | Uint8Array, env = {}): readonly Problem[] {
   const loaded = parseConfig(source, { file: '/team/orc.yaml', env })

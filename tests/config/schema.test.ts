@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { configJsonSchema } from '../../src/config.ts'
+import { configJsonSchema } from '../../src/config/config.ts'
 import { describes, keysOf, type Node } from './schema-keys.ts'
 
 describe('orc.schema.json', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { defineConfig, parseConfig } from '../../src/config.ts'
+import { defineConfig, parseConfig } from '../../src/config/config.ts'
 
 const TEAM = 'agents: { Master: {}, Worker: { parent: Master } }\n'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 
 const load = (webhooks: string) =>
   parseConfig(`agents: { A: {} }\nwebhooks:\n  chat: ${webhooks}\n`, { env: {} })

@@ -1,4 +1,4 @@
-import type { SessionState } from '../../src/model/agent.ts'
+import type { SessionState } from '../../src/base/agent.ts'
 import type { AgentStart, Arrival, Runtime, Session, SessionPort, Turn } from '../../src/runtimes/runtime.ts'
 
 /** An agent whose every move a test makes: it never does anything by itself. */

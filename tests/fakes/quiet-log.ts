@@ -1,3 +1,3 @@
-import type { Log } from '../../src/model/log.ts'
+import type { Log } from '../../src/base/log.ts'
 
 export const QUIET_LOG: Log = { debug() {}, info() {}, warn() {}, error() {} }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../src/model/clock.ts'
+import type { Clock } from '../../src/base/clock.ts'
 
 export interface SimulatedClock extends Clock {
   /** Lets that much time pass: what is due happens in order, and its consequences settle. */

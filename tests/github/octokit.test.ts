@@ -1,7 +1,7 @@
 /** The adapter for GitHub against a GitHub that checks each call by GitHub's own description (issue 6, §1 and §4). */
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { GitHub } from '../../src/github/github.ts'
 import { createOctokit } from '../../src/github/octokit/github.ts'
+import type { GitHub } from '../../src/github/port.ts'
 import { APP, OTHER_OWNER } from '../fakes/github/app.ts'
 import { BOT, type FakeCall, type FakeOptions, startGitHub, TOKEN } from '../fakes/github/github.ts'
 import { GONE } from '../fakes/github/routes.ts'

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { TaskState } from '../../src/model/task.ts'
+import type { TaskState } from '../../src/tasks/task.ts'
 import { createDaemon, type Daemon } from '../fakes/daemon.ts'
 import { type ModelServer, startModelServer } from '../fakes/model-server/model-server.ts'
 import type { ModelReply, ModelRequest } from '../fakes/model-server/play.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type ConfigInput, defineConfig } from '../../src/config.ts'
-import { ACTIONS, type Action, type Preset, type Verdict } from '../../src/model/rule.ts'
+import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { decideAction, decideSend, readableLogs, strictest } from '../../src/rules/decide.ts'
+import { ACTIONS, type Action, type Preset, type Verdict } from '../../src/rules/rule.ts'
 
 const team: ConfigInput['agents'] = {
   Master: {},

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { parseConfig } from '../../src/config.ts'
+import { parseConfig } from '../../src/config/config.ts'
 import { compileRules } from '../../src/rules/compile.ts'
 import { explain } from '../../src/rules/explain.ts'
 

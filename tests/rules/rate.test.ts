@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { RatePolicy } from '../../src/model/rule.ts'
 import { type Bucket, take } from '../../src/rules/rate.ts'
+import type { RatePolicy } from '../../src/rules/rule.ts'
 
 const C18: RatePolicy = { perMinute: 30, burst: 10 }
 

@@ -1,121 +1,139 @@
-import fc from 'fast-check'
-import { describe, expect, it } from 'vitest'
-import { isSettled } from '../../src/model/run.ts'
-import { definePlan } from '../../src/runs/plan.ts'
-import { createRun } from '../../src/runs/run.ts'
-import { randomOf } from './random.ts'
-import { expectedOf } from './reference.ts'
-import { randomPlan, randomScript } from './script.ts'
-import { openWorld, type World } from './world.ts'
+/** Random graphs with random failures and policies through the real engine, with real processes, beside a simple reference. */
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { readPlan } from '../../src/runs/plan/read-plan.ts'
+import { EDGE_POLICIES, type Plan } from '../../src/runs/plan.ts'
+import type { SeenRun } from '../../src/runs/runs.ts'
+import { type Random, randomOf } from './core/random.ts'
+import { expectedOf } from './core/reference.ts'
+import type { Script, Turn } from './core/script.ts'
+import { openRunTeam, type RunTeam } from './harness.ts'
 
-interface Trouble {
-  crashes: number
-  repeats: number
+/** `RUNS_SEED=… npx vitest run tests/runs/graphs.test.ts` repeats one. */
+const SEED = Number(process.env.RUNS_SEED ?? Math.floor(Math.random() * 1e9))
+const TURNS: readonly Turn[] = ['exit', 'error', 'hopeless', 'mute', 'invalid', 'ok']
+
+/** Does in its N-th attempt what the N-th word says, and all well after the last. `begins` and `ends` go to one log. */
+const AGENT = `name=$1 talks=$2
+shift 2
+tries=0
+if [ -e workspace/tries ]; then read -r tries < workspace/tries; fi
+echo $((tries + 1)) > workspace/tries
+echo "begins $name" >> ../../../log
+if [ "$tries" -ge $# ]; then turn=ok; else shift "$tries"; turn=$1; fi
+if [ "$turn" = ok ]; then
+  echo "$name" > outbox/out.txt
+  echo "Made by $name." > outbox/summary.md
+fi
+echo "ends $name" >> ../../../log
+say() { printf '{"state": "%s", "error": {"type": "t", "message": "m", "recoverable": %s}}' "$1" "$2" > status.json; }
+case $turn in
+  ok) if [ "$talks" = true ]; then say completed true; fi ;;
+  exit) exit 3 ;;
+  error) say failed true ;;
+  hopeless) say failed false ;;
+  mute) say running true ;;
+  invalid) ;;
+esac
+`
+
+interface Graph {
+  readonly text: string
+  readonly plan: Plan
+  readonly scripts: Map<string, Script>
 }
 
-function play(seed: number, size: number, { crashes, repeats }: Trouble) {
-  const random = randomOf(seed)
-  const plan = definePlan(randomPlan(random, size))
-  const trouble = random.pick([0, 0.1, 0.5, 1])
-  const scripts = new Map(plan.agents.map(({ name }) => [name, randomScript(random, trouble)]))
-  const attended = random.chance(0.8)
-  const run = createRun({ id: 'run_1', plan, now: 0, attended })
-  const world = openWorld(run, { scripts, random })
-  world.tell({ type: 'begun' })
-  let steps = 0
-  while (!world.isOver()) {
-    if (++steps > 200 * size + 1000) throw new Error('The run does not end')
-    if (!world.step()) throw new Error(`Nothing can happen: ${stuck(world)}`)
-    if (random.chance(repeats)) {
-      const repeated = world.repeat()
-      if (repeated?.ok && repeated.effects.some(({ type }) => type !== 'set_timer' && type !== 'note')) {
-        throw new Error(`A doubled happening did ${JSON.stringify(repeated.effects)}`)
-      }
+function randomGraph(random: Random, size: number): Graph {
+  const trouble = random.pick([0.05, 0.2, 0.5])
+  const reach = random.pick([5, 30, size])
+  const scripts = new Map<string, Script>()
+  const agents = Array.from({ length: size }, (_, index) => {
+    const name = `n${index}`
+    const turns = random.chance(trouble)
+      ? Array.from({ length: 1 + random.below(3) }, () => random.pick(TURNS))
+      : []
+    const script: Script = { talks: random.chance(0.5), turns, fixes: [], answers: [] }
+    scripts.set(name, script)
+    const needs = new Set<number>()
+    for (let count = random.below(4); count > 0 && index > 0; count--) {
+      needs.add(index - 1 - random.below(Math.min(index, reach)))
     }
-    if (random.chance(crashes)) world.crash(random.chance(0.5))
-    if (random.chance(5 / size)) world.audit()
+    const edges = [...needs].map(
+      (on) => `{ agent: n${on}, outputs: [out.txt], on_failure: ${random.pick(EDGE_POLICIES)} }`,
+    )
+    const command = `set -- ${name} ${script.talks} ${turns.join(' ')}; . ../../../agent.sh`
+    const onError = random.pick(['retry', 'retry', 'skip'])
+    return `  ${name}: { command: "${command}", retries: ${random.below(3)}, on_error: ${onError}, depends_on: [${edges.join(', ')}] }`
+  })
+  const text = `concurrency: ${1 + random.below(8)}\nagents:\n${agents.join('\n')}\n`
+  const read = readPlan(text)
+  if (!read.ok) throw new Error(read.problems[0]!.message)
+  return { text, plan: read.plan, scripts }
+}
+
+async function carryOut(team: RunTeam, { text }: Graph): Promise<{ seen: SeenRun; log: string[] }> {
+  const logFile = team.write('log', '')
+  const id = await team.start(text)
+  for (;;) {
+    // Pauses pass quickly; what really runs takes its real time.
+    await team.clock.advance(250)
+    const seen = await team.see(id)
+    const { outcome, reportOwed } = seen.run.head
+    if (outcome !== null && !reportOwed)
+      return { seen, log: readFileSync(logFile, 'utf8').split('\n').slice(0, -1) }
+    await new Promise((resolve) => setTimeout(resolve, 10))
   }
-  world.audit()
-  return { world, expected: expectedOf(plan, scripts, attended), plan }
 }
 
-const stuck = ({ run }: World) =>
-  [...run.nodes.values()]
-    .filter(({ settledAt }) => settledAt === null)
-    .map(({ name, state }) => `${name} ${state}`)
-
-function compare({ world, expected }: ReturnType<typeof play>) {
-  const actual = new Map(
-    [...world.run.nodes].map(([name, { state, attempts }]) => [
-      name,
-      { state, attempts: attempts.filter(({ outcome }) => outcome !== 'lost').length },
-    ]),
+function check({ plan, scripts }: Graph, { run }: SeenRun, log: readonly string[], team: RunTeam) {
+  const expected = expectedOf(plan, scripts, false)
+  const came = new Map(
+    [...run.nodes].map(([name, { state, attempts }]) => [name, { state, attempts: attempts.length }]),
   )
-  expect(Object.fromEntries(actual)).toEqual(Object.fromEntries(expected))
+  expect(came).toEqual(expected)
+
+  const begun = new Map<string, number>()
+  const firstBegun = new Map<string, number>()
+  const lastEnded = new Map<string, number>()
+  let alive = 0
+  for (const [at, line] of log.entries()) {
+    const [what, name] = line.split(' ') as [string, string]
+    alive += what === 'begins' ? 1 : -1
+    expect(alive).toBeLessThanOrEqual(plan.concurrency)
+    if (what === 'ends') lastEnded.set(name, at)
+    else begun.set(name, (begun.get(name) ?? 0) + 1)
+    if (what === 'begins' && !firstBegun.has(name)) firstBegun.set(name, at)
+  }
+  for (const { name, dependsOn } of plan.agents) {
+    expect(begun.get(name) ?? 0, name).toBe(expected.get(name)!.attempts)
+    if (!begun.has(name)) continue
+    for (const { agent } of dependsOn) {
+      expect(lastEnded.get(agent) ?? -1, `${agent} before ${name}`).toBeLessThan(firstBegun.get(name)!)
+      if (expected.get(agent)!.state !== 'completed') continue
+      expect(team.file(run.head.id, name, 'inbox', agent, 'out.txt'), `${agent} to ${name}`).toBe(
+        `${agent}\n`,
+      )
+    }
+  }
 }
 
-const SEED = fc.integer({ min: 0, max: 2 ** 31 })
-const SIZE = fc.oneof(fc.integer({ min: 1, max: 12 }), fc.integer({ min: 1, max: 60 }))
-
-describe('random graphs with random failures and policies', () => {
-  it('end as the simple reference says, in whatever order things happen (S4.12, S4.15, C7, C22)', () => {
-    fc.assert(
-      fc.property(SEED, SIZE, (seed, size) => compare(play(seed, size, { crashes: 0, repeats: 0 }))),
-      { numRuns: 200 },
-    )
-  })
-
-  it('end the same when happenings come twice, late and after their time (C25)', () => {
-    fc.assert(
-      fc.property(SEED, SIZE, (seed, size) => compare(play(seed, size, { crashes: 0, repeats: 0.5 }))),
-      { numRuns: 120 },
-    )
-  })
-
-  it('end the same when the service and the machine crash at any point (issue 5)', () => {
-    fc.assert(
-      fc.property(SEED, SIZE, (seed, size) => compare(play(seed, size, { crashes: 0.05, repeats: 0.1 }))),
-      { numRuns: 120 },
-    )
-  })
-
-  it('are up to 500 agents large', () => {
-    fc.assert(
-      fc.property(SEED, fc.integer({ min: 300, max: 500 }), (seed, size) =>
-        compare(play(seed, size, { crashes: 2 / size, repeats: 0.05 })),
-      ),
-      { numRuns: 10 },
-    )
-  })
-
-  it('end soon when they are cancelled, and start nobody after it', () => {
-    fc.assert(
-      fc.property(SEED, SIZE, (seed, size) => {
-        const random = randomOf(seed)
-        const plan = definePlan(randomPlan(random, size))
-        const scripts = new Map(plan.agents.map(({ name }) => [name, randomScript(random, 0.5)]))
-        const world = openWorld(createRun({ id: 'run_1', plan, now: 0 }), { scripts, random })
-        world.tell({ type: 'begun' })
-        for (let steps = random.below(size * 5); steps > 0 && !world.isOver(); steps--) world.step()
-        const isLate = world.run.head.outcome !== null
-        const done = new Map([...world.run.nodes].filter(([, { state }]) => isSettled(state)))
-        expect(world.tell({ type: 'cancelled', by: 'ada', reason: 'enough' }).ok).toBe(!isLate)
-        world.onDecision = ({ effects }) => {
-          const begins = effects.filter(({ type }) =>
-            ['prepare', 'start_attempt', 'fix', 'validate'].includes(type),
-          )
-          expect(begins).toEqual([])
-        }
-        while (!world.isOver()) {
-          if (!world.step()) throw new Error(`Nothing can happen: ${stuck(world)}`)
-          if (random.chance(0.1)) world.crash(false)
-        }
-        for (const [name, { state }] of world.run.nodes)
-          expect(state).toBe(done.get(name)?.state ?? 'cancelled')
-        expect(world.questions.size + world.timers.size).toBe(0)
-        if (done.size < size) expect(world.run.head.outcome).toBe('cancelled')
-      }),
-      { numRuns: 100 },
-    )
-  })
-})
+it.each([40, 150, 500])(
+  'a random graph of %i agents comes to what a simple reference says (C7, C22)',
+  {
+    timeout: 120_000,
+  },
+  async (size) => {
+    const seed = SEED + size
+    const team = await openRunTeam()
+    team.write('agent.sh', AGENT)
+    try {
+      const graph = randomGraph(randomOf(seed), size)
+      const { seen, log } = await carryOut(team, graph)
+      check(graph, seen, log, team)
+    } catch (error) {
+      throw new Error(`with RUNS_SEED=${SEED}`, { cause: error })
+    } finally {
+      await team.close()
+    }
+  },
+)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { SESSION_STATES } from '../../src/model/agent.ts'
+import { SESSION_STATES } from '../../src/base/agent.ts'
 import { guardPaste, type PaneFacts, PERSON_QUIET_MS } from '../../src/runtimes/paste-guard.ts'
 
 const FREE: PaneFacts = {

@@ -1,4 +1,4 @@
-import type { SessionState } from '../../src/model/agent.ts'
+import type { SessionState } from '../../src/base/agent.ts'
 import type { SessionPort, Usage, Utterance } from '../../src/runtimes/runtime.ts'
 
 export interface Recorder extends SessionPort {

@@ -1,5 +1,5 @@
-import { PRIORITIES, type Priority } from '../../src/model/message.ts'
-import type { MailboxFilter } from '../../src/store/messages.ts'
+import { PRIORITIES, type Priority } from '../../src/messages/message.ts'
+import type { MailboxFilter } from '../../src/messages/store/messages.ts'
 
 export interface ModelMail {
   key: number

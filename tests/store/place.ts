@@ -1,9 +1,9 @@
 import { genesisHash, sealEntry } from '../../src/audit/chain.ts'
+import { type AuditRow, readHead } from '../../src/audit/store.ts'
 import { type ChainVerdict, verifyChain } from '../../src/audit/verify.ts'
+import { insertMessage, type NewMessage } from '../../src/messages/store/messages.ts'
 import type { StoreOptions } from '../../src/store/assemble.ts'
-import { type AuditRow, readHead } from '../../src/store/audit-log.ts'
 import type { DaemonIdentity } from '../../src/store/daemons.ts'
-import { insertMessage, type NewMessage } from '../../src/store/messages.ts'
 import type { Seal, SealedEntry, Store } from '../../src/store/store.ts'
 
 export interface OpenOptions extends Partial<DaemonIdentity> {

@@ -1,197 +1,158 @@
-import { describe, expect, it } from 'vitest'
-import { createWorld, type Delegation, MODEL } from './world.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { taskOfRequest } from '../../src/tasks/audit-data.ts'
+import { openTeam, type TaskTeam } from './harness.ts'
 
-/** lead has task_1, and ada works on task_2 for it. */
-function begin(more: Partial<Delegation> = {}) {
-  const world = createWorld()
-  world.delegate({ agent: 'lead' })
-  world.delegate({ agent: 'ada', under: 'task_1', ...more })
-  world.say('task_2', { type: 'started', by: 'ada' })
-  return world
+let team: TaskTeam
+afterEach(() => team.close())
+
+const PAIR = { Master: {}, Worker: { parent: 'Master' } }
+
+async function openPair() {
+  team = await openTeam(PAIR)
+  await team.rest('Master', 'Worker')
 }
 
-const QUERY = { type: 'query_asked', by: 'ada', question: 'q1', text: 'Price or comfort?' } as const
-const APPROVAL = { type: 'approval_asked', by: 'ada', question: 'req_1', text: 'rm -r build' } as const
-
-describe('a query', () => {
-  it('waits for the parent, and its answer goes back to the worker (S2.6, S2.7)', () => {
-    const world = begin()
-    world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: true })
-    expect(world.task('task_2').state).toBe('waiting_parent')
-    expect(world.sends('query')).toMatchObject([{ to: 'lead', wake: true, inReplyTo: 'q1' }])
-    world.say('task_2', { type: 'query_answered', by: 'lead', question: 'q1', answer: 'Price' })
-    expect(world.task('task_2').state).toBe('executing')
-    expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'Price', inReplyTo: 'q1' }])
-  })
-
-  it('runs down to a child as well (C11)', () => {
-    const world = begin()
-    const ask = { ...QUERY, by: 'lead', to: 'ada', requiresResponse: true }
-    world.say('task_1', ask)
-    expect(world.sends('query')).toMatchObject([{ to: 'ada' }])
-    world.say('task_1', { type: 'query_answered', by: 'ada', question: 'q1', answer: 'Half of it' })
-    expect(world.sends('answer')).toMatchObject([{ to: 'lead', text: 'Half of it' }])
-  })
-
-  it('goes to nobody else (C11)', () => {
-    const world = begin()
-    const refused = world.say('task_2', { ...QUERY, to: 'eve', requiresResponse: true })
-    expect(refused).toMatchObject({ ok: false, code: 'NOT_RELATED' })
-  })
-
-  it('that nobody answers lets the worker go on without (S2.1)', () => {
-    const world = begin()
-    world.say('task_1', { type: 'user_asked', by: 'lead', question: 'q', text: 'Well?' })
-    world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: true })
-    world.pass(600)
-    expect(world.task('task_2').state).toBe('executing')
-    expect(world.sends('answer')).toMatchObject([{ text: expect.stringContaining('Nobody answered') }])
-  })
-
-  it('that needs no response is waited for by nobody', () => {
-    const world = begin()
-    world.say('task_2', { ...QUERY, to: 'lead', requiresResponse: false })
-    expect(world.task('task_2').state).toBe('executing')
-  })
-
-  it('of a task that a person delegated goes to that person', () => {
-    const world = begin()
-    world.say('task_1', { ...QUERY, by: 'lead', to: 'operator', requiresResponse: true })
-    expect(world.effectsOf('ask_person')).toMatchObject([{ kind: 'input', question: 'q1', awaits: true }])
-    expect(world.task('task_1').state).toBe('waiting_parent')
-  })
-})
-
-describe('a question to the user', () => {
-  it('waits, is answered, and the work goes on (S2.4, S2.5, S2.16)', () => {
-    const world = begin()
-    world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
-    expect(world.task('task_2').state).toBe('waiting_user')
-    expect(world.effectsOf('ask_person')).toMatchObject([{ kind: 'input', text: 'From where?' }])
-    world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: 'LAX' })
-    expect(world.task('task_2').state).toBe('executing')
-    expect(world.sends('answer')).toMatchObject([{ to: 'ada', text: 'LAX' }])
-  })
-
-  it('takes no blank answer; the question is repeated and stays open (S2.12)', () => {
-    const world = begin()
-    world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
-    const blank = world.say('task_2', { type: 'user_answered', by: 'operator', question: 'q1', answer: ' ' })
-    expect(blank).toMatchObject({ code: 'BLANK_ANSWER', message: expect.stringContaining('From where?') })
-    expect(world.task('task_2').state).toBe('waiting_user')
-  })
-
-  it('wakes the asker when it expires, too (C9)', () => {
-    const world = begin()
-    world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
-    world.say('task_2', { type: 'question_expired', question: 'q1' })
-    expect(world.sends('answer')).toMatchObject([{ text: expect.stringContaining('Nobody answered') }])
-    expect(world.task('task_2').state).toBe('executing')
-  })
-
-  it('is withdrawn when the task ends', () => {
-    const world = begin()
-    world.say('task_2', { type: 'user_asked', by: 'ada', question: 'q1', text: 'From where?' })
-    world.say('task_2', { type: 'cancelled', by: 'lead', reason: 'no' })
-    expect(world.effectsOf('withdraw')).toMatchObject([{ question: 'q1' }])
-  })
-})
-
-describe('an approval', () => {
-  it.each(['approved', 'modified'] as const)('%s by a person is performed, once (C9)', (verdict) => {
-    const world = begin()
-    world.say('task_2', APPROVAL)
-    expect(world.task('task_2').state).toBe('waiting_approval')
-    const decide = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict } as const
-    world.say('task_2', decide)
-    expect(world.say('task_2', decide)).toMatchObject({ ok: false, code: 'QUESTION_CLOSED' })
-    expect(world.effectsOf('perform')).toMatchObject([{ question: 'req_1', by: 'operator' }])
-    expect(world.task('task_2').state).toBe('executing')
-  })
-
-  it('rejected, or expired, is not performed, and wakes the asker (C9)', () => {
-    for (const [verdict, by] of [
-      ['rejected', 'operator'],
-      ['expired', 'orchestrator'],
-    ] as const) {
-      const world = begin()
-      world.say('task_2', APPROVAL)
-      world.say('task_2', { type: 'approval_decided', by, question: 'req_1', verdict })
-      expect(world.effectsOf('perform')).toHaveLength(0)
-      expect(world.sends('answer')).toHaveLength(1)
-    }
-  })
-
-  it.each(['lead', 'ada', 'orchestrator'])('is not given by %s (C9)', (by) => {
-    const world = begin()
-    world.say('task_2', APPROVAL)
-    const decided = { type: 'approval_decided', by, question: 'req_1', verdict: 'approved' } as const
-    expect(world.say('task_2', decided)).toMatchObject({ ok: false, code: 'NOT_A_PERSON' })
-    expect(world.task('task_2').state).toBe('waiting_approval')
-  })
-
-  it('is not given by any clock (C9)', () => {
-    const world = begin()
-    world.say('task_2', APPROVAL)
-    world.pass(100 * 3600)
-    expect(world.task('task_2').state).toBe('waiting_approval')
-    expect(world.say('task_2', { type: 'question_expired', question: 'req_1' })).toMatchObject({ ok: false })
-  })
-
-  it('that comes after the task has ended is not performed', () => {
-    const world = begin()
-    world.say('task_2', APPROVAL)
-    world.say('task_2', { type: 'cancelled', by: 'operator', reason: 'no' })
-    const late = { type: 'approval_decided', by: 'operator', question: 'req_1', verdict: 'approved' } as const
-    expect(world.say('task_2', late)).toMatchObject({ ok: false, code: 'TASK_ENDED' })
-    expect(world.effectsOf('perform')).toHaveLength(0)
+describe('a request of an agent with several tasks', () => {
+  it('is on record with the task that it was said in, and with none where it was said in none', async () => {
+    await openPair()
+    for (const task of ['First', 'Second']) await team.says('Master', 'delegate', { to: 'Worker', task })
+    const about = (context: object) =>
+      taskOfRequest(team.store, { id: 'req_9', asker: 'Worker', context: JSON.stringify(context) })
+    expect(await about({ saidIn: 'task_1' })).toEqual({ task_id: 'task_1', root: 'task_1' })
+    await team.says('Worker', 'report', { status: 'completed', result: 'Done' })
+    expect(await about({ saidIn: null })).toEqual({})
+    expect(await about({})).toEqual({ task_id: 'task_2', root: 'task_2' })
   })
 })
 
 describe('a person', () => {
-  it('takes a task over: the agent is stopped, and the person reports (issue §4)', () => {
-    const world = begin({ checks: ['tests'], judge: MODEL })
-    world.takeOutside()
-    world.say('task_2', { type: 'taken_over', by: 'operator' })
-    expect(world.takeOutside()).toMatchObject([{ type: 'interrupt_agent', agent: 'ada' }])
-    expect(world.task('task_2').state).toBe('waiting_user')
-    const report = { type: 'reported', report: 'r1', status: 'completed', result: 'Done by hand' } as const
-    expect(world.say('task_2', { ...report, by: 'ada' })).toMatchObject({ ok: false, code: 'NOT_YOURS' })
-    world.say('task_2', { ...report, by: 'operator' })
-    expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Done by hand' })
+  it('answers what an agent asks, and it goes on: user input (S2.4, S2.5, S2.17)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Book a flight' })
+    const asked = await team.says('Worker', 'REQUEST_USER_INPUT', {
+      from: 'Worker',
+      question: 'What is your departure city?',
+      context: 'I need this to search for flights',
+      message_id: 'ask-1',
+      awaiting_response: true,
+    })
+    expect(asked).toMatchObject({ status: 'ok', details: { request_id: 'req_1', task_id: 'task_1' } })
+    await team.ends('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_user' })
+    expect(
+      await team.orders('user_response', { to: 'Worker', answer: '  ', in_response_to: 'ask-1' }),
+    ).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: expect.stringContaining('What is your departure city?'),
+    })
+    expect(
+      await team.orders('USER_RESPONSE', {
+        to: 'Worker',
+        answer: 'LAX',
+        message_id: 'u',
+        in_response_to: 'ask-1',
+      }),
+    ).toMatchObject({
+      status: 'ok',
+    })
+    expect(team.turn('Worker')).toContain('LAX')
+    expect(team.turn('Worker')).toContain('From: operator')
+    await team.settle()
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    expect(await team.orders('user_response', { answer: 'SFO', in_response_to: 'req_1' })).toMatchObject({
+      code: 'CONFLICT',
+    })
   })
 
-  it('gives it back with a follow-up', () => {
-    const world = begin()
-    world.say('task_2', { type: 'taken_over', by: 'operator' })
-    world.say('task_2', { type: 'followed_up', by: 'operator', text: 'Go on' })
-    expect(world.task('task_2')).toMatchObject({ state: 'executing', takenOver: false })
-    expect(world.sends('follow_up')).toMatchObject([{ to: 'ada', text: 'Go on' }])
+  it('who does not answer in time leaves the agent to go on without (C9)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Book a flight' })
+    await team.says('Worker', 'request_user_input', { question: 'Which city?' })
+    await team.ends('Worker')
+    await team.clock.advance(24 * 3600_000)
+    expect(team.turn('Worker')).toContain('Nobody answered in time: Which city?')
   })
 
-  it('holds a task back: its clocks stand still until it is released (issue §4)', () => {
-    const world = begin()
-    world.pass(100)
-    world.say('task_2', { type: 'held', by: 'operator', reason: 'stop --all' })
-    expect(world.task('task_2').state).toBe('blocked')
-    world.pass(5000)
-    expect(world.say('task_2', { type: 'deadline_passed' })).toMatchObject({ ok: false, code: 'STALE' })
-    expect(world.task('task_2').state).toBe('blocked')
-    world.say('task_2', { type: 'released', by: 'operator' })
-    world.pass(199)
-    expect(world.task('task_2')).toMatchObject({ state: 'executing', attempt: 1 })
-    world.pass(1)
-    expect(world.task('task_2').attempt).toBe(2)
+  it('is asked by an agent without a task, too, and its answer is a message', async () => {
+    await openPair()
+    await team.says('Master', 'request_user_input', { question: 'Shall I begin?' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'answer', comment: 'Yes' })
+    await team.settle()
+    expect(team.turn('Master')).toContain('A person answers: Yes')
   })
 
-  it('loses nothing that is said meanwhile', () => {
-    const world = begin({ checks: ['tests'] })
-    world.say('task_2', { type: 'held', by: 'operator', reason: 'stop --all' })
-    const result = 'Found three.'
-    world.say('task_2', { type: 'reported', by: 'ada', report: 'r1', status: 'completed', result })
-    expect(world.task('task_2')).toMatchObject({ state: 'blocked', claim: { number: 1 } })
-    world.say('task_2', { type: 'released', by: 'operator' })
-    world.say('task_2', { type: 'checks_passed', claim: 1, evidence: 'exit 0' })
-    expect(world.task('task_2').state).toBe('completed')
+  it('decides on what was delegated by people: follows up, or accepts it', async () => {
+    await openPair()
+    await team.orders('delegate', { to: 'Master', task: 'Do it' })
+    await team.says('Master', 'report', { status: 'needs_help', result: 'I am stuck' })
+    await team.ends('Master')
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_parent' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', {
+      decision: 'answer',
+      comment: 'Pull harder',
+    })
+    await team.settle()
+    expect(team.turn('Master')).toContain('Pull harder')
+    await team.says('Master', 'report', { status: 'partial', result: 'Half of it' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_2', { decision: 'approve' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', reason: 'a person accepted it' })
+  })
+
+  it('takes a task over, and reports it (issue 4)', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.orders('task_action', { task_id: 'task_1', action: 'take_over' })
+    expect(team.puppets.of('Worker').interrupts).toBe(1)
+    expect(await team.says('Worker', 'report', { status: 'completed', result: 'Mine' })).toMatchObject({
+      code: 'FORBIDDEN',
+    })
+    await team.orders('report', { in_response_to: 'task_1', status: 'completed', result: 'By hand' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', result: 'By hand' })
+    expect(team.turn('Master')).toContain('By hand')
+  })
+})
+
+describe('a command that is held for a person', () => {
+  it('keeps the task waiting, and its verdict wakes the worker once (C9)', async () => {
+    team = await openTeam({ ...PAIR, Worker: { parent: 'Master', permissions: { spawn_agent: 'ask' } } })
+    await team.rest('Master', 'Worker')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    const held = await team.says('Worker', 'request_action', { action: 'spawn_agent', target: 'Master' })
+    expect(held).toMatchObject({ status: 'held', request_id: 'req_1' })
+    await team.ends('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_approval' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', {
+      decision: 'reject',
+      comment: 'no need',
+    })
+    await team.settle()
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    expect(team.turn('Worker')).toContain('Verdict: rejected.')
+    expect(team.turn('Worker')).toContain('no need')
+    expect(team.turns('Worker')).toBe(2)
+  })
+
+  it('is not carried out when nobody decides (C9)', async () => {
+    team = await openTeam({ ...PAIR, Worker: { parent: 'Master', permissions: { terminate_agent: 'ask' } } })
+    await team.rest('Master', 'Worker')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.says('Worker', 'request_action', { action: 'terminate_agent', target: 'Master' })
+    await team.ends('Worker')
+    await team.clock.advance(72 * 3600_000)
+    expect(team.puppets.of('Master').ended).toBeUndefined()
+    expect(team.turn('Worker')).toContain('Verdict: expired.')
+  })
+
+  it('stays with the task that it was said in, and never becomes part of another', async () => {
+    team = await openTeam(PAIR, { rules: { ask: [{ from: 'Master', to: 'Worker' }] } })
+    await team.rest('Master', 'Worker')
+    await team.orders('delegate', { to: 'Master', task: 'First' })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'A part of the first' })
+    await team.says('Master', 'report', { status: 'completed', result: 'Done without' })
+    await team.ends('Master')
+    await team.orders('delegate', { to: 'Master', task: 'Second' })
+    await team.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    expect(await team.task('task_3')).toMatchObject({ agent: 'Worker', parent: null })
+    expect(await team.task('task_2')).toMatchObject({ delegations: 0 })
   })
 })

@@ -1,60 +1,191 @@
-import { describe, expect, it } from 'vitest'
-import { pendingEffects } from '../../src/tasks/effect.ts'
-import { createWorld, MODEL, REVIEWER } from './world.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createPuppets } from '../fakes/puppet-runtime.ts'
+import { openTeam, type TaskTeam } from './harness.ts'
 
-const kinds = (world: ReturnType<typeof createWorld>) => world.takeOutside().map(({ type }) => type)
+let team: TaskTeam
+afterEach(() => team.close())
 
-describe('a crash between the commit and the deed', () => {
-  it('forgets nothing: what is due outside is told from the stored task', () => {
-    const world = createWorld()
-    world.delegate({ agent: 'ada', checks: ['tests'], judge: MODEL })
-    const told = world.takeOutside()
-    world.restart()
-    expect(world.takeOutside()).toEqual(told)
+const PAIR = { Master: {}, Worker: { parent: 'Master' } }
 
-    world.say('task_1', { type: 'started', by: 'ada' })
-    world.say('task_1', { type: 'reported', by: 'ada', report: 'r', status: 'completed', result: 'Yes.' })
-    world.restart()
-    expect(kinds(world)).toEqual(['run_checks'])
-    world.say('task_1', { type: 'checks_passed', claim: 1, evidence: '' })
-    world.restart()
-    expect(kinds(world)).toEqual(['run_judge'])
-    world.say('task_1', { type: 'judged', by: 'orchestrator', claim: 1, completed: true, reason: 'yes' })
-    world.restart()
-    expect(kinds(world)).toEqual([])
+async function openPair(more = {}) {
+  team = await openTeam(PAIR, more)
+  await team.rest('Master', 'Worker')
+}
+
+async function report(result: string) {
+  return await team.says('Worker', 'report', { status: 'completed', result })
+}
+
+describe('an agent that is idle', () => {
+  it('is stopped after its time, and started again by the next task with its conversation kept', async () => {
+    team = await openTeam({
+      Master: {},
+      Worker: { parent: 'Master', on_demand: true, stop_when_idle: '10m' },
+    })
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.rest('Worker')
+    await report('Done')
+    await team.puppets.of('Worker').port.saveState({ conversation: 7 })
+    await team.ends('Worker')
+    await team.clock.advance(9 * 60_000)
+    expect(team.puppets.of('Worker').ended).toBeUndefined()
+    await team.clock.advance(60_000)
+    expect(team.puppets.of('Worker').ended).toBe('stop')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'And this' })
+    expect(team.puppets.started('Worker')).toBe(2)
+    expect(team.puppets.of('Worker').start.savedState).toEqual({ conversation: 7 })
+  })
+})
+
+describe('a restart', () => {
+  it('while the task waits to be taken starts the worker and gives it once', async () => {
+    const puppets = createPuppets()
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } }, {}, puppets)
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'pending' })
+    team = await team.restarted()
+    await team.rest('Worker')
+    expect(team.turn('Worker')).toContain('Do it')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
+    expect(team.turns('Worker')).toBe(1)
   })
 
-  it('wakes a reviewer again that was not given the claim yet', () => {
-    const world = createWorld()
-    world.delegate({ agent: 'ada', judge: REVIEWER })
-    world.say('task_1', { type: 'started', by: 'ada' })
-    world.say('task_1', { type: 'reported', by: 'ada', report: 'r', status: 'completed', result: 'Yes.' })
-    world.restart()
-    expect(world.takeOutside()).toMatchObject([{ type: 'start_agent', agent: 'rev' }])
-    world.say('task_1', { type: 'review_taken', by: 'rev' })
-    world.restart()
-    expect(kinds(world)).toEqual([])
+  it('takes no attempt for the time in which the service was away (C8)', async () => {
+    const puppets = createPuppets()
+    team = await openTeam({ Master: {}, Worker: { parent: 'Master', on_demand: true } }, {}, puppets)
+    await team.rest('Master')
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    team = await team.restarted(3 * 3600_000)
+    await team.clock.advance(20_000)
+    await team.rest('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', attempt: 1 })
   })
 
-  it('repeats an interrupt until it is confirmed, even of a task that has ended', () => {
-    const world = createWorld()
-    world.delegate({ agent: 'ada' })
-    world.say('task_1', { type: 'started', by: 'ada' })
-    world.say('task_1', { type: 'cancelled', by: 'operator', reason: 'stop' })
-    world.restart()
-    expect(kinds(world)).toEqual(['interrupt_agent'])
-    expect(world.say('task_1', { type: 'interrupted', interrupt: 1 }).ok).toBe(true)
-    expect(pendingEffects(world.task('task_1'))).toEqual([])
-    expect(world.task('task_1').state).toBe('cancelled')
+  it('while the worker is at work reminds it, and sends the task no second time', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    team = await team.restarted()
+    await team.rest('Master', 'Worker')
+    expect(team.turn('Worker')).toContain('Task: task_1 (reminder)')
+    await team.says('Worker', 'report', { status: 'completed', result: 'Done' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', attempt: 1 })
+    expect((await team.mailOf('Worker')).filter(({ content }) => content === 'Do it')).toHaveLength(1)
   })
 
-  it('does not let an old interrupt hit the new attempt', () => {
-    const world = createWorld()
-    world.delegate({ agent: 'ada' })
-    world.say('task_1', { type: 'started', by: 'ada' })
-    world.pass(300)
-    expect(pendingEffects(world.task('task_1'))).toMatchObject([{ type: 'interrupt_agent' }])
-    world.pass(1)
-    expect(pendingEffects(world.task('task_1'))).toMatchObject([{ type: 'start_agent' }])
+  it('while it waits for an answer, a person or a child keeps the wait and its clock', async () => {
+    team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    await team.says('Bottom', 'request_user_input', { question: 'Which?' })
+    team = await team.restarted()
+    await team.rest('Top', 'Middle', 'Bottom')
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_child' })
+    expect(await team.task('task_2')).toMatchObject({ state: 'waiting_user' })
+    expect(team.turns('Bottom')).toBe(0)
+    await team.orders('user_response', { in_response_to: 'req_1', answer: 'That one' })
+    expect(team.turn('Bottom')).toContain('That one')
+    team = await team.restarted()
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Bottom', 'report', { status: 'completed', result: 'Two is done' })
+    expect(team.turn('Middle')).toContain('Two is done')
+    expect(team.turns('Middle')).toBe(1)
+  })
+
+  it('needs no reminder while the word of a child is still to be read, whatever it said before', async () => {
+    team = await openTeam({ Top: {}, Middle: { parent: 'Top' }, Bottom: { parent: 'Middle' } })
+    await team.rest('Top', 'Middle', 'Bottom')
+    await team.says('Top', 'delegate', { to: 'Middle', task: 'One' })
+    await team.says('Middle', 'delegate', { to: 'Bottom', task: 'Two' })
+    // Middle is still in its turn when the child asks.
+    await team.says('Bottom', 'query', { question: 'Price or convenience?' })
+    team = await team.restarted()
+    await team.rest('Top', 'Bottom', 'Middle')
+    const turns = team.puppets.of('Middle').turns.map(({ text }) => text)
+    expect(turns.some((text) => text.includes('Price or convenience?'))).toBe(true)
+    expect(turns.some((text) => text.includes('(reminder)'))).toBe(false)
+    expect(await team.task('task_1')).toMatchObject({ reminders: 0 })
+  })
+
+  it('while a claim is checked runs the checks again, and counts them once', async () => {
+    await openPair({ tasks: { checks: { once: { command: 'echo run >> ran; sleep 0.2' } } } })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it', checks: ['once'] })
+    await report('Done')
+    team = await team.restarted()
+    await team.until(async () => (await team.task('task_1')).claim === null)
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed', claims: 1 })
+    const { evidence } = await team.task('task_1')
+    expect(evidence.filter(({ step }) => step === 'checks')).toHaveLength(1)
+  })
+
+  it('between a cancellation and its interrupt interrupts the worker, once its state is known', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    // As kill -9 does it: what is on disk is there, and nothing more is done.
+    await team.tasks.close()
+    await team.orders('task_action', { task_id: 'task_1', action: 'cancel', text: 'changed our minds' })
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+    team = await team.restarted()
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: true })
+    team.puppets.of('Worker').become('busy', 'found at work')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(1)
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: false })
+    team = await team.restarted()
+    team.puppets.of('Worker').become('busy')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+  })
+
+  it('does not let that interrupt hit the turn that follows', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.tasks.close()
+    await team.orders('task_action', { task_id: 'task_1', action: 'cancel' })
+    await team.orders('send_message', { to: 'Worker', content: 'And now something else' })
+    team = await team.restarted()
+    await team.rest('Worker')
+    expect(team.turn('Worker')).toContain('And now something else')
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+    expect(await team.task('task_1')).toMatchObject({ state: 'cancelled', interrupting: false })
+  })
+
+  it('does not let the interrupt of one attempt hit the next', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.tasks.close()
+    await team.clock.advance(300_000)
+    expect(await team.task('task_1')).toMatchObject({ attempt: 2, interrupting: true })
+    team = await team.restarted()
+    await team.clock.advance(2000)
+    expect(await team.task('task_1')).toMatchObject({ attempt: 2, interrupting: false })
+    team.puppets.of('Worker').become('busy', 'at work on what it was sent again')
+    await team.settle()
+    expect(team.puppets.of('Worker').interrupts).toBe(0)
+  })
+
+  it('after the end changes nothing', async () => {
+    await openPair()
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await report('Done')
+    const before = await team.task('task_1')
+    team = await team.restarted()
+    await team.rest('Master', 'Worker')
+    await team.clock.advance(3600_000)
+    expect(await team.task('task_1')).toEqual(before)
+    expect((await team.mailOf('Master')).filter(({ content }) => content === 'Done')).toHaveLength(1)
+  })
+
+  it('keeps the deadline: a task fails as late as it would have', async () => {
+    await openPair({ tasks: { timeout: '60s', retries: 0 } })
+    await team.says('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+    await team.clock.advance(40_000)
+    team = await team.restarted()
+    await team.clock.advance(19_000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    await team.clock.advance(2000)
+    expect(await team.task('task_1')).toMatchObject({ state: 'failed' })
   })
 })

@@ -1,7 +1,7 @@
-import { insertAction } from '../../src/store/github-actions.ts'
-import { insertConduct } from '../../src/store/github-conduct.ts'
-import { endDelivery, keepDelivery } from '../../src/store/github-deliveries.ts'
-import { insertWork } from '../../src/store/github-work.ts'
+import { insertAction } from '../../src/github/store/actions.ts'
+import { insertConduct } from '../../src/github/store/conduct.ts'
+import { endDelivery, keepDelivery } from '../../src/github/store/deliveries.ts'
+import { insertWork } from '../../src/github/store/work.ts'
 import type { Store } from '../../src/store/store.ts'
 
 const work = { repository: 'ada/engine', after: null, needs: 'any', attempts: 0, delegation: '{}' } as const

@@ -14,8 +14,8 @@ describe('the sources of the control room', () => {
         path!.replace(/^(\.\.\/)+/, ''),
       )
       for (const path of outside)
-        expect(['src/client/client.ts', 'src/service/contract.ts'], file).toContain(path)
-      expect(read(file), file).not.toMatch(/^import \{(?![^}]*type )[^}]*\} from '[./]*src\/service/m)
+        expect(['src/client/client.ts', 'src/api/contract.ts'], file).toContain(path)
+      expect(read(file), file).not.toMatch(/^import \{(?![^}]*type )[^}]*\} from '[./]*src\/api/m)
     }
   })
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PLAYER_PATTERNS } from '../../src/cli/commands/service/script-player.ts'
 import { type Client, createClient } from '../../src/client/client.ts'
-import { type ConfigInput, defineConfig } from '../../src/config.ts'
+import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
 import { type Orchub, ownCommand, startOrchub } from '../../src/main.ts'
 import type { ScriptSettings } from '../../src/runtimes/script.ts'
 

@@ -10,7 +10,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { PlanInstructions } from '../../src/model/plan.ts'
+import type { PlanInstructions } from '../../src/runs/plan.ts'
 import { createWorkspace } from '../../src/workspaces/folder.ts'
 import { draftInbox, type InboxDraft } from '../../src/workspaces/inbox.ts'
 import { DEFAULT_LIMITS, type Limits } from '../../src/workspaces/limits.ts'

@@ -1,5 +1,5 @@
+import { AppError } from '../../base/errors.ts'
 import type { Client } from '../../client/client.ts'
-import { AppError } from '../../model/errors.ts'
 import { openLine } from './connection.ts'
 import type { Place } from './team-location.ts'
 

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net'
-import type { ShellShape } from '../../model/registry.ts'
+import type { ShellShape } from '../../protocol/registry.ts'
 import type { Place } from './team-location.ts'
 
 // An import statement makes a namespace of every export of the module, which takes as long as the module itself.

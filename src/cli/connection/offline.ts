@@ -1,15 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChainMark } from '../../audit/verify.ts'
-import type { Config, LoadedConfig } from '../../config.ts'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
+import type { Config, LoadedConfig } from '../../config/config.ts'
 import { noTeam } from '../errors.ts'
 import type { Place } from './team-location.ts'
 
 /** The configuration that the place names, or an error that tells its mistakes with their lines. */
 export async function loadTeam({ configFile }: Place, how: Loading = {}): Promise<Config> {
   if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
-  const { formatProblems, readConfig } = await import('../../config.ts')
+  const { formatProblems, readConfig } = await import('../../config/config.ts')
   const loaded = (how.read ?? readConfig)(configFile)
   if (!loaded.ok) {
     const problems = formatProblems(loaded.problems, configFile)

@@ -1,5 +1,5 @@
+import { AppError } from '../../base/errors.ts'
 import type { Client } from '../../client/client.ts'
-import { AppError } from '../../model/errors.ts'
 import { openClientIfRunning } from './client.ts'
 import { type Offline, withStore } from './offline.ts'
 import type { Place } from './team-location.ts'

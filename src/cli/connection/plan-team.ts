@@ -30,7 +30,7 @@ function isMadeForPlans(place: Place): place is Required<Place> {
 export async function makeTeamOfNobody(place: Place): Promise<void> {
   if (!isMadeForPlans(place) || existsSync(place.configFile)) return
   const { configFile, stateFolder } = place
-  const { makeStateFolder } = await import('../../config.ts')
+  const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(stateFolder)
   writeFileSync(configFile, NOBODY)
 }

@@ -1,6 +1,6 @@
+import { AppError } from '../../base/errors.ts'
 import { backoff, wait } from '../../client/backoff.ts'
 import type { Client } from '../../client/client.ts'
-import { AppError } from '../../model/errors.ts'
 import { complain, paint } from '../output/print.ts'
 import { openClient } from './client.ts'
 import type { Place } from './team-location.ts'

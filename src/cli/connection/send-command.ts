@@ -1,5 +1,5 @@
-import type { Receipt } from '../../model/receipt.ts'
-import type { ShellShape } from '../../model/registry.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import type { ShellShape } from '../../protocol/registry.ts'
 import { exchange, findPlace, type Line, notedShape, openLine } from './connection.ts'
 import type { Place } from './team-location.ts'
 

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { AppError } from '../../base/errors.ts'
+import { isRunning } from '../../base/process.ts'
 import type { Client } from '../../client/client.ts'
-import { AppError } from '../../model/errors.ts'
-import { isRunning } from '../../model/process.ts'
 import { SESSION_MARK } from '../../runtimes/process-table.ts'
 import type { Invocation } from '../verb.ts'
 import { openClientIfRunning } from './client.ts'
@@ -33,7 +33,7 @@ export async function startDetached(
   const { readTeam } = await import('../../main.ts')
   // Mistakes are told here, not in a log that nobody looks into.
   const config = await loadTeam(place, { read: readTeam })
-  const { makeStateFolder } = await import('../../config.ts')
+  const { makeStateFolder } = await import('../../config/config.ts')
   makeStateFolder(config.stateFolder)
   const logFile = join(config.stateFolder, 'service.log')
   writeFileSync(logFile, '', { mode: 0o600 })

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
+import { AppError } from '../../base/errors.ts'
 import type { Client } from '../../client/client.ts'
-import { AppError } from '../../model/errors.ts'
-import type { StoredRuns } from '../../service/stored-runs.ts'
+import type { StoredRuns } from '../../runs/routes/stored-runs.ts'
 import { openClient } from './client.ts'
 import { loadTeam } from './offline.ts'
 import type { Place } from './team-location.ts'
@@ -51,7 +51,7 @@ async function readStore<T>(
   const { readOffline } = await import('../../main.ts')
   const snapshot = readOffline(config)
   if (typeof snapshot === 'string') return snapshot
-  const { readStoredRuns } = await import('../../service/stored-runs.ts')
+  const { readStoredRuns } = await import('../../runs/routes/stored-runs.ts')
   try {
     return { value: await offline(readStoredRuns(snapshot.reader, Date.now)) }
   } finally {

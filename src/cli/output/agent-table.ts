@@ -1,4 +1,4 @@
-import type { AnswerOf } from '../../service/contract.ts'
+import type { AnswerOf } from '../../api/contract.ts'
 import { table } from './layout.ts'
 import { plainLine } from './print.ts'
 

@@ -1,5 +1,5 @@
-import type { ErrorReceipt, Receipt, RecipientReceipt } from '../../model/receipt.ts'
-import type { AnswerOf } from '../../service/contract.ts'
+import type { AnswerOf } from '../../api/contract.ts'
+import type { ErrorReceipt, Receipt, RecipientReceipt } from '../../protocol/receipt.ts'
 import { exitCode, exitOfReceipt } from '../exit-code.ts'
 import { reportError } from '../print-error.ts'
 import { type Agent, agentsText, waitingFor } from './agent-table.ts'

@@ -1,4 +1,4 @@
-import type { AnswerOf } from '../../service/contract.ts'
+import type { AnswerOf } from '../../api/contract.ts'
 import { indent, shortTime } from './message-text.ts'
 import { paint, plain, plainLine } from './print.ts'
 

@@ -1,5 +1,5 @@
-import { type Answer, classify, type FailedCall, type GitHubFailure } from '../failure.ts'
-import type { Performed } from '../github.ts'
+import { type Answer, classify, type FailedCall, type GitHubFailure } from '../core/failure.ts'
+import type { Performed } from '../port.ts'
 
 /** What comes back from calls, in our words. */
 

@@ -1,6 +1,6 @@
 import type { createAppAuth } from '@octokit/auth-app'
 import { Octokit } from '@octokit/core'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import type { Credentials } from './credentials.ts'
 
 type Basic = NonNullable<ConstructorParameters<typeof Octokit>[0]>

@@ -1,6 +1,6 @@
-import type { Action } from '../action.ts'
-import type { Answer } from '../failure.ts'
-import type { How, Performed } from '../github.ts'
+import type { Action } from '../core/action.ts'
+import type { Answer } from '../core/failure.ts'
+import type { How, Performed } from '../port.ts'
 import { done, notOurs, performed, type Written } from './answers.ts'
 import { commitFiles } from './commit.ts'
 

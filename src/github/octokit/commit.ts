@@ -1,5 +1,5 @@
-import type { Answer } from '../failure.ts'
-import type { Performed } from '../github.ts'
+import type { Answer } from '../core/failure.ts'
+import type { Performed } from '../port.ts'
 
 export interface CommitFile {
   readonly path: string

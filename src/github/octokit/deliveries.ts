@@ -1,5 +1,5 @@
-import type { Answer } from '../failure.ts'
-import type { MissedDelivery } from '../github.ts'
+import type { Answer } from '../core/failure.ts'
+import type { MissedDelivery } from '../port.ts'
 import type { Exchange } from './survey.ts'
 
 interface Listed {

@@ -1,4 +1,4 @@
-import type { Figures } from '../github.ts'
+import type { Figures } from '../port.ts'
 
 export interface RepositoryCounts {
   readonly stargazers_count?: number

@@ -1,4 +1,4 @@
-import type { GitHubFailure } from '../failure.ts'
+import type { GitHubFailure } from '../core/failure.ts'
 
 const QUIET = 'GitHub asked to be left alone for a while'
 

@@ -1,5 +1,5 @@
-import type { Answer } from '../failure.ts'
-import type { Hook, RepositoryFacts, Self, Survey } from '../survey.ts'
+import type { Answer } from '../core/failure.ts'
+import type { Hook, RepositoryFacts, Self, Survey } from '../core/survey.ts'
 
 export interface Exchanged<Data> {
   readonly data: Data

@@ -1,5 +1,5 @@
 /** A program's state, from its last output. */
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import type { InputBox, PaneScreen } from '../program.ts'
 import type { AnySettings } from './settings.ts'
 

@@ -1,4 +1,4 @@
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import type { Dialogs } from './dialogs.ts'
 import type { ClaudeStatus } from './status-file.ts'
 

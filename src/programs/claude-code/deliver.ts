@@ -1,5 +1,5 @@
+import { withoutMentions } from '../../protocol/mentions.ts'
 import type { Arrival, Turn } from '../../runtimes/runtime.ts'
-import { withoutMentions } from '../../wire/mentions.ts'
 import type { PromptAwaiter } from '../await-prompt.ts'
 import { leadingPart } from '../message-ids.ts'
 import type { Pane } from '../program.ts'

@@ -1,7 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { isRunning } from '../../model/process.ts'
+import { isRunning } from '../../base/process.ts'
 import { watchFile } from '../file-watch.ts'
 import type { FollowerLog } from '../line-follower.ts'
 

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import type { Launch, ProgramLaunchOrder } from '../program.ts'
 import { executableOf } from '../settings.ts'
 import { CodexSavedState, type CodexSavedThread } from './saved-state.ts'

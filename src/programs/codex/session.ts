@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { realpath, rm } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import {
   type Arrival,
   type MessageLocation,

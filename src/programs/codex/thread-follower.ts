@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import type { SessionPort } from '../../runtimes/runtime.ts'
 import type { CodexOutput } from './agent-output.ts'
 import { type AppServer, AppServerRefused, AppServerUnanswered } from './app-server.ts'

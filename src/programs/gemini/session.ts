@@ -1,5 +1,5 @@
+import { withoutMentions } from '../../protocol/mentions.ts'
 import type { Arrival, MessageLocation, SessionPort, Turn } from '../../runtimes/runtime.ts'
-import { withoutMentions } from '../../wire/mentions.ts'
 import { createPromptAwaiter } from '../await-prompt.ts'
 import { createHookNotices } from '../hook-notices.ts'
 import type { FollowerLog } from '../line-follower.ts'

@@ -1,4 +1,4 @@
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 
 export type StateKeeper = ReturnType<typeof createState>
 

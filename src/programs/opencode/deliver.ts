@@ -1,4 +1,4 @@
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import { type Arrival, type MessageLocation, noLongerWanted, type Turn } from '../../runtimes/runtime.ts'
 import { locationsOf } from '../locate.ts'
 import { holdsTurn, messageIdsIn } from '../message-ids.ts'

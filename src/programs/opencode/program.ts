@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { AppError } from '../../model/errors.ts'
-import { isRunning } from '../../model/process.ts'
+import { AppError } from '../../base/errors.ts'
+import { isRunning } from '../../base/process.ts'
 import type { AgentProgram, FollowOrder, Pane } from '../program.ts'
 import { prepareLaunch, readPassword, USERNAME } from './launch.ts'
 import { OpenCodeSavedState } from './saved-state.ts'

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
+import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
 import { sharedSettings } from '../settings.ts'
 
 /** Settings that Orchub sets itself, and a team must not override. */

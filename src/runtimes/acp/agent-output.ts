@@ -1,4 +1,4 @@
-import type { Clock } from '../../model/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { SessionPort } from '../runtime.ts'
 
 /** Number of unprocessed pieces above which the agent is slowed down. */

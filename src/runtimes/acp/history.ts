@@ -1,4 +1,4 @@
-import type { Clock } from '../../model/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { MessageLocation } from '../runtime.ts'
 import type { AcpUpdate } from './session-update.ts'
 

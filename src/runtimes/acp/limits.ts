@@ -1,4 +1,4 @@
-import { type Clock, sleep } from '../../model/clock.ts'
+import { type Clock, sleep } from '../../base/clock.ts'
 
 export interface AcpLimits {
   /** Timeout of each request while a session is opened. */

@@ -1,4 +1,4 @@
-import type { Mentions } from '../../wire/mentions.ts'
+import type { Mentions } from '../../protocol/mentions.ts'
 
 /** Agent programs whose ACP command is known. */
 export interface BuiltIn {

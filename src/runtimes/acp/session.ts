@@ -1,10 +1,10 @@
 import { methods, RequestError } from '@agentclientprotocol/sdk'
 import { z } from 'zod'
-import type { SessionState } from '../../model/agent.ts'
-import type { Clock } from '../../model/clock.ts'
-import type { Log } from '../../model/log.ts'
-import { withoutMentions } from '../../wire/mentions.ts'
-import { escapeMarkers } from '../../wire/response.ts'
+import type { SessionState } from '../../base/agent.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import { withoutMentions } from '../../protocol/mentions.ts'
+import { escapeMarkers } from '../../protocol/response.ts'
 import {
   type AgentCredentials,
   type AgentStart,

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { problemsIn, type SettingsProblem } from '../../model/settings.ts'
-import { MENTIONS } from '../../wire/mentions.ts'
+import { problemsIn, type SettingsProblem } from '../../base/settings-problem.ts'
+import { MENTIONS } from '../../protocol/mentions.ts'
 import type { AgentSettings } from '../runtime.ts'
 import { isBuiltIn, PROGRAMS } from './programs.ts'
 

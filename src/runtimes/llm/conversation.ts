@@ -1,4 +1,4 @@
-import type { ChatMessage } from '../../models/model.ts'
+import type { ChatMessage } from '../../llm/llm.ts'
 import type { LlmTurnEnd, LogRecord, RecordOf } from './record.ts'
 
 /** A turn with its events so far. */

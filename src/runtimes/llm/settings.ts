@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { SettingsProblem } from '../../model/settings.ts'
+import type { SettingsProblem } from '../../base/settings-problem.ts'
 import type { AgentSettings } from '../runtime.ts'
 
 export const LlmSettings = z.strictObject({

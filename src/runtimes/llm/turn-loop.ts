@@ -1,15 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '../../model/clock.ts'
-import type { Log } from '../../model/log.ts'
-import type {
-  ModelFailure,
-  Models,
-  Spending,
-  Streamed,
-  ToolCall,
-  ToolDefinition,
-} from '../../models/model.ts'
-import { renderResponse } from '../../wire/response.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
+import type { ModelFailure, Models, Spending, Streamed, ToolCall, ToolDefinition } from '../../llm/llm.ts'
+import { renderResponse } from '../../protocol/response.ts'
 import type { AgentStart, SessionPort, Turn } from '../runtime.ts'
 import { invalidCall, type LlmConversation, NOT_CARRIED_OUT, nextStep } from './conversation.ts'
 import type { Journal } from './journal.ts'

@@ -1,4 +1,4 @@
-import type { SessionState } from '../../model/agent.ts'
+import type { SessionState } from '../../base/agent.ts'
 import type { Runtime, Session, SessionPort } from '../runtime.ts'
 import { checkScript, openScript, type ScriptLine, ScriptSettings } from '../script.ts'
 

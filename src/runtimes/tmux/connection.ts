@@ -8,8 +8,8 @@
  */
 
 import { type ExecFileException, execFile } from 'node:child_process'
-import { AppError } from '../../model/errors.ts'
-import type { Log } from '../../model/log.ts'
+import { AppError } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
 import { type Block, type Control, ControlLost, openControl, type TmuxCommand } from './control.ts'
 
 const SESSION = 'orchub'

@@ -1,6 +1,6 @@
 /** Detects dead and closed panes, from tmux notifications and one listing of all panes. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Log } from '../../model/log.ts'
+import type { Log } from '../../base/log.ts'
 import { IN_SESSION, type TmuxConnection } from './connection.ts'
 import { ControlLost } from './control.ts'
 

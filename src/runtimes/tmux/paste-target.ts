@@ -1,5 +1,5 @@
-import type { Clock } from '../../model/clock.ts'
-import type { Log } from '../../model/log.ts'
+import type { Clock } from '../../base/clock.ts'
+import type { Log } from '../../base/log.ts'
 import type { TmuxServer } from './server.ts'
 
 /** The writing side of one pane. */

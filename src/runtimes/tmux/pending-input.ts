@@ -8,8 +8,8 @@
  * three needs a person.
  */
 import { randomUUID } from 'node:crypto'
-import type { SessionState } from '../../model/agent.ts'
-import type { Clock } from '../../model/clock.ts'
+import type { SessionState } from '../../base/agent.ts'
+import type { Clock } from '../../base/clock.ts'
 import type { PaneScreen, PasteOptions } from '../../programs/program.ts'
 import { PERSON_QUIET_MS } from '../paste-guard.ts'
 import { ControlLost, type TmuxCommand } from './control.ts'

@@ -1,9 +1,9 @@
 /** Runs agents in panes of our own tmux server, which outlives the service. */
 import { mkdir } from 'node:fs/promises'
 import { z } from 'zod'
-import { type Clock, unlessGone, within } from '../../model/clock.ts'
-import { AppError } from '../../model/errors.ts'
-import type { Log } from '../../model/log.ts'
+import { type Clock, unlessGone, within } from '../../base/clock.ts'
+import { AppError } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
 import type { AgentProgram, Pane } from '../../programs/program.ts'
 import { endProcesses } from '../processes.ts'
 import type { AgentSettings, AgentStart, Runtime, Session, SessionPort } from '../runtime.ts'

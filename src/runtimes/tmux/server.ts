@@ -1,5 +1,5 @@
 /** Our tmux server, on its own socket, with one session. It outlives the service. */
-import type { Clock } from '../../model/clock.ts'
+import type { Clock } from '../../base/clock.ts'
 import { openTmuxConnection, type ServerIdentity, type TmuxConnectionOptions } from './connection.ts'
 import type { Block, TmuxCommand } from './control.ts'
 import { createPaneWatch, type PaneListener } from './pane-watch.ts'

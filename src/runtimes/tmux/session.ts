@@ -6,10 +6,10 @@
  * session was stopped; deliveries return `queued`) and `left` (the service ends; listening stops and the
  * agent keeps running).
  */
-import type { SessionState } from '../../model/agent.ts'
-import { type Clock, unlessGone, within } from '../../model/clock.ts'
-import { AppError } from '../../model/errors.ts'
-import type { Log } from '../../model/log.ts'
+import type { SessionState } from '../../base/agent.ts'
+import { type Clock, unlessGone, within } from '../../base/clock.ts'
+import { AppError } from '../../base/errors.ts'
+import type { Log } from '../../base/log.ts'
 import type { ProgramSession } from '../../programs/program.ts'
 import { type AgentProcesses, endProcesses } from '../processes.ts'
 import type { Session, SessionPort } from '../runtime.ts'

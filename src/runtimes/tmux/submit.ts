@@ -1,6 +1,6 @@
 /** Presses Enter after a paste and waits for evidence that the program accepted the text. */
 
-import { sleep, within } from '../../model/clock.ts'
+import { sleep, within } from '../../base/clock.ts'
 import type { InputBox, PasteOptions } from '../../programs/program.ts'
 import type { Arrival, Turn } from '../runtime.ts'
 import { TmuxRefused } from './connection.ts'

@@ -4,7 +4,7 @@
  * people are held off.
  */
 
-import { sleep } from '../../model/clock.ts'
+import { sleep } from '../../base/clock.ts'
 import type { PasteOptions } from '../../programs/program.ts'
 import { guardPaste } from '../paste-guard.ts'
 import { type Arrival, noLongerWanted } from '../runtime.ts'

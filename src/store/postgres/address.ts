@@ -1,5 +1,5 @@
 import postgres from 'postgres'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 
 export interface Address {
   url: string

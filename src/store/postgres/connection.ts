@@ -1,4 +1,4 @@
-import type { IdKind } from '../../model/identifier.ts'
+import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../keys.ts'
 import type { Connection, SqlValue } from '../store.ts'
 import { isCollision, nameFault, unknownOutcome } from './fault.ts'

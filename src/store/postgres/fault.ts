@@ -1,4 +1,4 @@
-import { AppError, type ErrorCode } from '../../model/errors.ts'
+import { AppError, type ErrorCode } from '../../base/errors.ts'
 
 interface Named {
   code: ErrorCode

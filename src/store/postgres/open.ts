@@ -1,4 +1,4 @@
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import { assembleStore, type StoreOptions } from '../assemble.ts'
 import { type Dialect, migrate } from '../schema/migrate.ts'
 import type { Store } from '../store.ts'

@@ -1,4 +1,4 @@
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import type { Connection } from '../store.ts'
 import { MIGRATIONS } from './migrations.ts'
 

@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import type { IdKind } from '../../model/identifier.ts'
+import type { IdKind } from '../../base/ids.ts'
 import { LAST_KEY } from '../keys.ts'
 import type { Connection, Reader, SqlValue } from '../store.ts'
 import { named } from './fault.ts'

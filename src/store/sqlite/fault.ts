@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 
 /** SQLite's primary result codes that a user can do something about. */
 const ERROR = 1

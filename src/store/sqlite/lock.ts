@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import type { DaemonIdentity } from '../daemons.ts'
 import { isBusy } from './fault.ts'
 

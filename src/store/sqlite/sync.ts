@@ -1,5 +1,5 @@
 import { close, fdatasync, openSync } from 'node:fs'
-import type { AppError } from '../../model/errors.ts'
+import type { AppError } from '../../base/errors.ts'
 import type { MaybePromise } from '../store.ts'
 import { diskFailed, nameFault } from './fault.ts'
 

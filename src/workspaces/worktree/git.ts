@@ -1,6 +1,6 @@
 import { type ExecFileException, execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { AppError } from '../../model/errors.ts'
+import { AppError } from '../../base/errors.ts'
 import { formatBytes } from '../limits.ts'
 import { errnoOf } from '../problem.ts'
 

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path'
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { exchange, findPlace, readAnswer } from '../../../src/cli/connection/connection.ts'
-import { stateFolder } from '../../../src/config.ts'
+import { stateFolder } from '../../../src/config/config.ts'
 import { createTeamFolder, type TeamFolder } from '../orc.ts'
 
 const open: TeamFolder[] = []

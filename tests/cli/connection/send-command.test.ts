@@ -2,8 +2,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type CommandDefinition, defineCommand } from '../../../src/model/command.ts'
-import { createRegistry, shellShapes } from '../../../src/model/registry.ts'
+import { type CommandDefinition, defineCommand } from '../../../src/protocol/command.ts'
+import { createRegistry, shellShapes } from '../../../src/protocol/registry.ts'
 import { createTeamFolder, type TeamFolder } from '../orc.ts'
 
 let team: TeamFolder

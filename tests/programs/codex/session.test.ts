@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { CodexSavedState } from '../../../src/programs/codex/saved-state.ts'
 import { openSession } from '../../../src/programs/codex/session.ts'
-import { createRecordingPort } from '../../agents/harness/recording-port.ts'
+import { createRecordingPort } from '../../real-agents/harness/recording-port.ts'
 import { type Answer, type Call, type FakeAppServer, startFakeAppServer } from './fake-app-server.ts'
 import { agentMessage, commandApproval, THREAD, TURN, thread, turn, userMessage } from './recorded.ts'
 

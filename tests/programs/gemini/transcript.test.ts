@@ -8,7 +8,7 @@ import {
   type GeminiTranscript,
   searchTranscripts,
 } from '../../../src/programs/gemini/transcript.ts'
-import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
 
 /** Written by Gemini CLI 0.61.0. */
 const fixture = (name: string) => join(import.meta.dirname, 'fixtures', `${name}.jsonl`)

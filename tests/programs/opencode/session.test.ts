@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { OpenCodeSavedState } from '../../../src/programs/opencode/saved-state.ts'
 import { openSession } from '../../../src/programs/opencode/session.ts'
 import type { ProgramSession } from '../../../src/programs/program.ts'
-import { createRecordingPort, type RecordingPort } from '../../agents/harness/recording-port.ts'
+import { createRecordingPort, type RecordingPort } from '../../real-agents/harness/recording-port.ts'
 import { type FakeServer, OWN, recorded, startFakeServer } from './fake-server.ts'
 
 describe('a session of opencode', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import type { SessionState } from '../../../src/model/agent.ts'
+import type { SessionState } from '../../../src/base/agent.ts'
 import type { AcpLimits } from '../../../src/runtimes/acp/limits.ts'
 import { createAcpRuntime } from '../../../src/runtimes/acp/runtime.ts'
 import type {

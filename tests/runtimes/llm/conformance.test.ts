@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createModels } from '../../../src/models/sdk/models.ts'
+import { createModels } from '../../../src/llm/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { startModelServer } from '../../fakes/model-server/model-server.ts'
 import type { ModelRequest } from '../../fakes/model-server/play.ts'

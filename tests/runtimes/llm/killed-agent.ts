@@ -1,6 +1,6 @@
 /** Run by resume.test.ts as a process of its own, to be killed in the middle of a turn. */
 
-import { createModels } from '../../../src/models/sdk/models.ts'
+import { createModels } from '../../../src/llm/sdk/models.ts'
 import { createLlmRuntime } from '../../../src/runtimes/llm/runtime.ts'
 import { QUIET_LOG } from '../../fakes/quiet-log.ts'
 import { createRecorder } from '../recorder.ts'

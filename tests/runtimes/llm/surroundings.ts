@@ -1,6 +1,7 @@
 /** Apart from the harness, so that it also loads outside of a test. */
-import type { ModelSettings } from '../../../src/model/language-model.ts'
-import type { ToolDefinition } from '../../../src/models/model.ts'
+
+import type { ToolDefinition } from '../../../src/llm/llm.ts'
+import type { ModelSettings } from '../../../src/llm/model-settings.ts'
 
 export const clock = {
   now: () => Date.now(),

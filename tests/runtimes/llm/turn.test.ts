@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Receipt } from '../../../src/model/receipt.ts'
+import type { Receipt } from '../../../src/protocol/receipt.ts'
 import type { ModelReply, Play } from '../../fakes/model-server/play.ts'
 import { turnOf } from '../conformance.ts'
 import { createDoor, openPlace } from './harness.ts'

@@ -2,7 +2,7 @@
 
 import { readdirSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { SessionState } from '../../../src/model/agent.ts'
+import type { SessionState } from '../../../src/base/agent.ts'
 import type { PasteOptions } from '../../../src/programs/program.ts'
 import type { Arrival } from '../../../src/runtimes/runtime.ts'
 import { ControlLost } from '../../../src/runtimes/tmux/control.ts'

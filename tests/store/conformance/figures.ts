@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { moveDeliveries } from '../../../src/store/deliveries.ts'
-import { costByStep, countByStep, readingTimes } from '../../../src/store/figures.ts'
-import { insertAction, readActions } from '../../../src/store/github-actions.ts'
-import { keepDelivery, readDeliveries } from '../../../src/store/github-deliveries.ts'
-import { keepStanding, readHalted } from '../../../src/store/github-health.ts'
-import { insertWork, workOfDeliveries } from '../../../src/store/github-work.ts'
-import { addSpending } from '../../../src/store/usage.ts'
+import { addSpending } from '../../../src/agents/store/usage.ts'
+import { insertAction, readActions } from '../../../src/github/store/actions.ts'
+import { keepDelivery, readDeliveries } from '../../../src/github/store/deliveries.ts'
+import { keepStanding, readHalted } from '../../../src/github/store/health.ts'
+import { insertWork, workOfDeliveries } from '../../../src/github/store/work.ts'
+import { moveDeliveries } from '../../../src/messages/store/deliveries.ts'
+import { costByStep, countByStep, readingTimes } from '../../../src/messages/store/figures.ts'
 import { type Here, START, send } from '../place.ts'
 
 const span = { from: START, stepMs: 1000, steps: 5 }

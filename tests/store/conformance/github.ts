@@ -5,7 +5,7 @@ import {
   findAction,
   insertAction,
   nextAction,
-} from '../../../src/store/github-actions.ts'
+} from '../../../src/github/store/actions.ts'
 import {
   closeConduct,
   conductTold,
@@ -13,7 +13,7 @@ import {
   insertConduct,
   markOfConduct,
   readConduct,
-} from '../../../src/store/github-conduct.ts'
+} from '../../../src/github/store/conduct.ts'
 import {
   endDelivery,
   keepDelivery,
@@ -23,8 +23,8 @@ import {
   readDelivery,
   takenSince,
   unknownDeliveries,
-} from '../../../src/store/github-deliveries.ts'
-import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/store/github-documents.ts'
+} from '../../../src/github/store/deliveries.ts'
+import { forgetDocuments, keepDocument, searchDocuments } from '../../../src/github/store/documents.ts'
 import {
   countWaiting,
   keepStanding,
@@ -33,7 +33,7 @@ import {
   readOverdue,
   readStanding,
   readWorkFigures,
-} from '../../../src/store/github-health.ts'
+} from '../../../src/github/store/health.ts'
 import {
   endWork,
   findWork,
@@ -43,7 +43,7 @@ import {
   openWorkOf,
   putOffWork,
   workOfDeliveries,
-} from '../../../src/store/github-work.ts'
+} from '../../../src/github/store/work.ts'
 import type { Store } from '../../../src/store/store.ts'
 import type { Here } from '../place.ts'
 import { START } from '../place.ts'

@@ -1,11 +1,17 @@
 import { expect, it } from 'vitest'
-import type { Task } from '../../../src/model/task.ts'
-import { definePlan } from '../../../src/runs/plan.ts'
-import { createRun } from '../../../src/runs/run.ts'
-import { declareStatus, readAgents, registerAgent, setPaused, setSession } from '../../../src/store/agents.ts'
-import { forgetApprovals, insertApproval, readApprovals } from '../../../src/store/approvals.ts'
-import { lastOfRun, readRunEntries } from '../../../src/store/audit-log.ts'
-import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/store/halt.ts'
+import {
+  declareStatus,
+  readAgents,
+  registerAgent,
+  setPaused,
+  setSession,
+} from '../../../src/agents/store/agents.ts'
+import { insertToken, readTokens, revokeTokens } from '../../../src/agents/store/tokens.ts'
+import { lastOfRun, readRunEntries } from '../../../src/audit/store.ts'
+import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/commands/store/idempotency.ts'
+import { endHalt, keepDisturbed, keepHalt, postponeClocks, readHalt } from '../../../src/halt/store.ts'
+import { park, parkedBy, unpark } from '../../../src/messages/store/parked.ts'
+import { forgetApprovals, insertApproval, readApprovals } from '../../../src/people/store/approvals.ts'
 import {
   decideHumanRequest,
   findHumanRequest,
@@ -14,9 +20,9 @@ import {
   modifyHumanRequest,
   type NewHumanRequest,
   readHumanRequests,
-} from '../../../src/store/human-requests.ts'
-import { findReceipt, keepReceipt, replaceReceipt } from '../../../src/store/idempotency.ts'
-import { park, parkedBy, unpark } from '../../../src/store/parked.ts'
+} from '../../../src/people/store/human-requests.ts'
+import { createRun } from '../../../src/runs/core/run.ts'
+import { definePlan } from '../../../src/runs/plan/read-plan.ts'
 import {
   findRun,
   insertRun,
@@ -26,11 +32,12 @@ import {
   replaceRun,
   runIds,
   updateRecord,
-} from '../../../src/store/runs.ts'
+} from '../../../src/runs/store/runs.ts'
 import type { Store } from '../../../src/store/store.ts'
-import { insertTask, setTaskDue, updateTask } from '../../../src/store/tasks.ts'
-import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timers.ts'
-import { insertToken, readTokens, revokeTokens } from '../../../src/store/tokens.ts'
+import { clearTimer, nextDue, setTimer, takeDue } from '../../../src/store/timer-rows.ts'
+import { newTask } from '../../../src/tasks/core/new-task.ts'
+import { insertTask, setTaskDue, updateTask } from '../../../src/tasks/store/tasks.ts'
+import type { Task } from '../../../src/tasks/task.ts'
 import {
   addToQueue,
   countAttempt,
@@ -43,8 +50,7 @@ import {
   shortenQueue,
   takeFromQueue,
   type WebhookRow,
-} from '../../../src/store/webhooks.ts'
-import { newTask } from '../../../src/tasks/new-task.ts'
+} from '../../../src/webhooks/store.ts'
 import { type Here, START } from '../place.ts'
 
 const REQUEST: NewHumanRequest = {

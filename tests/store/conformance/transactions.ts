@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, vi } from 'vitest'
-import type { AuditEntry } from '../../../src/model/audit-entry.ts'
-import { keepDelivery } from '../../../src/store/github-deliveries.ts'
-import { findMail } from '../../../src/store/messages.ts'
+import type { AuditEntry } from '../../../src/audit/entry.ts'
+import { keepDelivery } from '../../../src/github/store/deliveries.ts'
+import { findMail } from '../../../src/messages/store/messages.ts'
 import type { Store, Tx } from '../../../src/store/store.ts'
-import { setTimer, type TimerRow } from '../../../src/store/timers.ts'
+import { setTimer, type TimerRow } from '../../../src/store/timer-rows.ts'
 import { type Here, START, send } from '../place.ts'
 
 async function timers(store: Store): Promise<string[]> {

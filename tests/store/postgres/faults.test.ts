@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { AppError } from '../../../src/model/errors.ts'
+import { AppError } from '../../../src/base/errors.ts'
 import { readAddress } from '../../../src/store/postgres/address.ts'
 import { nameFault } from '../../../src/store/postgres/fault.ts'
 import { openPostgresStore } from '../../../src/store/postgres/open.ts'

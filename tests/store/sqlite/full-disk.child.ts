@@ -1,8 +1,8 @@
 // Fills the disk that its folder is on, through a store, and reports what the store made of it as JSON.
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { AppError } from '../../../src/model/errors.ts'
-import { readMailbox } from '../../../src/store/messages.ts'
+import type { AppError } from '../../../src/base/errors.ts'
+import { readMailbox } from '../../../src/messages/store/messages.ts'
 import { openSqliteStore } from '../../../src/store/sqlite/open.ts'
 import { send, storeOptions, verifyAudit } from '../place.ts'
 

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readTree } from '../../../src/store/audit-log.ts'
+import { readTree } from '../../../src/audit/store.ts'
 import {
   claimDeliveries,
   countQueued,
   doubtfulDeliveries,
   releaseExpired,
-} from '../../../src/store/deliveries.ts'
-import { findOpenQuestion } from '../../../src/store/human-requests.ts'
-import { readLog, readMailbox } from '../../../src/store/messages.ts'
+} from '../../../src/messages/store/deliveries.ts'
+import { readLog, readMailbox } from '../../../src/messages/store/messages.ts'
+import { findOpenQuestion } from '../../../src/people/store/human-requests.ts'
 import type { Reader, SqlValue, Tx } from '../../../src/store/store.ts'
 import { createSqlitePlace, type SqlitePlace } from '../sqlite-place.ts'
 

@@ -1,5 +1,5 @@
 import { type ReactNode, type SyntheticEvent, useEffect, useLayoutEffect, useRef, useState } from 'react'
-import type { AnswerOf } from '../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../src/api/contract.ts'
 import type { HumanRequest } from '../data/queries.ts'
 import { useService } from '../data/service.ts'
 import { useNow } from '../data/service-clock.ts'

@@ -1,5 +1,5 @@
+import type { AuditEntryAnswer } from '../../../src/api/contract.ts'
 import { type Client, ClientError } from '../../../src/client/client.ts'
-import type { AuditEntryAnswer } from '../../../src/service/contract.ts'
 import { followEvents } from './shared-event-stream.ts'
 
 export type AuditEntry = AuditEntryAnswer

@@ -1,7 +1,7 @@
 import { hashKey, useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
+import type { AnswerOf } from '../../../src/api/contract.ts'
 import { type Client, ClientError } from '../../../src/client/client.ts'
-import type { AnswerOf } from '../../../src/service/contract.ts'
 import type { AuditEntry, ConnectionState } from './event-feed.ts'
 import type { ServiceQueryKey } from './query-topics.ts'
 import { agentsQuery, useService } from './service.ts'

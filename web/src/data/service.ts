@@ -1,7 +1,7 @@
 import { type Query, QueryCache, QueryClient } from '@tanstack/react-query'
 import { createContext, use } from 'react'
+import type { AnswerOf } from '../../../src/api/contract.ts'
 import { type Client, ClientError } from '../../../src/client/client.ts'
-import type { AnswerOf } from '../../../src/service/contract.ts'
 import { sessionHalf } from './api-client.ts'
 import { type EventFeed, openEventFeed } from './event-feed.ts'
 import { type QueryRoute, REFRESH, type ServiceQueryKey } from './query-topics.ts'

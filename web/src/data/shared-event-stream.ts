@@ -1,5 +1,5 @@
+import type { AuditEntryAnswer } from '../../../src/api/contract.ts'
 import type { Client } from '../../../src/client/client.ts'
-import type { AuditEntryAnswer } from '../../../src/service/contract.ts'
 
 type Entry = AuditEntryAnswer
 

@@ -1,5 +1,5 @@
-import type { Action } from '../../../model/command.ts'
-import type { Receipt } from '../../../model/receipt.ts'
+import type { Action } from '../../../protocol/command.ts'
+import type { Receipt } from '../../../protocol/receipt.ts'
 import { openClient } from '../../connection/client.ts'
 import { showAnyReceipt } from '../../output/receipt-text.ts'
 import type { Invocation, Verb } from '../../verb.ts'

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { exitCode } from '../../exit-code.ts'
 import { printJson } from '../../output/print.ts'

@@ -1,4 +1,4 @@
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { plain, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'

@@ -1,5 +1,5 @@
-import { AppError } from '../../../model/errors.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
+import type { AnswerOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import type { Place } from '../../connection/team-location.ts'
@@ -34,10 +34,10 @@ async function askPrompt(place: Place, name: string): Promise<Answer | undefined
 async function readPrompt(place: Place, name: string): Promise<Answer> {
   const config = await loadTeam(place)
   const [{ unknownAgent }, { renderPrompt }, { createTeam }, { createRegistry }] = await Promise.all([
-    import('../../../engine/identity.ts'),
-    import('../../../engine/prompt.ts'),
-    import('../../../engine/team.ts'),
-    import('../../../model/registry.ts'),
+    import('../../../commands/identity.ts'),
+    import('../../../agents/prompt.ts'),
+    import('../../../commands/team.ts'),
+    import('../../../protocol/registry.ts'),
   ])
   const team = createTeam(config)
   const agent = team.resolve(name)

@@ -1,5 +1,5 @@
-import { AppError } from '../../../model/errors.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
+import type { AnswerOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { paint, plainLine, print, printJson } from '../../output/print.ts'
 import type { Invocation, Verb } from '../../verb.ts'

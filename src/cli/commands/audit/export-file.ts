@@ -1,7 +1,7 @@
+import type { AnswerOf, AuditEntryAnswer } from '../../../api/contract.ts'
 import { type ChainMark, type StoredEntry, verifyChain } from '../../../audit/verify.ts'
+import { AppError } from '../../../base/errors.ts'
 import { readLines } from '../../../client/lines.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { AnswerOf, AuditEntryAnswer } from '../../../service/contract.ts'
 import { counted } from '../../output/layout.ts'
 
 /** The last line of an export: a file that was cut off has none, or one that does not fit. */

@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import type { AuditEntryAnswer } from '../../../api/contract.ts'
 import { formatLine } from '../../../audit/line.ts'
 import {
   isPublic,
@@ -7,9 +8,8 @@ import {
   publicLine,
   publicTitle,
 } from '../../../audit/public-trail.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { AuditEntryAnswer } from '../../../service/contract.ts'
-import { streamAudit, toEntry } from '../../../store/audit-log.ts'
+import { streamAudit, toEntry } from '../../../audit/store.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Store } from '../../../store/store.ts'
 import { reach } from '../../connection/online-or-offline.ts'
 import type { Place } from '../../connection/team-location.ts'

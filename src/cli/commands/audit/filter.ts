@@ -1,4 +1,4 @@
-import type { AuditEntryAnswer, QueryOf } from '../../../service/contract.ts'
+import type { AuditEntryAnswer, QueryOf } from '../../../api/contract.ts'
 
 /** The query of the audit for entries that come one by one; what the service's own search does for stored ones. */
 export function auditMatcher(query: QueryOf<'audit'>): (entry: AuditEntryAnswer) => boolean {

@@ -1,6 +1,6 @@
+import type { AuditEntryAnswer, QueryOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { AuditEntryAnswer, QueryOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { untilInterrupted } from '../../signals.ts'

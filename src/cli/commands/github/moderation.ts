@@ -1,5 +1,5 @@
+import type { AnswerOf } from '../../../api/contract.ts'
 import { wait } from '../../../client/backoff.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { createNotifier, wayOf } from '../../output/notification.ts'

@@ -1,17 +1,12 @@
 import { readFileSync } from 'node:fs'
+import type { AnswerOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
+import { nearest } from '../../../base/suggestion.ts'
 import type { Client } from '../../../client/client.ts'
-import { nearest } from '../../../document/suggestion.ts'
-import {
-  type Preview,
-  type PreviewedReport,
-  previewEvent,
-  previewReport,
-} from '../../../engine/github-preview.ts'
-import { createTeam } from '../../../engine/team.ts'
-import { readEvent } from '../../../github/event.ts'
-import { EVENT_NAMES } from '../../../github/event-names.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
+import { createTeam } from '../../../commands/team.ts'
+import { readEvent } from '../../../github/core/event.ts'
+import { EVENT_NAMES } from '../../../github/core/event-names.ts'
+import { type Preview, type PreviewedReport, previewEvent, previewReport } from '../../../github/preview.ts'
 import { openClient } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import { usage } from '../../errors.ts'

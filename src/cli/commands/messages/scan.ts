@@ -1,5 +1,5 @@
 import { createReadStream } from 'node:fs'
-import type { CommandShape, Scanned } from '../../../wire/scanner.ts'
+import type { CommandShape, Scanned } from '../../../protocol/scanner.ts'
 import { type CommandType, shapeOf, typesHere } from '../../command-types.ts'
 import { exitCode } from '../../exit-code.ts'
 import { indent } from '../../output/message-text.ts'
@@ -33,7 +33,7 @@ export const verb: Verb = {
 
   async run({ words, flag, json, place }) {
     const [{ createScanner }, types] = await Promise.all([
-      import('../../../wire/scanner.ts'),
+      import('../../../protocol/scanner.ts'),
       typesHere(place),
     ])
     const known = new Map(types.map((type) => [type.type, type]))

@@ -1,4 +1,4 @@
-import { PRIORITIES } from '../../../model/message.ts'
+import { PRIORITIES } from '../../../messages/message.ts'
 import { sendCommand } from '../../connection/send-command.ts'
 import type { Verb } from '../../verb.ts'
 

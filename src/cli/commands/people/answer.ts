@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline'
 import { isatty } from 'node:tty'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { sendCommand } from '../../connection/send-command.ts'
 import { usage } from '../../errors.ts'

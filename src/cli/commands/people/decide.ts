@@ -1,5 +1,5 @@
-import type { Receipt } from '../../../model/receipt.ts'
-import type { BodyOf } from '../../../service/contract.ts'
+import type { BodyOf } from '../../../api/contract.ts'
+import type { Receipt } from '../../../protocol/receipt.ts'
 import { openClient } from '../../connection/client.ts'
 import { usage } from '../../errors.ts'
 import { paint, print, printJson } from '../../output/print.ts'

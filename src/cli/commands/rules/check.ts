@@ -14,7 +14,7 @@ export const verb: Verb = {
     const file = words[0] ?? place.configFile
     if (file === undefined || !existsSync(file)) throw noTeam(file)
     const [{ formatProblems }, { readTeam }] = await Promise.all([
-      import('../../../config.ts'),
+      import('../../../config/config.ts'),
       import('../../../main.ts'),
     ])
     const loaded = readTeam(file)

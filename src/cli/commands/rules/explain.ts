@@ -1,5 +1,5 @@
-import { ACTIONS, type Action, type Verdict } from '../../../model/rule.ts'
 import type { Explanation } from '../../../rules/explain.ts'
+import { ACTIONS, type Action, type Verdict } from '../../../rules/rule.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import { paint, plain, print, printJson, type Style } from '../../output/print.ts'

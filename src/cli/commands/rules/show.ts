@@ -1,4 +1,4 @@
-import type { Config } from '../../../config.ts'
+import type { Config } from '../../../config/config.ts'
 import {
   ACTIONS,
   type Action,
@@ -6,7 +6,7 @@ import {
   type Permissions,
   type Rule,
   type Who,
-} from '../../../model/rule.ts'
+} from '../../../rules/rule.ts'
 import { loadTeam } from '../../connection/offline.ts'
 import { fitted, table } from '../../output/layout.ts'
 import { paint, plain, print, printJson } from '../../output/print.ts'

@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, resolve } from 'node:path'
-import { formatProblems } from '../../../document/problem.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { Plan } from '../../../model/plan.ts'
-import { readPlan } from '../../../runs/plan.ts'
-import type { Team } from '../../../runs/validate.ts'
+import { AppError } from '../../../base/errors.ts'
+import { readPlan } from '../../../runs/plan/read-plan.ts'
+import type { Team } from '../../../runs/plan/validate.ts'
+import type { Plan } from '../../../runs/plan.ts'
+import { formatProblems } from '../../../yaml/problem.ts'
 import { isTeamOfNobody } from '../../connection/plan-team.ts'
 import type { Place } from '../../connection/team-location.ts'
 
@@ -59,7 +59,7 @@ async function teamAt(place: Place): Promise<Team | undefined> {
   // Known before its file is made, so that a mistake is told here and by the name of the plan's file.
   if (isTeamOfNobody(place)) return { agents: [], models: [] }
   if (configFile === undefined || !existsSync(configFile)) return undefined
-  const { readConfig } = await import('../../../config.ts')
+  const { readConfig } = await import('../../../config/config.ts')
   const loaded = readConfig(configFile)
   if (!loaded.ok) return undefined
   const { agents, models } = loaded.config

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs'
-import { formatProblems } from '../../../document/problem.ts'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
+import { formatProblems } from '../../../yaml/problem.ts'
 import { openClient } from '../../connection/client.ts'
 import type { Place } from '../../connection/team-location.ts'
 import { usage } from '../../errors.ts'

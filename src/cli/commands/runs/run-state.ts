@@ -1,5 +1,5 @@
-import type { NodeState } from '../../../model/run.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
+import type { AnswerOf } from '../../../api/contract.ts'
+import type { NodeState } from '../../../runs/run.ts'
 import type { Style } from '../../output/print.ts'
 
 export type RunShown = AnswerOf<'run'>

@@ -1,5 +1,5 @@
-import { isSettled } from '../../../model/run.ts'
-import { durationText } from '../../../runs/wording.ts'
+import { durationText } from '../../../runs/report/wording.ts'
+import { isSettled } from '../../../runs/run.ts'
 import { clip, width as widthOf } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 import { bar } from '../../output/progress.ts'

@@ -1,4 +1,4 @@
-import { MESSAGE_TYPES } from '../../../model/plan.ts'
+import { MESSAGE_TYPES } from '../../../runs/plan.ts'
 import { openClient } from '../../connection/client.ts'
 import { print, printJson } from '../../output/print.ts'
 import { readInput } from '../../standard-input.ts'

@@ -1,6 +1,6 @@
+import type { RunEvent } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { RunEvent } from '../../../service/contract.ts'
 import { type Instead, throughRestarts } from '../../connection/reconnect.ts'
 import { reachRuns } from '../../connection/stored-runs.ts'
 import type { Place } from '../../connection/team-location.ts'

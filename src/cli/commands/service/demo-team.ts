@@ -1,4 +1,4 @@
-import type { ConfigInput } from '../../../config.ts'
+import type { ConfigInput } from '../../../config/config.ts'
 import type { ScriptSettings } from '../../../runtimes/script.ts'
 
 const say = (to: string, title: string, content: string, extra = '') =>

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { accessSync, constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { findService, findToken, operatorFile } from '../../connection/connection.ts'
 import { loadTeam, withStore } from '../../connection/offline.ts'
@@ -63,7 +63,7 @@ export const CHECKS: Readonly<Record<string, (place: Place) => Promise<Finding>>
   config: async ({ configFile }) => {
     if (configFile === undefined || !existsSync(configFile)) throw noTeam(configFile)
     const [{ formatProblems }, { readTeam }] = await Promise.all([
-      import('../../../config.ts'),
+      import('../../../config/config.ts'),
       import('../../../main.ts'),
     ])
     const loaded = readTeam(configFile)
@@ -172,7 +172,7 @@ async function checkOffline(place: Place): Promise<Finding> {
   return await withStore(place, async ({ store, witness }) => {
     const problems = await store.check()
     if (problems.length > 0) return damaged(problems.join('; '))
-    const { verifyAudit } = await import('../../../engine/audit-check.ts')
+    const { verifyAudit } = await import('../../../audit/verify-store.ts')
     const { ok: isSound, message } = await verifyAudit(store, witness)
     return isSound ? ok(`${kept.shown}: ${message}`) : damaged(message)
   })

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import { AppError } from '../../../model/errors.ts'
-import { isRunning } from '../../../model/process.ts'
+import { AppError } from '../../../base/errors.ts'
+import { isRunning } from '../../../base/process.ts'
 import { openClientIfRunning } from '../../connection/client.ts'
 import { print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'

@@ -1,4 +1,4 @@
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { usageLine } from '../../args.ts'
 import { showCommandHelp } from '../../command-help.ts'
 import { builtInTypes, type CommandType, typesHere, verbOf } from '../../command-types.ts'

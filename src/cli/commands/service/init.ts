@@ -1,6 +1,6 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import type { Verb } from '../../verb.ts'
 import { proposeTeam } from './team-file.ts'

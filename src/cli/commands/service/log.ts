@@ -1,5 +1,5 @@
 import { isatty } from 'node:tty'
-import type { Log } from '../../../model/log.ts'
+import type { Log } from '../../../base/log.ts'
 import { complain, ifTaken, paint, plain, type Style } from '../../output/print.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const

@@ -1,7 +1,7 @@
+import { AppError, asAppError, type ErrorCode } from '../../../base/errors.ts'
 import { backoff, wait } from '../../../client/backoff.ts'
 import { newIdempotencyKey } from '../../../client/idempotency-key.ts'
-import { AppError, asAppError, type ErrorCode } from '../../../model/errors.ts'
-import { errorReceipt } from '../../../model/receipt.ts'
+import { errorReceipt } from '../../../protocol/receipt.ts'
 
 /** The part of a JSON-RPC message that the bridge looks at. */
 interface Message {

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openClient } from '../../connection/client.ts'
 import { openLine } from '../../connection/connection.ts'
 import { print, printJson } from '../../output/print.ts'

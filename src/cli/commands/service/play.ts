@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { openScript, ScriptSettings } from '../../../runtimes/script.ts'
 import { noJson } from '../../errors.ts'
 import type { Verb } from '../../verb.ts'

@@ -1,5 +1,5 @@
+import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { findService } from '../../connection/connection.ts'
 import type { Place } from '../../connection/team-location.ts'

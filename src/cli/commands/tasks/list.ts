@@ -1,5 +1,5 @@
+import type { AnswerOf } from '../../../api/contract.ts'
 import type { Client } from '../../../client/client.ts'
-import type { AnswerOf } from '../../../service/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { complain, paint, print, printJson } from '../../output/print.ts'
 import { canRedraw, openLive } from '../../output/redraw.ts'

@@ -1,9 +1,9 @@
 import { writeSync } from 'node:fs'
 import { createInterface, type Interface } from 'node:readline'
 import { isatty } from 'node:tty'
+import type { BodyOf } from '../../../api/contract.ts'
+import { AppError } from '../../../base/errors.ts'
 import type { Client } from '../../../client/client.ts'
-import { AppError } from '../../../model/errors.ts'
-import type { BodyOf } from '../../../service/contract.ts'
 import { complain, paint, plain } from '../../output/print.ts'
 import { type HumanRequest, missingText, requestText } from '../../output/request-text.ts'
 

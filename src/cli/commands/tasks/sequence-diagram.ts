@@ -1,5 +1,5 @@
-import { OPERATOR } from '../../../model/agent.ts'
-import type { AnswerOf, TaskEvent } from '../../../service/contract.ts'
+import type { AnswerOf, TaskEvent } from '../../../api/contract.ts'
+import { OPERATOR } from '../../../base/agent.ts'
 import { brief, saidBrief } from './task-event-text.ts'
 
 type Trace = Pick<AnswerOf<'trace'>, 'steps'>

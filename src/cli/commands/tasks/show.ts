@@ -1,4 +1,4 @@
-import type { AnswerOf } from '../../../service/contract.ts'
+import type { AnswerOf } from '../../../api/contract.ts'
 import { openClient } from '../../connection/client.ts'
 import { table } from '../../output/layout.ts'
 import { indent, shortTime } from '../../output/message-text.ts'

@@ -1,5 +1,5 @@
-import { OPERATOR } from '../../../model/agent.ts'
-import type { TaskEvent } from '../../../service/contract.ts'
+import type { TaskEvent } from '../../../api/contract.ts'
+import { OPERATOR } from '../../../base/agent.ts'
 import { counted } from '../../output/layout.ts'
 import { paint, plainLine } from '../../output/print.ts'
 

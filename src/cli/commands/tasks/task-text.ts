@@ -1,4 +1,4 @@
-import type { AnswerOf } from '../../../service/contract.ts'
+import type { AnswerOf } from '../../../api/contract.ts'
 import { table } from '../../output/layout.ts'
 import { shortTime } from '../../output/message-text.ts'
 import { paint, plainLine } from '../../output/print.ts'

@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty'
-import { unknownAgent } from '../../../engine/identity.ts'
-import { createTeam, isOperatorName } from '../../../engine/team.ts'
+import { unknownAgent } from '../../../commands/identity.ts'
+import { createTeam, isOperatorName } from '../../../commands/team.ts'
 import type { Offline } from '../../connection/offline.ts'
 import { reach } from '../../connection/online-or-offline.ts'
 import { complain, print, printJson } from '../../output/print.ts'

@@ -1,5 +1,5 @@
-import { createTeam } from '../../../engine/team.ts'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
+import { createTeam } from '../../../commands/team.ts'
 import type { Offline } from '../../connection/offline.ts'
 import { reach } from '../../connection/online-or-offline.ts'
 import { print, printJson } from '../../output/print.ts'

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import type { AppError } from '../../../model/errors.ts'
+import type { AppError } from '../../../base/errors.ts'
 import { copySideBySide } from '../../../workspaces/copy-outputs.ts'
 import { DEFAULT_LIMITS, formatBytes } from '../../../workspaces/limits.ts'
 import { collectOutbox, findShortcomings, type Outbox } from '../../../workspaces/outbox.ts'

@@ -1,6 +1,6 @@
 import { basename, resolve } from 'node:path'
-import { AGENT_NAME } from '../../../model/agent.ts'
-import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../model/plan.ts'
+import { AGENT_NAME } from '../../../base/agent.ts'
+import { WORKSPACE_TEMPLATES, type WorkspaceTemplate } from '../../../runs/plan.ts'
 import { createWorkspace, prepareInbox, removeFolder } from '../../../workspaces/folder.ts'
 import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import type { Withheld } from '../../../workspaces/withheld.ts'

@@ -1,6 +1,6 @@
 import { rmdirSync } from 'node:fs'
 import { basename } from 'node:path'
-import { AppError } from '../../../model/errors.ts'
+import { AppError } from '../../../base/errors.ts'
 import { type DissolvedAgent, type DissolveWanted, dissolve } from '../../../workspaces/dissolve/dissolve.ts'
 import { DEFAULT_LIMITS } from '../../../workspaces/limits.ts'
 import type { Problem } from '../../../workspaces/problem.ts'

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseConfig } from '../../../../src/config.ts'
+import { parseConfig } from '../../../../src/config/config.ts'
 import { createTeamFolder, runOrc, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder

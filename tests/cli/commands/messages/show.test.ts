@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readConfig } from '../../../../src/config.ts'
+import { readConfig } from '../../../../src/config/config.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 const RECEIVER = resolve(import.meta.dirname, '../../../fakes/raw-receiver.ts')

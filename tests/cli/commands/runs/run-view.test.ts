@@ -3,7 +3,7 @@ import type { NodeShown, RunShown } from '../../../../src/cli/commands/runs/run-
 import { eventLine, runSummary } from '../../../../src/cli/commands/runs/run-text.ts'
 import { runView } from '../../../../src/cli/commands/runs/run-view.ts'
 import { width } from '../../../../src/cli/output/layout.ts'
-import { NODE_STATES } from '../../../../src/model/run.ts'
+import { NODE_STATES } from '../../../../src/runs/run.ts'
 
 const AT = '2026-01-15T10:30:00.000Z'
 

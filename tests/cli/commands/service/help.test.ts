@@ -3,8 +3,8 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { EXIT_CODES } from '../../../../src/cli/exit-code.ts'
-import { ACKNOWLEDGE_MS } from '../../../../src/engine/mailroom.ts'
-import { BUILT_IN_COMMANDS } from '../../../../src/model/command.ts'
+import { ACKNOWLEDGE_MS } from '../../../../src/messages/mailroom.ts'
+import { BUILT_IN_COMMANDS } from '../../../../src/protocol/command.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'
 
 const EVERYDAY = 'init up down status open send inbox approve reject ask run logs attach why'.split(' ')

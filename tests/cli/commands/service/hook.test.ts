@@ -1,6 +1,6 @@
 import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import type { Sessions } from '../../../../src/engine/sessions.ts'
+import type { Sessions } from '../../../../src/agents/sessions.ts'
 import type { Orchub } from '../../../../src/main.ts'
 import { createTeamFolder, type RunOptions, type TeamFolder } from '../../orc.ts'
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { readConfig } from '../../../../src/config.ts'
+import { readConfig } from '../../../../src/config/config.ts'
 import { createTeamFolder, ENTRY, type TeamFolder } from '../../orc.ts'
 
 let team: TeamFolder

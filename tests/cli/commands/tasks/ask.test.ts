@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { TaskEvent } from '../../../../src/service/contract.ts'
+import type { TaskEvent } from '../../../../src/api/contract.ts'
 import { type ModelServer, startModelServer } from '../../../fakes/model-server/model-server.ts'
 import type { ModelRequest, Play } from '../../../fakes/model-server/play.ts'
 import { createTeamFolder, type TeamFolder } from '../../orc.ts'

@@ -1,5 +1,5 @@
 import { type KeyboardEvent, Suspense, useState } from 'react'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { formatCost } from '../../components/format.ts'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { Modal } from '../../components/modal.tsx'

@@ -1,6 +1,6 @@
 import { useMemo, useState } from 'react'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import type { Client } from '../../../../src/client/client.ts'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
 import { AgentPicker } from '../../components/agent-picker.tsx'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { showInvisible, textOf } from '../../components/exact-text.ts'
 import { formatTime, pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'

@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { textOf } from '../../components/exact-text.ts'
 import { formatTime } from '../../components/format.ts'
 import { useAction } from '../../components/notifications.tsx'

@@ -1,7 +1,7 @@
 import 'uplot/dist/uPlot.min.css'
 import { useEffect, useMemo, useRef } from 'react'
 import UPlot from 'uplot'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { formatCost, formatDuration } from '../../components/format.ts'
 import { QueryResult, ViewHeader } from '../../components/view-layout.tsx'
 import { useServiceQuery } from '../../data/queries.ts'

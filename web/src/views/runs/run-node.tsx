@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect } from 'react'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import type { Client } from '../../../../src/client/client.ts'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
 import { pluralize } from '../../components/format.ts'
 import { Icon } from '../../components/icon.tsx'
 import { Chip } from '../../components/state-label.tsx'

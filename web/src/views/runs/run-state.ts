@@ -1,4 +1,4 @@
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 
 export type RunNode = AnswerOf<'run'>['nodes'][number]
 

@@ -1,5 +1,5 @@
 import { Suspense, useEffect } from 'react'
-import type { AnswerOf } from '../../../../src/service/contract.ts'
+import type { AnswerOf } from '../../../../src/api/contract.ts'
 import { formatDuration, formatTime, pluralize } from '../../components/format.ts'
 import { lazyComponent } from '../../components/lazy-component.ts'
 import { useAction } from '../../components/notifications.tsx'

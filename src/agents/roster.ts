@@ -1,0 +1,59 @@
+import type { Team } from '../commands/team.ts'
+import type { Reader } from '../store/store.ts'
+import type { Context } from './context-usage.ts'
+import type { Meter } from './meter.ts'
+import type { Sessions } from './sessions.ts'
+import { readAgents } from './store/agents.ts'
+
+/** An agent as everyone may see it: what it says of itself, and what is known of its session. */
+export interface RosterEntry {
+  name: string
+  parent?: string
+  role?: string
+  status: string
+  session: string
+  /** What keeps messages from it though it is idle. */
+  waits_for?: string
+  current_task?: string
+  paused: boolean
+  runtime: string
+  program?: string
+  context?: Context
+  spent?: number
+  updated_at: string
+}
+
+export interface RosterSources {
+  meter: Pick<Meter, 'context' | 'spent'>
+  sessions: Pick<Sessions, 'waitsFor'>
+}
+
+export async function rosterOf(
+  reader: Reader,
+  team: Team,
+  { meter, sessions }: RosterSources,
+): Promise<RosterEntry[]> {
+  const rows = new Map((await readAgents(reader)).map((row) => [row.name, row]))
+  return team.config.agents.map((agent) => {
+    const row = rows.get(agent.name)
+    const session = row?.session_state ?? 'unknown'
+    const context = meter.context(agent.name)
+    const spent = meter.spent(agent.name)
+    const waitsFor = session === 'idle' && row?.paused !== 1 ? sessions.waitsFor(agent.name) : undefined
+    return {
+      name: agent.name,
+      ...(agent.parent === undefined ? {} : { parent: agent.parent }),
+      ...(agent.role === undefined ? {} : { role: agent.role }),
+      status: row?.declared_status ?? session,
+      session: row?.paused === 1 ? 'paused' : session,
+      ...(waitsFor === undefined ? {} : { waits_for: waitsFor }),
+      ...(row?.current_task ? { current_task: row.current_task } : {}),
+      paused: row?.paused === 1,
+      runtime: agent.runtime,
+      ...(agent.program === undefined ? {} : { program: agent.program }),
+      ...(context === undefined ? {} : { context }),
+      ...(spent === 0 ? {} : { spent }),
+      updated_at: new Date(row?.updated_at ?? 0).toISOString(),
+    }
+  })
+}

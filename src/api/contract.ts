@@ -1,0 +1,76 @@
+import type { z } from 'zod'
+import { TERMINAL_ROUTES } from '../agents/api/terminals.ts'
+import { AGENT_ROUTES } from '../agents/api.ts'
+import { AUDIT_ROUTES, type AuditEntrySchema, EVENT_ROUTES } from '../audit/api.ts'
+import type { Routes } from '../base/route.ts'
+import { COMMAND_ROUTES, HOOK_ROUTES, MCP_ROUTES } from '../commands/api.ts'
+import { GITHUB_ROUTES, MODERATION_ROUTES } from '../github/api.ts'
+import { HALT_ROUTES } from '../halt/api.ts'
+import { type MailSchema, MESSAGE_ROUTES } from '../messages/api.ts'
+import { PEOPLE_ROUTES } from '../people/api.ts'
+import type { ReceiptSchema } from '../protocol/receipt-schema.ts'
+import { RULE_ROUTES } from '../rules/api.ts'
+import { RUN_ROUTES } from '../runs/api.ts'
+import { TASK_ROUTES } from '../tasks/api.ts'
+import { WEBHOOK_ROUTES } from '../webhooks/api.ts'
+import { SIGN_IN_ROUTES, TOKEN_ROUTES } from './access-api.ts'
+import { DESCRIPTION_ROUTES, FIGURE_ROUTES, HEALTH_ROUTES, STATE_ROUTES } from './service-api.ts'
+
+/**
+ * The HTTP API as one table, put together from its areas: the server's routes, the OpenAPI document and the typed client
+ * are all read off it. The order is that of the OpenAPI document.
+ */
+export const ROUTES = {
+  ...HEALTH_ROUTES,
+  ...SIGN_IN_ROUTES,
+  ...COMMAND_ROUTES,
+  ...AGENT_ROUTES,
+  ...TERMINAL_ROUTES,
+  ...FIGURE_ROUTES,
+  ...HALT_ROUTES,
+  ...WEBHOOK_ROUTES,
+  ...MESSAGE_ROUTES,
+  ...TASK_ROUTES,
+  ...RUN_ROUTES,
+  ...PEOPLE_ROUTES,
+  ...AUDIT_ROUTES,
+  ...STATE_ROUTES,
+  ...EVENT_ROUTES,
+  ...RULE_ROUTES,
+  ...TOKEN_ROUTES,
+  ...MCP_ROUTES,
+  ...MODERATION_ROUTES,
+  ...GITHUB_ROUTES,
+  ...HOOK_ROUTES,
+  ...DESCRIPTION_ROUTES,
+} as const satisfies Routes
+
+export type RouteName = keyof typeof ROUTES
+type Table = typeof ROUTES
+
+/** What a caller gives as the query, and what the route's handler gets of it. */
+export type QueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
+  ? z.input<Q>
+  : Record<never, never>
+export type ParsedQueryOf<Name extends RouteName> = Table[Name] extends { query: infer Q extends z.ZodType }
+  ? z.output<Q>
+  : Record<never, never>
+export type BodyOf<Name extends RouteName> = Table[Name] extends { body: infer B extends z.ZodType }
+  ? z.output<B>
+  : undefined
+export type AnswerOf<Name extends RouteName> = z.output<Table[Name]['answer']>
+
+export type ReceiptAnswer = z.output<typeof ReceiptSchema>
+export type MailAnswer = z.output<typeof MailSchema>
+export type AuditEntryAnswer = z.output<typeof AuditEntrySchema>
+
+// The folder is private to the contract: whoever needs one of its schemas has it from here.
+export { AgentSchema } from '../agents/api.ts'
+export { AuditEntrySchema } from '../audit/api.ts'
+export type { Route } from '../base/route.ts'
+export { MAX_COMMANDS } from '../commands/api.ts'
+export { MailSchema } from '../messages/api.ts'
+export { HumanRequestSchema } from '../people/api.ts'
+export { ErrorAnswer, ReceiptSchema } from '../protocol/receipt-schema.ts'
+export type { RunEvent } from '../runs/api/run.ts'
+export type { TaskEvent } from '../tasks/api/event.ts'

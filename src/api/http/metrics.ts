@@ -1,0 +1,226 @@
+import { performance } from 'node:perf_hooks'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import type { ErrorCode } from '../../base/errors.ts'
+import type { Switchboard } from '../../engine.ts'
+import { countOpen } from '../../messages/store/deliveries.ts'
+import { countOpenRequests } from '../../people/store/human-requests.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import { CALL_KINDS, type OpenCalls } from './open-calls.ts'
+
+/** Figures for Prometheus, in a registry of their own: an embedding program may have several services. */
+export interface Metrics {
+  render(): Promise<{ type: string; text: string }>
+  close(): void
+}
+
+/** Whatever callers invent as a type counts as one, so that they cannot make the figures grow without end. */
+const UNKNOWN = 'unknown'
+const SECONDS = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 5]
+
+interface Tally {
+  outcomes: Record<Receipt['status'], number>
+  latency: { observe(seconds: number): void }
+}
+
+/** The longest that a timer takes. */
+const NEVER_MS = 2 ** 31 - 1
+const SAMPLED = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99']
+
+/** Of the process itself. Its delays are told as of the moment of asking: to sample them would wake it a hundred times a second. */
+function observeProcess(registry: Registry) {
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS })
+  for (const figure of SAMPLED) registry.removeSingleMetric(`nodejs_eventloop_lag_${figure}_seconds`)
+  let before = performance.eventLoopUtilization()
+  new Gauge({
+    name: 'nodejs_eventloop_utilization',
+    help: 'Share of the time since the last scrape in which the event loop was busy',
+    registers: [registry],
+    collect() {
+      const now = performance.eventLoopUtilization()
+      this.set(performance.eventLoopUtilization(now, before).utilization)
+      before = now
+    },
+  })
+}
+
+export function createMetrics(switchboard: Switchboard, openCalls: OpenCalls): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  const { store } = switchboard
+  const tallies = new Map<string, Tally>()
+  const errors = new Map<ErrorCode, number>()
+
+  const latency = new Histogram({
+    name: 'orchub_command_duration_seconds',
+    help: 'From the door to the receipt, with the sync to disk',
+    labelNames: ['type'],
+    buckets: SECONDS,
+    registers,
+  })
+  new Counter({
+    name: 'orchub_commands_total',
+    help: 'Commands by type and outcome, wherever they were said',
+    labelNames: ['type', 'outcome'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [type, { outcomes }] of tallies) {
+        for (const [outcome, count] of Object.entries(outcomes)) this.inc({ type, outcome }, count)
+      }
+    },
+  })
+  new Counter({
+    name: 'orchub_command_errors_total',
+    help: 'Commands that ended in an error, by its code',
+    labelNames: ['code'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [code, count] of errors) this.inc({ code }, count)
+    },
+  })
+  new Gauge({
+    name: 'orchub_store_pending',
+    help: 'Writes that wait for their turn to be committed',
+    registers,
+    collect() {
+      this.set(store.pending())
+    },
+  })
+  new Gauge({
+    name: 'orchub_deliveries_open',
+    help: 'Messages that are not confirmed yet, by recipient and state of delivery',
+    labelNames: ['agent', 'state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, state, count } of await countOpen(store)) this.set({ agent, state }, count)
+    },
+  })
+  new Gauge({
+    name: 'orchub_human_requests_open',
+    help: 'Requests that wait for a person',
+    registers,
+    async collect() {
+      this.set(await countOpenRequests(store))
+    },
+  })
+  new Gauge({
+    name: 'orchub_halted',
+    help: '1 while a person has stopped everything',
+    registers,
+    collect() {
+      this.set(switchboard.halt.current() === undefined ? 0 : 1)
+    },
+  })
+  new Gauge({
+    name: 'orchub_webhook_pending',
+    help: 'Events that wait to be posted, by webhook; those of a dead one are dropped',
+    labelNames: ['webhook', 'state'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { name, state, pending } of await switchboard.webhooks.list())
+        this.set({ webhook: name, state }, pending)
+    },
+  })
+  new Gauge({
+    name: 'orchub_open_calls',
+    help: 'Streams, long polls and hooks that are open',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const kind of CALL_KINDS) this.set({ kind }, openCalls.count(kind))
+    },
+  })
+  if (switchboard.github !== undefined) observeGithub(switchboard, registers)
+  observeProcess(registry)
+
+  for (const type of [...switchboard.registry.all().map((definition) => definition.type), UNKNOWN]) {
+    const outcomes = { delivered: 0, ok: 0, blocked: 0, held: 0, error: 0 }
+    tallies.set(type, { outcomes, latency: latency.labels(type) })
+  }
+
+  // For every command: plain additions here, the rest of the work is done when somebody looks.
+  switchboard.onHandled((type, receipt, milliseconds) => {
+    const tally = tallies.get(type) ?? tallies.get(type.trim().toLowerCase()) ?? tallies.get(UNKNOWN)!
+    tally.outcomes[receipt.status] += 1
+    tally.latency.observe(milliseconds / 1000)
+    if (receipt.status === 'error') errors.set(receipt.code, (errors.get(receipt.code) ?? 0) + 1)
+  })
+
+  return {
+    render: async () => ({ type: registry.contentType, text: await registry.metrics() }),
+    close: () => registry.clear(),
+  }
+}
+
+type GithubState = Awaited<ReturnType<NonNullable<Switchboard['github']>['state']>>
+
+/** The team for repositories. Of flags about conduct there is no figure, not even how many there are (S3.15). */
+function observeGithub({ github, team }: Switchboard, registers: Registry[]) {
+  let asked: Promise<GithubState | undefined> | undefined
+  /** All figures of one look are of the same moment, and asked for once. */
+  const state = () => {
+    asked ??= (team().config.github === undefined ? Promise.resolve(undefined) : github!.state()).finally(
+      () => {
+        asked = undefined
+      },
+    )
+    return asked
+  }
+  new Gauge({
+    name: 'orchub_github_agent_health',
+    help: '1 for the status that an agent of the GitHub team has: healthy, degraded or error',
+    labelNames: ['agent', 'status'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, status } of (await state())?.agents ?? []) this.set({ agent, status }, 1)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_tasks_last_hour',
+    help: 'Tasks that an agent of the GitHub team completed in the last hour',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, tasks_completed_last_hour } of (await state())?.agents ?? [])
+        this.set({ agent }, tasks_completed_last_hour)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_error_rate_percentage',
+    help: 'Of the tasks that an agent of the GitHub team ended in the last hour, how many in a hundred failed',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, error_rate_percentage } of (await state())?.agents ?? [])
+        this.set({ agent }, error_rate_percentage)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_confidence_average',
+    help: 'How sure an agent of the GitHub team was in the last hour, 0 to 1; none where it did not say',
+    labelNames: ['agent'],
+    registers,
+    async collect() {
+      this.reset()
+      for (const { agent, confidence_score_average: sure } of (await state())?.agents ?? [])
+        if (sure !== undefined) this.set({ agent }, sure)
+    },
+  })
+  new Gauge({
+    name: 'orchub_github_waiting',
+    help: 'Events of GitHub that wait to be worked on, and actions that wait to be done',
+    labelNames: ['what'],
+    registers,
+    async collect() {
+      const now = await state()
+      this.set({ what: 'events' }, now?.events_waiting ?? 0)
+      this.set({ what: 'actions' }, now?.actions_waiting ?? 0)
+    },
+  })
+}

@@ -1,0 +1,42 @@
+import { type Call, type Desk, type RouteHandler, SENT } from '../api/http/call.ts'
+import { wireEntry } from '../api/http/feed.ts'
+import { arrayFrame, LINES, streamJson } from '../api/http/json-stream.ts'
+import { moment } from '../messages/routes/messages.ts'
+import type { Store } from '../store/store.ts'
+import { type AuditQuery, streamAudit, toEntry } from './store.ts'
+import { verifyAudit } from './verify-store.ts'
+
+export const readAudit: RouteHandler<'audit'> = async (desk, call) => {
+  const query = toAuditQuery(desk, call)
+  const { store } = desk.switchboard
+  if (call.incoming.headers.accept?.includes(LINES.type)) {
+    await streamJson(call.outgoing, LINES, entries(store, query, '\n'))
+  } else await streamJson(call.outgoing, arrayFrame('entries'), entries(store, query, ''))
+  return SENT
+}
+
+async function* entries(store: Store, query: AuditQuery, end: string) {
+  for await (const row of streamAudit(store, query)) yield JSON.stringify(wireEntry(toEntry(row))) + end
+}
+
+function toAuditQuery({ switchboard }: Desk, call: Call<'audit'>): AuditQuery {
+  const { since, until, agent, with: other, limit, after, type, class: kept, text } = call.query
+  const now = switchboard.clock.now()
+  const name = (said: string) => switchboard.team().resolve(said) ?? said
+  return {
+    ...(since === undefined ? {} : { since: moment(since, now) }),
+    ...(until === undefined ? {} : { until: moment(until, now) }),
+    ...(agent === undefined ? {} : { agent: name(agent) }),
+    ...(other === undefined ? {} : { with: name(other) }),
+    ...(type === undefined ? {} : { type }),
+    ...(kept === undefined ? {} : { class: kept }),
+    ...(text === undefined ? {} : { text }),
+    ...(after === undefined ? {} : { after }),
+    // From a place onwards it is the next ones that are wanted, otherwise the newest.
+    ...(limit === undefined ? {} : { limit, newest: after === undefined }),
+    ...(call.isOperator ? {} : { visibleTo: call.me }),
+  }
+}
+
+export const checkAudit: RouteHandler<'auditVerify'> = async ({ switchboard, witness }) =>
+  verifyAudit(switchboard.store, witness?.())

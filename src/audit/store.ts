@@ -1,0 +1,258 @@
+import { parseId } from '../base/ids.ts'
+import type { ChainHead, Reader, SealedEntry, SqlValue, Store, Tx } from '../store/store.ts'
+import type { AuditClass, AuditEntry } from './entry.ts'
+
+export interface AuditRow {
+  chain: string
+  seq: number
+  at: number
+  type: string
+  class: AuditClass
+  actor: string
+  subject: string | null
+  text: string
+  confidence: number | null
+  data: string
+  hash: string
+}
+
+/** So many entries in one statement; what is left over is written one by one, so that there are two statements in all. */
+const ROWS = 16
+const COLUMNS = 'chain, seq, at, type, class, actor, subject, text, confidence, data, hash, root, run'
+const ROW = '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)'
+const INSERT_ONE = `INSERT INTO audit (${COLUMNS}) VALUES ${ROW}`
+const INSERT_MANY = `INSERT INTO audit (${COLUMNS}) VALUES ${Array.from({ length: ROWS }, () => ROW).join(', ')}`
+
+/** Those of one transaction: they have one time. */
+export function appendEntries(tx: Tx, sealed: readonly SealedEntry[], head: ChainHead): void {
+  if (sealed.length === 0) return
+  const at = Date.parse(sealed[0]!.entry.at)
+  const whole = sealed.length - (sealed.length % ROWS)
+  for (let from = 0; from < whole; from += ROWS) {
+    const columns: SqlValue[] = []
+    for (let index = from; index < from + ROWS; index++) addColumns(columns, sealed[index]!, at)
+    tx.run(INSERT_MANY, columns)
+  }
+  for (const one of sealed.slice(whole)) tx.run(INSERT_ONE, addColumns([], one, at))
+  // The head stands outside the log, so that a log cut off at its end is noticed.
+  tx.run(
+    `INSERT INTO audit_heads (chain, seq, hash) VALUES (?, ?, ?)
+     ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash`,
+    [head.chain, head.seq, head.hash],
+  )
+}
+
+function addColumns(columns: SqlValue[], { entry, dataJson }: SealedEntry, at: number): SqlValue[] {
+  columns.push(
+    entry.chain,
+    entry.seq,
+    at,
+    entry.type,
+    entry.class,
+    entry.actor,
+    entry.subject ?? null,
+    entry.text,
+    entry.confidence ?? null,
+    dataJson,
+    entry.hash,
+    rootIn(entry),
+    runIn(entry),
+  )
+  return columns
+}
+
+/** The tree of tasks that an entry is about: a copy of what its data says, to find the entries of a tree by. */
+function rootIn({ data }: AuditEntry): number | null {
+  const root = data?.root
+  return typeof root === 'string' ? (parseId('task', root) ?? null) : null
+}
+
+/** The same for runs. */
+function runIn({ data }: AuditEntry): number | null {
+  const run = data?.run_id
+  return typeof run === 'string' ? (parseId('run', run) ?? null) : null
+}
+
+export async function readHead(reader: Reader, chain: string): Promise<ChainHead | undefined> {
+  return await reader.get<ChainHead>('SELECT chain, seq, hash FROM audit_heads WHERE chain = ?', [chain])
+}
+
+export async function hasEntries(reader: Reader, chain: string): Promise<boolean> {
+  return (await reader.get('SELECT seq FROM audit WHERE chain = ? LIMIT 1', [chain])) !== undefined
+}
+
+/** When the entry at the head was written; 0 for an empty log. */
+export async function readTime(reader: Reader, head: ChainHead): Promise<number> {
+  const row = await reader.get<{ at: number }>('SELECT at FROM audit WHERE chain = ? AND seq = ?', [
+    head.chain,
+    head.seq,
+  ])
+  return row?.at ?? 0
+}
+
+export interface AuditQuery {
+  /** Only entries after this sequence number. */
+  after?: number
+  since?: number
+  until?: number
+  /** Entries where this agent acts or is concerned. */
+  agent?: string
+  /** Together with `agent`: entries between the two. */
+  with?: string
+  type?: string
+  class?: AuditClass
+  text?: string
+  /** What a reader who is not the operator may see: public entries and those it is a party to. */
+  visibleTo?: string
+  limit?: number
+  /** The newest `limit` entries rather than the oldest. They still come oldest first. */
+  newest?: boolean
+}
+
+function conditions(chain: string, query: AuditQuery): { where: string; params: (string | number)[] } {
+  const parts = ['chain = ?']
+  const params: (string | number)[] = [chain]
+  const add = (sql: string, ...values: (string | number)[]) => {
+    parts.push(sql)
+    params.push(...values)
+  }
+  if (query.after !== undefined) add('seq > ?', query.after)
+  // Times grow with the numbers, so that a time is turned into a number instead of looking at every entry.
+  if (query.since !== undefined) add(`seq >= ${firstFrom('>=')}`, chain, query.since)
+  if (query.until !== undefined) add(`seq < ${firstFrom('>')}`, chain, query.until)
+  if (query.agent !== undefined && query.with !== undefined) {
+    add(
+      '((actor = ? AND subject = ?) OR (actor = ? AND subject = ?))',
+      query.agent,
+      query.with,
+      query.with,
+      query.agent,
+    )
+  } else if (query.agent !== undefined) {
+    add('(actor = ? OR subject = ?)', query.agent, query.agent)
+  }
+  if (query.type !== undefined) {
+    // `message` means every `message.…`.
+    if (query.type.includes('.')) add('type = ?', query.type)
+    else add(`type LIKE ? ESCAPE '\\'`, `${escapeLike(query.type)}.%`)
+  }
+  if (query.class !== undefined) add('class = ?', query.class)
+  if (query.text !== undefined) {
+    // Both sides by the database: it lowers fewer letters than JavaScript does.
+    const pattern = `%${escapeLike(query.text)}%`
+    add(`(LOWER(text) LIKE LOWER(?) ESCAPE '\\' OR LOWER(data) LIKE LOWER(?) ESCAPE '\\')`, pattern, pattern)
+  }
+  if (query.visibleTo !== undefined) {
+    add(
+      `(class = 'public' OR (class = 'internal' AND (actor = ? OR subject = ?)))`,
+      query.visibleTo,
+      query.visibleTo,
+    )
+  }
+  return { where: parts.join(' AND '), params }
+}
+
+function firstFrom(comparison: '>=' | '>'): string {
+  const first = `SELECT seq FROM audit WHERE chain = ? AND at ${comparison} ? ORDER BY at, seq LIMIT 1`
+  return `COALESCE((${first}), ${Number.MAX_SAFE_INTEGER})`
+}
+
+function escapeLike(text: string): string {
+  return text.replace(/[\\%_]/g, (character) => `\\${character}`)
+}
+
+/** Entries oldest first, streamed: the log may be far larger than memory. */
+export function streamAudit(store: Store, query: AuditQuery): AsyncIterable<AuditRow> {
+  const { where, params } = conditions(store.daemon, query)
+  if (query.limit === undefined)
+    return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq`, params)
+  if (query.newest === true) {
+    const newest = `SELECT * FROM audit WHERE ${where} ORDER BY seq DESC LIMIT ?`
+    return store.stream<AuditRow>(`SELECT * FROM (${newest}) AS newest ORDER BY seq`, [
+      ...params,
+      query.limit,
+    ])
+  }
+  return store.stream<AuditRow>(`SELECT * FROM audit WHERE ${where} ORDER BY seq LIMIT ?`, [
+    ...params,
+    query.limit,
+  ])
+}
+
+/** What was said and done in a tree of tasks, oldest first, and when since its beginning everything was stopped. */
+export async function readTree(
+  store: Pick<Store, 'daemon' | 'all'>,
+  root: number,
+  { after, limit }: { after: number; limit: number },
+): Promise<ReadEntry[]> {
+  const { daemon } = store
+  const rows = await store.all<AuditRow>(
+    `SELECT * FROM (
+       SELECT * FROM (SELECT * FROM audit WHERE root = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?) AS said
+       UNION ALL
+       SELECT * FROM (SELECT * FROM audit
+         WHERE type IN ('team.halted', 'team.resumed') AND chain = ? AND seq > ?
+           AND seq > (SELECT MIN(seq) FROM audit WHERE root = ? AND chain = ?) ORDER BY seq LIMIT ?) AS halts
+     ) AS found ORDER BY seq LIMIT ?`,
+    [root, daemon, after, limit, daemon, after, root, daemon, limit, limit],
+  )
+  return rows.map(toEntry)
+}
+
+/** What happened in a run, oldest first. */
+export async function readRunEntries(
+  store: Pick<Store, 'daemon' | 'all'>,
+  run: number,
+  { after, limit }: { after: number; limit: number },
+): Promise<ReadEntry[]> {
+  const rows = await store.all<AuditRow>(
+    'SELECT * FROM audit WHERE run = ? AND chain = ? AND seq > ? ORDER BY seq LIMIT ?',
+    [run, store.daemon, after, limit],
+  )
+  return rows.map(toEntry)
+}
+
+/** The number of the run's newest entry of that type; 0 where there is none. */
+export async function lastOfRun(
+  store: Pick<Store, 'daemon' | 'get'>,
+  run: number,
+  type: string,
+): Promise<number> {
+  const row = await store.get<{ seq: number }>(
+    'SELECT seq FROM audit WHERE run = ? AND chain = ? AND type = ? ORDER BY seq DESC LIMIT 1',
+    [run, store.daemon, type],
+  )
+  return row?.seq ?? 0
+}
+
+/** `prev` is not stored twice: it is the hash of the entry before, which verification follows anyway. */
+export type ReadEntry = Omit<AuditEntry, 'prev'>
+
+/** The last moment that a date can name. */
+const LATEST = 8.64e15
+
+/** A damaged entry is shown as what it is; only verification may stop at it. */
+function readData(json: string): Record<string, unknown> {
+  try {
+    return JSON.parse(json) as Record<string, unknown>
+  } catch {
+    return { damaged: json.slice(0, 200) }
+  }
+}
+
+export function toEntry(row: AuditRow): ReadEntry {
+  const entry: ReadEntry = {
+    chain: row.chain,
+    seq: row.seq,
+    at: new Date(Math.min(row.at, LATEST)).toISOString(),
+    type: row.type,
+    class: row.class,
+    actor: row.actor,
+    text: row.text,
+    hash: row.hash,
+    data: readData(row.data),
+  }
+  if (row.subject !== null) entry.subject = row.subject
+  if (row.confidence !== null) entry.confidence = row.confidence
+  return entry
+}

@@ -1,0 +1,229 @@
+import { hash } from 'node:crypto'
+import type { AuditDraft } from '../audit/entry.ts'
+import { OPERATOR, type Principal } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { hold } from '../people/hold-command.ts'
+import type { Command, CommandDefinition, SaidCommand } from '../protocol/command.ts'
+import { errorReceipt, type Receipt } from '../protocol/receipt.ts'
+import type { Decision } from '../rules/rule.ts'
+import type { Tx } from '../store/store.ts'
+import type { Circumstances } from './command-origin.ts'
+import type { HandlerContext, Speaker, Switch } from './context.ts'
+import { twinsOf } from './duplicate-channel.ts'
+import type { Handler, Handlers } from './handler.ts'
+import { keepAt, type Place, repeatedAt } from './idempotency.ts'
+import { behalf, changesNothing, identify, signedBy } from './identity.ts'
+import { personBehind } from './team.ts'
+
+/** The one door: HTTP, shell, text, files and people all end here. */
+export type Handle = (
+  principal: Principal,
+  said: SaidCommand,
+  circumstances?: Circumstances,
+) => Promise<Receipt>
+
+/** Whoever invents more names than this knows what is wrong. */
+const IGNORED_NAMED = 20
+
+const ALLOWED: Decision = { verdict: 'allow', rule: 'built-in: needs no permission', reason: '' }
+
+/**
+ * identity (C3) → schema → permission and rules → rate → handler → one transaction → receipt.
+ * Everything before the handler is a pure decision on what is in memory; the handler's changes, the audit entry
+ * and the idempotency key are written together or not at all.
+ */
+export function createHandle(parts: Switch, handlers: Handlers): Handle {
+  return async (principal, said, circumstances = {}) => {
+    const team = parts.team()
+    const identified = identify(team, principal, said)
+    if (!identified.ok) return refuse(parts, principalName(principal), said.type, identified.error)
+    const speaker = identified.value
+    const who = speaker.onBehalf ? speaker.name : (speaker.person ?? speaker.name)
+    const decoded = parts.registry.decode(said)
+    if (!decoded.ok) return refuse(parts, who, said.type, decoded.error)
+    const { definition, command, ignored } = decoded
+    const handler = handlers[definition.type]
+    if (handler === undefined) throw new Error(`the command ${definition.type} has no handler`)
+    if (handler.looksOnly !== true) {
+      const person = personBehind(team, principal)
+      if (person !== undefined && person.role !== 'operator') {
+        return refuse(parts, person.name, definition.type, changesNothing(person))
+      }
+    }
+    const isHeldUp = principal.kind === 'agent' && handler.looksOnly !== true && handler.whileHalted !== true
+    const counted = principal.kind === 'agent' && handler.free !== true
+    const once = createOnce()
+    // A look has no effect to repeat, and its answer may be large.
+    const idempotencyKey = handler.looksOnly === true ? undefined : circumstances.idempotencyKey
+    const keyOwner = speaker.onBehalf ? `${speaker.person ?? OPERATOR} for ${speaker.name}` : who
+    const place: Place | undefined =
+      idempotencyKey === undefined
+        ? undefined
+        : { owner: keyOwner, key: idempotencyKey, digest: digestOf(definition, command) }
+    // Text is not said again by whoever repeats a request, but read again: what was refused stays refused (C25).
+    const placeInText = circumstances.channel === 'text' ? place : undefined
+    const unready = await handler.before?.(parts, command.fields, speaker)
+    const answer = await parts.store.write(async (unsigned): Promise<Receipt | AppError> => {
+      const tx = signedBy(unsigned, speaker.person)
+      const earlier = await repeatedAt(tx, place)
+      if (earlier !== undefined) return earlier
+      if (unready !== undefined) return unready
+      // Looked at here, not before: what waited for its turn when the halt came is held up as well.
+      const halted = isHeldUp ? parts.standstill.refusal(tx) : undefined
+      if (halted !== undefined) return halted
+      const { channel } = circumstances
+      const context: HandlerContext = { parts, team, tx, speaker, approved: false, channel, once }
+      const twins =
+        channel === undefined ||
+        principal.kind !== 'agent' ||
+        handler.looksOnly === true ||
+        handler.isEachTime
+          ? undefined
+          : twinsOf(context, channel, definition, command)
+      const twin = await twins?.take()
+      if (twin !== undefined) {
+        keepAt(tx, place, twin)
+        return twin
+      }
+      const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+      if (decision instanceof AppError) return decision
+      const takeCommand = () => parts.admission.takeCommand(team, speaker.name, parts.clock.now())
+      const retryAfterMs = counted ? once('rate', takeCommand) : undefined
+      if (retryAfterMs !== undefined) return rateLimited(retryAfterMs)
+      if (decision.verdict === 'deny') {
+        const blocked = block(context, command, decision)
+        keepAt(tx, placeInText, blocked)
+        return blocked
+      }
+      const receipt =
+        decision.verdict === 'ask'
+          ? await hold(context, definition, command, decision)
+          : await handler.handle(context, command.fields, definition)
+      if (receipt instanceof AppError) return receipt
+      const noted = noteIgnored(tx, speaker, definition, ignored, receipt)
+      keepAt(tx, place, noted)
+      twins?.leave(noted)
+      return noted
+    })
+    parts.log.debug({ command: definition.type, speaker: speaker.name }, 'command')
+    if (answer instanceof AppError && answer.code === 'HALTED') parts.halt.disturbed(speaker.name)
+    return answer instanceof AppError ? refuse(parts, who, definition.type, answer, placeInText) : answer
+  }
+}
+
+/** What is taken or counted in memory is so once for a command, though its work may run again. */
+function createOnce(): HandlerContext['once'] {
+  const results = new Map<string, unknown>()
+  return <T>(what: string, compute: () => T): T => {
+    if (!results.has(what)) results.set(what, compute())
+    return results.get(what) as T
+  }
+}
+
+/** Carries out what a person approved: the rules may have changed since, so that a denial still stands. */
+export async function carryOut(
+  context: HandlerContext,
+  handler: Handler,
+  definition: CommandDefinition,
+  command: Command,
+): Promise<Receipt> {
+  const decision = handler.decide?.(context, command.fields, definition) ?? ALLOWED
+  if (decision instanceof AppError) return errorReceipt(decision)
+  if (decision.verdict === 'deny') return block(context, command, decision)
+  const receipt = await handler.handle(context, command.fields, definition)
+  return receipt instanceof AppError ? errorReceipt(receipt) : receipt
+}
+
+function digestOf(definition: CommandDefinition, command: Command): string {
+  return hash('sha256', JSON.stringify([definition.type, command.fields]))
+}
+
+function rateLimited(retryAfterMs: number): AppError {
+  return new AppError('RATE_LIMITED', `Too many commands; try again in ${Math.ceil(retryAfterMs / 1000)} s`, {
+    hint: 'Wait that long, and say more in one message instead of many. The limit is limits.rate in orc.yaml.',
+    data: { retryAfterMs },
+  })
+}
+
+/** A denial by rule: the receipt says `blocked` and why (S1.12). */
+function block(context: HandlerContext, command: Command, decision: Decision): Receipt {
+  const { to, target } = command.fields as { to?: string; target?: string }
+  const named = to ?? target
+  // The registered spelling, or an attempt would hide from a query by name.
+  const subject = named === undefined ? undefined : (context.team.resolve(named) ?? named)
+  context.tx.audit({
+    type: 'command.blocked',
+    class: 'internal',
+    actor: context.speaker.name,
+    ...(subject === undefined ? {} : { subject }),
+    text: `${command.type} blocked: ${decision.reason}`,
+    data: { command: command.type, rule: decision.rule, ...behalf(context.speaker) },
+  })
+  return { status: 'blocked', reason: decision.reason }
+}
+
+/** An error goes back to whoever spoke and into the audit; a flood of them is counted rather than written. */
+async function refuse(
+  parts: Switch,
+  speaker: string,
+  type: string,
+  error: AppError,
+  place?: Place,
+): Promise<Receipt> {
+  const receipt = errorReceipt(error)
+  const kind = isSecurity(error) ? 'security' : 'refusal'
+  const note = parts.admission.noteRefusal(parts.team(), speaker, kind, parts.clock.now())
+  if (note.write || place !== undefined) {
+    await parts.store.write(async (tx) => {
+      if (note.write) tx.audit(refusalEntry(speaker, type, error, note.unwritten))
+      if ((await repeatedAt(tx, place)) === undefined) keepAt(tx, place, receipt)
+    })
+  }
+  return receipt
+}
+
+function isSecurity({ code }: AppError): boolean {
+  return code === 'SENDER_MISMATCH' || code === 'FORBIDDEN'
+}
+
+function refusalEntry(speaker: string, type: string, error: AppError, unwritten: number): AuditDraft {
+  const forged = isSecurity(error)
+  const more = unwritten === 0 ? '' : ` (and ${unwritten} more before it, not written down)`
+  return {
+    type: forged ? `security.${error.code.toLowerCase()}` : 'command.refused',
+    class: forged ? 'private' : 'internal',
+    actor: speaker,
+    text: `${type.slice(0, 100)} refused: ${error.message}${more}`,
+    data: {
+      command: type.slice(0, 100),
+      code: error.code,
+      ...(unwritten === 0 ? {} : { unwritten }),
+      ...error.data,
+    },
+  }
+}
+
+/** Parameters the command has no use for are never silently dropped: the receipt and the audit name them. */
+function noteIgnored(
+  tx: Tx,
+  speaker: Speaker,
+  definition: CommandDefinition,
+  ignored: readonly string[],
+  receipt: Receipt,
+): Receipt {
+  if (ignored.length === 0) return receipt
+  const named = ignored.slice(0, IGNORED_NAMED)
+  tx.audit({
+    type: 'command.fields_ignored',
+    class: 'internal',
+    actor: speaker.name,
+    text: `${definition.type}: ignored ${named.join(', ')}`,
+    data: { command: definition.type, ignored: named },
+  })
+  return { ...receipt, ignored: named }
+}
+
+export function principalName(principal: Principal): string {
+  if (principal.kind === 'agent') return principal.agent
+  return principal.kind === 'person' ? principal.person : OPERATOR
+}

@@ -1,0 +1,117 @@
+import { foldName, OPERATOR, type Principal } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import type { Person } from '../base/person.ts'
+import { didYouMean } from '../base/suggestion.ts'
+import { CLAIMS, type CommandDefinition, type SaidCommand } from '../protocol/command.ts'
+import type { Tx } from '../store/store.ts'
+import type { Outcome, Speaker } from './context.ts'
+import { isOperatorName, personBehind, type Team } from './team.ts'
+
+/** Identity comes from the transport (C3); what the command says of its sender must agree with it. */
+export function identify(team: Team, principal: Principal, said: SaidCommand): Outcome<Speaker> {
+  const claims = claimedSenders(said)
+  if (principal.kind === 'agent') {
+    const name = team.resolve(principal.agent)
+    if (name === undefined) return { ok: false, error: noLongerRegistered(principal.agent) }
+    const other = claims.find((claim) => foldName(claim) !== foldName(name))
+    if (other !== undefined) return { ok: false, error: senderMismatch(name, other) }
+    return { ok: true, value: { name, principal, onBehalf: false } }
+  }
+  const person = personBehind(team, principal)
+  if (person === undefined) return { ok: false, error: noLongerAmongPeople(principal) }
+  const claimed = claims[0]
+  const other = claims.find((claim) => foldName(claim) !== foldName(claimed!))
+  if (other !== undefined) return { ok: false, error: senderMismatch(claimed!, other) }
+  if (claimed === undefined || isOperatorName(claimed) || foldName(claimed) === foldName(person.name)) {
+    return { ok: true, value: { name: OPERATOR, principal, person: person.name, onBehalf: false } }
+  }
+  if (team.person(claimed) !== undefined) return { ok: false, error: senderMismatch(person.name, claimed) }
+  const name = team.resolve(claimed)
+  if (name === undefined) return { ok: false, error: unknownAgent(team, claimed) }
+  return { ok: true, value: { name, principal, person: person.name, onBehalf: true } }
+}
+
+function claimedSenders(said: SaidCommand): string[] {
+  const claims: string[] = []
+  for (const key of Object.keys(said.fields)) {
+    if (!CLAIMS.has(key) && !CLAIMS.has(key.toLowerCase().replaceAll('-', '_'))) continue
+    const value = said.fields[key]
+    if (value === undefined || value === null) continue
+    // Whatever is no text names nobody, and so never the speaker.
+    const text = typeof value === 'string' ? value.trim() : '(not a name)'
+    if (text !== '') claims.push(text)
+  }
+  return claims
+}
+
+/** The agent a command is about: the caller itself, unless it names another (C14). */
+export function subjectOf(
+  team: Team,
+  definition: CommandDefinition,
+  speaker: Speaker,
+  fields: Record<string, unknown>,
+): Outcome<string> {
+  const named = definition.subject === undefined ? undefined : fields[definition.subject.field]
+  if (typeof named !== 'string') {
+    if (speaker.name !== OPERATOR) return { ok: true, value: speaker.name }
+    return {
+      ok: false,
+      error: new AppError(
+        'INVALID_COMMAND',
+        `${definition.type}: the operator is no agent, so say which one is meant`,
+        {
+          hint: `Add the agent's name: --agent NAME. Agents: ${team.names.join(', ')}.`,
+        },
+      ),
+    }
+  }
+  const name = team.resolve(named)
+  return name === undefined ? { ok: false, error: unknownAgent(team, named) } : { ok: true, value: name }
+}
+
+export function unknownAgent(team: Team, name: string): AppError {
+  return new AppError('UNKNOWN_AGENT', `Unknown agent: ${name.slice(0, 100)}`, {
+    hint: `${didYouMean(name, team.names, '')} Valid agents: ${team.names.join(', ')}.`.trim(),
+  })
+}
+
+function noLongerRegistered(name: string): AppError {
+  return new AppError('FORBIDDEN', `${name} is no longer in the team`, {
+    hint: 'Its token is still known, but orc.yaml does not name it any more.',
+  })
+}
+
+/** A token that outlived its holder's place in orc.yaml. */
+export function noLongerAmongPeople(principal: Principal): AppError {
+  const name = principal.kind === 'person' ? principal.person : OPERATOR
+  return new AppError('FORBIDDEN', `${name} is no longer among the people of this team`, {
+    hint: 'Its token is still known, but "people" in orc.yaml does not name it any more.',
+  })
+}
+
+export function changesNothing({ name, role }: Person): AppError {
+  return new AppError('FORBIDDEN', `${name} may look at everything, and change nothing`, {
+    hint: `The role of ${name} in orc.yaml is ${role}. The operator can change that.`,
+  })
+}
+
+function senderMismatch(name: string, claimed: string): AppError {
+  return new AppError('SENDER_MISMATCH', `You are ${name}, not ${claimed.slice(0, 100)}; nothing was done`, {
+    hint: `Leave "from" out, or say from="${name}".`,
+    data: { claimed: claimed.slice(0, 100) },
+  })
+}
+
+/** For the audit: who really spoke, where a person spoke for an agent. */
+export function behalf({ onBehalf, person = OPERATOR }: Speaker): { said_by?: string } {
+  return onBehalf ? { said_by: person } : {}
+}
+
+/** To the rules every person is the operator; the record names who it was, by their token. */
+export function signedBy(tx: Tx, person: string | undefined): Tx {
+  if (person === undefined || person === OPERATOR) return tx
+  return {
+    ...tx,
+    audit: (draft) => tx.audit(draft.actor === OPERATOR ? { ...draft, actor: person } : draft),
+  }
+}

@@ -1,0 +1,12 @@
+import type { RouteHandler } from '../../api/http/call.ts'
+import { fieldsSchema } from '../../protocol/field-schema.ts'
+
+export const listCommandTypes: RouteHandler<'commandTypes'> = ({ switchboard }) => ({
+  commands: switchboard.registry.all().map((definition) => ({
+    type: definition.type,
+    summary: definition.summary,
+    example: definition.example,
+    ...(definition.body === undefined ? {} : { body: definition.body }),
+    schema: fieldsSchema(definition),
+  })),
+})

@@ -1,0 +1,86 @@
+import { formatId } from '../base/ids.ts'
+import type { Reader } from '../store/store.ts'
+import { type Action, describeAction } from './core/action.ts'
+import { isDiscreet } from './core/roles.ts'
+import { type GithubAction, readActions } from './store/actions.ts'
+import { readDeliveries } from './store/deliveries.ts'
+import { readHalted } from './store/health.ts'
+import { type GithubWorkOutline, workOfDeliveries } from './store/work.ts'
+
+/** What came from GitHub and what became of it, for people who look at it. Nothing of conduct is in it (S3.15). */
+export interface GithubLog {
+  events: {
+    id: string
+    event: string
+    state: string
+    at: number
+    note?: string
+    repository?: string
+    number?: number
+    work: { role: string; agent: string; state: string; task_id?: string }[]
+  }[]
+  actions: {
+    key: string
+    agent: string
+    repository: string
+    number?: number
+    kind: string
+    text: string
+    fields: Record<string, unknown>
+    state: string
+    at: number
+    confidence?: number
+    rationale?: string
+    request_id?: string
+    url?: string
+    note?: string
+  }[]
+  halted: { agent: string; failures: number; at: number }[]
+}
+
+export async function readGithubLog(reader: Reader, limit: number): Promise<GithubLog> {
+  const deliveries = await readDeliveries(reader, limit)
+  const work = await workOfDeliveries(
+    reader,
+    deliveries.map(({ id }) => id),
+  )
+  const byDelivery = Map.groupBy(work, ({ delivery }) => delivery)
+  return {
+    events: deliveries.map(({ id, event, state, note, received_at }) => {
+      const parts = byDelivery.get(id) ?? []
+      const about = parts[0]
+      return {
+        ...{ id, event, state, at: received_at },
+        ...(note === null ? {} : { note }),
+        ...(about === undefined ? {} : { repository: about.repository }),
+        ...(about === undefined || about.number === null ? {} : { number: about.number }),
+        work: parts.map(shownWork),
+      }
+    }),
+    actions: (await readActions(reader, limit)).map(shownAction),
+    halted: (await readHalted(reader)).map(({ agent, failures, halted_at }) => ({
+      ...{ agent, failures, at: halted_at },
+    })),
+  }
+}
+
+function shownWork({ role, agent, state, task }: GithubWorkOutline) {
+  return { role, agent, state, ...(task === null ? {} : { task_id: formatId('task', task) }) }
+}
+
+function shownAction(row: GithubAction): GithubLog['actions'][number] {
+  const action = JSON.parse(row.action) as Action
+  const { kind, ...fields } = action
+  // What this role says of people is for moderators.
+  const isQuiet = isDiscreet(row.work.slice(row.work.lastIndexOf('/') + 1))
+  return {
+    ...{ key: row.key, agent: row.agent, repository: row.repository, kind, fields, state: row.state },
+    ...{ text: describeAction(action), at: row.created_at },
+    ...(row.number === null ? {} : { number: row.number }),
+    ...(row.confidence === null ? {} : { confidence: row.confidence }),
+    ...(isQuiet || row.rationale === '' ? {} : { rationale: row.rationale }),
+    ...(row.request === null ? {} : { request_id: formatId('req', row.request) }),
+    ...(row.url === null ? {} : { url: row.url }),
+    ...(row.note === null ? {} : { note: row.note }),
+  }
+}

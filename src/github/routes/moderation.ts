@@ -1,0 +1,52 @@
+import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { streamChanges } from '../../api/http/silent-changes.ts'
+import { AppError } from '../../base/errors.ts'
+import { personBehind } from '../../commands/team.ts'
+import { closeConduct, markOfConduct, readConduct } from '../store/conduct.ts'
+
+/** Whether there is anything is for moderators to know as well (S3.15). */
+function moderator({ switchboard }: Desk, { caller }: Pick<Call, 'caller'>): string {
+  const person = personBehind(switchboard.team(), caller.principal)
+  if (person?.role === 'moderator') return person.name
+  throw new AppError('NOT_FOUND', 'There is nothing to moderate for you', {
+    hint: 'It is for people with the role moderator in orc.yaml.',
+  })
+}
+
+export const listModeration: RouteHandler<'moderation'> = async (desk, call) => {
+  moderator(desk, call)
+  const rows = await readConduct(desk.switchboard.store, call.query.state, call.query.limit)
+  return {
+    flags: rows.map((row) => ({
+      id: row.id,
+      repository: row.repository,
+      ...(row.number === null ? {} : { number: row.number }),
+      at: new Date(row.created_at).toISOString(),
+      flag: JSON.parse(row.flag) as Record<string, unknown>,
+      ...(row.closed_at === null ? {} : { closed_at: new Date(row.closed_at).toISOString() }),
+      ...(row.closed_by === null ? {} : { closed_by: row.closed_by }),
+      ...(row.decision === null ? {} : { decision: row.decision }),
+      ...(row.comment === null ? {} : { comment: row.comment }),
+    })),
+  }
+}
+
+export const streamModeration: RouteHandler<'moderationChanges'> = async (desk, call) => {
+  moderator(desk, call)
+  await streamChanges(desk, call, async () => {
+    // A reload may have taken the role away.
+    moderator(desk, call)
+    return await markOfConduct(desk.switchboard.store)
+  })
+  return SENT
+}
+
+export const closeModeration: RouteHandler<'closeModeration'> = async (desk, call) => {
+  const name = moderator(desk, call)
+  const { decision, comment = null } = call.body
+  const closed = await desk.switchboard.store.write((tx) =>
+    closeConduct(tx, call.params.id!, { by: name, decision, comment }),
+  )
+  if (!closed) throw new AppError('NOT_FOUND', 'There is no open flag with this id')
+  return { closed }
+}

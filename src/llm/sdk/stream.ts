@@ -1,0 +1,122 @@
+import { type FinishReason, jsonSchema, type ModelMessage, streamText, type ToolSet, tool } from 'ai'
+import type { ModelFailure, Spending, StreamCall, Streamed, ToolCall } from '../llm.ts'
+import { failure, refusalOf } from './failure.ts'
+import type { Line } from './line.ts'
+import { messagesFor, partsToKeep } from './messages.ts'
+
+/** One request: tools are not carried out here, so that the caller can write them down first. */
+export async function stream(line: Line, call: StreamCall): Promise<Streamed | ModelFailure> {
+  return await line.attempt(async (attempt): Promise<Streamed | ModelFailure> => {
+    const result = streamText({
+      ...line.common,
+      ...(call.temperature === undefined ? {} : { temperature: call.temperature }),
+      instructions: call.system,
+      messages: messagesFor(call.messages) as ModelMessage[],
+      tools: toolsFor(call),
+      abortSignal: attempt.signal,
+      // It would print them.
+      onError() {},
+    })
+    // They reject too when the stream fails, and only the stream is listened to.
+    quiet(result.responseMessages)
+    const texts: string[] = []
+    const calls: ToolCall[] = []
+    let spending: Spending | undefined
+    let finish: FinishReason = 'other'
+    for await (const part of result.stream) {
+      attempt.alive()
+      switch (part.type) {
+        case 'reasoning-start':
+        case 'tool-input-start':
+          begin()
+          break
+        case 'text-start':
+          // Two blocks of text are two paragraphs: a command at the end of one must not run into the next.
+          if (texts.length > 0) say('\n\n')
+          break
+        case 'text-delta':
+          if (part.text === '') break
+          begin()
+          say(part.text)
+          break
+        case 'tool-call':
+          begin()
+          calls.push(callOf(part))
+          break
+        case 'error':
+          throw part.error
+        case 'abort':
+          throw new Error(part.reason ?? 'aborted')
+        case 'finish-step':
+          spending = line.spent(part.usage)
+          // Some libraries end a stream that broke off as if nothing had happened.
+          finish = isReason(part) ? part.finishReason : 'error'
+      }
+    }
+    if (spending === undefined || finish === 'error') return broken(line)
+    const refusal = refusalOf(finish, line.settings)
+    if (refusal !== undefined) return refusal
+    const parts = partsToKeep(await result.responseMessages)
+    return {
+      ok: true,
+      text: texts.join(''),
+      calls,
+      ...(parts === undefined ? {} : { parts }),
+      finish: finish === 'length' ? 'length' : 'stop',
+      spending,
+    }
+
+    function begin() {
+      if (attempt.isBegun) return
+      attempt.isBegun = true
+      call.onBegin?.()
+    }
+
+    function say(text: string) {
+      texts.push(text)
+      call.onText?.(text)
+    }
+  })
+}
+
+function isReason({
+  finishReason,
+  rawFinishReason,
+}: {
+  finishReason: FinishReason
+  rawFinishReason: unknown
+}) {
+  return finishReason !== 'other' || rawFinishReason !== undefined
+}
+
+function broken({ settings: { provider, model } }: Line): ModelFailure {
+  return failure('unavailable', `${provider} (${model}) ended its answer in the middle`)
+}
+
+function toolsFor({ tools }: StreamCall): ToolSet {
+  return Object.fromEntries(
+    tools.map(({ name, description, schema }) => [
+      name,
+      // Checked by whoever carries it out, in words that a model can use.
+      tool({ description, inputSchema: jsonSchema(schema), strict: false }),
+    ]),
+  )
+}
+
+interface StreamedCall {
+  readonly toolCallId: string
+  readonly toolName: string
+  readonly input: unknown
+  readonly invalid?: boolean | undefined
+}
+
+function callOf({ toolCallId: id, toolName: name, input, invalid }: StreamedCall): ToolCall {
+  const isObject = typeof input === 'object' && input !== null && !Array.isArray(input)
+  if (isObject && invalid !== true) return { id, name, input: input as ToolCall['input'] }
+  const why = isObject ? `there is no tool "${name.slice(0, 100)}"` : 'its parameters are not a JSON object'
+  return { id, name, input: isObject ? (input as ToolCall['input']) : {}, invalid: why }
+}
+
+function quiet(promise: PromiseLike<unknown>) {
+  promise.then(undefined, () => {})
+}

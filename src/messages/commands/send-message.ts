@@ -1,0 +1,191 @@
+import { EVERYONE, OPERATOR } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import { redactedExcerpt } from '../../base/excerpt.ts'
+import { formatId } from '../../base/ids.ts'
+import { didYouMean } from '../../base/suggestion.ts'
+import type { HandlerContext } from '../../commands/context.ts'
+import type { Handler } from '../../commands/handler.ts'
+import { behalf } from '../../commands/identity.ts'
+import { askToGoOn, hold, parkedReason } from '../../people/hold-command.ts'
+import type { FieldsOf } from '../../protocol/command.ts'
+import { sendMessage } from '../../protocol/command.ts'
+import type { Receipt, RecipientReceipt } from '../../protocol/receipt.ts'
+import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
+import { nextHop } from '../../rules/loop.ts'
+import { storable } from '../../store/storable.ts'
+import { pairOf } from '../conversations.ts'
+import { insertMessage } from '../store/messages.ts'
+import { parkedBy } from '../store/parked.ts'
+
+type Fields = FieldsOf<'send_message'>
+
+/** What one recipient's copy came to. */
+type Sent = RecipientReceipt | AppError
+
+export const sendMessageHandler: Handler<Fields> = {
+  decide({ team, speaker }, fields) {
+    const sized = checkSize(team.config.limits.messageBytes, fields)
+    if (sized !== undefined) return sized
+    if (fields.to === EVERYONE) return decideAction(team.rules, speaker.name, 'broadcast')
+    const to = team.resolve(fields.to)
+    if (to === undefined) return unknownRecipient(team.names, fields.to)
+    const send = decideSend(team.rules, speaker.name, to)
+    return fields.priority === 'urgent'
+      ? strictest(send, decideAction(team.rules, speaker.name, 'urgent', to))
+      : send
+  },
+
+  async handle(context, fields) {
+    const { team } = context
+    if (fields.to === EVERYONE) return broadcast(context, fields)
+    const sent = await sendTo(context, fields, team.resolve(fields.to)!)
+    return sent instanceof AppError ? sent : asReceipt(sent)
+  },
+}
+
+async function broadcast(context: HandlerContext, fields: Fields): Promise<Receipt | AppError> {
+  const { team, speaker } = context
+  const recipients: RecipientReceipt[] = []
+  for (const to of team.names) {
+    if (to === speaker.name) continue
+    const copy = { ...fields, to }
+    const decision = sendMessageHandler.decide!(context, copy, sendMessage)
+    if (decision instanceof AppError) return decision
+    if (decision.verdict === 'deny') {
+      recipients.push({ to, status: 'blocked', reason: decision.reason })
+    } else if (decision.verdict === 'ask' && !context.approved) {
+      const held = await hold(context, sendMessage, { type: 'send_message', fields: copy }, decision)
+      recipients.push({ to, status: 'held', request_id: held.request_id, reason: held.reason })
+    } else {
+      const sent = await sendTo(context, copy, to)
+      recipients.push(sent instanceof AppError ? { to, status: 'blocked', reason: sent.message } : sent)
+    }
+  }
+  const first = recipients.find((recipient) => recipient.status === 'delivered')
+  if (first === undefined) {
+    const reasons = recipients.map(({ to, status, reason }) => `${to}: ${status}, ${reason}`)
+    const held = recipients.find((recipient) => recipient.status === 'held')
+    const reason = reasons.join('; ') || 'there is nobody else in the team'
+    return held === undefined
+      ? { status: 'blocked', reason }
+      : { status: 'held', request_id: held.request_id!, reason }
+  }
+  return { status: 'delivered', message_id: first.message_id!, delivery: 'queued', to: EVERYONE, recipients }
+}
+
+async function sendTo(context: HandlerContext, fields: Fields, to: string): Promise<Sent> {
+  const { parts, team, tx, speaker, approved } = context
+  const { conversations } = parts
+  const fromAgent = speaker.name !== OPERATOR
+  if (fromAgent && !approved) {
+    const request = await parkedBy(tx, pairOf(speaker.name, to))
+    if (request !== undefined)
+      return { to, status: 'blocked', reason: parkedReason(speaker.name, to, request) }
+  }
+  const wait =
+    speaker.principal.kind === 'agent' && !approved
+      ? context.once(`pair ${to}`, () => parts.admission.takePair(team, speaker.name, to, tx.now))
+      : undefined
+  if (wait !== undefined) return pairRateLimited(to, wait)
+
+  // A person's word starts a conversation anew; so does one that a person let go on.
+  const cause =
+    fromAgent && !approved
+      ? await conversations.causeOf(tx, speaker.name, fields.in_reply_to, tx.now)
+      : undefined
+  const hop = nextHop(cause)
+  if (fromAgent && !approved) {
+    const loop = context.once(`loop ${to}`, () => conversations.observe(team, speaker.name, to, hop, tx.now))
+    if (loop !== undefined) {
+      const held = await askToGoOn(context, { type: sendMessage.type, fields: { ...fields, to } }, to, loop)
+      return { to, status: 'held', request_id: held.request_id, reason: held.reason }
+    }
+  }
+
+  const content = storable(fields.content)
+  const title = storable(fields.title ?? titleOf(content))
+  const { key, digest } = await insertMessage(tx, {
+    from: speaker.name,
+    to,
+    title,
+    content,
+    priority: fields.priority,
+    hop,
+    ...(cause === undefined ? {} : { correlation: cause.correlation }),
+    ...(cause?.said === true ? { inReplyTo: cause.key } : {}),
+  })
+  const id = formatId('msg', key)
+  tx.audit({
+    type: 'message.accepted',
+    class: 'internal',
+    actor: speaker.name,
+    subject: to,
+    text: fields.title === undefined ? redactedExcerpt(parts.redact, firstLine(content), 80) : title,
+    data: {
+      message_id: id,
+      priority: fields.priority,
+      excerpt: redactedExcerpt(parts.redact, content),
+      digest,
+      ...behalf(speaker),
+    },
+  })
+  await parts.mailroom.accepted(tx, to, fields.priority, speaker.name)
+  return { to, status: 'delivered', message_id: id }
+}
+
+/** Of the content, in the audit; the digest there covers all of it. */
+const MAX_TITLE_BYTES = 1000
+
+function asReceipt(sent: RecipientReceipt): Receipt {
+  if (sent.status === 'delivered') {
+    return { status: 'delivered', message_id: sent.message_id!, delivery: 'queued', to: sent.to }
+  }
+  const reason = sent.reason ?? ''
+  return sent.status === 'held'
+    ? { status: 'held', request_id: sent.request_id!, reason }
+    : { status: 'blocked', reason }
+}
+
+/** The body's first line that says anything, 80 characters (C13). */
+export function titleOf(content: string): string {
+  const line = firstLine(content)
+  const characters = [...line]
+  return characters.length <= 80 ? line : characters.slice(0, 80).join('')
+}
+
+function firstLine(content: string): string {
+  return content.trimStart().split(/\r?\n/, 1)[0]!.trim()
+}
+
+function checkSize(limit: number, fields: Fields): AppError | undefined {
+  const bytes = Buffer.byteLength(fields.content)
+  if (bytes > limit) {
+    return new AppError('TOO_LARGE', `The content is ${bytes} bytes; a message holds at most ${limit}`, {
+      hint: 'Send it in parts, or put it into a file and send its path.',
+    })
+  }
+  if (fields.title !== undefined && Buffer.byteLength(fields.title) > MAX_TITLE_BYTES) {
+    return new AppError('TOO_LARGE', `The title is over ${MAX_TITLE_BYTES} bytes`, {
+      hint: 'Keep the title to a line, and put the rest into the content.',
+    })
+  }
+  return undefined
+}
+
+function unknownRecipient(names: readonly string[], to: string): AppError {
+  return new AppError('UNKNOWN_RECIPIENT', `Unknown recipient: ${to.slice(0, 100)}`, {
+    hint: `${didYouMean(to, names, '')} Valid agents: ${names.join(', ')}. Check the name and send again.`.trim(),
+    data: { recipient: to.slice(0, 100) },
+  })
+}
+
+function pairRateLimited(to: string, retryAfterMs: number): AppError {
+  return new AppError(
+    'RATE_LIMITED',
+    `Too many messages to ${to}; try again in ${Math.ceil(retryAfterMs / 1000)} s`,
+    {
+      hint: 'Say more in one message instead of many. The limit is limits.pair_rate in orc.yaml.',
+      data: { retryAfterMs },
+    },
+  )
+}

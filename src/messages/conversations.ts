@@ -1,0 +1,79 @@
+import { parseId } from '../base/ids.ts'
+import type { Team } from '../commands/team.ts'
+import { observe, type PingPong } from '../rules/loop.ts'
+import type { Reader } from '../store/store.ts'
+import type { MessageRow } from './store/messages.ts'
+
+/** Where a message stands in a conversation: how many replies led to it, and to which first message they go back. */
+export interface Cause {
+  key: number
+  hop: number
+  correlation: number
+  /** Said by the speaker, not inferred. */
+  said: boolean
+}
+
+/**
+ * The loop breaker's memory (ask 12 of the field: A→B→C→A, 398 messages, ten hours). Two agents that answer each
+ * other without end, or a reply chain that grows past its limit, are parked and a person is asked.
+ */
+export interface Conversations {
+  /** What a message of this agent follows from: what it says it answers, else what it was handed last. */
+  causeOf(
+    reader: Reader,
+    agent: string,
+    inReplyTo: string | undefined,
+    now: number,
+  ): Promise<Cause | undefined>
+  handedOut(agent: string, cause: Cause, now: number): void
+  /** Sees a message go by; says why the conversation should be parked, if it should. */
+  observe(team: Team, from: string, to: string, hop: number, now: number): string | undefined
+  /** They count from zero again. */
+  forget(pair: string): void
+}
+
+/** Older than this, what an agent was handed is no longer taken for the cause of what it says. */
+const IMPLIED_CAUSE_MS = 10 * 60_000
+
+export function pairOf(a: string, b: string): string {
+  return a < b ? `${a} ${b}` : `${b} ${a}`
+}
+
+export function createConversations(): Conversations {
+  const lastHanded = new Map<string, { cause: Cause; at: number }>()
+  const pingPongs = new Map<string, PingPong>()
+
+  return {
+    async causeOf(reader, agent, inReplyTo, now) {
+      const key = inReplyTo === undefined ? undefined : parseId('msg', inReplyTo)
+      if (key !== undefined) {
+        const row = await reader.get<Pick<MessageRow, 'hop' | 'correlation'>>(
+          'SELECT hop, correlation FROM messages WHERE seq = ? AND (recipient = ? OR sender = ?)',
+          [key, agent, agent],
+        )
+        if (row !== undefined) return { key, hop: row.hop, correlation: row.correlation, said: true }
+      }
+      const handed = lastHanded.get(agent)
+      return handed !== undefined && now - handed.at < IMPLIED_CAUSE_MS ? handed.cause : undefined
+    },
+    handedOut(agent, cause, now) {
+      lastHanded.set(agent, { cause, at: now })
+    },
+    observe(team, from, to, hop, now) {
+      const { hops, pingPong } = team.config.limits
+      if (hops !== undefined && hop > hops) {
+        return `a chain of ${hop} replies led to this message (limits.hops is ${hops})`
+      }
+      if (pingPong === undefined) return undefined
+      const pair = pairOf(from, to)
+      const seen = observe(pingPongs.get(pair), from, now, pingPong)
+      pingPongs.set(pair, seen.state)
+      if (seen.verdict === 'ok') return undefined
+      return `${from} and ${to} answered each other ${seen.turns} times in ${Math.round(pingPong.withinMs / 1000)} s`
+    },
+    forget(pair) {
+      pingPongs.delete(pair)
+      for (const agent of pair.split(' ')) lastHanded.delete(agent)
+    },
+  }
+}

@@ -1,0 +1,292 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import type { Clock } from '../base/clock.ts'
+import { formatId, parseId } from '../base/ids.ts'
+import type { Store, Tx } from '../store/store.ts'
+import { setTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
+import type { Conversations } from './conversations.ts'
+import type { DeliveryState, Priority } from './message.ts'
+import {
+  claimDeliveries,
+  countQueued,
+  DAMAGED,
+  knownDeliveries,
+  moveDeliveries,
+  releaseExpired,
+} from './store/deliveries.ts'
+import type { Mail } from './store/messages.ts'
+
+/** How long a receiver has to acknowledge what it was handed (C8). */
+export const ACKNOWLEDGE_MS = 30_000
+/** How many waiting messages are worth counting: beyond it, more is more. */
+const COUNTED = 1000
+/** What one hand-out holds at most; the rest follows at the next one. */
+const HAND_OUT = { messages: 500, bytes: 4_000_000 }
+
+/** Hands messages out and moves their deliveries up the ladder, each step with its evidence (C27). */
+export interface Mailroom {
+  /** In the caller's transaction. The messages are `written`, and come again unless acknowledged in time. */
+  handOut(tx: Tx, agent: string, evidence: string, options?: HandOutOptions): Promise<HandedOut>
+  /** Waits for something to hand out, at most that long; gives an empty list when the time is over. */
+  waitForMail(
+    agent: string,
+    options: { waitMs: number; evidence: string; signal: AbortSignal },
+  ): Promise<Mail[]>
+  acknowledge(tx: Tx, agent: string, ids: readonly string[], evidence: string): Promise<Acknowledged>
+  /** A runtime's word on how far messages came. Gives those that moved: a step down the ladder never happens. */
+  moved(
+    tx: Tx,
+    agent: string,
+    keys: readonly number[],
+    state: DeliveryState,
+    evidence: string,
+    takenBack?: boolean,
+  ): Promise<readonly number[]>
+  /** In the transaction that stores a message: given at once to a receiver that takes it, else announced after the commit. */
+  accepted(tx: Tx, agent: string, priority: Priority, from: string): Promise<void>
+  /** Who may take a message in the transaction that stores it; says whether it did. */
+  onAccepted(take: TakeAtOnce): void
+  /** Sees deliveries move, in the transaction that moves them. */
+  onMoved(listener: OnMoved): void
+  /** Someone has mail: wakes whoever waits for it. Called after the commit. */
+  announce(agent: string, priority: Priority, from: string): void
+  onMail(listener: OnMail): void
+  /** While an agent is paused, whoever waits for its mail goes on waiting (S1.24). */
+  setHeld(agent: string, held: boolean): void
+  /** A halt is over: whoever waits looks again. */
+  goOn(): void
+}
+
+/** Priority and sender are of the newest message; a hand-out gives all that wait. */
+export type OnMail = (agent: string, priority: Priority, from: string) => void
+
+/** Keeps nothing in memory before the commit: the transaction may be rolled back, and run again. */
+export type TakeAtOnce = (tx: Tx, agent: string) => Promise<boolean>
+
+/** `keys` are those that truly moved. */
+export type OnMoved = (
+  tx: Tx,
+  agent: string,
+  keys: readonly number[],
+  state: DeliveryState,
+  evidence: string,
+) => Promise<void>
+
+export interface HandOutOptions {
+  limit?: number
+  /** Only with something that may begin a turn. */
+  mustWake?: boolean
+  byPriority?: boolean
+  /** For runtimes: an unconfirmed one is looked for by its id, and never comes again by time alone. */
+  untilFound?: boolean
+  maxBytes?: number
+}
+
+export interface HandedOut {
+  messages: Mail[]
+  remaining: number
+}
+
+export interface Acknowledged {
+  acknowledged: string[]
+  /** A repeated acknowledgement is normal where messages may come twice. */
+  already_read: string[]
+  /** No message to this agent. */
+  unknown: string[]
+}
+
+export function createMailroom(
+  store: Store,
+  timers: Timers,
+  conversations: Conversations,
+  clock: Clock,
+  /** Then nothing is handed out to anyone. */
+  isHalted = () => false,
+): Mailroom {
+  const waiters = new Map<string, Set<() => void>>()
+  const listeners: OnMail[] = []
+  const heldBack = new Set<string>()
+  let takeAtOnce: TakeAtOnce = async () => false
+  let seeMoved: OnMoved = async () => {}
+
+  async function handOut(
+    tx: Tx,
+    agent: string,
+    evidence: string,
+    options: HandOutOptions = {},
+  ): Promise<HandedOut> {
+    if (isHalted()) return { messages: [], remaining: 0 }
+    const until = options.untilFound === true ? null : tx.now + ACKNOWLEDGE_MS
+    const messages = await claimDeliveries(tx, {
+      agent,
+      until,
+      evidence,
+      limit: options.limit ?? HAND_OUT.messages,
+      maxBytes: options.maxBytes ?? HAND_OUT.bytes,
+      byPriority: options.byPriority ?? false,
+      mustWake: options.mustWake ?? false,
+      onDamaged: (key) => tx.audit(deliveryEntry(agent, formatId('msg', key), 'failed', DAMAGED)),
+    })
+    if (messages.length === 0) return { messages, remaining: 0 }
+    if (until !== null) await setTimer(tx, 'redeliver', agent, until)
+    for (const mail of messages) {
+      tx.audit(deliveryEntry(agent, mail.id, 'written', evidence))
+    }
+    const last = messages.at(-1)!
+    tx.afterCommit(() => {
+      if (until !== null) timers.setFor(until)
+      conversations.handedOut(agent, causeFrom(last), clock.now())
+    })
+    const remaining = await countQueued(tx, agent, COUNTED)
+    return { messages, remaining }
+  }
+
+  async function moved(
+    tx: Tx,
+    agent: string,
+    keys: readonly number[],
+    state: DeliveryState,
+    evidence: string,
+    takenBack = false,
+  ) {
+    const done = await moveDeliveries(tx, agent, keys, state, evidence, { takenBack, handedOut: true })
+    for (const key of done) tx.audit(deliveryEntry(agent, formatId('msg', key), state, evidence))
+    if (done.length > 0) await seeMoved(tx, agent, done, state, evidence)
+    return done
+  }
+
+  timers.on('redeliver', async (tx, agent) => {
+    const { released, nextDue } = await releaseExpired(tx, agent)
+    if (nextDue !== undefined) await setTimer(tx, 'redeliver', agent, nextDue)
+    for (const key of released) {
+      tx.audit(deliveryEntry(agent, formatId('msg', key), 'queued', 'no acknowledgement in time'))
+    }
+    tx.afterCommit(() => {
+      if (nextDue !== undefined) timers.setFor(nextDue)
+      if (released.length > 0) announce(agent, 'normal', ORCHESTRATOR)
+    })
+  })
+
+  function announce(agent: string, priority: Priority, from: string) {
+    const waiting = waiters.get(agent)
+    if (waiting !== undefined) {
+      waiters.delete(agent)
+      for (const wake of waiting) wake()
+    }
+    for (const listener of listeners) listener(agent, priority, from)
+  }
+
+  /** A halt came between the commit and the receiver. */
+  async function putBack(agent: string, messages: readonly Mail[]) {
+    const keys = messages.map(({ id }) => parseId('msg', id)!)
+    await store.write((tx) => moved(tx, agent, keys, 'queued', 'not given: everything was stopped'))
+  }
+
+  /** Resolves at the next mail, at the end of the time, or when the caller is gone. */
+  function nextMail(
+    agent: string,
+    waitMs: number,
+    signal: AbortSignal,
+  ): { arrived: Promise<void>; forget(): void } {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const waiting = waiters.get(agent) ?? new Set()
+    waiters.set(agent, waiting.add(resolve))
+    const cancel = clock.after(waitMs, resolve)
+    const gone = () => resolve()
+    signal.addEventListener('abort', gone, { once: true })
+    return {
+      arrived: promise,
+      forget() {
+        cancel()
+        signal.removeEventListener('abort', gone)
+        waiting.delete(resolve)
+        if (waiting.size === 0 && waiters.get(agent) === waiting) waiters.delete(agent)
+      },
+    }
+  }
+
+  return {
+    handOut,
+    moved,
+    async accepted(tx, agent, priority, from) {
+      // Whoever waits at the API was first.
+      if (!waiters.has(agent) && (await takeAtOnce(tx, agent))) return
+      tx.afterCommit(() => announce(agent, priority, from))
+    },
+    onAccepted(take) {
+      takeAtOnce = take
+    },
+    onMoved(listener) {
+      seeMoved = listener
+    },
+    announce,
+    onMail: (listener) => void listeners.push(listener),
+    setHeld(agent, held) {
+      if (held) heldBack.add(agent)
+      else if (heldBack.delete(agent)) announce(agent, 'normal', ORCHESTRATOR)
+    },
+    goOn() {
+      const waiting = [...waiters.values()]
+      waiters.clear()
+      for (const wakes of waiting) for (const wake of wakes) wake()
+    },
+    async waitForMail(agent, { waitMs, evidence, signal }) {
+      const deadline = clock.now() + waitMs
+      while (!signal.aborted) {
+        // Listening first: mail that comes while we look is not missed.
+        const next = nextMail(agent, Math.max(0, deadline - clock.now()), signal)
+        try {
+          if (!isHalted() && !heldBack.has(agent) && (await countQueued(store, agent, 1)) > 0) {
+            const { messages } = await store.write((tx) => handOut(tx, agent, evidence))
+            if (messages.length > 0 && !isHalted()) return messages
+            if (messages.length > 0) await putBack(agent, messages)
+          }
+          if (clock.now() >= deadline) return []
+          await next.arrived
+        } finally {
+          next.forget()
+        }
+      }
+      return []
+    },
+    async acknowledge(tx, agent, ids, evidence) {
+      const keys = new Map<number, string>()
+      const unknown: string[] = []
+      for (const id of ids) {
+        const key = parseId('msg', id)
+        if (key === undefined) unknown.push(id)
+        else keys.set(key, id)
+      }
+      const done = await moveDeliveries(tx, agent, [...keys.keys()], 'read', evidence)
+      for (const key of done) {
+        tx.audit(deliveryEntry(agent, formatId('msg', key), 'read', evidence))
+        keys.delete(key)
+      }
+      if (done.length > 0) await seeMoved(tx, agent, done, 'read', evidence)
+      const known = new Set(await knownDeliveries(tx, agent, [...keys.keys()]))
+      const already_read: string[] = []
+      for (const [key, id] of keys) (known.has(key) ? already_read : unknown).push(id)
+      return { acknowledged: done.map((key) => formatId('msg', key)), already_read, unknown }
+    },
+  }
+}
+
+function causeFrom(mail: Mail) {
+  return {
+    key: parseId('msg', mail.id)!,
+    hop: mail.hop,
+    correlation: parseId('msg', mail.correlationId)!,
+    said: false,
+  }
+}
+
+/** What the receiver confirms is its own word; every other step is ours. */
+function deliveryEntry(agent: string, id: string, state: DeliveryState, evidence: string) {
+  return {
+    type: `delivery.${state}`,
+    class: 'internal' as const,
+    ...(state === 'read' ? { actor: agent } : { actor: ORCHESTRATOR, subject: agent }),
+    text: `${id} is ${state}: ${evidence}`,
+    data: { message_id: id, state, evidence },
+  }
+}

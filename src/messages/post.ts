@@ -1,0 +1,25 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import type { Tx } from '../store/store.ts'
+import type { Mailroom } from './mailroom.ts'
+import type { Priority } from './message.ts'
+import { insertMessage } from './store/messages.ts'
+
+/** A message of the service itself to an agent: a verdict, a warning. */
+export async function post(
+  tx: Tx,
+  mailroom: Mailroom,
+  message: { to: string; title: string; content: string; priority: Priority },
+): Promise<void> {
+  const { to, title, priority } = message
+  const { key, digest } = await insertMessage(tx, { ...message, from: ORCHESTRATOR, hop: 0 })
+  tx.audit({
+    type: 'message.accepted',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    subject: to,
+    text: title,
+    data: { message_id: formatId('msg', key), priority, digest },
+  })
+  await mailroom.accepted(tx, to, priority, ORCHESTRATOR)
+}

@@ -1,0 +1,19 @@
+import type { Reader } from '../../store/store.ts'
+import { PRIORITIES } from '../message.ts'
+
+export interface UrgentMail {
+  message: number
+  sender: string
+}
+
+const URGENT = PRIORITIES.indexOf('urgent')
+
+/** Urgent messages that wait for the agent and may begin a turn, oldest first; a few tell as much as all of them. */
+export async function queuedUrgent(reader: Reader, agent: string): Promise<UrgentMail[]> {
+  return await reader.all<UrgentMail>(
+    `SELECT d.message, m.sender FROM deliveries AS d JOIN messages AS m ON m.seq = d.message
+      WHERE d.recipient = ? AND d.state NOT IN ('read', 'failed') AND d.state = 'queued'
+        AND d.priority = ${URGENT} AND m.quiet = 0 ORDER BY d.message LIMIT 50`,
+    [agent],
+  )
+}

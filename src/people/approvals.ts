@@ -1,0 +1,176 @@
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { Person } from '../base/person.ts'
+import type { HandlerContext } from '../commands/context.ts'
+import type { Handlers } from '../commands/handler.ts'
+import type { Team } from '../commands/team.ts'
+import { CLAIMS, type Command } from '../protocol/command.ts'
+import { wantsMore } from '../rules/decide.ts'
+import type { Approval } from '../rules/rule.ts'
+import type { Tx } from '../store/store.ts'
+import { describe } from './hold-command.ts'
+import type { HumanDecision } from './human-request.ts'
+import { changesIn, hashOf, intactAction } from './request-view.ts'
+import { forgetApprovals, insertApproval, readApprovals } from './store/approvals.ts'
+import { type HumanRequestRow, modifyHumanRequest } from './store/human-requests.ts'
+
+/** What it takes to have the held action carried out. */
+export function approvalOf({ approvers, quorum }: HumanRequestRow): Approval {
+  return { ...(approvers === null ? {} : { approvers: JSON.parse(approvers) as string[] }), quorum }
+}
+
+/** Whose word counts is a matter of the token, and of the list in force when it was asked (C9). */
+export function mustBeApprover({ name }: Person, { approvers }: Approval, row: HumanRequestRow) {
+  if (approvers === undefined || approvers.includes(name)) return
+  throw new AppError('FORBIDDEN', `${name} is not among those who decide on ${formatId('req', row.id)}`, {
+    hint: `It waits for ${approvers.join(', ')}.`,
+  })
+}
+
+/** The action is bound to its hash: what is carried out is what people were shown. */
+export function heldCommand(row: HumanRequestRow): Command {
+  const command = intactAction(row)
+  if (command !== undefined) return command
+  throw new AppError(
+    'STORE_CORRUPT',
+    `The action of ${formatId('req', row.id)} is not the one that was asked about`,
+    {
+      hint: 'It changed on disk and will not be carried out. Reject it, and run `orc doctor`.',
+    },
+  )
+}
+
+/** `hash`: what the person looked at, in full or its first characters. Needed where somebody changed it since. */
+export function mustBeSeen(row: HumanRequestRow, decision: HumanDecision, hash: string | undefined) {
+  if (row.action_hash === null) return
+  const id = formatId('req', row.id)
+  if (hash === undefined && row.modified_by === null) return
+  if (hash !== undefined && row.action_hash.startsWith(hash.toLowerCase())) return
+  const changedBy = row.modified_by === null ? '' : `, ${row.modified_by} changed it`
+  throw new AppError('CONFLICT', `The action of ${id} is not the one that was asked about${changedBy}`, {
+    hint: `Look at it again (orc inbox), then: orc ${decision} ${id} --hash ${row.action_hash.slice(0, HASH_SHOWN)}`,
+  })
+}
+
+const HASH_SHOWN = 12
+
+/** Keeps one person's approval of the action as it stands, and gives how many count by now. */
+export async function giveApproval(
+  tx: Tx,
+  team: Team,
+  row: HumanRequestRow,
+  person: Person,
+  comment: string | null,
+): Promise<number> {
+  const isNew = await insertApproval(tx, {
+    request: row.id,
+    person: person.name,
+    action_hash: row.action_hash!,
+    comment,
+  })
+  if (!isNew) {
+    throw new AppError('CONFLICT', `${person.name} has approved ${formatId('req', row.id)} already`, {
+      hint: `The same person counts once; it takes ${row.quorum} people.`,
+    })
+  }
+  const { approvers } = approvalOf(row)
+  const counting = (await readApprovals(tx, [row.id])).filter(
+    ({ person: name, action_hash }) =>
+      action_hash === row.action_hash &&
+      (approvers === undefined || approvers.includes(name)) &&
+      // Whoever is no longer among the people has no say any more.
+      (name === person.name || mayStillApprove(team, name)),
+  )
+  return counting.length
+}
+
+function mayStillApprove(team: Team, name: string): boolean {
+  const person = team.person(name)
+  return person === undefined ? name === 'operator' : person.role === 'operator'
+}
+
+/**
+ * A person changes the held action: it must fit the command's schema, and the rules judge it again for the same
+ * speaker. Approvals of what stood there before count no more. Gives the request as it stands then.
+ */
+export async function changeAction(
+  context: HandlerContext,
+  handlers: Handlers,
+  row: HumanRequestRow,
+  person: Person,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<HumanRequestRow> {
+  const { tx, parts, speaker } = context
+  const held = heldCommand(row)
+  const definition = parts.registry.find(held.type)
+  const handler = handlers[held.type]
+  if (definition === undefined || handler === undefined) throw unknownType(held.type)
+  checkNames(held.type, Object.keys(definition.fields.shape), Object.keys(fields), definition.speaker)
+  const decoded = parts.registry.decode({ type: held.type, fields: { ...held.fields, ...fields } })
+  if (!decoded.ok) throw decoded.error
+  const action = JSON.stringify(decoded.command)
+  if (action === row.action) {
+    throw new AppError('INVALID_COMMAND', 'This changes nothing', {
+      hint: `To approve it as it is: orc approve ${formatId('req', row.id)}`,
+    })
+  }
+  const decision = handler.decide?.(context, decoded.command.fields, definition)
+  if (decision instanceof AppError) throw decision
+  if (decision?.verdict === 'deny') {
+    throw new AppError('CONFLICT', `Changed so, the rules forbid it to ${speaker.name}: ${decision.reason}`, {
+      hint: 'Change it in another way; `orc rules explain` shows which rule decides.',
+    })
+  }
+  const asked = decision?.verdict === 'ask' ? (decision.approval ?? { quorum: 1 }) : undefined
+  if (asked !== undefined) mustBeApprover(person, asked, row)
+  const approval = wantsMore(asked, approvalOf(row)) ? asked! : approvalOf(row)
+  const changed = {
+    action,
+    action_hash: hashOf({ ...row, action }),
+    question: `May ${speaker.name} ${describe(definition, decoded.command, parts.redact)}?`,
+    approvers: approval.approvers === undefined ? null : JSON.stringify(approval.approvers),
+    quorum: approval.quorum,
+    modified_by: person.name,
+  }
+  await modifyHumanRequest(tx, row, changed)
+  await forgetApprovals(tx, row.id)
+  return { ...row, ...changed, asked_action: row.asked_action ?? row.action }
+}
+
+/** A slip of the finger must not approve something else, and nobody's name is put to what they did not say. */
+function checkNames(
+  type: string,
+  known: readonly string[],
+  given: readonly string[],
+  speaker: string | undefined,
+) {
+  const claim = given.find((name) => name === speaker || CLAIMS.has(name))
+  if (claim !== undefined) {
+    throw new AppError('INVALID_COMMAND', `"${claim}" says who speaks, and cannot be changed`, {
+      hint: 'Reject it, and say it yourself.',
+    })
+  }
+  const unknown = given.find((name) => !known.includes(name))
+  if (unknown === undefined && given.length > 0) return
+  throw new AppError(
+    'INVALID_COMMAND',
+    unknown === undefined ? 'Nothing is changed' : `${type} has no field "${unknown.slice(0, 100)}"`,
+    { hint: `Its fields: ${known.filter((name) => name !== speaker).join(', ')}.` },
+  )
+}
+
+function unknownType(type: string): AppError {
+  return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type}`)
+}
+
+/** For the asker and the record: what was asked for, and what became of it. */
+export function changesText(row: HumanRequestRow): string {
+  const lines = Object.entries(changesIn(row)).map(
+    ([field, { from, to }]) => `- ${field}: ${said(from)} → ${said(to)}`,
+  )
+  return lines.length === 0 ? '' : `Changed by ${row.modified_by}:\n${lines.join('\n')}\n`
+}
+
+function said(value: unknown): string {
+  return value === undefined ? '(nothing)' : JSON.stringify(value)
+}

@@ -1,0 +1,109 @@
+import { OPERATOR, ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import type { Switch } from '../commands/context.ts'
+import { post } from '../messages/post.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import { renderResponse } from '../protocol/response.ts'
+import type { Tx } from '../store/store.ts'
+import { taskOfRequest } from '../tasks/audit-data.ts'
+import { changesText } from './approvals.ts'
+import { intactAction } from './request-view.ts'
+import { type HumanRequestRow, insertHumanRequest } from './store/human-requests.ts'
+
+/** A notice has no timer of its own; the date is for the reader. */
+const NOTICE_MS = 365 * 24 * 3600_000
+
+export interface Outcome {
+  state: 'approved' | 'modified' | 'rejected' | 'expired'
+  receipt: Receipt
+  comment: string | null
+  by: string
+}
+
+/** Every verdict wakes the asker, a refusal and an expiry too (C9). */
+export function createTelling(parts: Switch) {
+  /** Looked up before the verdict takes effect: afterwards the task no longer waits for it, or has ended. */
+  async function about(tx: Tx, row: HumanRequestRow) {
+    if (row.purpose === 'run') {
+      const { run, node } = JSON.parse(row.context) as { run: string; node: string }
+      return { run_id: run, node }
+    }
+    return taskOfRequest(tx, { ...row, id: formatId('req', row.id) })
+  }
+
+  async function tell(tx: Tx, to: string, title: string, content: string, priority: 'normal' | 'high') {
+    if (parts.team().resolve(to) === undefined) return
+    await post(tx, parts.mailroom, { to, title, content, priority })
+    tx.afterCommit(() => {
+      parts.sessions
+        .wake(to)
+        .catch((error: unknown) => parts.log.error({ agent: to, err: error }, 'an agent could not be woken'))
+    })
+  }
+
+  /** A message that shows what became of the command that was held. */
+  async function decided(tx: Tx, row: HumanRequestRow, { state, receipt, comment, by }: Outcome) {
+    if (row.purpose === 'notice' || parts.team().resolve(row.asker) === undefined) return
+    // Saying no, or letting it expire, needs no intact action.
+    const type = intactAction(row)?.type ?? 'command'
+    const changes = state === 'modified' ? `\n${changesText(row)}` : ''
+    const remark = comment === null ? '' : `\n${nameOf(by)} remarks: ${comment}\n`
+    const content = `${row.question}\nVerdict: ${state}.${changes}${remark}\n${renderResponse(type, receipt)}`
+    if (await parts.tasks.approvalDecided(tx, row, state, content)) return
+    await tell(tx, row.asker, `${formatId('req', row.id)} ${state}: ${type}`, content, 'high')
+  }
+
+  async function answered(tx: Tx, row: HumanRequestRow, answer: string) {
+    const content = `You asked: ${row.question}\nA person answers: ${answer}`
+    await tell(tx, row.asker, `${formatId('req', row.id)} answered`, content, 'normal')
+  }
+
+  async function expired(tx: Tx, row: HumanRequestRow) {
+    if (row.purpose === 'question') {
+      const content = `You asked: ${row.question}\nNobody answered in time. Go on as well as you can without an answer.`
+      return await tell(tx, row.asker, `${formatId('req', row.id)} expired`, content, 'normal')
+    }
+    const receipt: Receipt = { status: 'blocked', reason: 'no person decided in time' }
+    await decided(tx, row, { state: 'expired', receipt, comment: null, by: ORCHESTRATOR })
+  }
+
+  /** What nobody decided on was not carried out, and stays in the inbox as something to know. */
+  async function escalate(tx: Tx, row: HumanRequestRow) {
+    const expiredId = formatId('req', row.id)
+    const what =
+      row.purpose === 'question' ? 'Nobody answered in time' : 'Nobody decided in time, so this was not done'
+    const key = await insertHumanRequest(tx, {
+      kind: 'escalation',
+      purpose: 'notice',
+      asker: row.asker,
+      question: `${what}: ${row.question}`,
+      reason: `${expiredId} expired`,
+      action: null,
+      action_hash: null,
+      context: row.context,
+      expires_at: tx.now + NOTICE_MS,
+    })
+    const id = formatId('req', key)
+    tx.audit({
+      type: 'human.escalated',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: row.asker,
+      text: `${id}: ${expiredId} expired and was not carried out`,
+      data: {
+        request_id: id,
+        kind: 'escalation',
+        expired: expiredId,
+        awaits: false,
+        ...(await about(tx, row)),
+      },
+    })
+  }
+
+  return { about, decided, answered, expired, escalate }
+}
+
+/** Agents know people by name where people have one. */
+function nameOf(person: string): string {
+  return person === OPERATOR ? 'A person' : person
+}

@@ -1,0 +1,230 @@
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { PermissionQuestion, PermissionVerdict } from '../runtimes/runtime.ts'
+import type { Store, Tx } from '../store/store.ts'
+import { setTimer } from '../store/timer-rows.ts'
+import type { Timers } from '../store/timers.ts'
+import { taskOfRequest } from '../tasks/audit-data.ts'
+import { hashOf } from './request-view.ts'
+import {
+  findHumanRequest,
+  type HumanRequestRow,
+  insertHumanRequest,
+  openNotices,
+  openPermissions,
+} from './store/human-requests.ts'
+import { closeUnanswered } from './withdraw-request.ts'
+
+/** Dialogs of agent programs as requests to a person, answerable from anywhere (C9). */
+export interface PermissionDesk {
+  /** Resolves with the verdict; with undefined when the dialog is gone, or nobody decided in time. */
+  ask(agent: string, question: PermissionQuestion, gone: AbortSignal): Promise<PermissionVerdict | undefined>
+  /** Throws when the dialog that a request is about can no longer be answered from here. */
+  mustWait(row: HumanRequestRow): void
+  decided(request: number, verdict: PermissionVerdict | undefined): void
+  /** The agent is waiting for a person at its terminal, about something no program could tell us. */
+  watch(agent: string, isWaiting: boolean): void
+  /** A session begins: what an earlier one asked is asked again, or withdrawn after a while. */
+  begin(agent: string): Promise<void>
+}
+
+export interface PermissionDeskOptions {
+  store: Store
+  timers: Timers
+  /** Shown to a person, and kept. */
+  redact(text: string): string
+  after(ms: number, callback: () => void): () => void
+}
+
+/** An approval nobody gives is not executed and expires (C8, C9). */
+const PERMISSION_MS = 72 * 3600_000
+/** How long a dialog that outlived the service has to be asked about again. */
+const ASK_AGAIN_MS = 15_000
+/** A program that can tell what it wants does so at once; a dialog without that is answered in its terminal. */
+const UNEXPLAINED_MS = 1500
+const SHOWN = 200
+/** Marks the notices of this desk among the others. */
+const AT_TERMINAL = '{"terminal":true}'
+
+export function createPermissionDesk({
+  store,
+  timers,
+  redact,
+  after,
+}: PermissionDeskOptions): PermissionDesk {
+  const waiting = new Map<number, (verdict: PermissionVerdict | undefined) => void>()
+  /** Agents with a question at the desk. */
+  const asking = new Map<string, number>()
+  const unexplained = new Map<string, () => void>()
+  const notices = new Map<string, number>()
+  const waitingAtTerminal = new Set<string>()
+  /** Open requests of before a restart: the key of the dialog → the request, by agent. */
+  const orphans = new Map<string, Map<string, number>>()
+
+  async function open(agent: string, question: PermissionQuestion): Promise<number> {
+    const action = JSON.stringify({ type: question.tool, fields: question.input })
+    return await store.write(async (tx) => {
+      const expiresAt = tx.now + PERMISSION_MS
+      const bound = { asker: agent, context: JSON.stringify({ key: question.key }), action }
+      const key = await insertHumanRequest(tx, {
+        kind: 'approval',
+        purpose: 'permission',
+        ...bound,
+        question: `May ${agent} use ${question.tool}: ${shown(question.input, redact)}?`,
+        reason: question.reason ?? `${agent}'s program asks before it does this`,
+        action_hash: hashOf(bound),
+        expires_at: expiresAt,
+      })
+      const id = formatId('req', key)
+      await setTimer(tx, 'expire_request', id, expiresAt)
+      tx.audit({
+        type: 'human.asked',
+        class: 'internal',
+        actor: agent,
+        text: `${id}: may ${agent} use ${question.tool}?`,
+        data: {
+          request_id: id,
+          kind: 'approval',
+          tool: question.tool,
+          ...(await taskOfRequest(tx, { id, asker: agent, context: '{}' })),
+        },
+      })
+      tx.afterCommit(() => timers.setFor(expiresAt))
+      return key
+    })
+  }
+
+  /** The same dialog asks again after a restart: the request that people know of goes on. */
+  function adopt(agent: string, dialog: string): number | undefined {
+    const key = orphans.get(agent)?.get(dialog)
+    orphans.get(agent)?.delete(dialog)
+    return key
+  }
+
+  async function withdraw(key: number, why: string) {
+    await store.write((tx) => withdrawIn(tx, key, why))
+  }
+
+  async function withdrawIn(tx: Tx, key: number, why: string) {
+    const row = await findHumanRequest(tx, key)
+    if (row === undefined) return
+    const data = await taskOfRequest(tx, { ...row, id: formatId('req', key) })
+    await closeUnanswered(tx, row, { why, comment: why, subject: row.asker, data: { ...data } })
+  }
+
+  async function notice(agent: string) {
+    const key = await store.write(async (tx) => {
+      const key = await insertHumanRequest(tx, {
+        kind: 'escalation',
+        purpose: 'notice',
+        asker: agent,
+        question: `${agent} waits for an answer in its terminal. Give it there: orc attach ${agent}`,
+        reason: 'its program shows a dialog and does not tell what it asks',
+        action: null,
+        action_hash: null,
+        context: AT_TERMINAL,
+        expires_at: tx.now + PERMISSION_MS,
+      })
+      const id = formatId('req', key)
+      tx.audit({
+        type: 'human.asked',
+        class: 'internal',
+        actor: agent,
+        text: `${id}: ${agent} waits for an answer in its terminal`,
+        data: {
+          request_id: id,
+          kind: 'escalation',
+          awaits: false,
+          ...(await taskOfRequest(tx, { id, asker: agent, context: AT_TERMINAL })),
+        },
+      })
+      return key
+    })
+    // The dialog may have closed while this was written.
+    if (waitingAtTerminal.has(agent)) notices.set(agent, key)
+    else await withdraw(key, 'it was answered in the terminal')
+  }
+
+  return {
+    async ask(agent, question, gone) {
+      if (gone.aborted) return undefined
+      const { promise, resolve } = Promise.withResolvers<PermissionVerdict | undefined>()
+      asking.set(agent, (asking.get(agent) ?? 0) + 1)
+      try {
+        const key = adopt(agent, question.key) ?? (await open(agent, question))
+        waiting.set(key, resolve)
+        const leave = () => resolve(undefined)
+        gone.addEventListener('abort', leave, { once: true })
+        if (gone.aborted) leave()
+        const verdict = await promise
+        waiting.delete(key)
+        gone.removeEventListener('abort', leave)
+        if (verdict === undefined)
+          await withdraw(key, 'it was answered in the terminal, or the dialog is gone')
+        return verdict
+      } finally {
+        asking.set(agent, asking.get(agent)! - 1)
+      }
+    },
+    mustWait(row) {
+      if (waiting.has(row.id)) return
+      throw new AppError(
+        'CONFLICT',
+        `The dialog of ${formatId('req', row.id)} cannot be answered from here`,
+        {
+          hint: `Answer it in its terminal: orc attach ${row.asker}`,
+        },
+      )
+    },
+    decided(request, verdict) {
+      waiting.get(request)?.(verdict)
+    },
+    watch(agent, isWaiting) {
+      unexplained.get(agent)?.()
+      unexplained.delete(agent)
+      if (isWaiting) waitingAtTerminal.add(agent)
+      else waitingAtTerminal.delete(agent)
+      const shownNotice = notices.get(agent)
+      if (!isWaiting && shownNotice !== undefined) {
+        notices.delete(agent)
+        void withdraw(shownNotice, 'it was answered in the terminal').catch(() => {})
+      }
+      if (!isWaiting || shownNotice !== undefined) return
+      unexplained.set(
+        agent,
+        after(UNEXPLAINED_MS, () => {
+          unexplained.delete(agent)
+          if ((asking.get(agent) ?? 0) === 0) void notice(agent).catch(() => {})
+        }),
+      )
+    },
+    async begin(agent) {
+      // Told anew if it still waits.
+      for (const { id } of await openNotices(store, agent, AT_TERMINAL)) {
+        if (notices.get(agent) !== id) await withdraw(id, 'the service was restarted meanwhile')
+      }
+      const left = (await openPermissions(store, agent)).filter((row) => !waiting.has(row.id))
+      if (left.length === 0) return
+      orphans.set(agent, new Map(left.map((row) => [dialogOf(row), row.id])))
+      after(ASK_AGAIN_MS, () => {
+        const gone = [...(orphans.get(agent)?.values() ?? [])]
+        orphans.delete(agent)
+        for (const key of gone) {
+          void withdraw(key, 'its dialog did not outlive a restart of the service').catch(() => {})
+        }
+      })
+    },
+  }
+}
+
+function dialogOf(row: HumanRequestRow): string {
+  return (JSON.parse(row.context) as { key: string }).key
+}
+
+/** The part of a tool's input that a person decides by; the whole of it is the request's action. */
+function shown(input: PermissionQuestion['input'], redact: (text: string) => string): string {
+  const telling = input.command ?? input.cmd ?? input.file_path ?? input.path ?? input.url
+  const text = typeof telling === 'string' ? telling : JSON.stringify(telling ?? input)
+  const clean = redact(text.slice(0, 8192)).replace(/\s+/g, ' ')
+  return clean.length > SHOWN ? `${clean.slice(0, SHOWN)}…` : clean
+}

@@ -1,0 +1,218 @@
+import type { Reader, Tx } from '../../store/store.ts'
+import type { HumanRequestKind, HumanRequestState } from '../human-request.ts'
+
+export interface HumanRequestRow {
+  id: number
+  kind: HumanRequestKind
+  /** What a verdict sets in motion: `command` carries the held command out, `go_on` lets a conversation go on as well, `permission` answers an agent program's dialog, `task` goes on with a task, `run` with an agent of a run, `question` tells the asker, `notice` nothing. */
+  purpose: string
+  state: HumanRequestState
+  asker: string
+  question: string
+  reason: string
+  action: string | null
+  action_hash: string | null
+  context: string
+  created_at: number
+  expires_at: number
+  decided_at: number | null
+  decided_by: string | null
+  comment: string | null
+  /** What may be answered, as JSON. */
+  form: string
+  /** Names of those whose approval counts, as JSON; null: everyone's who may decide. */
+  approvers: string | null
+  quorum: number
+  /** What was asked about first, where a person has changed the action since. */
+  asked_action: string | null
+  modified_by: string | null
+  /** Of a notice: what else is told by the same one while it is open. */
+  topic: string | null
+  /** How many things it tells of. */
+  count: number
+}
+
+export type NewHumanRequest = Pick<
+  HumanRequestRow,
+  'kind' | 'purpose' | 'asker' | 'question' | 'reason' | 'action' | 'action_hash' | 'context' | 'expires_at'
+> &
+  Partial<Pick<HumanRequestRow, 'form' | 'approvers' | 'quorum' | 'topic'>> & {
+    /** Where it had to be known before: from `nextKey('req')`, in this transaction. */
+    id?: number
+  }
+
+export async function insertHumanRequest(tx: Tx, request: NewHumanRequest): Promise<number> {
+  const id = request.id ?? (await tx.nextKey('req'))
+  await tx.run(
+    `INSERT INTO human_requests (id, kind, purpose, state, asker, question, reason, action, action_hash, context,
+       created_at, expires_at, form, approvers, quorum, topic)
+     VALUES (?, ?, ?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      id,
+      request.kind,
+      request.purpose,
+      request.asker,
+      request.question,
+      request.reason,
+      request.action,
+      request.action_hash,
+      request.context,
+      tx.now,
+      request.expires_at,
+      request.form ?? '{}',
+      request.approvers ?? null,
+      request.quorum ?? 1,
+      request.topic ?? null,
+    ],
+  )
+  return id
+}
+
+export async function findHumanRequest(reader: Reader, id: number): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>('SELECT * FROM human_requests WHERE id = ?', [id])
+}
+
+/** The same for a verdict: until the transaction ends, no other daemon decides on it or counts its approvals. */
+export async function lockHumanRequest(tx: Tx, id: number): Promise<HumanRequestRow | undefined> {
+  const [row] = await tx.all<HumanRequestRow>(
+    'UPDATE human_requests SET state = state WHERE id = ? RETURNING *',
+    [id],
+  )
+  return row
+}
+
+/** A person changed the action that an open request is about; what was asked first stays on record. */
+export async function modifyHumanRequest(
+  tx: Tx,
+  { id, action: before, asked_action }: HumanRequestRow,
+  changed: Pick<
+    HumanRequestRow,
+    'action' | 'action_hash' | 'question' | 'approvers' | 'quorum' | 'modified_by'
+  >,
+): Promise<void> {
+  await tx.run(
+    `UPDATE human_requests SET action = ?, action_hash = ?, question = ?, approvers = ?, quorum = ?, modified_by = ?,
+       asked_action = ? WHERE id = ? AND state = 'open'`,
+    [
+      changed.action,
+      changed.action_hash,
+      changed.question,
+      changed.approvers,
+      changed.quorum,
+      changed.modified_by,
+      asked_action ?? before,
+      id,
+    ],
+  )
+}
+
+/** Which question of which task a request carries, as the column `context` keeps it. */
+export function questionContext(task: string, question: string): string {
+  return JSON.stringify({ task, question })
+}
+
+/** The open request that carries this question of this task. */
+export async function findOpenQuestion(
+  reader: Reader,
+  task: string,
+  question: string,
+): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'task' AND context = ?`,
+    [questionContext(task, question)],
+  )
+}
+
+/** The request that a run asked in these words. */
+export async function findRequestOf(reader: Reader, context: string): Promise<HumanRequestRow | undefined> {
+  return await reader.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE purpose = 'run' AND context = ? ORDER BY id DESC LIMIT 1`,
+    [context],
+  )
+}
+
+/** The open notice on that topic; until the transaction ends, nobody else adds to it. */
+export async function lockTopic(tx: Tx, topic: string): Promise<HumanRequestRow | undefined> {
+  return await tx.get<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND topic = ? ORDER BY id LIMIT 1 ${tx.lockRow}`,
+    [topic],
+  )
+}
+
+/** It tells of one thing more. */
+export async function addToNotice(
+  tx: Tx,
+  id: number,
+  { question, context }: Pick<HumanRequestRow, 'question' | 'context'>,
+): Promise<void> {
+  await tx.run('UPDATE human_requests SET question = ?, context = ?, count = count + 1 WHERE id = ?', [
+    question,
+    context,
+    id,
+  ])
+}
+
+export async function openRequestsOf(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND asker = ? ORDER BY id`,
+    [asker],
+  )
+}
+
+/** The newest, oldest first; `asker`: only what that agent asked. */
+export async function readHumanRequests(
+  reader: Reader,
+  state: 'open' | 'all',
+  limit: number,
+  asker?: string,
+): Promise<HumanRequestRow[]> {
+  const conditions = [
+    ...(state === 'open' ? [`state = 'open'`] : []),
+    ...(asker === undefined ? [] : ['asker = ?']),
+  ]
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+  const rows = await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests ${where} ORDER BY id DESC LIMIT ?`,
+    [...(asker === undefined ? [] : [asker]), limit],
+  )
+  return rows.reverse()
+}
+
+export async function openPermissions(reader: Reader, asker: string): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'permission' AND asker = ? ORDER BY id`,
+    [asker],
+  )
+}
+
+export async function openNotices(
+  reader: Reader,
+  asker: string,
+  context: string,
+): Promise<HumanRequestRow[]> {
+  return await reader.all<HumanRequestRow>(
+    `SELECT * FROM human_requests WHERE state = 'open' AND purpose = 'notice' AND asker = ? AND context = ?`,
+    [asker, context],
+  )
+}
+
+export async function countOpenRequests(reader: Reader): Promise<number> {
+  const row = await reader.get<{ count: number }>(
+    `SELECT COUNT(*) AS count FROM human_requests WHERE state = 'open'`,
+  )
+  return row?.count ?? 0
+}
+
+/** Closes an open request; false if someone else did so before. A verdict is thus used once. */
+export async function decideHumanRequest(
+  tx: Tx,
+  id: number,
+  verdict: { state: Exclude<HumanRequestState, 'open'>; by: string; comment: string | null },
+): Promise<boolean> {
+  const rows = await tx.all<{ id: number }>(
+    `UPDATE human_requests SET state = ?, decided_at = ?, decided_by = ?, comment = ?
+      WHERE id = ? AND state = 'open' RETURNING id`,
+    [verdict.state, tx.now, verdict.by, verdict.comment, id],
+  )
+  return rows.length === 1
+}

@@ -1,0 +1,104 @@
+import { AppError } from '../base/errors.ts'
+import { formatId } from '../base/ids.ts'
+import type { Person } from '../base/person.ts'
+import { tooLong } from '../commands/size.ts'
+import type { Team } from '../commands/team.ts'
+import { readAnswer } from './answers.ts'
+import { approvalOf, mustBeApprover, mustBeSeen } from './approvals.ts'
+import type { HumanDecision, HumanRequest } from './human-request.ts'
+import { decisionsOn } from './request-view.ts'
+import type { HumanRequestRow } from './store/human-requests.ts'
+import type { Verdict } from './verdict.ts'
+
+/** Throws what stands against this person's word on this request, before anything of it is done. */
+export function checkFits(row: HumanRequestRow, person: Person, verdict: Verdict) {
+  const { decision } = verdict
+  mustHaveSay(row, person)
+  if (row.state !== 'open') throw alreadyDecided(row)
+  const decisions = decisionsOn(row)
+  if (!decisions.includes(decision)) throw otherwise(row, decisions)
+  if (row.action !== null) mustBeApprover(person, approvalOf(row), row)
+  // A change keeps the rest of what stands there, and so approves that, too: but for their own, people must have seen it.
+  const isOwn = decision === 'modify' && row.modified_by === person.name && verdict.hash === undefined
+  if ((decision === 'approve' || decision === 'modify') && !isOwn) mustBeSeen(row, decision, verdict.hash)
+  if (decision !== 'answer') return
+  const read = readAnswer(row, verdict.comment ?? '')
+  if (!read.ok) throw read.error
+}
+
+/** Characters of a remark: it goes with the verdict to whoever asked. */
+const MOST_REMARK = 10_000
+
+/** C20: what is too long is refused whole and never cut. An answer is as long as a message may be. */
+export function mustFit(team: Team, { decision, comment = '' }: Verdict) {
+  const large = decision === 'answer' ? tooLong(team, 'answer', comment) : undefined
+  if (large !== undefined) throw large
+  if (decision === 'answer' || comment.length <= MOST_REMARK) return
+  throw new AppError(
+    'TOO_LARGE',
+    `The comment is ${comment.length} characters; it holds at most ${MOST_REMARK}`,
+    { hint: 'Nothing was decided. Say it shorter, or put the details into a file and name its path.' },
+  )
+}
+
+/** Those whose clock is enforced: a verdict that comes after its time, and before the timer was seen to, is late. */
+const TIMED: ReadonlySet<string> = new Set(['command', 'go_on', 'permission', 'question'])
+
+export function mustBeOpen(row: HumanRequestRow, now: number) {
+  if (!TIMED.has(row.purpose) || now < row.expires_at) return
+  throw new AppError('CONFLICT', `${formatId('req', row.id)} expired at ${time(row.expires_at)}`, {
+    hint: 'It was not carried out. Whoever asked is told, and may ask again.',
+  })
+}
+
+/** Which people may decide on a request at all. */
+function hasSay({ kind }: Pick<HumanRequestRow, 'kind'>, { role }: Person): boolean {
+  return role === 'operator' || (role === 'moderator' && kind === 'moderation')
+}
+
+/** The same, by the list of approvers too: for showing people what they may say. */
+export function maySay(request: Pick<HumanRequest, 'kind' | 'approvers'>, person: Person): boolean {
+  return hasSay(request, person) && (request.approvers?.includes(person.name) ?? true)
+}
+
+function mustHaveSay(row: HumanRequestRow, person: Person) {
+  if (hasSay(row, person)) return
+  const { name, role } = person
+  throw new AppError('FORBIDDEN', `${name} may look at ${formatId('req', row.id)}, and not decide on it`, {
+    hint:
+      role === 'moderator'
+        ? `The role of ${name} in orc.yaml is moderator, for requests for moderation only.`
+        : `The role of ${name} in orc.yaml is ${role}. The operator can change that.`,
+  })
+}
+
+const HOW: Record<HumanDecision, string> = {
+  approve: '`orc approve ID`',
+  reject: '`orc reject ID`',
+  modify: '`orc modify ID FIELD=VALUE`',
+  answer: '`orc answer ID TEXT`',
+}
+
+function otherwise(row: HumanRequestRow, decisions: readonly HumanDecision[]): AppError {
+  const id = formatId('req', row.id)
+  const wants = decisions.includes('answer')
+    ? 'an answer'
+    : decisions.length === 1
+      ? 'to be noted'
+      : 'a yes or a no'
+  return new AppError('CONFLICT', `${id} wants ${wants}`, {
+    hint: `Use ${decisions.map((decision) => HOW[decision]).join(' or ')}.`,
+  })
+}
+
+export function alreadyDecided(row: HumanRequestRow): AppError {
+  const who = row.decided_by === null ? '' : `, by ${row.decided_by}`
+  const when = row.decided_at === null ? '' : ` at ${time(row.decided_at)}`
+  return new AppError('CONFLICT', `${formatId('req', row.id)} is ${row.state} already${who}${when}`, {
+    hint: 'A verdict counts once. `orc inbox` lists what is still open.',
+  })
+}
+
+function time(at: number): string {
+  return new Date(at).toISOString()
+}

@@ -1,0 +1,257 @@
+import { ORCHESTRATOR, type Principal } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import { redactedExcerpt } from '../base/excerpt.ts'
+import { formatId, parseId } from '../base/ids.ts'
+import type { Person } from '../base/person.ts'
+import type { Switch } from '../commands/context.ts'
+import type { Handlers } from '../commands/handler.ts'
+import { noLongerAmongPeople, signedBy } from '../commands/identity.ts'
+import { personBehind } from '../commands/team.ts'
+import type { Receipt } from '../protocol/receipt.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import { clearTimer } from '../store/timer-rows.ts'
+import { type AnswerCheck, readAnswer } from './answers.ts'
+import { changeAction, changesText, giveApproval, heldCommand } from './approvals.ts'
+import type { HumanDecision } from './human-request.ts'
+import { createTelling } from './notify-asker.ts'
+import { createHeld } from './release-command.ts'
+import { viewRequests } from './request-view.ts'
+import {
+  decideHumanRequest,
+  findHumanRequest,
+  type HumanRequestRow,
+  lockHumanRequest,
+} from './store/human-requests.ts'
+import type { Decided, Verdict } from './verdict.ts'
+import { checkFits, mustBeOpen, mustFit } from './verdict-rules.ts'
+
+/** Of a person's words, in the audit. */
+
+type Closing = 'approved' | 'modified' | 'rejected' | 'answered'
+
+/** People's word on what was held: it is carried out or refused, once, and the asker is told either way (C9). */
+export function createVerdicts(parts: Switch, handlers: Handlers, checkAnswer: AnswerCheck) {
+  const telling = createTelling(parts)
+  const held = createHeld(parts, handlers)
+
+  async function decide(principal: Principal, id: string, verdict: Verdict): Promise<Decided> {
+    if (principal.kind === 'agent') {
+      throw new AppError('FORBIDDEN', 'Only a person decides on requests to people', {
+        hint: 'Go on with other work; the verdict comes as a message.',
+      })
+    }
+    const person = personBehind(parts.team(), principal)
+    if (person === undefined) throw noLongerAmongPeople(principal)
+    const doubtful = await whyNoAnswer(person, id, verdict)
+    if (doubtful !== undefined) throw doubtful
+    return await parts.store.write((tx) => decideIn(tx, person, id, verdict))
+  }
+
+  /** What a model has to say against an answer; before the transaction, which must not wait for it. */
+  async function whyNoAnswer(person: Person, id: string, verdict: Verdict): Promise<AppError | undefined> {
+    if (verdict.decision !== 'answer' || verdict.insist === true) return undefined
+    // Of what cannot be taken anyway, the transaction says why.
+    if ((await whyNot(parts.store, person, id, verdict)) !== undefined) return undefined
+    const row = await findRow(parts.store, id)
+    return row.kind === 'input' ? await checkAnswer(row, verdict.comment ?? '', person.name) : undefined
+  }
+
+  /** Why the verdict cannot be taken, for those who must not throw once something is written. */
+  async function whyNot(
+    reader: Reader,
+    person: Person,
+    id: string,
+    verdict: Verdict,
+  ): Promise<AppError | undefined> {
+    try {
+      const row = await findRow(reader, id)
+      mustFit(parts.team(), verdict)
+      checkFits(row, person, verdict)
+      if (parts.standstill.halted() === undefined) mustBeOpen(row, parts.clock.now())
+      return undefined
+    } catch (error) {
+      if (error instanceof AppError) return error
+      throw error
+    }
+  }
+
+  async function findRow(reader: Reader, id: string): Promise<HumanRequestRow> {
+    const row = await findHumanRequest(reader, parseId('req', id) ?? 0)
+    if (row !== undefined) return row
+    throw new AppError('NOT_FOUND', `There is no request ${id.slice(0, 100)}`, {
+      hint: '`orc inbox` lists the open ones.',
+    })
+  }
+
+  async function decideIn(unsigned: Tx, person: Person, id: string, verdict: Verdict): Promise<Decided> {
+    const row = (await lockHumanRequest(unsigned, parseId('req', id) ?? 0)) ?? (await findRow(unsigned, id))
+    mustFit(parts.team(), verdict)
+    checkFits(row, person, verdict)
+    const { decision } = verdict
+    const isApproval = decision === 'approve' || decision === 'modify'
+    const halted = isApproval ? parts.standstill.noApproval(unsigned) : undefined
+    if (halted !== undefined) throw halted
+    if (parts.standstill.halted() === undefined) mustBeOpen(row, unsigned.now)
+    if (row.purpose === 'permission') parts.permissions.mustWait(row)
+    const work: Work = { tx: signedBy(unsigned, person.name), unsigned, row, person, verdict }
+    const receipt = await DECIDE[decision](work)
+    const [request] = await viewRequests(unsigned, [(await findHumanRequest(unsigned, row.id))!])
+    return { request: request!, ...(receipt === undefined ? {} : { receipt }) }
+  }
+
+  const DECIDE: Record<HumanDecision, (work: Work) => Promise<Receipt | undefined>> = {
+    answer,
+    reject,
+    approve,
+    modify,
+  }
+
+  async function answer(work: Work): Promise<Receipt> {
+    const { tx, row, verdict } = work
+    const read = readAnswer(row, verdict.comment ?? '')
+    if (!read.ok) throw read.error
+    await close(work, 'answered', read.text)
+    if (row.purpose === 'task') return await goOnWithTask(work, read.text)
+    if (row.purpose === 'run') {
+      return { status: 'ok', result: parts.runs.decided(tx, row, read.text, work.person.name) }
+    }
+    await telling.answered(tx, row, read.text)
+    return { status: 'ok', result: `${row.asker} is told` }
+  }
+
+  async function reject(work: Work): Promise<Receipt> {
+    const { tx, row } = work
+    const comment = commentOf(work)
+    await close(work, 'rejected', comment)
+    if (row.purpose === 'task') return await goOnWithTask(work, comment)
+    await held.keepApart(tx, row)
+    const reason = comment === null ? 'a person said no' : `a person said no: ${comment}`
+    const receipt: Receipt = { status: 'blocked', reason }
+    await tell(work, receipt, 'rejected')
+    return receipt
+  }
+
+  /** One yes of as many as it takes; the last of them has the action carried out. */
+  async function approve(work: Work): Promise<Receipt | undefined> {
+    const { tx, row, person } = work
+    const comment = commentOf(work)
+    if (row.action === null) {
+      await close(work, 'approved', comment)
+      if (row.purpose === 'task') return await goOnWithTask(work, comment)
+      return { status: 'ok', result: 'noted' }
+    }
+    heldCommand(row)
+    const given = await giveApproval(tx, parts.team(), row, person, comment)
+    if (given < row.quorum) {
+      const id = formatId('req', row.id)
+      tx.audit({
+        ...(await entry(work, 'approval_given', comment)),
+        text: `${id}: ${person.name} approves, ${given} of ${row.quorum}: ${row.question}${remark(comment)}`,
+      })
+      return undefined
+    }
+    const state = row.modified_by === null ? 'approved' : 'modified'
+    await close(work, state, comment)
+    const receipt = await held.perform(work.unsigned, row)
+    await tell(work, receipt, state)
+    return receipt
+  }
+
+  /** A changed action is another action: this is the first yes to it. */
+  async function modify(work: Work): Promise<Receipt | undefined> {
+    const { tx, row, person, verdict } = work
+    const context = held.contextOf(work.unsigned, row, false)
+    const changed = await changeAction(context, handlers, row, person, verdict.fields ?? {})
+    tx.audit({
+      ...(await entry({ ...work, row: changed }, 'action_changed', commentOf(work))),
+      text: redactedExcerpt(parts.redact, `${formatId('req', row.id)}: ${changesText(changed)}`).trimEnd(),
+    })
+    return await approve({ ...work, row: changed })
+  }
+
+  async function close(work: Work, state: Closing, comment: string | null) {
+    const { tx, row, person } = work
+    await decideHumanRequest(tx, row.id, { state, by: person.name, comment })
+    await clearTimer(tx, 'expire_request', formatId('req', row.id))
+    tx.audit({
+      ...(await entry(work, state, comment)),
+      text: `${formatId('req', row.id)} ${state}: ${row.question}${remark(comment)}`,
+    })
+  }
+
+  async function entry({ tx, row, person }: Work, what: string, comment: string | null) {
+    return {
+      type: `human.${what}`,
+      class: 'internal' as const,
+      actor: person.name,
+      subject: row.asker,
+      data: {
+        request_id: formatId('req', row.id),
+        kind: row.kind,
+        ...(row.action_hash === null ? {} : { action_hash: row.action_hash }),
+        ...(comment === null ? {} : { comment: redactedExcerpt(parts.redact, comment) }),
+        ...(await telling.about(tx, row)),
+      },
+    }
+  }
+
+  async function goOnWithTask({ tx, row, verdict }: Work, comment: string | null): Promise<Receipt> {
+    const decision = verdict.decision as Exclude<HumanDecision, 'modify'>
+    return { status: 'ok', result: await parts.tasks.decided(tx, row, { decision, comment }) }
+  }
+
+  async function tell(work: Work, receipt: Receipt, state: 'approved' | 'modified' | 'rejected') {
+    const { tx, row, person } = work
+    const comment = commentOf(work)
+    if (row.purpose === 'permission') {
+      const allow = state !== 'rejected'
+      tx.afterCommit(() =>
+        parts.permissions.decided(row.id, { allow, ...(comment === null ? {} : { comment }) }),
+      )
+    } else await telling.decided(tx, row, { state, receipt, comment, by: person.name })
+  }
+
+  /** What nobody decided on is not carried out, by no clock and after no crash; whoever waits is told (C9). */
+  parts.timers.on('expire_request', async (tx, id) => {
+    const row = await findHumanRequest(tx, parseId('req', id) ?? 0)
+    if (row === undefined) return
+    const closed = await decideHumanRequest(tx, row.id, { state: 'expired', by: ORCHESTRATOR, comment: null })
+    if (!closed) return
+    tx.audit({
+      type: 'human.expired',
+      class: 'internal',
+      actor: ORCHESTRATOR,
+      subject: row.asker,
+      text: `${id} expired without a verdict and was not carried out: ${row.question}`,
+      data: { request_id: id, kind: row.kind, ...(await telling.about(tx, row)) },
+    })
+    if (row.purpose === 'task') return await parts.tasks.expired(tx, row)
+    await held.keepApart(tx, row)
+    await telling.escalate(tx, row)
+    if (row.purpose === 'permission') tx.afterCommit(() => parts.permissions.decided(row.id, undefined))
+    else await telling.expired(tx, row)
+  })
+
+  parts.timers.on('unpark', (tx, pair) => held.letGoOn(tx, pair))
+
+  return { decide, decideIn, whyNot, whyNoAnswer }
+}
+
+export type Verdicts = ReturnType<typeof createVerdicts>
+
+interface Work {
+  /** Entries of the audit that the operator would sign are signed by the person. */
+  tx: Tx
+  unsigned: Tx
+  row: HumanRequestRow
+  person: Person
+  verdict: Verdict
+}
+
+function commentOf({ verdict }: Work): string | null {
+  return verdict.comment?.trim() || null
+}
+
+function remark(comment: string | null): string {
+  return comment === null ? '' : ` (${comment})`
+}

@@ -1,0 +1,35 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import type { Tx } from '../store/store.ts'
+import { clearTimer } from '../store/timer-rows.ts'
+import { decideHumanRequest, type HumanRequestRow } from './store/human-requests.ts'
+
+export interface Unanswered {
+  /** In words, for people. */
+  why: string
+  /** Kept with the request. */
+  comment?: string
+  subject?: string
+  data: Readonly<Record<string, unknown>>
+}
+
+/** What people were asked needs no answer any more. Its id, where it was still open. */
+export async function closeUnanswered(
+  tx: Tx,
+  { id: key }: Pick<HumanRequestRow, 'id'>,
+  { why, comment, subject, data }: Unanswered,
+): Promise<string | undefined> {
+  const decision = { state: 'withdrawn', by: ORCHESTRATOR, comment: comment ?? null } as const
+  if (!(await decideHumanRequest(tx, key, decision))) return undefined
+  const id = formatId('req', key)
+  await clearTimer(tx, 'expire_request', id)
+  tx.audit({
+    type: 'human.withdrawn',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    ...(subject === undefined ? {} : { subject }),
+    text: `${id} needs no answer any more: ${why}`,
+    data: { request_id: id, ...data },
+  })
+  return id
+}

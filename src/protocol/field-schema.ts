@@ -1,0 +1,14 @@
+import { z } from 'zod'
+import type { CommandDefinition } from './command.ts'
+
+/** The parameters of a command as JSON Schema. */
+export function fieldsSchema(definition: CommandDefinition): Record<string, unknown> {
+  const { $schema: _, ...schema } = z.toJSONSchema(definition.fields, {
+    io: 'output',
+    unrepresentable: 'any',
+  }) as Record<string, unknown>
+  const shape = definition.fields.shape
+  // What is there after parsing need not be given before: a default makes a parameter optional.
+  const required = Object.keys(shape).filter((field) => !shape[field]!.safeParse(undefined).success)
+  return { ...schema, required, additionalProperties: true }
+}

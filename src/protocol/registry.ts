@@ -1,0 +1,118 @@
+import { AppError } from '../base/errors.ts'
+import { BUILT_IN_COMMANDS, type Command, type CommandDefinition, type SaidCommand } from './command.ts'
+
+/** The table of all commands: the built-in ones and those an embedding application adds. */
+export interface Registry {
+  find(type: string): CommandDefinition | undefined
+  /** All that anybody can say. */
+  all(): readonly CommandDefinition[]
+  decode(said: SaidCommand): Decoded
+}
+
+export type Decoded =
+  | { ok: true; definition: CommandDefinition; command: Command; ignored: readonly string[] }
+  | { ok: false; error: AppError }
+
+export function createRegistry(added: readonly CommandDefinition[] = []): Registry {
+  const definitions = new Map<string, CommandDefinition>()
+  for (const definition of [...Object.values(BUILT_IN_COMMANDS), ...added] as CommandDefinition[]) {
+    if (!/^[a-z][a-z0-9_]*$/.test(definition.type)) {
+      throw new AppError('INVALID_COMMAND', `"${definition.type}" is no name for a command type`, {
+        hint: 'Use lower-case letters, digits and underscores, as in `send_message`.',
+      })
+    }
+    if (definitions.has(definition.type)) {
+      throw new AppError('INVALID_COMMAND', `The command type "${definition.type}" is defined twice`)
+    }
+    definitions.set(definition.type, definition)
+  }
+  const ordered = [...definitions.values()].filter(({ hidden }) => hidden !== true)
+
+  return {
+    find: (type) => definitions.get(type.toLowerCase()),
+    all: () => ordered,
+    decode(said) {
+      const definition = definitions.get(said.type.trim().toLowerCase())
+      if (definition === undefined) return { ok: false, error: unknownCommand(said.type, ordered) }
+      const { known, ignored } = sortFields(definition, said)
+      const parsed = definition.fields.safeParse(known)
+      if (!parsed.success)
+        return { ok: false, error: invalidCommand(definition, known, parsed.error.issues as Issue[]) }
+      return { ok: true, definition, command: { type: definition.type, fields: parsed.data }, ignored }
+    },
+  }
+}
+
+/** The part of a command that the shell form needs, small enough to be noted beside the address of the service. */
+export interface ShellShape {
+  fields: readonly string[]
+  required: readonly string[]
+  /** The field that the words without an option fill. */
+  body?: string
+}
+
+/** Type → shape, of every command that can be sent. */
+export function shellShapes(definitions: readonly CommandDefinition[]): Record<string, ShellShape> {
+  return Object.fromEntries(
+    definitions.map(({ type, fields, body }) => {
+      const names = Object.keys(fields.shape)
+      const required = names.filter((name) => !fields.shape[name]!.safeParse(undefined).success)
+      return [type, { fields: names, required, ...(body === undefined ? {} : { body }) }]
+    }),
+  )
+}
+
+function unknownCommand(type: string, definitions: readonly CommandDefinition[]): AppError {
+  return new AppError('UNKNOWN_COMMAND', `Unknown command type: ${type.slice(0, 100)}`, {
+    hint: `Known types: ${definitions.map((definition) => definition.type).join(', ')}.`,
+  })
+}
+
+/** Field names are matched case-insensitively (S0.4); what the command has no use for is noted, never used. */
+function sortFields(definition: CommandDefinition, said: SaidCommand) {
+  const shape = definition.fields.shape
+  const known: Record<string, unknown> = {}
+  const ignored = said.ignored === undefined ? [] : [...said.ignored]
+  for (const key of Object.keys(said.fields)) {
+    if (said.fields[key] === null) continue
+    if (Object.hasOwn(shape, key)) {
+      known[key] = said.fields[key]
+      continue
+    }
+    const lower = key.toLowerCase().replaceAll('-', '_')
+    if (Object.hasOwn(shape, lower)) known[lower] ??= said.fields[key]
+    else ignored.push(key.slice(0, 100))
+  }
+  return { known, ignored }
+}
+
+type Issue = { code?: string; path: readonly PropertyKey[]; message: string; values?: readonly unknown[] }
+
+function invalidCommand(
+  definition: CommandDefinition,
+  said: Record<string, unknown>,
+  issues: readonly Issue[],
+): AppError {
+  const shape = definition.fields.shape
+  const problems = issues.map((issue) => describe(issue, said))
+  const names = [...new Set(issues.map((issue) => String(issue.path[0] ?? '')))].filter(
+    (field) => field in shape,
+  )
+  const hint = names.map((field) => `${field}: ${shape[field]?.description ?? 'see the protocol'}`).join('; ')
+  return new AppError('INVALID_COMMAND', `${definition.type}: ${problems.join('; ')}`, {
+    hint: hint === '' ? `For example: ${definition.example}` : `${hint}. For example: ${definition.example}`,
+    data: { problems },
+  })
+}
+
+/** For agents and people, who have no use for the words of a schema library. */
+function describe(issue: Issue, said: Record<string, unknown>): string {
+  const field = String(issue.path[0] ?? '')
+  const value = said[field]
+  if (value === undefined || value === '') return `"${field}" is missing`
+  if (issue.code === 'invalid_value') {
+    return `"${field}" is ${JSON.stringify(value)?.slice(0, 60)}, which is none of ${issue.values?.join(', ')}`
+  }
+  if (issue.code === 'invalid_type') return `"${field}" is not of the right kind`
+  return `"${field}": ${issue.message}`
+}

@@ -1,0 +1,357 @@
+import type { Clock } from '../base/clock.ts'
+import { reasonOf } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import { clearAttempt, keepAttempt } from '../workspaces/attempts.ts'
+import type { Status, WorkspaceState } from '../workspaces/status.ts'
+import { readStatus, updateStatus } from '../workspaces/status-file.ts'
+import { type StatusWatch, watchStatus } from '../workspaces/status-watch.ts'
+import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
+import type { Driver } from './driver.ts'
+import { exitOf, logOf, workspaceOf } from './layout.ts'
+import type { AttemptError, Progress } from './run.ts'
+import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
+
+type Start = Keyed<Extract<OutsideEffect, { type: 'start_attempt' }>>
+type Follow = Keyed<Extract<OutsideEffect, { type: 'follow_attempt' }>>
+type Stop = Keyed<Extract<OutsideEffect, { type: 'stop_attempt' }>>
+
+export interface AttemptsOptions {
+  clock: Clock
+  log: Log
+  workers: WorkerKinds
+  /** `begin` was for the one attempt; what it wrote for someone who only speaks by commands. */
+  deliver(workspace: string, report: string): Promise<void>
+  /** Ends whatever attempts before that one left running; throws what cannot be ended. */
+  endEarlier(run: string, node: string, attempt: number): Promise<void>
+  /** Tells people something that needs no answer. */
+  inform(driver: Driver, node: string, text: string): void
+}
+
+interface Live {
+  worker: Worker
+  look(): void
+}
+
+/** How often what an agent says of its progress is written down. */
+const PROGRESS_MS = 500
+
+/** The attempts that live: their workers, and their status.json. Each is told of until it exited, once. */
+export function createAttempts({ clock, log, workers, deliver, endEarlier, inform }: AttemptsOptions) {
+  const live = new Map<string, Live>()
+  let closed = false
+  let isFrozen = false
+
+  /** `isNew`: ordered by this very service, so that no earlier one can have begun it. */
+  async function start(driver: Driver, effect: Start, isNew: boolean): Promise<void> {
+    const { node, attempt, before } = effect
+    if (live.has(keyOf(driver, node, attempt))) return
+    const order = orderOf(driver, node, attempt)
+    if (!isNew && (await findAgain(driver, order, node, attempt, 'pending'))) return
+    const refuse = (why: string) =>
+      driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
+    if (before !== null) {
+      try {
+        await endEarlier(driver.id, node, attempt)
+      } catch (error) {
+        refuse(`what an earlier attempt left running cannot be ended: ${reasonOf(error)}`)
+        return
+      }
+      const kept = await keepAttempt(order.workspace, before.attempt, before.why)
+      if (!kept.ok) {
+        refuse(`what attempt ${before.attempt} left cannot be put aside: ${kept.problems[0]!.message}`)
+        return
+      }
+    }
+    // An earlier service may have started this attempt and left half of its work; a store restored from a backup may
+    // not even know of a first attempt. Before later ones, `keepAttempt` has put everything aside.
+    const cleared = isNew && attempt > 1 ? undefined : await clearAttempt(order.workspace)
+    if (cleared?.ok === false) {
+      refuse(`what was left in its outbox cannot be removed: ${cleared.problems[0]!.message}`)
+      return
+    }
+    // All that took its time: it may have been called off meanwhile, and whoever did that tells of its end.
+    if (closed || !isOwed(driver.run, effect)) return
+    const begin = (port: WorkPort) => workers[order.runner.kind].start(order, port)
+    open(driver, order, node, attempt, { from: 'pending', isNew: true }, begin)
+  }
+
+  /** After a restart. */
+  async function follow(driver: Driver, { node, attempt }: Follow): Promise<void> {
+    if (live.has(keyOf(driver, node, attempt))) return
+    const said = driver.run.nodes.get(node)!.said
+    if (await findAgain(driver, orderOf(driver, node, attempt), node, attempt, said)) return
+    lose(driver, node, attempt, 'it is gone, with the service or the machine')
+  }
+
+  async function findAgain(
+    driver: Driver,
+    order: WorkOrder,
+    node: string,
+    attempt: number,
+    from: WorkspaceState,
+  ) {
+    // What it was is asked before its status is followed: news of it comes only after it is known to be there.
+
+    const heard: ((port: WorkPort) => void)[] = []
+    let port: WorkPort = recorder(heard)
+    const through: WorkPort = {
+      started: () => port.started(),
+      active: () => port.active(),
+      metered: (spent) => port.metered(spent),
+      slow: (agent, screen) => port.slow(agent, screen),
+      reported: (how, why) => port.reported(how, why),
+      delegated: (task) => port.delegated(task),
+      ended: (ended) => port.ended(ended),
+    }
+    const found = await workers[order.runner.kind].find(order, through)
+    if (found === undefined || closed) return closed
+    const worker = found
+    open(driver, order, node, attempt, { from, isNew: false }, (real) => {
+      port = real
+      for (const news of heard) news(real)
+      return worker
+    })
+    return true
+  }
+
+  function open(
+    driver: Driver,
+    order: WorkOrder,
+    node: string,
+    attempt: number,
+    { from, isNew }: { from: WorkspaceState; isNew: boolean },
+    begin: (port: WorkPort) => Worker,
+  ) {
+    const key = keyOf(driver, node, attempt)
+    let isOver = false
+    let watch: StatusWatch | undefined
+    const status = createStatusTeller(driver, node, attempt, clock)
+
+    function end(ended: { code: number | null; signal: string | null; lost: boolean; why: string }) {
+      if (isOver) return
+      // Its last word comes before its end.
+      watch?.look()
+      isOver = true
+      status.flush()
+      watch?.close()
+      live.delete(key)
+      // Nobody writes it any more: what cannot be read now is told with its end.
+      const isOwed = ended.code === 0 && ended.why === '' && watch?.state() === 'running'
+      const read = isOwed ? readStatus(order.workspace) : undefined
+      const why = read?.ok === false ? read.problem.message : ended.why
+      driver.tell({ type: 'exited', node, attempt, ...ended, why })
+    }
+
+    try {
+      watch = watchStatus({
+        workspace: order.workspace,
+        from,
+        isNew: isNew && order.runner.kind === 'command',
+        news(news) {
+          if (isOver) return
+          if (news.kind === 'status') status.said(news.status)
+          else if (news.kind === 'refused') driver.note(node, news.message)
+          else if (news.kind === 'unreadable') driver.note(node, news.problem.message)
+          else {
+            driver.note(node, news.problem.message)
+            live.get(key)?.worker.stop(false)
+          }
+        },
+      })
+      const port: WorkPort = {
+        started: () => driver.tell({ type: 'started', node, attempt }),
+        active: () => driver.tell({ type: 'active', node, attempt }),
+        metered: (spent) => driver.tell({ type: 'metered', node, attempt, spent }),
+        slow: (agent, screen) => inform(driver, node, slowText(node, agent, screen)),
+        delegated: (task) => driver.tell({ type: 'active', node, attempt }, { task }),
+        reported(how, why) {
+          void report(order.workspace, how, why).finally(() => watch?.look())
+        },
+        ended: (ended) => void reporting.then(() => end(ended)),
+      }
+      const look = () => {
+        watch?.look()
+        status.flush()
+      }
+      live.set(key, { worker: NOBODY, look })
+      const worker = begin(port)
+      if (isOver) return
+      live.set(key, { worker, look })
+      if (isFrozen) worker.freeze(true)
+    } catch (error) {
+      log.error({ err: error, run: driver.id, node }, 'an attempt could not be started')
+      const why = `it could not be started: ${error instanceof Error ? error.message : String(error)}`
+      end({ code: null, signal: null, lost: false, why })
+    }
+  }
+
+  /** One that speaks by commands: its word goes into status.json, so that both ways are one (S4.2). */
+  let reporting: Promise<unknown> = Promise.resolve()
+  function report(workspace: string, how: 'completed' | 'failed', why: string): Promise<void> {
+    const done = reporting.then(async () => {
+      if (how === 'completed') await deliver(workspace, why)
+      if (readState(workspace) === 'pending') updateStatus(workspace, { state: 'running', started: now() })
+      const error = how === 'failed' ? { error: { type: 'reported', message: why } } : {}
+      updateStatus(workspace, { state: how, completed: now(), ...error })
+    })
+    reporting = done.catch((error: unknown) =>
+      log.error({ err: error }, 'a report could not be put into a workspace'),
+    )
+    return done.catch(() => {})
+  }
+
+  const now = () => new Date(clock.now()).toISOString()
+
+  function stop(driver: Driver, { node, attempt, finished }: Stop): void {
+    const known = live.get(keyOf(driver, node, attempt))
+    if (known !== undefined) known.worker.stop(finished)
+    else void stopUnknown(driver, node, attempt, finished)
+  }
+
+  /** After a restart, of one that was to be stopped before it; or of one that is not, or is just, begun. */
+  async function stopUnknown(driver: Driver, node: string, attempt: number, finished: boolean) {
+    const order = orderOf(driver, node, attempt)
+    const said = driver.run.nodes.get(node)!.said
+    const isFound = await findAgain(driver, order, node, attempt, said)
+    const known = live.get(keyOf(driver, node, attempt))
+    if (known !== undefined) known.worker.stop(finished)
+    else if (!isFound) lose(driver, node, attempt, '')
+  }
+
+  function lose(driver: Driver, node: string, attempt: number, why: string) {
+    // It may have said its last word before it went.
+    const read = readStatus(workspaceOf(driver.place, node))
+    const { said } = driver.run.nodes.get(node)!
+    if (read.ok && read.status.state !== 'pending' && read.status.state !== said) {
+      const status = createStatusTeller(driver, node, attempt, clock)
+      status.said(read.status)
+      status.flush()
+    }
+    driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: true, why })
+  }
+
+  return {
+    start,
+    follow,
+    stop,
+    has: (driver: Driver, node: string, attempt: number) => live.has(keyOf(driver, node, attempt)),
+    /** Before its time is said to be up: it may have spoken just now, or the event was missed. */
+    look(driver: Driver, node: string, attempt: number) {
+      live.get(keyOf(driver, node, attempt))?.look()
+    },
+    showsLife: (driver: Driver, node: string, attempt: number): boolean =>
+      live.get(keyOf(driver, node, attempt))?.worker.showsLife?.() ?? false,
+    /** Everything is halted, or goes on. */
+    freeze(frozen: boolean) {
+      isFrozen = frozen
+      for (const { worker } of live.values()) worker.freeze(frozen)
+    },
+    async close(how: 'leave' | 'end') {
+      closed = true
+      await Promise.all([...live.values()].map(({ worker }) => worker.close(how)))
+    },
+  }
+}
+
+export type Attempts = ReturnType<typeof createAttempts>
+
+const NOBODY: Worker = { stop() {}, freeze() {}, close: async () => {} }
+
+function keyOf({ id }: Driver, node: string, attempt: number): string {
+  return `${id}/${node}/${attempt}`
+}
+
+export function orderOf(
+  driver: Pick<Driver, 'id' | 'place' | 'run' | 'record'>,
+  node: string,
+  attempt: number,
+): WorkOrder {
+  const { runner, instructions, timeoutMs } = driver.run.graph.agents.get(node)!
+  return {
+    run: driver.id,
+    node,
+    what: `attempt ${attempt}`,
+    runner,
+    workspace: workspaceOf(driver.place, node),
+    objective: instructions.objective,
+    timeoutMs,
+    logFile: logOf(driver.place, node, attempt),
+    exitFile: exitOf(driver.place, node, attempt),
+    task: driver.record(node).task,
+  }
+}
+
+function recorder(heard: ((port: WorkPort) => void)[]): WorkPort {
+  const later = (tell: (port: WorkPort) => void) => void heard.push(tell)
+  return {
+    started: () => later((port) => port.started()),
+    active: () => later((port) => port.active()),
+    metered: (spent) => later((port) => port.metered(spent)),
+    slow: (agent, screen) => later((port) => port.slow(agent, screen)),
+    reported: (how, why) => later((port) => port.reported(how, why)),
+    delegated: (task) => later((port) => port.delegated(task)),
+    ended: (ended) => later((port) => port.ended(ended)),
+  }
+}
+
+function slowText(node: string, agent: string, screen: string): string {
+  const shows = screen === '' ? 'It shows nothing.' : `It shows:\n${screen}`
+  return `the program of ${node} does not come up; it may wait for a person (orc attach ${agent}). ${shows}`
+}
+
+function readState(workspace: string): WorkspaceState | undefined {
+  const read = readStatus(workspace)
+  return read.ok ? read.status.state : undefined
+}
+
+/** A change of state is told at once; mere progress every now and then, the newest last. */
+function createStatusTeller(driver: Driver, node: string, attempt: number, clock: Clock) {
+  let lastState: WorkspaceState | undefined
+  let waiting: { status: Status; cancel(): void } | undefined
+  let notBefore = 0
+
+  function tell(status: Status) {
+    waiting?.cancel()
+    waiting = undefined
+    lastState = status.state
+    notBefore = clock.now() + PROGRESS_MS
+    const { state } = status
+    driver.tell({
+      type: 'status',
+      node,
+      attempt,
+      state,
+      progress: progressOf(status),
+      error: errorOf(status),
+    })
+  }
+
+  return {
+    said(status: Status) {
+      const wait = notBefore - clock.now()
+      if (status.state !== lastState || wait <= 0) {
+        tell(status)
+        return
+      }
+      waiting?.cancel()
+      waiting = { status, cancel: clock.after(wait, () => tell(status)) }
+    },
+    flush() {
+      if (waiting !== undefined) tell(waiting.status)
+    },
+  }
+}
+
+function progressOf({ progress }: Status): Progress | null {
+  if (progress === undefined) return null
+  const { current_step = '', steps_completed = 0, total_steps = 0 } = progress
+  // As it was laid out for it.
+  if (current_step === '' && steps_completed === 0 && total_steps === 0) return null
+  return { step: current_step, done: steps_completed, total: total_steps }
+}
+
+function errorOf({ state, error }: Status): AttemptError | null {
+  if (state !== 'failed' || error === undefined) return null
+  const { type = '', message = '', details = '', recoverable = true } = error
+  return { type, message, details, recoverable }
+}

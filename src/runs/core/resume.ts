@@ -1,0 +1,37 @@
+import type { RunNode } from '../run.ts'
+import { type Refusal, refuse } from './decision.ts'
+import { createRun, type Run, type RunOptions } from './run.ts'
+
+export type Resumption = Omit<RunOptions, 'id'>
+
+/**
+ * Another round of a run that ended, with the plan as it is now. Who completed is not run again if its inputs come out
+ * the same: each is prepared in its turn, and the hash decides. `begun` sets it going. One that has not ended needs
+ * nothing of this: it goes on from `pendingEffects`.
+ */
+export function resumeRun(
+  run: Run,
+  { plan, now, attended = run.head.attended }: Resumption,
+): { ok: true; run: Run } | Refusal {
+  const { head } = run
+  if (head.outcome === null) return refuse('RUN_RUNS', `${head.id} has not ended`)
+  const fresh = createRun({ id: head.id, plan, now, attended })
+  for (const node of fresh.nodes.values()) {
+    const before = run.nodes.get(node.name)
+    if (before !== undefined) fresh.nodes.set(node.name, { ...node, ...carried(before) })
+  }
+  fresh.head = {
+    ...fresh.head,
+    createdAt: head.createdAt,
+    round: head.round + 1,
+    version: head.version + 1,
+    lastQueued: head.lastQueued,
+  }
+  return { ok: true, run: fresh }
+}
+
+/** The counters go on, so that no key of an effect ever stands for two. */
+function carried(before: RunNode): Partial<RunNode> {
+  const { preparations, attempt, fixes, asks, corrected, attempts } = before
+  return { preparations, attempt, fixes, asks, corrected, attempts, kept: before.result ?? before.kept }
+}

@@ -1,0 +1,161 @@
+import type { Clock } from '../base/clock.ts'
+import { reasonOf } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Attempts } from './attempts.ts'
+import type { Keyed, OutsideEffect } from './core/effect.ts'
+import type { RunEvent } from './core/event.ts'
+import type { Driver } from './driver.ts'
+import type { Fixing } from './fixing.ts'
+import type { RunMarks } from './mark.ts'
+import { type PreparingOptions, prepareNode } from './preparing.ts'
+import { createReporting } from './report/write-report.ts'
+import type { Validating } from './validating.ts'
+
+export interface RunEffectsOptions {
+  log: Log
+  clock: Clock
+  attempts: Attempts
+  fixing: Fixing
+  validate: Validating
+  now(): number
+  marks: Pick<RunMarks, 'of'>
+  withheldFrom: PreparingOptions['withheldFrom']
+}
+
+/**
+ * What is done outside of the store, after the commit that ordered it. Nothing is lost by a crash: what of it is not done
+ * yet can be told from the stored run, and is done again at the next start, by the key only once at a time.
+ */
+export function createRunEffects(options: RunEffectsOptions) {
+  const { log, attempts, fixing, validate, now, marks, withheldFrom } = options
+  const underWay = new Map<string, Promise<void>>()
+  const ending = new AbortController()
+  const { signal } = ending
+  const report = createReporting(options.clock)
+  const preparing = { markOf: marks.of, withheldFrom }
+  /** Reports in the making, to be called off. */
+  const reports = new Map<Driver, AbortController>()
+  /** Broken off by a halt, and done again after it. */
+  let validating = new AbortController()
+  let validatingSignal = AbortSignal.any([signal, validating.signal])
+
+  /** `isNew`: ordered just now, and not by an earlier service. */
+  function perform(driver: Driver, effect: Keyed<OutsideEffect>, isNew: boolean) {
+    if (signal.aborted || underWay.has(effect.key)) return
+    const broken = effect.type === 'validate' ? validatingSignal : signal
+    const done = carryOut(driver, effect, isNew, broken)
+      .catch((error: unknown) => {
+        if (broken.aborted) return
+        log.error({ err: error, run: driver.id, effect: effect.type }, 'an effect of a run failed')
+        giveUp(driver, effect, error)
+      })
+      .finally(() => underWay.delete(effect.key))
+    underWay.set(effect.key, done)
+  }
+
+  async function carryOut(
+    driver: Driver,
+    effect: Keyed<OutsideEffect>,
+    isNew: boolean,
+    broken: AbortSignal,
+  ): Promise<void> {
+    /** What was broken off says nothing. */
+    const tell: Driver['tell'] = (event, record) => {
+      if (!broken.aborted) driver.tell(event, record)
+    }
+    switch (effect.type) {
+      case 'prepare': {
+        const { event, record } = await prepareNode(driver, effect, preparing, broken)
+        return tell(event, record)
+      }
+      case 'start_attempt':
+        return await attempts.start(driver, effect, isNew)
+      case 'follow_attempt':
+        return isNew ? undefined : await attempts.follow(driver, effect)
+      case 'stop_attempt':
+        return attempts.stop(driver, effect)
+      case 'validate':
+        return tell(await validate(driver, effect, broken))
+      case 'fix':
+        return tell(await fixing.fix(driver, effect, broken))
+      case 'stop_fix': {
+        const { node, fix } = effect
+        if (fixing.stop(driver, node, fix)) return
+        return driver.tell({ type: 'fixer_done', node, fix, fixed: false, why: 'it was stopped' })
+      }
+      case 'write_report':
+        return tell(await writeReport(driver, effect.round, broken))
+    }
+  }
+
+  async function writeReport(driver: Driver, round: number, broken: AbortSignal): Promise<RunEvent> {
+    const calledOff = new AbortController()
+    reports.set(driver, calledOff)
+    try {
+      const unconsolidated = await report(driver, now(), AbortSignal.any([broken, calledOff.signal]))
+      const isWhole = Object.keys(unconsolidated).length === 0
+      return { type: 'report_written', round, ...(isWhole ? {} : { unconsolidated }) }
+    } finally {
+      reports.delete(driver)
+    }
+  }
+
+  /** A fault of ours must not let the run wait for ever. */
+  function giveUp(driver: Driver, effect: Keyed<OutsideEffect>, error: unknown) {
+    const why = `Orchub failed at it: ${reasonOf(error)}`
+    switch (effect.type) {
+      case 'prepare': {
+        const { node, preparation } = effect
+        return driver.tell({ type: 'copy_failed', node, preparation, why, recoverable: true })
+      }
+      case 'start_attempt':
+      case 'follow_attempt':
+      case 'stop_attempt': {
+        const { node, attempt } = effect
+        if (attempts.has(driver, node, attempt)) return
+        return driver.tell({ type: 'exited', node, attempt, code: null, signal: null, lost: false, why })
+      }
+      case 'validate': {
+        const { node, attempt } = effect
+        const evidence = [{ step: 'schema' as const, outcome: 'unavailable' as const, text: why }]
+        return driver.tell({
+          ...{ type: 'validated', node, attempt, passed: false, evidence, recoverable: true },
+          ...{ outputs: [], outputsHash: '', summary: '' },
+        })
+      }
+      case 'fix':
+      case 'stop_fix':
+        return driver.tell({ type: 'fixer_done', node: effect.node, fix: effect.fix, fixed: false, why })
+      case 'write_report':
+        return driver.tell({ type: 'report_failed', round: effect.round, why: reasonOf(error) })
+    }
+  }
+
+  return {
+    perform,
+    /** A report that waits for room is given up. False: none waits. */
+    cancelReport(driver: Driver, why: string): boolean {
+      if (!driver.isHeld) return false
+      const calledOff = reports.get(driver)
+      calledOff?.abort(new Error(why))
+      return calledOff !== undefined
+    },
+    /** Everything is halted: what runs of checks and judges is broken off. */
+    halt() {
+      validating.abort()
+    },
+    /** Resolves when what was broken off has ended, so that it can be begun again. */
+    async afterHalt() {
+      const left = [...underWay].filter(([key]) => key.includes('/validate/')).map(([, done]) => done)
+      await Promise.all(left)
+      validating = new AbortController()
+      validatingSignal = AbortSignal.any([signal, validating.signal])
+    },
+    async close() {
+      ending.abort()
+      await Promise.all(underWay.values())
+    },
+  }
+}
+
+export type RunEffects = ReturnType<typeof createRunEffects>

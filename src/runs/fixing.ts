@@ -1,0 +1,299 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Clock } from '../base/clock.ts'
+import { ERROR_REPORT } from '../workspaces/error-report.ts'
+import { createWorkspace, prepareInbox, removeFolder } from '../workspaces/folder.ts'
+import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
+import { collectOutbox } from '../workspaces/outbox.ts'
+import type { Problem } from '../workspaces/problem.ts'
+import { watchStatus } from '../workspaces/status-watch.ts'
+import { isOwed, type Keyed, type OutsideEffect } from './core/effect.ts'
+import type { RunEvent } from './core/event.ts'
+import { takeCorrections } from './corrections.ts'
+import type { Driver } from './driver.ts'
+import { correctionsOf, exitOf, fixOf, logOf, makeFixes, workspaceOf } from './layout.ts'
+import { DEFAULTS } from './plan/schema.ts'
+import type { Fixer, PlanAgent, PlanInstructions } from './plan.ts'
+import { outputsFrom, type PreparingOptions } from './preparing.ts'
+import type { Worker, WorkerKinds, WorkOrder, WorkPort } from './workers/worker.ts'
+
+type Fix = Keyed<Extract<OutsideEffect, { type: 'fix' }>>
+
+export interface FixingOptions {
+  clock: Clock
+  workers: WorkerKinds
+  deliver(workspace: string, report: string): Promise<void>
+  withheldFrom: PreparingOptions['withheldFrom']
+}
+
+type Done = { ok: true } | { ok: false; why: string }
+
+/** Fix and retry (S4.12): a fixer gets the error report and the inputs, and puts better ones in their place. */
+export function createFixing({ clock, workers, deliver, withheldFrom }: FixingOptions) {
+  const live = new Map<string, Pick<Worker, 'stop' | 'freeze' | 'close'>>()
+  let isFrozen = false
+
+  async function fix(driver: Driver, effect: Fix, signal: AbortSignal): Promise<RunEvent> {
+    const { node, fix: number } = effect
+    const done = (fixed: boolean, why: string): RunEvent => ({
+      type: 'fixer_done',
+      node,
+      fix: number,
+      fixed,
+      why,
+    })
+    makeFixes(driver.place)
+    const fixer = fixerOf(driver, effect.fixer)
+    const workspace = fixOf(driver.place, node, number)
+    const order = orderOf(driver, fixer, node, number)
+    const found = existsSync(workspace) ? await find(order, signal) : undefined
+    if (found === undefined) {
+      const made = await prepare(driver, fixer, effect, workspace, withheldFrom, signal)
+      if (!made.ok) return done(false, textOf(made.problems))
+      // Called off while its inbox was filled.
+      if (!isOwed(driver.run, effect)) return done(false, 'it was stopped')
+    }
+    const worked = await (found ??
+      work(order, signal, (port) => workers[order.runner.kind].start(order, port)))
+    if (!worked.ok) return done(false, worked.why)
+    const isCorrected = driver.run.nodes.get(node)!.corrected
+    const taken = await takeCorrections({ place: driver.place, agent: node, workspace, isCorrected, signal })
+    if (!taken.ok) return done(false, textOf(taken.problems))
+    driver.note(node, `its inputs were put right: ${taken.value.slice(0, 10).join(', ')}`)
+    return done(true, '')
+  }
+
+  async function find(order: WorkOrder, signal: AbortSignal): Promise<Promise<Done> | undefined> {
+    let port: WorkPort | undefined
+    const early: (() => void)[] = []
+    const tell = (say: (port: WorkPort) => void) => {
+      if (port === undefined) early.push(() => say(port!))
+      else say(port)
+    }
+    const worker = await workers[order.runner.kind].find(order, {
+      started() {},
+      active() {},
+      metered() {},
+      slow() {},
+      delegated() {},
+      reported: (how, why) => tell((one) => one.reported(how, why)),
+      ended: (ended) => tell((one) => one.ended(ended)),
+    })
+    if (worker === undefined) return undefined
+    return work(order, signal, (real) => {
+      port = real
+      for (const say of early) say()
+      return worker
+    })
+  }
+
+  function work(order: WorkOrder, signal: AbortSignal, begin: (port: WorkPort) => Worker): Promise<Done> {
+    return new Promise((done) => {
+      let last: 'pending' | 'running' | 'completed' | 'failed' = 'pending'
+      let said = ''
+      let stopped: string | undefined
+      let worker: Worker | undefined
+      let delivered: Promise<void> = Promise.resolve()
+      const key = `${order.run}/${order.node}/${order.what}`
+      const watch = watchStatus({
+        workspace: order.workspace,
+        news(news) {
+          if (news.kind !== 'status') return
+          last = news.status.state
+          said = news.status.error?.message ?? ''
+          if (last === 'completed' || last === 'failed') worker?.stop(true)
+        },
+      })
+      const stop = (why: string) => {
+        stopped ??= why
+        worker?.stop(false)
+      }
+      let timeLeft = order.timeoutMs
+      let since = clock.now()
+      const startClock = () => {
+        since = clock.now()
+        return clock.after(timeLeft, () => stop('the fixer was not done in time'))
+      }
+      let cancel = startClock()
+      // The service ends: what the fixer does is found again, or begun again. Nothing of it is told.
+      const aborted = () => {
+        finish()
+        done({ ok: false, why: 'the service ended' })
+      }
+      signal.addEventListener('abort', aborted, { once: true })
+      function finish() {
+        cancel()
+        signal.removeEventListener('abort', aborted)
+        watch.close()
+        live.delete(key)
+      }
+      worker = begin({
+        started() {},
+        active() {},
+        metered() {},
+        slow() {},
+        delegated() {},
+        reported(how, why) {
+          last = how
+          said = why
+          // What it says of its work may be lost; what counts is what it put into outbox/inputs/.
+          if (how === 'completed') delivered = deliver(order.workspace, why).catch(() => {})
+          void delivered.then(() => worker?.stop(true))
+        },
+        ended({ code, why }) {
+          watch.look()
+          finish()
+          if (signal.aborted) return
+          const isDone = last === 'completed' || (last === 'pending' && code === 0)
+          const otherwise = said || why || 'the fixer ended without saying that it was done'
+          const outcome: Done =
+            stopped === undefined && isDone ? { ok: true } : { ok: false, why: stopped ?? otherwise }
+          void delivered.then(() => done(outcome))
+        },
+      })
+      const { freeze: hold, ...rest } = worker
+      const freeze = (frozen: boolean) => {
+        hold(frozen)
+        // In a halt its clock stands still as well.
+        cancel()
+        if (frozen) timeLeft -= clock.now() - since
+        else cancel = startClock()
+      }
+      live.set(key, { ...rest, freeze })
+      if (isFrozen) freeze(true)
+    })
+  }
+
+  return {
+    fix,
+    stop(driver: Driver, node: string, number: number): boolean {
+      const worker = live.get(`${driver.id}/${node}/fix ${number}`)
+      worker?.stop(false)
+      return worker !== undefined
+    },
+    freeze(frozen: boolean) {
+      if (isFrozen === frozen) return
+      isFrozen = frozen
+      for (const worker of live.values()) worker.freeze(frozen)
+    },
+    async close(how: 'leave' | 'end') {
+      await Promise.all([...live.values()].map((worker) => worker.close(how)))
+    },
+  }
+}
+
+export type Fixing = ReturnType<typeof createFixing>
+
+/** One of the plan's, or a member of the team. */
+function fixerOf({ run }: Driver, name: string): Fixer {
+  const known = run.graph.plan.fixers.find((one) => one.name === name)
+  if (known !== undefined) return known
+  return {
+    name,
+    runner: { kind: 'agent', agent: name },
+    instructions: NOTHING,
+    timeoutMs: DEFAULTS.timeoutMs,
+  }
+}
+
+const NOTHING: PlanInstructions = {
+  objective: '',
+  context: '',
+  inputsProvided: [],
+  requirements: [],
+  successCriteria: [],
+  constraints: [],
+  outputExpectations: [],
+}
+
+function orderOf(driver: Driver, fixer: Fixer, node: string, number: number): WorkOrder {
+  return {
+    run: driver.id,
+    node,
+    what: `fix ${number}`,
+    runner: fixer.runner,
+    workspace: fixOf(driver.place, node, number),
+    objective: objectiveOf(fixer, node),
+    timeoutMs: fixer.timeoutMs,
+    logFile: logOf(driver.place, `${node}.fix`, number),
+    exitFile: exitOf(driver.place, `${node}.fix`, number),
+    task: undefined,
+  }
+}
+
+function objectiveOf({ instructions }: Fixer, node: string): string {
+  return instructions.objective || `Put the inputs of ${node} right, so that it can do its work.`
+}
+
+async function prepare(
+  driver: Driver,
+  fixer: Fixer,
+  { node, before }: Fix,
+  workspace: string,
+  withheldFrom: FixingOptions['withheldFrom'],
+  signal: AbortSignal,
+) {
+  const { run, place, folder } = driver
+  const agent: PlanAgent = run.graph.agents.get(node)!
+  await removeFolder(workspace, signal)
+  const objective = objectiveOf(fixer, node)
+  const made = await createWorkspace({ path: workspace, name: fixer.name, template: 'generic', objective })
+  if (!made.ok) return made
+  const failed = await collectOutbox(workspaceOf(place, node), { limits: DEFAULT_LIMITS, signal })
+  // However large it is: what nobody reads into memory can be handed on all the same.
+  const hasReport = failed.ok && failed.value.outputs.some(({ path }) => path === ERROR_REPORT)
+  const sources = agent.dependsOn.filter(({ agent: from, outputs }) => {
+    const { state, result } = run.nodes.get(from)!
+    return state === 'completed' && result !== null && outputs.length > 0
+  })
+  const earlier = run.nodes.get(node)!.corrected ? correctionsOf(place, node) : undefined
+  const below = (to: string) => to.replace(/^inbox\/?/, 'inbox/inputs/')
+  const { context, requirements, outputExpectations } = fixer.instructions
+  return await prepareInbox({
+    workspace,
+    task: objective.split('\n')[0]!,
+    instructions: {
+      ...fixer.instructions,
+      objective,
+      context: [context, `${node} failed: ${before.why}`, `Its task: ${agent.instructions.objective}`]
+        .filter((text) => text !== '')
+        .join('\n\n'),
+      requirements: [
+        ...requirements,
+        'inbox/inputs/ holds what it had in its inbox. Put each file that has to be otherwise into outbox/inputs/, at the same place.',
+      ],
+      outputExpectations:
+        outputExpectations.length > 0
+          ? outputExpectations
+          : ['Place the corrected files in `outbox/inputs/`'],
+    },
+    limits: DEFAULT_LIMITS,
+    withheld: () => withheldFrom(driver),
+    // The corrections of earlier fixes stand in place of what they corrected.
+    inputs: [
+      ...(earlier === undefined ? [] : [{ ...earlier, to: 'inbox/corrected_before' }]),
+      ...agent.inputs.map(({ path, to }) => ({ path: resolve(folder, path), to: below(to) })),
+    ],
+    dependencies: [
+      ...sources.map((source) => outputsFrom(driver, { ...source, copyTo: below(source.copyTo) })),
+      ...(hasReport
+        ? [
+            {
+              workspace: workspaceOf(place, node),
+              agent: node,
+              outputs: [`outbox/${ERROR_REPORT}`],
+              copyTo: 'inbox',
+            },
+          ]
+        : []),
+    ],
+    signal,
+  })
+}
+
+function textOf(problems: readonly Problem[]): string {
+  return problems
+    .map(({ message }) => message)
+    .slice(0, 5)
+    .join('; ')
+}

@@ -1,0 +1,189 @@
+import { hash } from 'node:crypto'
+import { AppError, reasonOf } from '../base/errors.ts'
+import { findReceipt, keepReceipt } from '../commands/store/idempotency.ts'
+import type { Store } from '../store/store.ts'
+import { resumeRun } from './core/resume.ts'
+import { createRun, type Run } from './core/run.ts'
+import type { Driver } from './driver.ts'
+import { claimPlace, releasePlace } from './layout.ts'
+import { type PlanSurroundings, readOrderedPlan } from './ordered-plan.ts'
+import { cannotChange, isOpen, type ResumeOrder } from './resuming.ts'
+import {
+  insertRun,
+  type NodeRecord,
+  type RunFacts,
+  readNodes,
+  readRunHead,
+  replaceRun,
+} from './store/runs.ts'
+import type { SeenRun } from './stored-runs.ts'
+
+export interface RunOrder {
+  /** The text of plan.yaml. */
+  readonly plan: string
+  readonly folder: string
+  /** What its file is called, for what is said of mistakes in it; it may have none. */
+  readonly file?: string
+  readonly name?: string
+  readonly concurrency?: number
+}
+
+export interface OrdersOptions extends PlanSurroundings {
+  store: Store
+  now(): number
+  drivers: Map<string, Driver>
+  drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver
+  /** Throws where there is none. */
+  mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }>
+  /** It was never stored, and does not go on. */
+  abandon(driver: Driver): void
+}
+
+/** Runs as people order them: stored first, and driven then. */
+export function createOrders(options: OrdersOptions) {
+  const { store, now, drivers, drive, abandon, mustSee } = options
+
+  async function start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }> {
+    const { folder } = order
+    const digest = hash('sha256', JSON.stringify(['run', order.plan, folder, order.name, order.concurrency]))
+    const plan = readOrderedPlan(order.plan, folder, order, options)
+    /** By the ids of runs: a transaction may be tried again. */
+    const claimed = new Map<string, string>()
+    let started: { facts: RunFacts; run: Run } | undefined
+    const ordered = store.write(async (tx) => {
+      started = undefined
+      const earlier = idempotencyKey === undefined ? undefined : await findReceipt(tx, by, idempotencyKey)
+      if (earlier !== undefined) {
+        return earlier.digest === digest ? (JSON.parse(earlier.receipt) as { run_id: string }) : conflict()
+      }
+      const id = `run_${await tx.nextKey('run')}`
+      const place = claimed.get(id) ?? placeFor(folder, id)
+      claimed.set(id, place)
+      const facts: RunFacts = { id, folder, place, by }
+      const run = createRun({ id, plan, now: now() })
+      await insertRun(tx, store.daemon, { ...facts, plan, head: run.head }, run.nodes.values())
+      tx.audit({
+        type: 'run.ordered',
+        class: 'internal',
+        actor: by,
+        text: `${id}: ${by} starts ${plan.name} (${plan.agents.length} agents) in ${folder}`,
+        data: { run_id: id, name: plan.name, folder },
+      })
+      const receipt = { run_id: id }
+      if (idempotencyKey !== undefined) {
+        await keepReceipt(tx, by, idempotencyKey, { digest, receipt: JSON.stringify(receipt) })
+      }
+      started = { facts, run }
+      return receipt
+    })
+    const answer = await ordered
+      .catch((error: unknown) => {
+        started = undefined
+        throw error
+      })
+      .finally(() => {
+        for (const place of claimed.values()) if (place !== started?.facts.place) releasePlace(place)
+      })
+    if (answer instanceof AppError) throw answer
+    if (started !== undefined) {
+      const driver = drive(started.facts, started.run, new Map())
+      driver.tell({ type: 'begun' })
+      await driver.settled()
+    }
+    return answer
+  }
+
+  async function resume(
+    id: string,
+    order: ResumeOrder,
+    by: string,
+  ): Promise<{ run_id: string; round: number; resumed: boolean }> {
+    const seen = await mustSee(id)
+    const { run, folder: before } = seen
+    const { round: meant = run.head.round + 1 } = order
+    if (isOpen(run) || meant <= run.head.round) return comeBack(seen, order)
+    if (meant > run.head.round + 1) {
+      throw new AppError(
+        'CONFLICT',
+        `${id} is in round ${run.head.round}: round ${meant} cannot be the next`,
+        {
+          hint: `orc run show ${id}`,
+        },
+      )
+    }
+    const folder = order.folder ?? before
+    const { concurrency = run.graph.plan.concurrency } = order
+    const plan =
+      order.plan === undefined
+        ? { ...run.graph.plan, concurrency }
+        : readOrderedPlan(order.plan, folder, { ...order, name: run.graph.plan.name }, options)
+    const resumed = resumeRun(run, { plan, now: now() })
+    if (!resumed.ok) throw new AppError('CONFLICT', resumed.message, { hint: `orc run show ${id}` })
+    const next = resumed.run
+    if (order.fresh === true) {
+      for (const node of next.nodes.values()) next.nodes.set(node.name, { ...node, kept: null })
+    }
+    const records =
+      seen.records ?? new Map((await readNodes(store, id)).map(({ node, record }) => [node.name, record]))
+    // Of two at once, the second finds it going on: nothing is awaited between this look and the driver.
+    const begun = drivers.get(id)
+    if (begun !== undefined) return comeBack(begun, order)
+    const driver = drive({ id, folder, place: seen.place, by: seen.by }, next, records)
+    try {
+      await store.write(async (tx) => {
+        // Another may have begun this round since it was read, and ended it.
+        if ((await readRunHead(tx, id))?.round !== run.head.round) {
+          throw new AppError('CONFLICT', `${id} was taken up by another in this moment`, {
+            hint: `orc run show ${id}`,
+          })
+        }
+        await replaceRun(tx, { id, folder, plan, head: next.head }, next.nodes)
+        tx.audit({
+          type: 'run.resumed',
+          class: 'internal',
+          actor: by,
+          text: `${id}: ${by} takes it up again, round ${next.head.round}`,
+          data: { run_id: id, round: next.head.round },
+        })
+      })
+    } catch (error) {
+      abandon(driver)
+      throw error
+    }
+    driver.tell({ type: 'begun' })
+    await driver.settled()
+    return { run_id: id, round: next.head.round, resumed: true }
+  }
+
+  /** What cannot be had of it any more is refused, never left out without a word. */
+  function comeBack(seen: SeenRun, order: ResumeOrder) {
+    const { id, folder, run } = seen
+    const { plan } = run.graph
+    const asked =
+      order.plan === undefined
+        ? undefined
+        : readOrderedPlan(order.plan, order.folder ?? folder, { ...order, name: plan.name }, options)
+    const refusal = cannotChange(seen, order, asked)
+    if (refusal !== undefined) throw refusal
+    return { run_id: id, round: run.head.round, resumed: false }
+  }
+
+  return { start, resume }
+}
+
+function placeFor(folder: string, id: string): string {
+  try {
+    return claimPlace(folder, id)
+  } catch (error) {
+    throw new AppError('CONFLICT', `There is no place for a run in ${folder}: ${reasonOf(error)}`, {
+      hint: 'A run keeps its workspaces in runs/ beside its plan: the service must be able to write there.',
+      cause: error,
+    })
+  }
+}
+
+function conflict(): AppError {
+  return new AppError('IDEMPOTENCY_CONFLICT', 'The idempotency key came before with something else', {
+    hint: 'Use a new key for each run, and the same key only to repeat the same request.',
+  })
+}

@@ -1,0 +1,213 @@
+import type { Decision } from '../core/decision.ts'
+import {
+  type Effect,
+  type Keyed,
+  type OutsideEffect,
+  pendingOf,
+  type StoreEffect,
+  timersOf,
+} from '../core/effect.ts'
+import { outcomeOf } from '../core/outcome.ts'
+import { holdsSlot, isOpen, type Run } from '../core/run.ts'
+import type { PlanAgent } from '../plan.ts'
+import { isSettled, NODE_TIMERS, type RunHead, type RunNode, type SettledState } from '../run.ts'
+
+export interface Settlement {
+  state: SettledState
+  reason: string
+  /** The dependency that is to blame. */
+  because?: string
+}
+
+/** One decision in the making: what it has changed so far lies over the run, which stays untouched. */
+export interface Draft {
+  readonly run: Run
+  readonly now: number
+  readonly head: RunHead
+  agent(name: string): PlanAgent
+  read(name: string): RunNode
+  write(node: RunNode): void
+  writeHead(changes: Partial<RunHead>): void
+  add(effect: StoreEffect): void
+  /** Into the line of those that may be prepared. One whose last attempt still lives waits for its end first. */
+  enqueue(node: RunNode): void
+  /** Ends a node, and decides on those that waited for it. */
+  settle(node: RunNode, settlement: Settlement): void
+  conclude(): Decision
+}
+
+export function openDraft(run: Run, now: number): Draft {
+  const changed = new Map<string, RunNode>()
+  const fresh: string[] = []
+  const effects: StoreEffect[] = []
+  let head = run.head
+
+  const read = (name: string) => changed.get(name) ?? run.nodes.get(name)!
+
+  function write(node: RunNode): void {
+    const before = read(node.name)
+    changed.set(node.name, node)
+    const settled = { ...head.settled }
+    if (isSettled(before.state)) settled[before.state]--
+    if (isSettled(node.state)) settled[node.state]++
+    head = {
+      ...head,
+      settled,
+      open: head.open + Number(isOpen(node)) - Number(isOpen(before)),
+      slots: head.slots + Number(holdsSlot(node)) - Number(holdsSlot(before)),
+      alive: head.alive + lives(node) - lives(before),
+    }
+  }
+
+  function enqueue(node: RunNode): void {
+    if (node.alive) {
+      write({ ...node, state: 'retrying', due: null, stallAt: null })
+      return
+    }
+    const queued = head.lastQueued + 1
+    head = { ...head, lastQueued: queued }
+    write({ ...node, state: 'ready', queued, due: null, stallAt: null, readyAt: node.readyAt ?? now })
+    fresh.push(node.name)
+  }
+
+  function settle(first: RunNode, settlement: Settlement): void {
+    write(first)
+    const todo: Todo[] = [[first.name, settlement]]
+    // The list grows while it is read; recursion would not survive a chain of ten thousand.
+    for (const [name, { state, reason, because = null }] of todo) {
+      const node = read(name)
+      if (isSettled(node.state)) continue
+      write({ ...node, state, reason, because, queued: null, due: null, stallAt: null, settledAt: now })
+      if (state === 'cancelled') continue
+      for (const { to, onFailure } of run.graph.feeds.get(name)!) {
+        const dependent = read(to)
+        if (isSettled(dependent.state)) continue
+        const closer = { ...dependent, waitingFor: dependent.waitingFor - 1 }
+        write(closer)
+        // Nothing outweighs `fail`, so that need not wait for the others: the end is the same in whatever order they end.
+        if (state !== 'completed' && onFailure === 'fail') todo.push([to, blame('failed', name, state)])
+        else if (closer.waitingFor === 0) decideOn(closer, todo)
+      }
+    }
+  }
+
+  function decideOn(node: RunNode, todo: Todo[]): void {
+    const broken = run.graph.needs
+      .get(node.name)!
+      .map(({ from, onFailure }) => ({ onFailure, from, state: read(from).state }))
+      .filter(({ state }) => state !== 'completed')
+    const worst =
+      broken.find(({ onFailure }) => onFailure === 'fail') ??
+      broken.find(({ onFailure }) => onFailure === 'skip')
+    if (worst === undefined) enqueue(node)
+    else
+      todo.push([
+        node.name,
+        blame(worst.onFailure === 'fail' ? 'failed' : 'skipped', worst.from, worst.state),
+      ])
+  }
+
+  /** Everything that can run does, up to the plan's concurrency; first come, first served. */
+  function fill(): void {
+    const { concurrency } = run.graph.plan
+    for (const names of [run.line.keys(), fresh]) {
+      for (const name of names) {
+        if (head.slots >= concurrency) return
+        const node = read(name)
+        if (node.queued === null) continue
+        write({ ...node, state: 'preparing', queued: null, preparations: node.preparations + 1 })
+      }
+    }
+  }
+
+  function end(): void {
+    if (head.begunAt === null || head.outcome !== null || head.open > 0 || head.alive > 0) return
+    const outcome = outcomeOf(head)
+    head = { ...head, outcome, endedAt: now, deadlineAt: null, reportOwed: true }
+    effects.push({ type: 'run_ended', outcome })
+  }
+
+  function conclude(): Decision {
+    if (head.outcome === null && head.begunAt !== null) fill()
+    end()
+    const nodes = [...changed.values()].filter((node) => node !== run.nodes.get(node.name))
+    if (nodes.length === 0 && effects.length === 0 && head === run.head) {
+      return { ok: true, head, nodes: [], effects: [] }
+    }
+    head = { ...head, version: run.head.version + 1 }
+    const stored = [...effects, ...runTimer(), ...nodes.flatMap(timerEffects)]
+    const keyed: Effect[] = stored.map((effect, index) => ({
+      ...effect,
+      key: `${head.id}@${head.version}/${index}`,
+    }))
+    return { ok: true, head, nodes, effects: [...keyed, ...nodes.flatMap(outsideEffects), ...report()] }
+  }
+
+  function runTimer(): StoreEffect[] {
+    const at = head.deadlineAt
+    if (at === run.head.deadlineAt) return []
+    return [
+      at === null
+        ? { type: 'clear_timer', node: null, kind: 'run' }
+        : { type: 'set_timer', node: null, kind: 'run', at },
+    ]
+  }
+
+  /** Timers and what is done outside follow from the node before and after: no step can forget one. */
+  function timerEffects(node: RunNode): StoreEffect[] {
+    const was = timersOf(run.nodes.get(node.name)!)
+    const is = timersOf(node)
+    return NODE_TIMERS.flatMap((kind): StoreEffect[] => {
+      const at = is[kind]
+      if (at === was[kind]) return []
+      return at === undefined
+        ? [{ type: 'clear_timer', node: node.name, kind }]
+        : [{ type: 'set_timer', node: node.name, kind, at }]
+    })
+  }
+
+  function outsideEffects(node: RunNode): Keyed<OutsideEffect>[] {
+    const before = pendingOf(run, run.nodes.get(node.name)!, (name) => run.nodes.get(name)!)
+    const known = new Set(before.map(({ key }) => key))
+    return pendingOf(run, node, read).filter(({ key }) => !known.has(key))
+  }
+
+  function report(): Keyed<OutsideEffect>[] {
+    if (!head.reportOwed || run.head.reportOwed) return []
+    return [{ type: 'write_report', key: `${head.id}/report/${head.round}`, round: head.round }]
+  }
+
+  return {
+    run,
+    now,
+    get head() {
+      return head
+    },
+    agent: (name) => run.graph.agents.get(name)!,
+    read,
+    write,
+    writeHead: (changes) => {
+      head = { ...head, ...changes }
+    },
+    add: (effect) => effects.push(effect),
+    enqueue,
+    settle,
+    conclude,
+  }
+}
+
+type Todo = [name: string, settlement: Settlement]
+
+function lives({ alive, fixerAlive }: RunNode): number {
+  return Number(alive) + Number(fixerAlive)
+}
+
+const ENDED_AS: Record<string, string> = {
+  failed: 'failed',
+  skipped: 'was skipped',
+  cancelled: 'was cancelled',
+}
+
+function blame(state: 'failed' | 'skipped', because: string, as: string): Settlement {
+  return { state, because, reason: `${because} ${ENDED_AS[as]}` }
+}

@@ -1,0 +1,143 @@
+/** A plan's graph for a terminal. Every agent once, every line short, whatever the size. */
+
+import { stepsOf } from '../core/order.ts'
+import type { EdgePolicy } from '../plan.ts'
+import { type Graph, topologicalOrder } from './graph.ts'
+
+export interface DrawingOptions {
+  /** Without box characters. */
+  readonly ascii?: boolean
+  /** Columns of the terminal. */
+  readonly width?: number
+  /** Said behind the name: a state, a runner. */
+  readonly note?: (name: string) => string
+}
+
+const UNICODE = { first: '╭ ', middle: '├ ', last: '╰ ', only: '─ ', branch: '├─', rail: '│ ', cut: '…' }
+const ASCII: typeof UNICODE = {
+  first: '/ ',
+  middle: '+ ',
+  last: '\\ ',
+  only: '- ',
+  branch: '|-',
+  rail: '| ',
+  cut: '~',
+}
+
+const OTHERS_SHOWN = 3
+
+/**
+ * A tree: each agent stands below the dependency that comes last, the others are named behind it. The largest part of
+ * what follows goes on in the same column and only the rest branches off, so that no line is indented more than log₂ of
+ * the number of agents.
+ */
+export function drawGraph(
+  graph: Graph,
+  { ascii = false, width = 100, note = () => '' }: DrawingOptions = {},
+): string {
+  const marks = ascii ? ASCII : UNICODE
+  const { roots, followers, main } = forest(graph)
+  const lines: string[] = []
+
+  const label = (name: string) => {
+    const needs = graph.needs.get(name)!
+    const mainEdge = needs.find(({ from }) => from === main.get(name))
+    const others = needs.filter((edge) => edge !== mainEdge)
+    const shown = others.slice(0, OTHERS_SHOWN).map(({ from, onFailure }) => from + inBrackets(onFailure))
+    const more = others.length > shown.length ? ` and ${others.length - shown.length} more` : ''
+    return [
+      name + inBrackets(mainEdge?.onFailure ?? 'fail'),
+      note(name),
+      shown.length === 0 ? '' : `also after ${shown.join(', ')}${more}`,
+    ]
+      .filter((text) => text !== '')
+      .join('  ')
+  }
+
+  /** One column: a chain of agents, with what branches off from each. */
+  const drawColumn = (start: string, indent: string, lead: string) => {
+    let opening = lead
+    for (let name: string | undefined = start, isFirst = true; name !== undefined; isFirst = false) {
+      const [next, ...branches]: string[] = followers.get(name)!
+      const mark =
+        next === undefined ? (isFirst ? marks.only : marks.last) : isFirst ? marks.first : marks.middle
+      lines.push(cut(opening + mark + label(name), width, marks.cut))
+      for (const branch of branches) drawColumn(branch, indent + marks.rail, indent + marks.branch)
+      opening = indent
+      name = next
+    }
+  }
+
+  for (const root of roots) drawColumn(root, '', '')
+  return lines.join('\n')
+}
+
+/** What becomes of the dependent if that fails; mostly it fails too. */
+function inBrackets(policy: EdgePolicy): string {
+  return policy === 'fail' ? '' : ` (or ${policy})`
+}
+
+interface Forest {
+  roots: string[]
+  /** The largest first; the others in the order of the plan. */
+  followers: Map<string, string[]>
+  main: Map<string, string>
+}
+
+function forest(graph: Graph): Forest {
+  const order = topologicalOrder(graph)
+  const place = new Map(order.map((name, index) => [name, index]))
+  const main = new Map<string, string>()
+  const size = new Map(order.map((name) => [name, 1]))
+  const followers = new Map<string, string[]>(order.map((name) => [name, []]))
+  for (const name of order) {
+    let last: string | undefined
+    for (const { from } of graph.needs.get(name)!) {
+      if (last === undefined || place.get(from)! > place.get(last)!) last = from
+    }
+    if (last === undefined) continue
+    main.set(name, last)
+    followers.get(last)!.push(name)
+  }
+  for (const name of order.toReversed()) {
+    const parent = main.get(name)
+    if (parent !== undefined) size.set(parent, size.get(parent)! + size.get(name)!)
+  }
+  for (const list of followers.values()) {
+    const largest = list.reduce(
+      (best, name, index) => (size.get(name)! > size.get(list[best]!)! ? index : best),
+      0,
+    )
+    if (largest > 0) list.unshift(...list.splice(largest, 1))
+  }
+  return { roots: order.filter((name) => !main.has(name)), followers, main }
+}
+
+/** What runs at once, step by step. */
+export function drawSteps(graph: Graph, { width = 100 }: Pick<DrawingOptions, 'width'> = {}): string {
+  const steps = stepsOf(graph)
+  const gutter = String(steps.length).length + 2
+  return steps
+    .map((names, index) => {
+      const number = `${index + 1}.`.padStart(gutter - 1)
+      return `${number} ${wrapped(names, width - gutter).join(`\n${' '.repeat(gutter)}`)}`
+    })
+    .join('\n')
+}
+
+function wrapped(names: readonly string[], width: number): string[] {
+  const lines = ['']
+  for (const [index, name] of names.entries()) {
+    const word = index < names.length - 1 ? `${name},` : name
+    const line = lines.at(-1)!
+    if (line !== '' && line.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`
+  }
+  return lines
+}
+
+/** Names and notes may come from elsewhere: they must neither steer nor fill a terminal. */
+function cut(line: string, width: number, mark: string): string {
+  const plain = line.replace(/[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, ' ').trimEnd()
+  return plain.length > width ? plain.slice(0, Math.max(0, width - 1)) + mark : plain
+}

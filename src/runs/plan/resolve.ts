@@ -1,0 +1,138 @@
+import { DEFAULT_RETRIES } from '../../base/backoff.ts'
+import { parseDuration } from '../../base/durations.ts'
+import type { Path, Report } from '../../yaml/problem.ts'
+import type { Dependency, InputFile, Plan, PlanAgent, PlanCheck, PlanInstructions } from '../plan.ts'
+import { ALL_OUTPUTS, parseInboxPlace, parseOutput } from './place.ts'
+import { resolveRunner } from './runner.ts'
+import { type AgentInput, DEFAULTS, type PlanInput } from './schema.ts'
+
+/** What was written, with all that was left out filled in. What is wrong in itself is reported here. */
+export function resolvePlan(input: PlanInput, name: string, report: Report): Plan {
+  const fixers = Object.entries(input.fixers ?? {})
+  return {
+    name: input.name ?? name,
+    goal: input.goal ?? '',
+    concurrency: input.concurrency ?? DEFAULTS.concurrency,
+    timeoutMs: input.timeout === undefined ? null : parseDuration(input.timeout),
+    askMs: durationOr(input.ask_timeout, DEFAULTS.askMs),
+    messages: input.messages ?? false,
+    agents: Object.entries(input.agents).map(([agent, written]) => resolveAgent(agent, written, report)),
+    fixers: fixers.map(([fixer, written]) => ({
+      name: fixer,
+      runner: resolveRunner(written, ['fixers', fixer], report),
+      instructions: instructionsOf(written.instructions, undefined),
+      timeoutMs: written.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(written.timeout),
+    })),
+  }
+}
+
+function resolveAgent(name: string, input: AgentInput, report: Report): PlanAgent {
+  const path = ['agents', name]
+  const runner = resolveRunner(input, path, report)
+  return {
+    name,
+    runner,
+    template: input.template ?? 'generic',
+    instructions: instructionsOf(input.instructions, input.success_criteria),
+    inputs: inputsOf(input.inputs ?? [], [...path, 'inputs'], report),
+    outputs: outputsOf(input.outputs ?? [], [...path, 'outputs'], report),
+    checks: (input.checks ?? []).map(checkOf),
+    judge: input.judge === undefined ? 'default' : isOff(input.judge) ? 'off' : { name: input.judge },
+    retries: input.retries ?? DEFAULT_RETRIES,
+    timeoutMs: input.timeout === undefined ? DEFAULTS.timeoutMs : parseDuration(input.timeout),
+    stallMs: durationOr(input.stall_timeout, runner.kind === 'command' ? null : DEFAULTS.stallMs),
+    worktree: input.worktree ?? false,
+    onError: input.on_error ?? 'retry',
+    fixer: input.fixer ?? null,
+    maxFixes: input.max_fixes ?? DEFAULTS.maxFixes,
+    dependsOn: (input.depends_on ?? []).map((written, index) =>
+      dependencyOf(written, [...path, 'depends_on', index], report),
+    ),
+  }
+}
+
+function isOff(written: unknown): written is 'off' | false {
+  return written === 'off' || written === false
+}
+
+function durationOr(written: string | false | undefined, otherwise: number | null): number | null {
+  if (written === undefined) return otherwise
+  return isOff(written) ? null : parseDuration(written)
+}
+
+function linesOf(written: string | string[] | null | undefined): string[] {
+  return typeof written === 'string' ? [written] : (written ?? [])
+}
+
+function instructionsOf(
+  written: AgentInput['instructions'],
+  criteria: AgentInput['success_criteria'],
+): PlanInstructions {
+  const sections = typeof written === 'string' ? { objective: written } : (written ?? { objective: '' })
+  return {
+    objective: sections.objective,
+    context: sections.context ?? '',
+    inputsProvided: linesOf(sections.inputs_provided),
+    requirements: linesOf(sections.requirements),
+    successCriteria: [...new Set([...linesOf(sections.success_criteria), ...linesOf(criteria)])],
+    constraints: linesOf(sections.constraints),
+    outputExpectations: linesOf(sections.output_expectations),
+  }
+}
+
+function checkOf(written: NonNullable<AgentInput['checks']>[number]): PlanCheck {
+  const check = typeof written === 'string' ? { command: written } : written
+  return {
+    name: check.name ?? check.command.split('\n')[0]!.slice(0, 64),
+    command: check.command,
+    timeoutMs: check.timeout === undefined ? DEFAULTS.checkMs : parseDuration(check.timeout),
+  }
+}
+
+function inputsOf(written: NonNullable<AgentInput['inputs']>, path: Path, report: Report): InputFile[] {
+  const taken = new Map<string, number>()
+  return written.map((entry, index) => {
+    const input = typeof entry === 'string' ? { path: entry } : entry
+    const own = input.path.replace(/\/+$/, '').split('/').at(-1)!
+    const place = parseInboxPlace(input.to ?? `inbox/${own}`)
+    const at = typeof entry === 'string' || input.to === undefined ? [...path, index] : [...path, index, 'to']
+    if (!place.ok) {
+      const hint = input.to === undefined ? 'Say where it goes with "to: inbox/NAME".' : place.hint
+      report(at, `${input.to ?? `inbox/${own}`} ${place.why}`, hint)
+      return { path: input.path, to: 'inbox', description: input.description ?? '' }
+    }
+    const first = taken.get(place.path)
+    if (first !== undefined) {
+      report(
+        at,
+        `${place.path} is taken by entry ${first + 1} already`,
+        'Say "to" with another name for one of them.',
+      )
+    }
+    taken.set(place.path, index)
+    return { path: input.path, to: place.path, description: input.description ?? '' }
+  })
+}
+
+function outputsOf(written: readonly string[], path: Path, report: Report): string[] {
+  return written.map((text, index) => {
+    const parsed = parseOutput(text)
+    if (parsed.ok) return parsed.path
+    report([...path, index], `${text} ${parsed.why}`, parsed.hint)
+    return ALL_OUTPUTS
+  })
+}
+
+type DependencyInput = NonNullable<AgentInput['depends_on']>[number]
+
+function dependencyOf(written: DependencyInput, path: Path, report: Report): Dependency {
+  const entry = typeof written === 'string' ? { agent: written } : written
+  const place = parseInboxPlace(entry.copy_to ?? `inbox/${entry.agent}`)
+  if (!place.ok) report([...path, 'copy_to'], `${entry.copy_to} ${place.why}`, place.hint)
+  return {
+    agent: entry.agent,
+    outputs: entry.outputs ? outputsOf(entry.outputs, [...path, 'outputs'], report) : [ALL_OUTPUTS],
+    copyTo: place.ok ? place.path : 'inbox',
+    onFailure: entry.on_failure ?? 'fail',
+  }
+}

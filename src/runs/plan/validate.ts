@@ -1,0 +1,154 @@
+import { foldName, RESERVED_NAMES } from '../../base/agent.ts'
+import type { SettingsProblem } from '../../base/settings-problem.ts'
+import { didYouMean } from '../../base/suggestion.ts'
+import type { Report } from '../../yaml/problem.ts'
+import { checkOutputs } from '../core/made-outputs.ts'
+import { MESSAGES, type Plan, type Runner } from '../plan.ts'
+import { findCycles, graphOf } from './graph.ts'
+
+/** What orc.yaml has, where it is known. */
+export interface Team {
+  readonly agents?: readonly string[]
+  readonly models?: readonly string[]
+  /** What is wrong with the settings of a program, by whoever starts it. */
+  checkProgram?(runner: Extract<Runner, { kind: 'program' }>): readonly SettingsProblem[]
+}
+
+/** A suggestion costs a look at every name. */
+const SUGGESTIONS = 10
+
+/** What only shows when all agents are looked at. Each problem names its place; nothing starts while there is one. */
+export function validatePlan(plan: Plan, team: Team, report: Report): void {
+  checkNames(plan, report)
+  checkDependencies(plan, report)
+  checkFixers(plan, team, report)
+  checkTeam(plan, team, report)
+  checkOutputs(plan, report)
+  const graph = graphOf(plan)
+  for (const cycle of findCycles(graph)) {
+    const [first, next] = cycle as [string, string]
+    const at = graph.agents.get(first)!.dependsOn.findIndex(({ agent }) => agent === next)
+    const shown = cycle.length > 12 ? [...cycle.slice(0, 11), '…'] : cycle
+    report(
+      ['agents', first, 'depends_on', at],
+      `${first} waits for itself: ${[...shown, first].join(' → ')}`,
+      'Remove one of these dependencies.',
+    )
+  }
+}
+
+function checkNames({ agents, fixers, messages }: Plan, report: Report): void {
+  const taken = new Map<string, string>()
+  const named = [
+    ...agents.map(({ name }) => ['agents', name] as const),
+    ...fixers.map(({ name }) => ['fixers', name] as const),
+  ]
+  for (const [list, name] of named) {
+    const folded = foldName(name)
+    const other = taken.get(folded)
+    if (RESERVED_NAMES.has(folded)) {
+      report([list, name], `"${name}" stands for something else`, 'Take another name.', 'key')
+    } else if (other !== undefined) {
+      report(
+        [list, name],
+        `"${name}" is there already, as "${other}"`,
+        'Names differ by more than case.',
+        'key',
+      )
+    }
+    taken.set(folded, name)
+    if (messages && list === 'agents' && folded === MESSAGES) {
+      report([list, name], `"${name}" is the folder of the messages`, 'Take another name.', 'key')
+    }
+  }
+  if (agents.length === 0) report(['agents'], 'There is nobody', 'Name at least one agent.')
+}
+
+function checkDependencies({ agents }: Plan, report: Report): void {
+  const names = new Set(agents.map(({ name }) => name))
+  let suggestions = SUGGESTIONS
+  for (const { name, dependsOn } of agents) {
+    const places = new Set<string>()
+    for (const [index, { agent, copyTo }] of dependsOn.entries()) {
+      const path = ['agents', name, 'depends_on', index]
+      if (agent === name) {
+        report(path, `${name} waits for itself`, 'Remove it.')
+      } else if (!names.has(agent)) {
+        const hint = 'Name one of the agents of this plan.'
+        report(
+          path,
+          `There is no agent "${agent}"`,
+          suggestions-- > 0 ? didYouMean(agent, names, hint) : hint,
+        )
+      }
+      const place = `${agent} ${copyTo}`
+      if (places.has(place)) {
+        report(
+          path,
+          `${agent} is there twice`,
+          'Put all its outputs into one entry, or copy them to two folders.',
+        )
+      }
+      places.add(place)
+    }
+  }
+}
+
+function checkFixers(plan: Plan, { agents: members }: Team, report: Report): void {
+  const fixers = new Set(plan.fixers.map(({ name }) => name))
+  for (const { name, runner } of plan.fixers) {
+    if (runner.kind !== 'files') continue
+    report(
+      ['fixers', name],
+      `Nobody does the work of "${name}"`,
+      'Add command, agent, program or model.',
+      'key',
+    )
+  }
+  for (const { name, fixer, onError } of plan.agents) {
+    if (fixer === null) continue
+    const path = ['agents', name, 'fixer']
+    if (onError !== 'fix') report(path, '"fixer" goes with "on_error: fix"', 'Add that, or remove it.', 'key')
+    if (fixers.has(fixer) || members?.includes(fixer)) continue
+    const hint = 'Name one of "fixers".'
+    // Without orc.yaml at hand, it may be a member of the team.
+    if (members !== undefined)
+      report(path, `There is no fixer "${fixer}"`, didYouMean(fixer, [...fixers, ...members], hint))
+  }
+}
+
+/** What `with` of a model may hold. */
+const MODEL_SETTINGS: ReadonlySet<string> = new Set(['prompt'])
+
+function checkTeam(plan: Plan, { agents, models, checkProgram }: Team, report: Report): void {
+  const check = (
+    known: readonly string[] | undefined,
+    name: string,
+    path: readonly string[],
+    what: string,
+  ) => {
+    if (known === undefined || known.includes(name)) return
+    report(path, `There is no ${what} "${name}" in orc.yaml`, didYouMean(name, known, `Add it to orc.yaml.`))
+  }
+  const checkRunner = (runner: Runner, path: readonly string[]) => {
+    if (runner.kind === 'agent') check(agents, runner.agent, [...path, 'agent'], 'agent')
+    if (runner.kind === 'program') {
+      for (const { path: inside, message, hint } of checkProgram?.(runner) ?? []) {
+        report([...path, 'with', ...inside], message, hint)
+      }
+    }
+    if (runner.kind !== 'model') return
+    check(models, runner.model, [...path, 'model'], 'model')
+    for (const key of Object.keys(runner.with)) {
+      if (MODEL_SETTINGS.has(key)) continue
+      report([...path, 'with', key], `A model knows no setting "${key}"`, 'It takes "prompt".', 'key')
+    }
+  }
+  for (const { name, runner } of plan.fixers) checkRunner(runner, ['fixers', name])
+  for (const { name, runner, judge } of plan.agents) {
+    checkRunner(runner, ['agents', name])
+    if (typeof judge === 'object' && agents !== undefined && models !== undefined) {
+      check([...models, ...agents], judge.name, ['agents', name, 'judge'], 'model or agent')
+    }
+  }
+}

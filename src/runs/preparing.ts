@@ -1,0 +1,154 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { SESSION_MARK } from '../runtimes/process-table.ts'
+import { createWorkspace, prepareInbox, renewSkill, type WorkspaceWanted } from '../workspaces/folder.ts'
+import type { OutputsWanted } from '../workspaces/inbox.ts'
+import { DEFAULT_LIMITS } from '../workspaces/limits.ts'
+import type { Manifest } from '../workspaces/manifest.ts'
+import { collectOutbox } from '../workspaces/outbox.ts'
+import type { Problem, ProblemCode } from '../workspaces/problem.ts'
+import type { Withheld } from '../workspaces/withheld.ts'
+import type { Worktree } from '../workspaces/worktree/folder.ts'
+import { addWorktree } from '../workspaces/worktree/worktree.ts'
+import type { Keyed, OutsideEffect } from './core/effect.ts'
+import type { RunEvent } from './core/event.ts'
+import { hashInputs, hashOutputs } from './core/inputs-hash.ts'
+import { manifestText } from './core/manifest.ts'
+import type { Driver } from './driver.ts'
+import { correctionsOf, workspaceOf } from './layout.ts'
+import { madeOutputs } from './made.ts'
+import type { RunMarks } from './mark.ts'
+import { type Dependency, MESSAGES, type PlanAgent } from './plan.ts'
+import type { NodeRecord } from './store/runs.ts'
+
+type Prepare = Keyed<Extract<OutsideEffect, { type: 'prepare' }>>
+
+export interface Prepared {
+  readonly event: RunEvent
+  readonly record?: NodeRecord
+}
+
+/** Written from the plan, so that what the plan says of them counts and not their text. */
+const OWN: ReadonlySet<string> = new Set(['instructions.md', 'dependencies.json', 'references.json'])
+
+/** What another look, or another try, may find otherwise. */
+const PASSING: ReadonlySet<ProblemCode> = new Set(['changed', 'disk_full', 'unreadable', 'read_only', 'torn'])
+
+export interface PreparingOptions {
+  markOf: RunMarks['of']
+  /** What of the user's folders no agent is given. */
+  withheldFrom(driver: Driver): readonly Withheld[]
+}
+
+/** Makes the workspace if it is not there, and fills its inbox: the user's files, the outputs of others, the corrections. */
+export async function prepareNode(
+  driver: Driver,
+  effect: Prepare,
+  { markOf, withheldFrom }: PreparingOptions,
+  signal: AbortSignal,
+): Promise<Prepared> {
+  const { node, preparation, sources, missing, checkKept } = effect
+  const agent = driver.run.graph.agents.get(node)!
+  const workspace = workspaceOf(driver.place, node)
+  /** A worktree that was made is known from now on, whatever became of the rest. */
+  const failed = (problems: readonly Problem[], record: NodeRecord = {}): Prepared => {
+    const why = problems.map(({ message }) => message).join('; ')
+    const recoverable = problems.every(({ code }) => PASSING.has(code))
+    return { event: { type: 'copy_failed', node, preparation, why, recoverable }, record }
+  }
+  const made = await makeWorkspace(driver, agent, workspace, markOf)
+  if (!made.ok) return failed(made.problems)
+  // Others can put something there, too: it counts only once somebody has said that it is put right.
+  const { corrected } = driver.run.nodes.get(node)!
+  const corrections = corrected ? correctionsOf(driver.place, node) : undefined
+  const prepared = await prepareInbox({
+    workspace,
+    task: titleOf(agent),
+    instructions: agent.instructions,
+    limits: DEFAULT_LIMITS,
+    inputs: agent.inputs.map(({ path, to, description }) => ({
+      path: resolve(driver.folder, path),
+      to,
+      description,
+    })),
+    dependencies: sources.map((source) => outputsFrom(driver, source)),
+    outputs: agent.outputs,
+    ...(agent.dependsOn.length === 0 ? {} : { dependenciesFile: manifestText(agent) }),
+    withheld: () => withheldFrom(driver),
+    ...(corrections === undefined ? {} : { corrections }),
+    signal,
+  })
+  if (!prepared.ok) return failed(prepared.problems, made.record)
+  const { manifest, leftOut } = prepared.value
+  const inbox = JSON.stringify(manifest)
+  for (const { message } of leftOut.slice(0, 20)) driver.note(node, `left out of its inbox: ${message}`)
+  const files = manifest.inputs.filter(({ path }) => !OWN.has(path))
+  const inputsHash = hashInputs({ agent, files, missing })
+  const outputsHash = checkKept ? await keptHash(workspace, signal) : null
+  return {
+    event: { type: 'inputs_copied', node, preparation, inputsHash, outputsHash },
+    record: { inbox, ...made.record },
+  }
+}
+
+/** For the instructions: what it is to do, in one line. */
+function titleOf({ name, instructions: { objective } }: PlanAgent): string {
+  const line = objective.split('\n')[0]!.trim()
+  return line === '' ? name : line.length <= 100 ? line : `${line.slice(0, 99)}…`
+}
+
+function wantedOf(driver: Driver, agent: PlanAgent, workspace: string): WorkspaceWanted {
+  const { name, template, worktree, instructions } = agent
+  const objective = instructions.objective || `${name}, an agent of ${driver.run.graph.plan.name}`
+  const wanted = { path: workspace, name, template, objective, hasWorktree: worktree }
+  const messages = driver.run.graph.plan.messages ? { messages: `../${MESSAGES}` } : {}
+  return { ...wanted, ...messages }
+}
+
+type Made = { ok: true; record: NodeRecord } | { ok: false; problems: readonly Problem[] }
+
+async function makeWorkspace(
+  driver: Driver,
+  agent: PlanAgent,
+  workspace: string,
+  markOf: RunMarks['of'],
+): Promise<Made> {
+  const { name, worktree } = agent
+  const wanted = wantedOf(driver, agent, workspace)
+  const made = existsSync(workspace) ? await renewSkill(wanted) : await createWorkspace(wanted)
+  if (!made.ok) return made
+  if (!worktree || driver.record(name).worktree !== undefined) return { ok: true, record: {} }
+  const added = await addWorktree({
+    workspace,
+    repository: driver.folder,
+    branch: `orc/${driver.id}/${name}`,
+    variables: { [SESSION_MARK]: markOf(driver.id, name, 'worktree') },
+  })
+  return added.ok ? { ok: true, record: { worktree: JSON.stringify(added.value) } } : added
+}
+
+export function worktreeOf({ worktree }: NodeRecord): Worktree | undefined {
+  return worktree === undefined ? undefined : (JSON.parse(worktree) as Worktree)
+}
+
+export function manifestIn({ inbox }: NodeRecord): Manifest | undefined {
+  return inbox === undefined ? undefined : (JSON.parse(inbox) as Manifest)
+}
+
+/** The validated outputs of another agent, as an inbox takes them over. */
+export function outputsFrom(
+  driver: Driver,
+  { agent, outputs, copyTo }: Pick<Dependency, 'agent' | 'outputs' | 'copyTo'>,
+): OutputsWanted {
+  const validated = driver.run.nodes.get(agent)!.result?.outputs.map(({ path, sha256 }) => ({
+    path: path.slice('outbox/'.length),
+    sha256,
+  }))
+  const wanted = { workspace: workspaceOf(driver.place, agent), agent, outputs, copyTo }
+  return validated === undefined ? wanted : { ...wanted, validated }
+}
+
+async function keptHash(workspace: string, signal: AbortSignal): Promise<string | null> {
+  const collected = await collectOutbox(workspace, { limits: DEFAULT_LIMITS, content: true, signal })
+  return collected.ok ? hashOutputs(madeOutputs(collected.value)) : null
+}

@@ -1,0 +1,207 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Clock } from '../../base/clock.ts'
+import { keepOutbox, type NewFolder } from '../../workspaces/copy-outputs.ts'
+import { removeFolder } from '../../workspaces/folder.ts'
+import { DEFAULT_LIMITS } from '../../workspaces/limits.ts'
+import { attempt, errnoOf, type Outcome } from '../../workspaces/problem.ts'
+import { type Directory, openDirectory } from '../../workspaces/safe-fs/directory.ts'
+import { replaceFile } from '../../workspaces/safe-fs/writing.ts'
+import { DISK_FULL, type Driver } from '../driver.ts'
+import { outputsOf, workspaceOf } from '../layout.ts'
+import type { Result } from '../run.ts'
+import { htmlReport } from './html.ts'
+import { markdownReport } from './markdown.ts'
+import { reportOf as reportOfRun } from './report.ts'
+
+interface Fault {
+  /** Another try may find room. */
+  readonly isFull: boolean
+  readonly text: string
+}
+
+/** Whose outputs are not in `_outputs` as they were validated, and why. */
+export type Unconsolidated = Readonly<Record<string, string>>
+
+/** While the disk is full. */
+const AGAIN_MS = 1000
+const FULL = `${DISK_FULL}: its outputs and its report wait for room`
+
+/** Consolidates the outputs of all completed agents and writes the report in both forms. A crash only repeats it. */
+export function createReporting(clock: Clock) {
+  /** Undefined: the outputs are in `_outputs`, or there are none. */
+  async function collect(
+    driver: Driver,
+    name: string,
+    references: Map<string, readonly object[]>,
+    signal: AbortSignal,
+  ): Promise<Fault | undefined> {
+    const { state, result } = driver.run.nodes.get(name)!
+    if (state !== 'completed' || result === null) return undefined
+    const other: string[] = []
+    const copied = await inOutputs(driver.place, name, (to) =>
+      copyFromOutbox(driver, name, to, result, references, other, signal),
+    )
+    if (copied.ok && other.length === 0) return undefined
+    if (copied.ok) {
+      const shown = other.sort().slice(0, 10).join(', ')
+      return told(driver, name, `what is in _outputs/${name} is not what was validated: ${shown}`)
+    }
+    const { code, message } = copied.problems[0]!
+    if (code !== 'disk_full') return told(driver, name, `its outputs are not in _outputs: ${message}`)
+    return { isFull: true, text: message }
+  }
+
+  /** `other`: gets what is not as it was validated. */
+  async function copyFromOutbox(
+    driver: Driver,
+    name: string,
+    to: NewFolder,
+    result: Result,
+    references: Map<string, readonly object[]>,
+    other: string[],
+    signal: AbortSignal,
+  ): Promise<Outcome<unknown>> {
+    const workspace = workspaceOf(driver.place, name)
+    const missing = new Map(result.outputs.map(({ path, sha256 }) => [path, sha256]))
+    const large: object[] = []
+    const copied = await keepOutbox(workspace, to, {
+      limits: DEFAULT_LIMITS,
+      signal,
+      copied(path, sha256) {
+        if (missing.get(`outbox/${path}`) !== sha256) other.push(path)
+        missing.delete(`outbox/${path}`)
+      },
+      stays(path) {
+        missing.delete(`outbox/${path}`)
+        const made = result.outputs.find((one) => one.path === `outbox/${path}`)
+        large.push({
+          path: join(workspace, 'outbox', path),
+          size: made?.bytes,
+          sha256: made?.sha256,
+          instead_of: `${name}/${path}`,
+        })
+      },
+    })
+    if (!copied.ok) return copied
+    if (large.length > 0) references.set(name, large)
+    other.push(...[...missing.keys()].map((path) => path.slice('outbox/'.length)))
+    return copied
+  }
+
+  /** What another try may do is tried again, until it is done or called off: meanwhile people are told. */
+  async function untilItFits(
+    driver: Driver,
+    signal: AbortSignal,
+    work: () => Promise<Fault | undefined>,
+  ): Promise<Fault | undefined> {
+    try {
+      for (;;) {
+        const fault = await work()
+        if (fault?.isFull !== true) return fault
+        driver.hold(FULL)
+        await pause(clock, AGAIN_MS, signal)
+      }
+    } finally {
+      driver.hold(undefined)
+    }
+  }
+
+  /** Throws if there is no report in the end. */
+  return async function writeReport(
+    driver: Driver,
+    now: number,
+    signal: AbortSignal,
+  ): Promise<Unconsolidated> {
+    const { run, place } = driver
+    const unconsolidated: Record<string, string> = {}
+    const references = new Map<string, readonly object[]>()
+    await removeFolder(outputsOf(place), signal)
+    for (const name of run.nodes.keys()) {
+      const fault = await untilItFits(driver, signal, () => collect(driver, name, references, signal))
+      if (fault !== undefined) unconsolidated[name] = fault.text
+    }
+    const report = reportOfRun({ ...run, head: { ...run.head, unconsolidated } }, now)
+    const files = { 'report.md': markdownReport(report), 'report.html': htmlReport(report) }
+    const large = [...references.values()].flat()
+    const fault = await untilItFits(driver, signal, () => writeFiles(place, large, files))
+    if (fault !== undefined) throw new Error(fault.text)
+    return unconsolidated
+  }
+}
+
+/** Rejects when `signal` aborts first. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(signal.reason)
+    const stop = () => {
+      cancel()
+      reject(signal.reason)
+    }
+    const cancel = clock.after(ms, () => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    })
+    signal.addEventListener('abort', stop, { once: true })
+  })
+}
+
+function told(driver: Driver, name: string, text: string): Fault {
+  driver.note(name, text)
+  return { isFull: false, text }
+}
+
+async function writeFiles(
+  place: string,
+  references: readonly object[],
+  files: Readonly<Record<string, string>>,
+): Promise<Fault | undefined> {
+  const written = await attempt('the report', () => {
+    mkdirSync(place, { recursive: true })
+    // No agent has a name with a dot.
+    if (references.length > 0) {
+      const text = `${JSON.stringify({ references }, null, 2)}\n`
+      within(openOutputs(place), (outputs) => replaceFile(outputs, 'references.json', text, 0o644))
+    }
+    within(openDirectory(place), (folder) => {
+      for (const [name, text] of Object.entries(files)) replaceFile(folder, name, text, 0o644)
+    })
+  })
+  if (written.ok) return undefined
+  const { code, message } = written.problems[0]!
+  return { isFull: code === 'disk_full', text: message }
+}
+
+function within(folder: Directory, work: (folder: Directory) => void) {
+  try {
+    work(folder)
+  } finally {
+    folder.close()
+  }
+}
+
+async function inOutputs<T>(
+  place: string,
+  name: string,
+  work: (to: NewFolder) => Promise<Outcome<T>>,
+): Promise<Outcome<T>> {
+  const opened = await attempt('_outputs', () => openOutputs(place))
+  if (!opened.ok) return opened
+  try {
+    return await work({ parent: opened.value, name })
+  } finally {
+    opened.value.close()
+  }
+}
+
+/** Held open, for agents can write beside it: what is reached through it is never where a link leads. */
+function openOutputs(place: string): Directory {
+  const path = outputsOf(place)
+  try {
+    return openDirectory(path, { shown: '_outputs' })
+  } catch (error) {
+    if (errnoOf(error) !== 'ENOENT') throw error
+    mkdirSync(path, { recursive: true })
+    return openDirectory(path, { shown: '_outputs' })
+  }
+}

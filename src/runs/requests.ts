@@ -1,0 +1,108 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { AppError } from '../base/errors.ts'
+import type { RedactedExcerpt } from '../base/excerpt.ts'
+import { formatId } from '../base/ids.ts'
+import type { RequestForm } from '../people/request-view.ts'
+import { findRequestOf, type HumanRequestRow, insertHumanRequest } from '../people/store/human-requests.ts'
+import { closeUnanswered } from '../people/withdraw-request.ts'
+import type { Reader, Tx } from '../store/store.ts'
+import type { StoreEffect } from './core/effect.ts'
+import { correctionsIn, workspaceOf } from './layout.ts'
+import { DECISIONS, type PersonDecision } from './run.ts'
+import type { RunFacts } from './store/runs.ts'
+
+/** Which question of which agent of which run a request to people carries. */
+export interface AskedByRun {
+  run: string
+  node: string
+  ask: number
+}
+
+/** For a request without a clock; the date is for the reader. */
+const NO_EXPIRY_MS = 365 * 24 * 3600_000
+/** A run in which everything fails has one story to tell, not a thousand: the rest is in its report. */
+const NOTICES = 10
+
+type Ask = Extract<StoreEffect, { type: 'ask_person' }>
+type Withdraw = Extract<StoreEffect, { type: 'withdraw' }>
+
+/** What runs ask people (S4.12, C9). */
+export function createRunRequests(cut: RedactedExcerpt) {
+  const notices = new Map<string, number>()
+
+  /** Whether it is one of the first few of its run. */
+  function isHeard(run: string): boolean {
+    const count = (notices.get(run) ?? 0) + 1
+    notices.set(run, count)
+    return count <= NOTICES
+  }
+
+  return {
+    async ask(tx: Tx, { id: run, place }: Pick<RunFacts, 'id' | 'place'>, effect: Ask): Promise<void> {
+      const { node, ask, text, awaits, expiresAt } = effect
+      // Of a commit that was stored although its answer was lost: asked once is enough.
+      if (awaits && (await findRequestOf(tx, contextOf({ run, node, ask })))?.state === 'open') return
+      if (!awaits && !isHeard(run)) return
+      const form: RequestForm = awaits ? { choices: DECISIONS } : {}
+      const key = await insertHumanRequest(tx, {
+        kind: 'escalation',
+        purpose: awaits ? 'run' : 'notice',
+        asker: ORCHESTRATOR,
+        question: `${run}: ${text}`,
+        reason: awaits ? howTo(place, node) : `${run} goes on without it where its plan allows that`,
+        action: null,
+        action_hash: null,
+        context: contextOf({ run, node, ask }),
+        expires_at: expiresAt ?? tx.now + NO_EXPIRY_MS,
+        form: JSON.stringify(form),
+      })
+      const id = formatId('req', key)
+      tx.audit({
+        type: awaits ? 'human.asked' : 'human.told',
+        class: 'internal',
+        actor: ORCHESTRATOR,
+        text: `${id}: ${cut(`${run}: ${text}`, 1000)}`,
+        data: { request_id: id, kind: 'escalation', awaits, run_id: run, node },
+      })
+    },
+
+    async withdraw(tx: Tx, run: string, { node, ask }: Withdraw): Promise<void> {
+      const row = await findRequestOf(tx, contextOf({ run, node, ask }))
+      if (row === undefined || row.state !== 'open') return
+      const data = { kind: row.kind, run_id: run, node }
+      await closeUnanswered(tx, row, { why: cut(row.question, 1000), data })
+    },
+
+    /** The request that a question of a node became. */
+    find: findAsked,
+  }
+}
+
+export function findAsked(reader: Reader, asked: AskedByRun): Promise<HumanRequestRow | undefined> {
+  return findRequestOf(reader, contextOf(asked))
+}
+
+export type RunRequests = ReturnType<typeof createRunRequests>
+
+const HOW =
+  'retry: try it again. fixed: its inputs were put right; try again with them. skip: go on without it. fail: it has failed'
+
+/** Whoever reads it has the run before them nowhere else. */
+function howTo(place: string, node: string): string {
+  const where = `Inputs are put right where the plan has them from, or in ${correctionsIn(place, node)}`
+  return `${HOW}. ${where}, by their places in the inbox. Its workspace: ${workspaceOf(place, node)}`
+}
+
+export function askedByRun({ context }: Pick<HumanRequestRow, 'context'>): AskedByRun {
+  return JSON.parse(context) as AskedByRun
+}
+
+function contextOf({ run, node, ask }: AskedByRun): string {
+  return JSON.stringify({ run, node, ask })
+}
+
+export function decisionIn(answer: string): PersonDecision {
+  const decision = DECISIONS.find((one) => one === answer)
+  if (decision !== undefined) return decision
+  throw new AppError('INVALID_COMMAND', 'This is none of the choices', { hint: HOW })
+}

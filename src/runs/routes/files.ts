@@ -1,0 +1,86 @@
+import { setTimeout } from 'node:timers/promises'
+import { type Call, type Desk, type RouteHandler, SENT } from '../../api/http/call.ts'
+import { formatEvent, startEventStream } from '../../api/http/event-stream.ts'
+import { isInTeam } from '../../api/http/follow.ts'
+import { AppError } from '../../base/errors.ts'
+import { type FileEnd, readRunLog, readRunOutput, watchRunLog } from '../files.ts'
+import type { RunNode } from '../run.ts'
+import { namedRun } from './runs.ts'
+
+/** As much as a page shows at once; the file itself is in the workspace. */
+const MOST_BYTES = 256 * 1024
+
+export const showRunLog: RouteHandler<'runLog'> = async (desk, call) => {
+  const { place, node } = await namedNode(desk, call)
+  const attempt = call.query.attempt ?? node.attempt
+  return shown(desk, readRunLog(place, node.name, attempt, MOST_BYTES), `${node.name} printed nothing`)
+}
+
+/** A program may print line by line, faster than anybody reads. */
+const CALM_MS = 200
+
+export const streamRunLog: RouteHandler<'runLogEvents'> = async (desk, call) => {
+  const { place, node } = await namedNode(desk, call)
+  const open = desk.openCalls.open('events', call.caller, call.outgoing)
+  let printed = 0
+  let isBroken = false
+  let wake = () => {}
+  const stopWatching = watchRunLog(place, node.name, call.query.attempt ?? node.attempt, {
+    onSize(bytes) {
+      printed = bytes
+      wake()
+    },
+    onFault() {
+      isBroken = true
+      wake()
+    },
+  })
+  if (stopWatching === undefined) {
+    open.done()
+    throw new AppError('NOT_FOUND', `${node.name} printed nothing`)
+  }
+  const stream = startEventStream(call.outgoing, open)
+  stream.signal.addEventListener('abort', () => wake(), { once: true })
+  let told = -1
+  try {
+    // Whoever reads connects again after a fault, and is told then how it stands.
+    while (!stream.signal.aborted && !isBroken && isInTeam(desk, call)) {
+      if (printed !== told) stream.send(formatEvent('printed', printed, JSON.stringify({ bytes: printed })))
+      told = printed
+      await stream.drained()
+      await pause(CALM_MS, stream.signal)
+      if (printed !== told || isBroken || stream.signal.aborted) continue
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    stopWatching()
+    stream.end()
+  }
+  return SENT
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return setTimeout(ms, undefined, { signal }).catch(() => {})
+}
+
+export const showRunOutput: RouteHandler<'runOutput'> = async (desk, call) => {
+  const { place, node } = await namedNode(desk, call)
+  const { path } = call.query
+  if (!(node.result?.outputs ?? []).some((output) => output.path === path))
+    throw new AppError('NOT_FOUND', `${node.name} has no output ${path.slice(0, 200)}`)
+  return shown(desk, readRunOutput(place, node.name, path, MOST_BYTES), `${path} is not there any more`)
+}
+
+async function namedNode(desk: Desk, call: Call): Promise<{ place: string; node: RunNode }> {
+  const { run, place } = await namedRun(desk, call)
+  const node = run.nodes.get(call.params.agent!)
+  if (node !== undefined) return { place, node }
+  throw new AppError('NOT_FOUND', `The run has no agent ${call.params.agent!.slice(0, 100)}`)
+}
+
+function shown({ switchboard }: Desk, end: FileEnd | undefined, otherwise: string) {
+  if (end === undefined) throw new AppError('NOT_FOUND', otherwise)
+  return { text: switchboard.redact(end.text), bytes: end.bytes, cut: end.isCut }
+}

@@ -1,0 +1,150 @@
+import type { AnswerOf } from '../../api/contract.ts'
+import { reportOf, workspaceOf } from '../layout.ts'
+import type { NodeState, RunNode, Spent } from '../run.ts'
+import { isSettled } from '../run.ts'
+import type { SeenRun } from '../stored-runs.ts'
+
+type WireRun = AnswerOf<'runs'>['runs'][number]
+type WireNode = AnswerOf<'run'>['nodes'][number]
+
+const iso = (at: number) => new Date(at).toISOString()
+const SUMMARY = 2000
+
+/** A run at a glance. */
+export function wireRun({ id, folder, place, by, run, trouble }: SeenRun, now: number): WireRun {
+  const { head, graph, nodes } = run
+  const { outcome, begunAt, endedAt, cancelled, reportOwed, reportFault } = head
+  // It ends once its outputs and its report are there.
+  const hasEnded = outcome !== null && !reportOwed
+  return {
+    id,
+    name: graph.plan.name,
+    ...(graph.plan.goal === '' ? {} : { goal: graph.plan.goal }),
+    state: hasEnded ? outcome : 'running',
+    ...(reportOwed ? { gathering: true } : {}),
+    folder,
+    place,
+    round: head.round,
+    by,
+    created_at: iso(head.createdAt),
+    ...(begunAt === null ? {} : { begun_at: iso(begunAt) }),
+    ...(hasEnded && endedAt !== null ? { ended_at: iso(endedAt) } : {}),
+    elapsed_ms: begunAt === null ? 0 : (endedAt ?? now) - begunAt,
+    agents: graph.plan.agents.length,
+    counts: countsOf(nodes.values()),
+    concurrency: graph.plan.concurrency,
+    ...(cancelled === null ? {} : { cancelled: `${cancelled.by}: ${cancelled.reason}` }),
+    ...(trouble === undefined ? {} : { trouble }),
+    ...(reportFault === undefined ? {} : { report_fault: reportFault }),
+  }
+}
+
+function countsOf(nodes: Iterable<RunNode>): Partial<Record<NodeState, number>> {
+  const counts: Partial<Record<NodeState, number>> = {}
+  for (const { state } of nodes) counts[state] = (counts[state] ?? 0) + 1
+  return counts
+}
+
+export interface Circumstances {
+  /** What people are asked about it. */
+  requestId?: string
+  /** What keeps it from going on. */
+  heldUp?: string
+}
+
+/** All of it. What is around its agents is looked up by whoever can. */
+export async function wireWholeRun(
+  seen: SeenRun,
+  now: number,
+  around: (node: RunNode) => Promise<Circumstances>,
+): Promise<AnswerOf<'run'>> {
+  const { head, graph, nodes } = seen.run
+  const hasReport = head.outcome !== null && !head.reportOwed && head.reportFault === undefined
+  const shown: WireNode[] = []
+  for (const { name } of graph.plan.agents) {
+    const node = nodes.get(name)!
+    shown.push(wireNode(seen, node, now, await around(node)))
+  }
+  return {
+    ...wireRun(seen, now),
+    ...(hasReport ? { report: reportOf(seen.place, 'md') } : {}),
+    nodes: shown,
+  }
+}
+
+/** One agent of it. */
+function wireNode(seen: SeenRun, node: RunNode, now: number, around: Circumstances): WireNode {
+  const { run, place } = seen
+  const { requestId } = around
+  const { name, state, progress, result, attempts, settledAt } = node
+  const agent = run.graph.agents.get(name)!
+  const here = attempts.filter(({ orderedAt }) => orderedAt >= (run.head.begunAt ?? 0))
+  const began = here[0]?.startedAt ?? here[0]?.orderedAt
+  const { task } = seen.record(name)
+  const spent = spentIn(here.flatMap((one) => (one.spent === null ? [] : [one.spent])))
+  return {
+    name,
+    state,
+    ...(node.reason === '' ? {} : { reason: node.reason }),
+    depends_on: run.graph.needs.get(name)!.map(({ from }) => from),
+    waits_for: waitsFor(seen, node, around),
+    ...(progress === null || progress.step === '' ? {} : { step: progress.step }),
+    ...(progress === null ? {} : { progress: { done: progress.done, total: progress.total } }),
+    attempt: node.attempt,
+    tries: node.tries,
+    max_tries: agent.retries + 1,
+    cached: node.cached,
+    ...(began === undefined ? {} : { started_at: iso(began), elapsed_ms: (settledAt ?? now) - began }),
+    ...(settledAt === null ? {} : { ended_at: iso(settledAt) }),
+    workspace: workspaceOf(place, name),
+    ...(requestId === undefined ? {} : { request_id: requestId }),
+    ...(task === undefined ? {} : { task_id: task }),
+    ...(result === null || result.summary === '' ? {} : { summary: result.summary.slice(0, SUMMARY) }),
+    outputs: (result?.outputs ?? []).map(({ path, bytes, sha256 }) => ({ path, bytes, sha256 })),
+    ...(spent === undefined ? {} : { spent }),
+    attempts: here.map(({ number, outcome, why, startedAt, endedAt }) => ({
+      number,
+      outcome,
+      why,
+      ...(startedAt === null ? {} : { started_at: iso(startedAt) }),
+      ...(endedAt === null ? {} : { ended_at: iso(endedAt) }),
+    })),
+  }
+}
+
+/** The first thing one asks of an agent that stands still. */
+function waitsFor(
+  { run }: SeenRun,
+  { name, state, due }: RunNode,
+  { requestId, heldUp }: Circumstances,
+): string[] {
+  if (isSettled(state)) return []
+  switch (state) {
+    case 'waiting': {
+      const open = run.graph.needs.get(name)!.filter(({ from }) => !isSettled(run.nodes.get(from)!.state))
+      return open.map(({ from }) => from)
+    }
+    case 'ready':
+      return ['a free place']
+    case 'retrying':
+      return due === null ? ['the end of the attempt before'] : [`the next attempt, at ${iso(due.at)}`]
+    case 'fixing':
+      return [`${run.graph.agents.get(name)!.fixer ?? 'someone'} to put its inputs right`]
+    case 'asking':
+      return [`a person to decide${requestId === undefined ? '' : ` (${requestId})`}`]
+    case 'running':
+      return heldUp === undefined ? [] : [heldUp]
+    default:
+      return []
+  }
+}
+
+function spentIn(all: readonly Spent[]): WireNode['spent'] {
+  if (all.length === 0) return undefined
+  const priced = all.flatMap(({ cost }) => (cost === null ? [] : [cost]))
+  return {
+    input_tokens: all.reduce((sum, { inputTokens }) => sum + inputTokens, 0),
+    output_tokens: all.reduce((sum, { outputTokens }) => sum + outputTokens, 0),
+    ...(priced.length === 0 ? {} : { cost: priced.reduce((sum, cost) => sum + cost, 0) }),
+  }
+}

@@ -1,0 +1,75 @@
+import { type AnswerOf, type QueryOf, ROUTES, type RunEvent } from '../../api/contract.ts'
+import { lastOfRun, readRunEntries } from '../../audit/store.ts'
+import { AppError } from '../../base/errors.ts'
+import { formatId, parseId } from '../../base/ids.ts'
+import type { Reader } from '../../store/store.ts'
+import { htmlReport } from '../report/html.ts'
+import { markdownReport } from '../report/markdown.ts'
+import { reportOf } from '../report/report.ts'
+import { daemonOfRun } from '../store/runs.ts'
+import { findStoredRequest, listStoredRuns, noSuchRun, seeStoredRun } from '../stored-runs.ts'
+import { endOfRun, runEventOf } from './run-event.ts'
+import { wireRun, wireWholeRun } from './run-view.ts'
+
+export interface StoredRuns {
+  list(query: QueryOf<'runs'>): Promise<AnswerOf<'runs'>>
+  show(id: string): Promise<AnswerOf<'run'>>
+  /** What happened in its last round, or after that number; and its end, if it has ended and is reported on. */
+  events(id: string, after?: number): Promise<RunEvent[]>
+  report(id: string, format: 'markdown' | 'html'): Promise<string>
+}
+
+const ALL = 2 ** 31 - 1
+
+/** The answers of the service on runs, read off a store that no service has: nothing in it is changed. */
+export function readStoredRuns(reader: Reader, now: () => number): StoredRuns {
+  async function named(id: string) {
+    const seen = await seeStoredRun(reader, id)
+    if (seen === undefined) throw noSuchRun(id)
+    return seen
+  }
+
+  return {
+    async list(query) {
+      const read = ROUTES.runs.query.safeParse(query)
+      if (!read.success) {
+        const { path, message } = read.error.issues[0]!
+        throw new AppError('INVALID_REQUEST', `${path.join('.')}: ${message}`)
+      }
+      const { state, limit } = read.data
+      return { runs: (await listStoredRuns(reader, state, limit)).map((seen) => wireRun(seen, now())) }
+    },
+
+    async show(id) {
+      return await wireWholeRun(await named(id), now(), async ({ name, state, asks }) => {
+        const asked =
+          state === 'asking' ? await findStoredRequest(reader, { run: id, node: name, ask: asks }) : undefined
+        return {
+          ...(asked === undefined ? {} : { requestId: formatId('req', asked.id) }),
+          heldUp: 'the service, which is not running',
+        }
+      })
+    },
+
+    async events(id, after) {
+      const { head } = (await named(id)).run
+      const key = parseId('run', id)!
+      const audit = {
+        daemon: (await daemonOfRun(reader, id))!,
+        all: reader.all.bind(reader),
+        get: reader.get.bind(reader),
+      }
+      const from = after ?? Math.max(0, (await lastOfRun(audit, key, 'run.begun')) - 1)
+      const entries = await readRunEntries(audit, key, { after: from, limit: ALL })
+      const events = entries.filter(({ data }) => data?.run_id === id).map(runEventOf)
+      const isOpen = head.outcome === null || head.reportOwed
+      const end = isOpen ? [] : [endOfRun(head, events.at(-1)?.seq ?? from)]
+      return [...events, ...end]
+    },
+
+    async report(id, format) {
+      const report = reportOf((await named(id)).run, now())
+      return format === 'html' ? htmlReport(report) : markdownReport(report)
+    },
+  }
+}

@@ -1,0 +1,370 @@
+import type { Meter } from '../agents/meter.ts'
+import type { Sessions } from '../agents/sessions.ts'
+import type { Clock } from '../base/clock.ts'
+import { AppError } from '../base/errors.ts'
+import { redactedExcerpt } from '../base/excerpt.ts'
+import type { Log } from '../base/log.ts'
+import type { Standstill } from '../commands/halt-state.ts'
+import type { Team } from '../commands/team.ts'
+import type { Models } from '../llm/llm.ts'
+import type { Mailroom } from '../messages/mailroom.ts'
+import type { HumanRequestRow } from '../people/store/human-requests.ts'
+import type { ProcessFacts } from '../runtimes/process-table.ts'
+import type { Runtime } from '../runtimes/runtime.ts'
+import type { Store, Tx } from '../store/store.ts'
+import type { Timers } from '../store/timers.ts'
+import { createAttempts, orderOf } from './attempts.ts'
+import { pendingEffects } from './core/effect.ts'
+import type { Run } from './core/run.ts'
+import { deliverReport } from './delivered.ts'
+import { createDriver, DISK_FULL, type Driver, type DriverOptions } from './driver.ts'
+import { createRunEffects } from './effects.ts'
+import { createFixing } from './fixing.ts'
+import { endEarlier, endUnwanted, sweepRun } from './leftovers.ts'
+import { createRunMail, type Letter } from './mail.ts'
+import { createRunMarks } from './mark.ts'
+import { createOrders, type RunOrder } from './orders.ts'
+import { askedByRun, createRunRequests, decisionIn } from './requests.ts'
+import type { ResumeOrder } from './resuming.ts'
+import { createReviewing } from './reviewing.ts'
+import { type NodeRecord, openRunIds, type RunFacts, runIds } from './store/runs.ts'
+import { noSuchRun, type SeenRun, seeStoredRun } from './stored-runs.ts'
+import { createValidating } from './validating.ts'
+import { withheldFrom } from './withheld.ts'
+import type { GuestBook } from './workers/guests.ts'
+import { type MemberTasks, openWorkers } from './workers.ts'
+
+export type { ResumeOrder, RunOrder, SeenRun }
+
+/** Plans being carried out: `src/runs` decides, and what it says is stored and done. */
+export interface Runs {
+  start(order: RunOrder, by: string, idempotencyKey?: string): Promise<{ run_id: string }>
+  resume(
+    id: string,
+    order: ResumeOrder,
+    by: string,
+  ): Promise<{ run_id: string; round: number; resumed: boolean }>
+  cancel(id: string, by: string, reason: string): Promise<{ run_id: string; cancelled: boolean }>
+  /** Undefined: there is none of that name. */
+  see(id: string): Promise<SeenRun | undefined>
+  list(which: 'open' | 'all', limit: number): Promise<SeenRun[]>
+  /** The request that asks people about an agent. */
+  requestOf(run: string, node: string, ask: number): Promise<HumanRequestRow | undefined>
+  /** A person says something to an agent of a run that has messages/ (S4.16). */
+  send(id: string, letter: Letter, by: string): Promise<{ run_id: string; file: string }>
+  /** The runs that something keeps from going on which is no agent's doing, and what: a full disk. */
+  troubles(): readonly { run: string; text: string; isFull: boolean }[]
+  /** Tells when that changes; undefined: it goes on again. The returned function ends it. */
+  onTrouble(listener: (run: string, text: string | undefined) => void): () => void
+  /** What keeps an agent at work from going on, where that can be seen: a program that does not come up, a question. */
+  heldUp(run: SeenRun, node: string): string | undefined
+  /** A person's word on a request of a run. Throws what cannot be done. */
+  decided(tx: Tx, row: HumanRequestRow, answer: string, by: string): string
+  halt(): void
+  goOn(haltedMs: number): void
+  /** Reads what was going on: before the team's agents are looked at. */
+  open(): Promise<void>
+  /** The service can be reached: what was going on goes on. */
+  begin(): Promise<void>
+  /** `leave`: processes that can outlive the service go on, and are found again. */
+  close(how: 'leave' | 'end'): Promise<void>
+}
+
+export interface RunsOptions {
+  store: Store
+  timers: Timers
+  clock: Clock
+  log: Log
+  standstill: Standstill
+  redact(text: string): string
+  team(): Team
+  models: Models | undefined
+  meter: Meter
+  /** What commands and checks find around them. */
+  environment: Readonly<NodeJS.ProcessEnv>
+  tasks: MemberTasks
+  guests: GuestBook
+  /** They check the settings of the programs that a plan starts. */
+  runtimes: readonly Runtime[]
+  mailroom: Mailroom
+  sessions(): Sessions
+}
+
+export function createRuns(options: RunsOptions): Runs {
+  const { store, timers, clock, log, standstill, team } = options
+  const drivers = new Map<string, Driver>()
+  /** What ended runs left is being ended. */
+  const sweeps = new Set<Promise<void>>()
+  const cut = (text: string, most?: number) => redactedExcerpt(options.redact, text, most)
+  const requests = createRunRequests(cut)
+  const marks = createRunMarks(team().config.stateFolder)
+  let leftovers: Promise<ReadonlyMap<string, readonly ProcessFacts[]>> = Promise.resolve(new Map())
+  const troubleListeners = new Set<(run: string, text: string | undefined) => void>()
+  let begun = false
+  let closed = false
+
+  const now = () => standstill.halted()?.at ?? clock.now()
+  const isHalted = () => standstill.halted() !== undefined
+
+  const workers = openWorkers({
+    ...{ store, clock, log, team, isHalted, marks },
+    ...{ models: options.models, meter: options.meter, environment: options.environment },
+    ...{ tasks: options.tasks, guests: options.guests, sessions: options.sessions },
+    leftovers: () => leftovers,
+  })
+  const deliver = deliverReport
+  const attempts = createAttempts({
+    ...{ clock, log, workers: workers.kinds, deliver, inform },
+    endEarlier: (run, node, attempt) => endEarlier(run, node, attempt, marks),
+  })
+  const withheld = (driver: Driver) => withheldFrom(driver, team().config)
+  const fixing = createFixing({ clock, workers: workers.kinds, deliver, withheldFrom: withheld })
+  const validate = createValidating({
+    ...{ clock, team, models: options.models, meter: options.meter, marks },
+    environment: options.environment,
+    review: createReviewing({ store, clock, tasks: options.tasks }),
+  })
+  const effects = createRunEffects({
+    ...{ log, clock, attempts, fixing, validate, now, marks },
+    withheldFrom: withheld,
+  })
+
+  const mail = createRunMail({
+    ...{ store, clock, log, cut, mailroom: options.mailroom },
+    nameOf(driver, node) {
+      const { attempt, alive } = driver.run.nodes.get(node)!
+      const name = alive ? workers.memberName(orderOf(driver, node, attempt)) : undefined
+      return name !== undefined && team().names.includes(name) ? name : undefined
+    },
+  })
+
+  const driverOptions: DriverOptions = {
+    ...{ store, timers, clock, log, cut, requests, now },
+    look(driver, node) {
+      const { attempt } = driver.run.nodes.get(node)!
+      attempts.look(driver, node, attempt)
+      return attempts.showsLife(driver, node, attempt)
+    },
+    perform(driver, effect) {
+      // Before that, `begin` sees to all of it; in a halt, the end of it does.
+      if (begun && !closed && !isHalted()) effects.perform(driver, effect, true)
+    },
+    troubled({ id, trouble }) {
+      for (const listener of troubleListeners) listener(id, trouble)
+    },
+    ended(driver) {
+      if (drivers.get(driver.id) !== driver) return
+      drivers.delete(driver.id)
+      mail.end(driver.id)
+      void driver.close()
+      const sweep = sweepRun(driver.id, marks, log).finally(() => sweeps.delete(sweep))
+      sweeps.add(sweep)
+    },
+  }
+
+  function drive(facts: RunFacts, run: Run, records: Map<string, NodeRecord>): Driver {
+    const driver = createDriver(facts, run, records, driverOptions)
+    drivers.set(facts.id, driver)
+    if (begun) mail.follow(driver)
+    return driver
+  }
+
+  function inform(driver: Driver, node: string, text: string) {
+    driver.note(node, text)
+    const notice = { type: 'ask_person', node, ask: 0, text, awaits: false, expiresAt: null } as const
+    store
+      .write((tx) => requests.ask(tx, driver, notice))
+      .catch((error: unknown) => log.error({ err: error, run: driver.id }, 'people could not be told'))
+  }
+
+  async function see(id: string): Promise<SeenRun | undefined> {
+    const driver = drivers.get(id)
+    if (driver !== undefined && (await driver.settled()) === undefined) return driver
+    // What cannot be stored for now is told to nobody: it would be lost with the service.
+    const kept = await seeStoredRun(store, id)
+    return driver === undefined || kept === undefined ? kept : { ...kept, trouble: driver.trouble }
+  }
+
+  async function mustSee(id: string): Promise<SeenRun & { records?: Map<string, NodeRecord> }> {
+    const seen = await see(id)
+    if (seen !== undefined) return seen
+    throw noSuchRun(id)
+  }
+
+  /** An answer that came in while the run was not told of it: the service was killed in between. */
+  async function heedAnswers(driver: Driver) {
+    for (const { name, state, asks } of driver.run.nodes.values()) {
+      if (state !== 'asking') continue
+      const row = await requests.find(store, { run: driver.id, node: name, ask: asks })
+      if (row?.state === 'answered') tellDecision(driver, row, row.comment ?? '', row.decided_by ?? '')
+    }
+  }
+
+  function tellDecision(driver: Driver, row: HumanRequestRow, answer: string, by: string) {
+    const { node, ask } = askedByRun(row)
+    driver.tell({ type: 'person_decided', node, ask, decision: decisionIn(answer), by, comment: '' })
+  }
+
+  function abandon(driver: Driver) {
+    void driver.close()
+    if (drivers.get(driver.id) !== driver) return
+    drivers.delete(driver.id)
+    mail.end(driver.id)
+  }
+
+  const orders = createOrders({
+    ...{ store, now, team, drivers, drive, abandon, mustSee },
+    runtimes: options.runtimes,
+  })
+
+  timers.on('run', async (tx, id) => tx.afterCommit(() => drivers.get(id)?.ring()))
+
+  return {
+    async start(order, by, idempotencyKey) {
+      mayBegin()
+      return await orders.start(order, by, idempotencyKey)
+    },
+    async resume(id, order, by) {
+      mayBegin()
+      return await orders.resume(id, order, by)
+    },
+    async cancel(id, by, reason) {
+      const driver = drivers.get(id)
+      if (driver === undefined) {
+        await mustSee(id)
+        return { run_id: id, cancelled: false }
+      }
+      const { outcome, cancelled } = driver.run.head
+      const isNew = outcome === null && cancelled === null
+      if (isNew) driver.tell({ type: 'cancelled', by, reason })
+      // All that is left of one that is over is the report, which may wait for room.
+      const isGivenUp = outcome !== null && effects.cancelReport(driver, `cancelled by ${by}: ${reason}`)
+      const fault = await driver.settled()
+      if (fault === undefined) return { run_id: id, cancelled: isNew || isGivenUp }
+      const isCancelled = isNew || cancelled !== null
+      const what = isCancelled ? 'is cancelled' : 'has ended'
+      throw new AppError(fault.code, `${id} ${what}, but this cannot be stored yet: ${fault.message}`, {
+        hint: `It is tried again every second${isCancelled ? '; its agents end once it is' : ''}.`,
+        cause: fault,
+      })
+    },
+
+    see,
+    async list(which, limit) {
+      const seen = await Promise.all((await runIds(store, which, limit)).map(see))
+      return seen.filter((one) => one !== undefined)
+    },
+    async requestOf(run, node, ask) {
+      // Who has seen that it asks finds what it asks.
+      await drivers.get(run)?.settled()
+      return await requests.find(store, { run, node, ask })
+    },
+    async send(id, letter, by) {
+      await mustSee(id)
+      const driver = drivers.get(id)
+      if (driver === undefined) {
+        throw new AppError('CONFLICT', `${id} has ended`, { hint: `orc run --resume ${id}` })
+      }
+      return { run_id: id, file: await mail.send(driver, letter, by) }
+    },
+    troubles: () =>
+      [...drivers.values()].flatMap(({ id, trouble }) =>
+        trouble === undefined ? [] : [{ run: id, text: trouble, isFull: trouble.startsWith(DISK_FULL) }],
+      ),
+    onTrouble(listener) {
+      troubleListeners.add(listener)
+      return () => troubleListeners.delete(listener)
+    },
+    heldUp(seen, node) {
+      const { state, attempt } = seen.run.nodes.get(node)!
+      if (state !== 'running') return undefined
+      const agent = workers.memberName(orderOf(seen, node, attempt))
+      const session = agent === undefined ? undefined : options.sessions().session(agent)
+      if (session?.state === 'initializing') return `its program to come up (orc attach ${agent})`
+      if (session?.state === 'waiting_input')
+        return `an answer to what it asks (orc inbox, orc attach ${agent})`
+      return undefined
+    },
+
+    decided(tx, row, answer, by) {
+      const { run, node, ask } = askedByRun(row)
+      const driver = drivers.get(run)
+      const known = driver?.run.nodes.get(node)
+      if (driver === undefined || known?.state !== 'asking' || known.asks !== ask) {
+        throw new AppError('CONFLICT', `${run} does not wait for this any more`, {
+          hint: `orc run show ${run}`,
+        })
+      }
+      decisionIn(answer)
+      tx.afterCommit(() => tellDecision(driver, row, answer, by))
+      return `${run} goes on: ${node}, ${answer}`
+    },
+
+    halt() {
+      effects.halt()
+      attempts.freeze(true)
+      fixing.freeze(true)
+    },
+    goOn(haltedMs) {
+      for (const driver of drivers.values()) driver.postpone(haltedMs)
+      void effects.afterHalt().then(async () => {
+        if (isHalted() || closed) return
+        attempts.freeze(false)
+        fixing.freeze(false)
+        for (const driver of drivers.values()) {
+          // What is done already is told by then, so that it is not owed any more, and what is owed is on disk.
+          void driver.stored().then(() => {
+            if (isHalted() || closed) return
+            for (const effect of pendingEffects(driver.run)) effects.perform(driver, effect, false)
+          })
+        }
+      })
+    },
+
+    async open() {
+      for (const id of await openRunIds(store, store.daemon)) {
+        const kept = await seeStoredRun(store, id)
+        if (kept === undefined) continue
+        const { folder, place, by, run, records } = kept
+        const driver = drive({ id, folder, place, by }, run, records)
+        for (const { name, attempt, alive } of run.nodes.values()) {
+          const order = orderOf(driver, name, attempt)
+          if (alive && order.runner.kind === 'program') options.guests.expect(order)
+        }
+      }
+    },
+
+    async begin() {
+      const found = await marks.find()
+      leftovers = Promise.resolve(found)
+      await endUnwanted(found.keys(), drivers.values(), marks, log)
+      begun = true
+      for (const driver of drivers.values()) {
+        mail.follow(driver)
+        const { head } = driver.run
+        // Of what is stored, before anything new is ordered; what comes of it is told after the return.
+        const owed = isHalted() ? [] : pendingEffects(driver.run)
+        if (head.outcome === null) driver.tell({ type: head.begunAt === null ? 'begun' : 'restarted' })
+        for (const effect of owed) effects.perform(driver, effect, false)
+        driver.ring()
+        await heedAnswers(driver)
+      }
+    },
+
+    async close(how) {
+      closed = true
+      await attempts.close(how)
+      await fixing.close(how)
+      await effects.close()
+      await mail.close()
+      await Promise.all([...drivers.values()].map((driver) => driver.close()))
+      await Promise.all(sweeps)
+      workers.close()
+    },
+  }
+
+  function mayBegin() {
+    const refusal = standstill.halted() === undefined ? undefined : standstill.refusal()
+    if (refusal !== undefined) throw refusal
+  }
+}

@@ -1,0 +1,209 @@
+import { formatId, parseId } from '../../base/ids.ts'
+import type { Reader, Tx } from '../../store/store.ts'
+import type { Plan } from '../plan.ts'
+import type { RunHead, RunNode } from '../run.ts'
+import { readNode, writeNode } from './node-document.ts'
+
+/** What a run is besides what happens in it. */
+export interface RunFacts {
+  readonly id: string
+  /** What the paths of the plan are relative to. */
+  readonly folder: string
+  /** The folder of its workspaces, outputs and reports. */
+  readonly place: string
+  readonly by: string
+}
+
+/** What is kept of an agent's workspace, where the agent could change it. JSON, as its reader knows it. */
+export interface NodeRecord {
+  readonly inbox?: string
+  readonly worktree?: string
+  readonly task?: string
+}
+
+export interface KeptRun extends RunFacts {
+  readonly plan: Plan
+  readonly head: RunHead
+}
+
+export interface KeptNode {
+  readonly node: RunNode
+  readonly record: NodeRecord
+}
+
+interface RunRow {
+  id: number
+  folder: string
+  place: string
+  started_by: string
+  head: string
+  plan: string
+}
+
+interface NodeRow {
+  document: string
+  inbox: string | null
+  worktree: string | null
+  task: number | null
+}
+
+export async function insertRun(
+  tx: Tx,
+  daemon: string,
+  { id, folder, place, by, plan, head }: KeptRun,
+  nodes: Iterable<RunNode>,
+): Promise<void> {
+  const key = keyOf(id)
+  await tx.run(
+    `INSERT INTO runs (id, daemon, name, state, folder, place, started_by, head, created_at, is_open)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    [
+      key,
+      daemon,
+      plan.name,
+      stateOf(head),
+      folder,
+      place,
+      by,
+      JSON.stringify(head),
+      head.createdAt,
+      openOf(head),
+    ],
+  )
+  // In a table of its own: it may be large, and the head is written again with each step.
+  await tx.run('INSERT INTO run_plans (run, plan) VALUES (?, ?)', [key, JSON.stringify(plan)])
+  for (const node of nodes) await updateNode(tx, key, node)
+}
+
+/** Another round: the plan and who is in it may be others. */
+export async function replaceRun(
+  tx: Tx,
+  { id, folder, plan, head }: Pick<KeptRun, 'id' | 'folder' | 'plan' | 'head'>,
+  nodes: ReadonlyMap<string, RunNode>,
+): Promise<void> {
+  const key = keyOf(id)
+  await tx.run('UPDATE runs SET name = ?, folder = ? WHERE id = ?', [plan.name, folder, key])
+  await tx.run('UPDATE run_plans SET plan = ? WHERE run = ?', [JSON.stringify(plan), key])
+  await updateHead(tx, key, head)
+  const stored = await tx.all<{ name: string }>('SELECT name FROM run_agents WHERE run = ?', [key])
+  for (const { name } of stored) {
+    if (!nodes.has(name)) await tx.run('DELETE FROM run_agents WHERE run = ? AND name = ?', [key, name])
+  }
+  for (const node of nodes.values()) await updateNode(tx, key, node)
+}
+
+export async function updateHead(tx: Tx, key: number, head: RunHead): Promise<void> {
+  await tx.run('UPDATE runs SET state = ?, head = ?, is_open = ? WHERE id = ?', [
+    stateOf(head),
+    JSON.stringify(head),
+    openOf(head),
+    key,
+  ])
+}
+
+export async function updateNode(tx: Tx, key: number, node: RunNode): Promise<void> {
+  await tx.run(
+    `INSERT INTO run_agents (run, name, document) VALUES (?, ?, ?)
+     ON CONFLICT (run, name) DO UPDATE SET document = excluded.document`,
+    [key, node.name, writeNode(node)],
+  )
+}
+
+/** What is not named stays as it was. */
+export async function updateRecord(tx: Tx, key: number, name: string, record: NodeRecord): Promise<void> {
+  const { inbox, worktree, task } = record
+  if (inbox !== undefined) {
+    await tx.run('UPDATE run_agents SET inbox = ? WHERE run = ? AND name = ?', [inbox, key, name])
+  }
+  if (worktree !== undefined) {
+    await tx.run('UPDATE run_agents SET worktree = ? WHERE run = ? AND name = ?', [worktree, key, name])
+  }
+  if (task !== undefined) {
+    await tx.run('UPDATE run_agents SET task = ? WHERE run = ? AND name = ?', [
+      parseId('task', task)!,
+      key,
+      name,
+    ])
+  }
+}
+
+export async function findRun(reader: Reader, id: string): Promise<KeptRun | undefined> {
+  const row = await reader.get<RunRow>(
+    'SELECT runs.*, run_plans.plan FROM runs JOIN run_plans ON run_plans.run = runs.id WHERE runs.id = ?',
+    [parseId('run', id) ?? 0],
+  )
+  return row === undefined ? undefined : toRun(row)
+}
+
+/** Without the plan, which may be large. */
+export async function readRunHead(reader: Reader, id: string): Promise<RunHead | undefined> {
+  const row = await reader.get<{ head: string }>('SELECT head FROM runs WHERE id = ?', [
+    parseId('run', id) ?? 0,
+  ])
+  return row === undefined ? undefined : (JSON.parse(row.head) as RunHead)
+}
+
+export async function readNodes(reader: Reader, id: string): Promise<KeptNode[]> {
+  const rows = await reader.all<NodeRow>(
+    'SELECT document, inbox, worktree, task FROM run_agents WHERE run = ?',
+    [keyOf(id)],
+  )
+  return rows.map(({ document, inbox, worktree, task }) => ({
+    node: readNode(document),
+    record: {
+      ...(inbox === null ? {} : { inbox }),
+      ...(worktree === null ? {} : { worktree }),
+      ...(task === null ? {} : { task: formatId('task', task) }),
+    },
+  }))
+}
+
+/** Which daemon drives it: the audit of a run is in that one's chain. */
+export async function daemonOfRun(reader: Reader, id: string): Promise<string | undefined> {
+  const row = await reader.get<{ daemon: string }>('SELECT daemon FROM runs WHERE id = ?', [
+    parseId('run', id) ?? 0,
+  ])
+  return row?.daemon
+}
+
+/** Those that this daemon drives, in the order in which they were started. */
+export async function openRunIds(reader: Reader, daemon: string): Promise<string[]> {
+  const rows = await reader.all<{ id: number }>(
+    'SELECT id FROM runs WHERE daemon = ? AND is_open = 1 ORDER BY id',
+    [daemon],
+  )
+  return rows.map(({ id }) => formatId('run', id))
+}
+
+/** The newest so many, oldest first. `open`: it has not ended, or its report is not written yet. */
+export async function runIds(reader: Reader, which: 'open' | 'all', limit: number): Promise<string[]> {
+  const where = which === 'open' ? 'WHERE is_open = 1' : ''
+  const rows = await reader.all<{ id: number }>(`SELECT id FROM runs ${where} ORDER BY id DESC LIMIT ?`, [
+    limit,
+  ])
+  return rows.map(({ id }) => formatId('run', id)).reverse()
+}
+
+function toRun(row: RunRow): KeptRun {
+  return {
+    id: formatId('run', row.id),
+    folder: row.folder,
+    place: row.place,
+    by: row.started_by,
+    plan: JSON.parse(row.plan) as Plan,
+    head: JSON.parse(row.head) as RunHead,
+  }
+}
+
+function stateOf({ outcome }: RunHead): string {
+  return outcome ?? 'running'
+}
+
+/** It has not ended, or its report is not written yet. */
+function openOf({ outcome, reportOwed }: RunHead): number {
+  return outcome === null || reportOwed ? 1 : 0
+}
+
+function keyOf(id: string): number {
+  return parseId('run', id)!
+}

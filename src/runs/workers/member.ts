@@ -1,0 +1,236 @@
+import { join } from 'node:path'
+import type { Sessions } from '../../agents/sessions.ts'
+import { spentOnTask } from '../../agents/store/usage.ts'
+import type { AuditEntry } from '../../audit/entry.ts'
+import { OPERATOR, ORCHESTRATOR, type SessionState } from '../../base/agent.ts'
+import { parseId } from '../../base/ids.ts'
+import type { Log } from '../../base/log.ts'
+import { findReceipt, keepReceipt } from '../../commands/store/idempotency.ts'
+import type { Team } from '../../commands/team.ts'
+import type { Store } from '../../store/store.ts'
+import type { Happening } from '../../tasks/core/event.ts'
+import { findTask } from '../../tasks/store/tasks.ts'
+import type { Task } from '../../tasks/task.ts'
+import { isEnd } from '../../tasks/task.ts'
+import type { Tasks } from '../../tasks/tasks.ts'
+import type { Startups } from './await-startup.ts'
+import { type Guests, guestName } from './guests.ts'
+import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
+
+/** The part of the tasks that is needed to give one. */
+export type MemberTasks = Pick<Tasks, 'delegate' | 'tell'>
+
+export interface MemberWorkersOptions {
+  store: Store
+  log: Log
+  team(): Team
+  tasks: MemberTasks
+  /** For programs that are started for the run. */
+  guests: Guests
+  startups: Startups
+  sessions(): Pick<Sessions, 'session'>
+}
+
+/** In a turn, or held up in one by a question to a person: both have clocks of their own. */
+const AT_WORK: ReadonlySet<SessionState> = new Set(['busy', 'waiting_input'])
+
+export interface MemberWorkers extends WorkerKind {
+  /** Who does it, by the name in the team; undefined for what no member does. */
+  nameOf(order: WorkOrder): string | undefined
+  close(): void
+}
+
+/** Members of the team, and programs started for the run: each gets a task, and speaks by REPORT or by its files. */
+export function createMemberWorkers(options: MemberWorkersOptions): MemberWorkers {
+  const { store, log, team, tasks, guests } = options
+  const followed = new Map<string, () => void>()
+
+  const stopListening = store.onCommit((entries: readonly AuditEntry[]) => {
+    if (followed.size === 0) return
+    for (const { data, type } of entries) {
+      if (type.startsWith('task.') && typeof data?.task_id === 'string') followed.get(data.task_id)?.()
+    }
+  })
+
+  /** Of several services, or after a crash, the same work is given once. */
+  const keyOf = ({ run, node, what }: WorkOrder) => `${run}/${node}/${what}`
+
+  async function give(
+    order: WorkOrder,
+    port: WorkPort,
+    signal: AbortSignal,
+  ): Promise<string | { why: string }> {
+    const isGuest = order.runner.kind === 'program'
+    const agent = isGuest ? await guests.invite(order) : nameOf(order)
+    if (agent === undefined) return { why: 'there is no such member of the team any more' }
+    if (signal.aborted) return { why: 'it was stopped' }
+    // It is given its task once it can take one: how long a program takes to start, and whom it asks, is no fault of the work.
+    const why = isGuest
+      ? await options.startups.ready(agent, (screen) => port.slow(agent, screen), signal)
+      : undefined
+    if (why !== undefined) return { why }
+    return await store.write(async (tx) => {
+      const earlier = await findReceipt(tx, ORCHESTRATOR, keyOf(order))
+      if (earlier !== undefined) return earlier.receipt
+      const given = await tasks.delegate(tx, {
+        delegator: OPERATOR,
+        agent,
+        text: taskText(order),
+        context: { run: order.run, agent: order.node, workspace: order.workspace },
+        requiresResponse: true,
+        checks: [],
+        judge: null,
+        timeoutMs: order.timeoutMs,
+        // The run itself tries again, with what was left put aside.
+        maxAttempts: 1,
+      })
+      if (!given.ok) return { why: given.message }
+      await keepReceipt(tx, ORCHESTRATOR, keyOf(order), { digest: 'run', receipt: given.task.id })
+      return given.task.id
+    })
+  }
+
+  function nameOf(order: WorkOrder): string | undefined {
+    if (order.runner.kind === 'program') return guestName(order)
+    return order.runner.kind === 'agent' ? team().resolve(order.runner.agent) : undefined
+  }
+
+  function workerOf(
+    order: WorkOrder,
+    port: WorkPort,
+    give: (signal: AbortSignal) => Promise<string | { why: string }>,
+  ): Worker {
+    const stopping = new AbortController()
+    let task: string | undefined
+    let isStarted = false
+    let isOver = false
+    let isClosed = false
+    let stopWith: Happening | undefined
+    let gaveUp: string | undefined
+
+    const over = (code: number | null, why: string) => {
+      if (isOver || isClosed) return
+      isOver = true
+      if (task !== undefined) followed.delete(task)
+      const tell = () => port.ended({ code, signal: null, lost: false, why })
+      if (order.runner.kind !== 'program') return tell()
+      // It has ended when its program has.
+      void guests
+        .dismiss(order)
+        .catch((error: unknown) =>
+          log.error({ err: error, run: order.run }, 'a program of a run did not end'),
+        )
+        .then(() => !isClosed && tell())
+    }
+    const guard = (work: Promise<unknown>) =>
+      void work.catch((error: unknown) => {
+        log.error({ err: error, run: order.run, node: order.node }, 'the task of a run failed')
+        over(null, error instanceof Error ? error.message : String(error))
+      })
+
+    async function look() {
+      const found = task === undefined || isOver ? undefined : await findTask(store, task)
+      if (found === undefined || isOver) return
+      if (!isStarted && found.state !== 'pending') {
+        isStarted = true
+        port.started()
+      } else port.active()
+      if (!isEnd(found.state)) {
+        // A task that failed for good asks people for help; here the run knows what follows. Help that it asks for by itself
+        // is another matter.
+        const failure = found.failures.at(-1)
+        const isFailed = failure !== undefined && found.questions.some(({ kind }) => kind === 'help')
+        if (gaveUp !== undefined || !isFailed) return
+        gaveUp = failure.why
+        await endTask({ type: 'cancelled', by: OPERATOR, reason: `${order.run} decides what follows` })
+        return
+      }
+      await meter(found)
+      const isDone = found.state === 'completed'
+      const why = gaveUp ?? found.reason ?? found.result ?? ''
+      // What we ended ourselves says nothing about its work.
+      if (stopWith === undefined) {
+        port.reported(isDone ? 'completed' : 'failed', isDone ? (found.result ?? why) : why)
+      }
+      over(
+        isDone ? 0 : 1,
+        isDone ? '' : `${found.id} ${gaveUp === undefined ? found.state : 'failed'}: ${why}`,
+      )
+    }
+
+    async function meter({ id }: Task) {
+      const spent = await spentOnTask(store, parseId('task', id)!)
+      if (spent.length === 0) return
+      const sum = (of: (one: (typeof spent)[number]) => number) =>
+        spent.reduce((total, one) => total + of(one), 0)
+      port.metered({
+        inputTokens: sum(({ input, cache_read, cache_write }) => input + cache_read + cache_write),
+        outputTokens: sum(({ output }) => output),
+        cost: spent.every(({ answers, unpriced }) => answers === unpriced) ? null : sum(({ cost }) => cost),
+      })
+    }
+
+    async function endTask(event: Happening) {
+      if (task !== undefined) await store.write((tx) => tasks.tell(tx, task!, event))
+      await look()
+    }
+
+    guard(
+      give(stopping.signal).then(async (given) => {
+        if (typeof given !== 'string') return over(null, given.why)
+        task = given
+        port.delegated(given)
+        followed.set(given, () => guard(look()))
+        if (stopWith !== undefined) await endTask(stopWith)
+        else await look()
+      }),
+    )
+    return {
+      stop(finished) {
+        if (isOver || stopWith !== undefined) return
+        stopWith = finished
+          ? { type: 'settled', by: OPERATOR, as: 'completed', reason: 'its status.json says that it is done' }
+          : { type: 'cancelled', by: OPERATOR, reason: `${order.run} does not need it any more` }
+        if (task !== undefined) guard(endTask(stopWith))
+        else stopping.abort()
+      },
+      showsLife() {
+        const name = nameOf(order)
+        const state = name === undefined ? undefined : options.sessions().session(name)?.state
+        return state !== undefined && AT_WORK.has(state)
+      },
+      // Its session is halted like all others.
+      freeze() {},
+      async close() {
+        isClosed = true
+        stopping.abort()
+        if (task !== undefined) followed.delete(task)
+      },
+    }
+  }
+
+  return {
+    start: (order, port) => workerOf(order, port, (signal) => give(order, port, signal)),
+    async find(order, port) {
+      const earlier = await findReceipt(store, ORCHESTRATOR, keyOf(order))
+      if (earlier !== undefined) return workerOf(order, port, async () => earlier.receipt)
+      // Its program was started, and was not up yet: it still waits for its task.
+      return guests.isInvited(order)
+        ? workerOf(order, port, (signal) => give(order, port, signal))
+        : undefined
+    },
+    nameOf,
+    close: stopListening,
+  }
+}
+
+function taskText({ workspace, objective, node, run }: WorkOrder): string {
+  return [
+    objective || `Do the work of ${node} in ${run}.`,
+    '',
+    `Your folder for this is ${workspace}. SKILL.md in it says how to work there, and ${join('inbox', 'instructions.md')} what is to be`,
+    'done. Put your results into its outbox/, and a summary.md with them.',
+    'When all is in place, set "state" in its status.json to "completed", or report this task as completed; either will do.',
+    'If you cannot go on, set it to "failed" with the reason, or report that you need help.',
+  ].join('\n')
+}

@@ -1,0 +1,146 @@
+import { costOf } from '../../agents/cost.ts'
+import type { Meter } from '../../agents/meter.ts'
+import type { Log } from '../../base/log.ts'
+import type { Team } from '../../commands/team.ts'
+import type { Models, Spending } from '../../llm/llm.ts'
+import { readInbox } from '../../workspaces/read-inbox.ts'
+import { openPart } from '../../workspaces/safe-fs/directory.ts'
+import { splitPath } from '../../workspaces/safe-fs/entry-name.ts'
+import { makeFolders, replaceFile } from '../../workspaces/safe-fs/writing.ts'
+import { updateStatus } from '../../workspaces/status-file.ts'
+import { workByModel } from './model-files.ts'
+import type { Worker, WorkerKind, WorkOrder, WorkPort } from './worker.ts'
+
+export interface ModelWorkersOptions {
+  log: Log
+  team(): Team
+  models: Models | undefined
+  meter: Pick<Meter, 'ownCall'>
+}
+
+/** A model with the instructions and the inputs, and nothing else: what it answers is written into the outbox for it. */
+export function createModelWorkers({ log, team, models, meter }: ModelWorkersOptions): WorkerKind {
+  async function work(order: WorkOrder, port: WorkPort, signal: AbortSignal): Promise<string | undefined> {
+    const { runner, workspace } = order
+    if (runner.kind !== 'model') throw new Error(`not a model: ${runner.kind}`)
+    if (models === undefined || !Object.hasOwn(team().config.models, runner.model)) {
+      return `orc.yaml has no model "${runner.model}" any more`
+    }
+    const call = meter.ownCall('run')
+    if (call === undefined) return 'the service may not spend more (limits.spend)'
+    const inbox = await readInbox(workspace)
+    if (!inbox.ok) return inbox.problems[0]!.message
+    const { instructions, files } = inbox.value
+    const all: Spending[] = []
+    const { prompt } = runner.with
+    const answer = await workByModel(
+      models,
+      runner.model,
+      { instructions, files, ...(typeof prompt === 'string' ? { more: prompt } : {}) },
+      {
+        signal,
+        spent(spending) {
+          call.spent(spending)
+          all.push(spending)
+          port.metered(sumOf(all, (one) => costOf(team().config.prices, one.model, { key: '', ...one })))
+        },
+      },
+    )
+    if (signal.aborted) return 'it was stopped'
+    if (!answer.ok) return `${runner.model} failed (${answer.code}): ${answer.message}`
+    const problem = writeAnswer(workspace, answer.files)
+    if (problem !== undefined) return problem
+    port.reported('completed', answer.summary)
+    return undefined
+  }
+
+  return {
+    start(order, port) {
+      let stopping = new AbortController()
+      let isOver = false
+      let isStopped = false
+      let frozen = false
+      const end = (code: number | null, why: string) => {
+        if (isOver) return
+        isOver = true
+        port.ended({ code, signal: null, lost: false, why })
+      }
+      const begin = () => {
+        const { signal } = stopping
+        void work(order, port, signal)
+          .catch((error: unknown) => {
+            log.error({ err: error, run: order.run, node: order.node }, 'the work of a model failed')
+            return error instanceof Error ? error.message : String(error)
+          })
+          .then((why) => {
+            // Broken off by a halt: it is asked again when all goes on.
+            if (why !== undefined && signal.aborted && !isStopped) return
+            end(why === undefined ? 0 : 1, why ?? '')
+          })
+      }
+      port.started()
+      updateStatus(order.workspace, { state: 'running', started: new Date().toISOString() })
+      begin()
+      const worker: Worker = {
+        stop(finished) {
+          if (finished || isOver) return
+          isStopped = true
+          stopping.abort()
+          // Nobody is at work who could say so.
+          if (frozen) end(1, 'it was stopped')
+        },
+        freeze(isHalted) {
+          if (isOver || isStopped || isHalted === frozen) return
+          frozen = isHalted
+          if (isHalted) return stopping.abort()
+          stopping = new AbortController()
+          begin()
+        },
+        async close() {
+          isOver = true
+          stopping.abort()
+        },
+      }
+      return worker
+    },
+    // A request does not outlive the service that made it.
+    find: () => undefined,
+  }
+}
+
+function writeAnswer(
+  workspace: string,
+  files: readonly { path: string; content: string }[],
+): string | undefined {
+  const outbox = openPart(workspace, 'outbox')
+  try {
+    for (const { path, content } of files) {
+      const split = splitPath(path.replace(/^outbox\//, ''))
+      if ('why' in split) return `it named a file that cannot be: ${path.slice(0, 100)} ${split.why}`
+      const above = split.segments.slice(0, -1)
+      const folder = above.length === 0 ? outbox : makeFolders(outbox, above)
+      try {
+        replaceFile(folder, split.segments.at(-1)!, content.toWellFormed(), 0o644)
+      } finally {
+        if (folder !== outbox) folder.close()
+      }
+    }
+    return undefined
+  } finally {
+    outbox.close()
+  }
+}
+
+function sumOf(all: readonly Spending[], priceOf: (one: Spending) => number | undefined) {
+  const prices = all.map(priceOf)
+  return {
+    inputTokens: all.reduce(
+      (sum, { input, cacheRead, cacheWrite }) => sum + input + cacheRead + cacheWrite,
+      0,
+    ),
+    outputTokens: all.reduce((sum, { output }) => sum + output, 0),
+    cost: prices.every((price) => price === undefined)
+      ? null
+      : prices.reduce<number>((sum, price) => sum + (price ?? 0), 0),
+  }
+}

@@ -1,0 +1,63 @@
+import type { Runner } from '../plan.ts'
+import type { Spent } from '../run.ts'
+
+/** One attempt of an agent, or one fix: who works in which folder. */
+export interface WorkOrder {
+  readonly run: string
+  readonly node: string
+  /** `attempt 3`, `fix 1`: with the run and the node it identifies the work, also after a restart. */
+  readonly what: string
+  readonly runner: Runner
+  readonly workspace: string
+  readonly objective: string
+  readonly timeoutMs: number
+  readonly logFile: string
+  /** How a command ended, for a service that was away meanwhile. */
+  readonly exitFile: string
+  /** The task of a member of the team, if it already has one. */
+  readonly task: string | undefined
+}
+
+export interface WorkEnd {
+  readonly code: number | null
+  readonly signal: string | null
+  /** It ended while no service was watching, and left no exit code. */
+  readonly lost: boolean
+  /** The end of what it printed, if that may explain a failure; or why it could not be run. */
+  readonly why: string
+}
+
+/** What a worker reports. `ended` comes exactly once, and last. */
+export interface WorkPort {
+  started(): void
+  /** A sign of life. */
+  active(): void
+  metered(spent: Spent): void
+  /** Its program was started but does not become ready: a person may have to look at it. */
+  slow(agent: string, screen: string): void
+  /** It reported by a command instead of status.json. */
+  reported(how: 'completed' | 'failed', why: string): void
+  /** The task that a member of the team got for this work. */
+  delegated(task: string): void
+  ended(ended: WorkEnd): void
+}
+
+export interface Worker {
+  /** `finished`: it reported completion, and may exit by itself. */
+  stop(finished: boolean): void
+  /** A halt begins or ends. */
+  freeze(frozen: boolean): void
+  /** Called before it is declared stalled: whether it works, or has worked since the last call. */
+  showsLife?(): boolean
+  /** The service stops. `leave`: processes that can outlive it go on. Nothing is reported after this. */
+  close(how: 'leave' | 'end'): Promise<void>
+}
+
+/** One kind of worker: commands, members of the team, models, people outside. */
+export interface WorkerKind {
+  start(order: WorkOrder, port: WorkPort): Worker
+  /** Finds what an earlier service started for the same work; undefined: it started nothing. */
+  find(order: WorkOrder, port: WorkPort): Promise<Worker | undefined> | Worker | undefined
+}
+
+export type WorkerKinds = Record<Runner['kind'], WorkerKind>

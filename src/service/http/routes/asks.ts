@@ -1,9 +1,0 @@
-import type { RouteHandler } from '../call.ts'
-import { idempotencyKey } from './commands.ts'
-
-/** A person's question to the team. Whoever hangs up meanwhile has asked all the same. */
-export const takeAsk: RouteHandler<'ask'> = async ({ switchboard }, { body, me, incoming }) => {
-  const key = idempotencyKey(incoming.headers['idempotency-key'])
-  const { question, agent } = body
-  return await switchboard.asks.ask({ question, ...(agent === undefined ? {} : { agent }) }, me, key)
-}

@@ -1,0 +1,210 @@
+import { OPERATOR } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import { formatId, parseId } from '../../base/ids.ts'
+import type { HandlerContext } from '../../commands/context.ts'
+import type { Handler } from '../../commands/handler.ts'
+import { tooLong } from '../../commands/size.ts'
+import { personBehind, type Team } from '../../commands/team.ts'
+import type { AnswerForm } from '../../people/human-request.ts'
+import {
+  findHumanRequest,
+  type HumanRequestRow,
+  insertHumanRequest,
+  openRequestsOf,
+} from '../../people/store/human-requests.ts'
+import type { FieldsOf } from '../../protocol/command.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import type { Reader } from '../../store/store.ts'
+import { setTimer } from '../../store/timer-rows.ts'
+import { ownTask, remember, saidBefore } from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { rememberedIds } from '../store/said-ids.ts'
+
+/** For a question outside of any task. */
+const ANSWER_MS = 24 * 3600_000
+/** For a request without a clock; the date is for the reader. */
+const NO_EXPIRY_MS = 365 * 24 * 3600_000
+
+/** An agent asks a person and goes on when there is an answer (S2.4, S2.16). */
+export const requestUserInputHandler: Handler<FieldsOf<'request_user_input'>> = {
+  async handle(context, fields) {
+    const { tx, team, speaker, parts } = context
+    if (speaker.name === OPERATOR) {
+      return new AppError('INVALID_COMMAND', 'A person need not ask people', {
+        hint: 'Agents ask with this.',
+      })
+    }
+    const large = tooLong(team, 'question', fields.question)
+    if (large !== undefined) return large
+    const twin = await openTwin(context, fields)
+    if (twin !== undefined) return twin
+    const form = formIn(fields)
+    if (form instanceof AppError) return form
+    const task = await ownTask(context, fields.in_response_to)
+    if (task instanceof AppError) return task
+    const key = await tx.nextKey('req')
+    const id = formatId('req', key)
+    const awaits = fields.awaiting_response
+    if (task === undefined) await askOutsideOfTasks(context, key, fields, form)
+    else {
+      const told = await parts.tasks.tell(tx, task.id, {
+        type: 'user_asked',
+        by: speaker.name,
+        question: id,
+        text: fields.question,
+        awaits,
+        form,
+        ...(fields.context === undefined ? {} : { context: fields.context }),
+      })
+      if (!told.ok) return refusalError(told)
+      // Without waiting for the answer, the turn is still to end with a report.
+      if (awaits) parts.tasks.spoke(tx, speaker.name, task.id)
+    }
+    remember(context, fields.message_id, id)
+    return isAsked(id, task?.id)
+  },
+}
+
+function isAsked(request: string, task: string | undefined): Receipt {
+  return {
+    status: 'ok',
+    result: 'a person is asked; the answer comes as a message',
+    details: { request_id: request, ...(task === undefined ? {} : { task_id: task }) },
+  }
+}
+
+/** Choices are told apart by their texts, and a default that could not be chosen would be a trap. */
+function formIn(fields: FieldsOf<'request_user_input'>): AnswerForm | AppError {
+  const { choices, default: standard, allow_other: allowOther } = fields
+  const known = new Set(choices?.map((choice) => choice.toLowerCase()))
+  if (choices !== undefined && known.size < choices.length) {
+    return new AppError('INVALID_COMMAND', 'request_user_input: two of the choices are the same', {
+      hint: 'Name each choice once.',
+    })
+  }
+  const isOther = standard !== undefined && choices !== undefined && !known.has(standard.toLowerCase())
+  if (isOther && !allowOther) {
+    return new AppError('INVALID_COMMAND', 'request_user_input: "default" is none of the choices', {
+      hint: `One of: ${choices.join(', ')}; or allow_other="true".`,
+    })
+  }
+  return {
+    ...(choices === undefined ? {} : { choices }),
+    ...(standard === undefined ? {} : { default: standard }),
+    ...(choices !== undefined && allowOther ? { allowOther } : {}),
+  }
+}
+
+/** The same question under the same id, sent again while it is open, is that question (C25). */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'request_user_input'>) {
+  const ref = await saidBefore(context, fields.message_id)
+  const key = ref === undefined ? undefined : parseId('req', ref)
+  const row = key === undefined ? undefined : await findHumanRequest(context.tx, key)
+  if (row === undefined || row.state !== 'open' || row.question !== fields.question) return undefined
+  const { task } = JSON.parse(row.context) as { task?: string }
+  if (task !== undefined) context.parts.tasks.spoke(context.tx, context.speaker.name, task)
+  return isAsked(ref!, task)
+}
+
+async function askOutsideOfTasks(
+  { tx, team, speaker, parts }: HandlerContext,
+  key: number,
+  { question, context }: FieldsOf<'request_user_input'>,
+  form: AnswerForm,
+) {
+  const id = formatId('req', key)
+  const { userInputMs = ANSWER_MS } = team.config.tasks
+  const expiresAt = tx.now + (userInputMs ?? NO_EXPIRY_MS)
+  await insertHumanRequest(tx, {
+    id: key,
+    kind: 'input',
+    purpose: 'question',
+    asker: speaker.name,
+    question,
+    reason: context ?? `${speaker.name} asks`,
+    action: null,
+    action_hash: null,
+    context: '{}',
+    expires_at: expiresAt,
+    form: JSON.stringify(form),
+  })
+  if (userInputMs !== null) await setTimer(tx, 'expire_request', id, expiresAt)
+  tx.audit({
+    type: 'human.asked',
+    class: 'internal',
+    actor: speaker.name,
+    text: `${id}: ${question}`,
+    data: { request_id: id, kind: 'input' },
+  })
+  tx.afterCommit(() => parts.timers.setFor(expiresAt))
+}
+
+/** The seed's way for a person to answer (S2.5); the same as `orc answer ID TEXT`. */
+export const userResponseHandler: Handler<FieldsOf<'user_response'>> = {
+  async before(parts, fields, { principal }) {
+    const person = personBehind(parts.team(), principal)
+    const id = person === undefined ? undefined : await findRequest(parts.store, parts.team(), fields)
+    if (person === undefined || typeof id !== 'string') return undefined
+    return await parts.whyNoAnswer(person, id, { decision: 'answer', comment: fields.answer })
+  },
+
+  async handle(context, fields) {
+    const { tx, team, speaker, parts } = context
+    const person = personBehind(team, speaker.principal)
+    if (person === undefined) {
+      return new AppError('FORBIDDEN', 'Only a person answers for people', { hint: 'Use answer.' })
+    }
+    const large = tooLong(context.team, 'answer', fields.answer)
+    if (large !== undefined) return large
+    const id = await findRequest(tx, team, fields)
+    if (id instanceof AppError) return id
+    const decided = await parts.decide(tx, person, id, { decision: 'answer', comment: fields.answer })
+    if (decided instanceof AppError) return decided
+    return decided.receipt ?? ({ status: 'ok', result: `${id} is answered` } satisfies Receipt)
+  },
+}
+
+/** By the ids that askers gave their questions themselves: several may have had the same idea. */
+async function requestsNamed(reader: Reader, said: string): Promise<HumanRequestRow[]> {
+  const rows: HumanRequestRow[] = []
+  for (const ref of await rememberedIds(reader, said)) {
+    const key = parseId('req', ref)
+    const row = key === undefined ? undefined : await findHumanRequest(reader, key)
+    if (row !== undefined) rows.push(row)
+  }
+  return rows
+}
+
+function severalNamed(said: string, rows: readonly HumanRequestRow[]): AppError {
+  const listed = rows.map(({ id, asker }) => `${formatId('req', id)} (${asker})`).join(', ')
+  return new AppError('CONFLICT', `Several open questions are called ${said.slice(0, 100)}: ${listed}`, {
+    hint: 'Name the asker with "to", or the request with in_response_to.',
+  })
+}
+
+async function findRequest(
+  reader: Reader,
+  team: Team,
+  { in_response_to: said, to }: FieldsOf<'user_response'>,
+): Promise<string | AppError> {
+  const asker = to === undefined ? undefined : (team.resolve(to) ?? to)
+  if (said !== undefined) {
+    if (parseId('req', said) !== undefined) return said
+    const named = (await requestsNamed(reader, said)).filter(
+      (row) => asker === undefined || row.asker === asker,
+    )
+    const waiting = named.filter(({ state }) => state === 'open')
+    if (waiting.length > 1) return severalNamed(said, waiting)
+    const [only] = [...waiting, ...named]
+    if (only !== undefined) return formatId('req', only.id)
+  }
+  const open = asker === undefined ? [] : await openRequestsOf(reader, asker)
+  const fitting = open.filter(
+    ({ kind, context }) =>
+      kind === 'input' && (said === undefined || (JSON.parse(context) as { task?: string }).task === said),
+  )
+  if (fitting.length === 1) return formatId('req', fitting[0]!.id)
+  return new AppError('NOT_FOUND', 'There is no such open question', {
+    hint: '`orc inbox` lists them; name one with in_response_to.',
+  })
+}

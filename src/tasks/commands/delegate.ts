@@ -1,0 +1,153 @@
+import { readSession } from '../../agents/store/sessions.ts'
+import { OPERATOR } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import type { HandlerContext } from '../../commands/context.ts'
+import type { Handler } from '../../commands/handler.ts'
+import { unknownAgent } from '../../commands/identity.ts'
+import { tooLong } from '../../commands/size.ts'
+import type { Team } from '../../commands/team.ts'
+import { pairOf } from '../../messages/conversations.ts'
+import { parkedBy } from '../../messages/store/parked.ts'
+import { askToGoOn, parkedReason } from '../../people/hold-command.ts'
+import { delegate, type FieldsOf } from '../../protocol/command.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import { decideAction, decideSend, strictest } from '../../rules/decide.ts'
+import { nextHop } from '../../rules/loop.ts'
+import type { Action, Decision } from '../../rules/rule.ts'
+import type { MaybePromise, Tx } from '../../store/store.ts'
+import { ownTask, remember, saidBefore } from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { findTask } from '../store/tasks.ts'
+import { isEnd } from '../task.ts'
+import { declaredCheck } from '../validation/checks.ts'
+import { findJudge, isSameJudge } from '../validation/judges.ts'
+import { unusableSchema } from '../validation/result-schema.ts'
+
+/** From parent to child (S2.2), and wherever rules.allow names the pair; a person may delegate to everyone. */
+export const delegateHandler: Handler<FieldsOf<'delegate'>> = {
+  decide({ team, speaker }, fields) {
+    const to = team.resolve(fields.to)
+    if (to === undefined) return unknownAgent(team, fields.to)
+    const { context = {}, result_schema: schema } = fields
+    const large = tooLong(team, 'task', fields.task, JSON.stringify(context), JSON.stringify(schema ?? {}))
+    if (large !== undefined) return large
+    const unusable = schema === undefined ? undefined : unusableSchema(schema)
+    if (unusable !== undefined) return unusable
+    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
+    if (judge instanceof AppError) return judge
+    if (judge?.kind === 'agent' && judge.name === to) return judgesItself(to)
+    const may = (action: Action) => decideAction(team.rules, speaker.name, action)
+    return strictest(
+      decideEdge(team, speaker.name, to),
+      ...(declared(team, fields.checks).length === 0 ? [] : [may('declare_checks')]),
+      ...(judge === undefined || isSameJudge(judge, team.config.tasks.judge) ? [] : [may('choose_judge')]),
+    )
+  },
+
+  async handle(context, fields) {
+    const { team, tx, speaker, parts } = context
+    const to = team.resolve(fields.to)!
+    const twin = fields.message_id === undefined ? undefined : await openTwin(context, fields, to)
+    if (twin !== undefined) {
+      if (twin.parent !== null && twin.requiresResponse) parts.tasks.spoke(tx, speaker.name, twin.parent)
+      return delegated(twin.id, to, ' already')
+    }
+    const parent = await ownTask(context, fields.in_response_to)
+    if (parent instanceof AppError) return parent
+    const judge = fields.judge === undefined ? undefined : findJudge(team, fields.judge)
+    if (judge instanceof AppError) return judge
+    const hop = parent === undefined ? await hopTo(context, fields, to) : parent.hop
+    if (typeof hop !== 'number') return hop
+    const commands = new Set(declared(team, fields.checks))
+    const begun = await parts.tasks.delegate(tx, {
+      delegator: speaker.name,
+      agent: to,
+      text: fields.task,
+      context: fields.context ?? {},
+      requiresResponse: fields.requires_response,
+      hop,
+      checks: (fields.checks ?? []).map((check) => (commands.has(check) ? declaredCheck(check) : check)),
+      judge,
+      resultSchema: fields.result_schema,
+      timeoutMs: fields.timeout_seconds === undefined ? undefined : fields.timeout_seconds * 1000,
+      parent,
+    })
+    if (!begun.ok) return refusalError(begun)
+    const { id } = begun.task
+    remember(context, fields.message_id, id)
+    // What nobody waits for leaves the turn to end with a report.
+    if (parent !== undefined && fields.requires_response) parts.tasks.spoke(tx, speaker.name, parent.id)
+    return delegated(id, to, await whyLater(context, to))
+  },
+}
+
+/**
+ * A task has limits that end every loop in it. Outside of one, a delegation whose report leads to the next could go on
+ * for ever (ask 12): it counts as a message does, and the loop breaker stops it.
+ */
+async function hopTo(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
+  const { tx, team, speaker, parts, approved, once } = context
+  if (speaker.name === OPERATOR || approved) return 0
+  const request = await parkedBy(tx, pairOf(speaker.name, to))
+  if (request !== undefined) {
+    return { status: 'blocked', reason: parkedReason(speaker.name, to, request) } satisfies Receipt
+  }
+  const hop = nextHop(await parts.conversations.causeOf(tx, speaker.name, undefined, tx.now))
+  const loop = once(`loop ${to}`, () => parts.conversations.observe(team, speaker.name, to, hop, tx.now))
+  return loop === undefined ? hop : await askToGoOn(context, { type: delegate.type, fields }, to, loop)
+}
+
+function delegated(task: string, to: string, remark: string): Receipt {
+  return { status: 'ok', result: `${task} is delegated to ${to}${remark}`, details: { task_id: task, to } }
+}
+
+/** The same delegation under the same id, sent again while its task is open, is that task (C25). */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'delegate'>, to: string) {
+  const ref = await saidBefore(context, fields.message_id)
+  const task = ref === undefined ? undefined : await findTask(context.tx, ref)
+  const isSame = task !== undefined && task.agent === to && task.text === fields.task
+  return isSame && !isEnd(task.state) ? task : undefined
+}
+
+/** Whoever delegates may have to do something about it. */
+function whyLater({ tx, team, parts }: HandlerContext, to: string): MaybePromise<string> {
+  if (parts.sessions.isPaused(to)) return '; it is paused, and is given the task when it is resumed'
+  const agent = team.config.agents.find(({ name }) => name === to)
+  if (agent === undefined || agent.runtime === 'none' || agent.onDemand) return ''
+  return parts.sessions.session(to) === undefined ? whyStopped(tx, to) : ''
+}
+
+async function whyStopped(tx: Tx, to: string): Promise<string> {
+  const isStopped = (await readSession(tx, to))?.wanted === 0
+  return isStopped ? `; it is stopped, and takes the task when it is started (orc spawn ${to})` : ''
+}
+
+/** What is no check of orc.yaml is a command. */
+function declared({ config }: Team, checks: readonly string[] | undefined): string[] {
+  return (checks ?? []).filter((check) => !Object.hasOwn(config.tasks.checks, check))
+}
+
+export function decideEdge(team: Team, from: string, to: string): Decision {
+  if (from === to) return itself(from)
+  const send = decideSend(team.rules, from, to)
+  if (from === OPERATOR || send.verdict === 'deny') return send
+  const isChild = team.config.agents.find(({ name }) => name === to)?.parent === from
+  if (isChild || send.rule.startsWith('rules.allow')) return send
+  const children = team.config.agents.filter(({ parent }) => parent === from).map(({ name }) => name)
+  const whom = children.length === 0 ? 'nobody' : children.join(', ')
+  return {
+    verdict: 'deny',
+    rule: 'built-in: delegation',
+    reason: `${from} may delegate to ${whom}; ${to} does not report to it`,
+  }
+}
+
+function judgesItself(name: string): AppError {
+  return new AppError('INVALID_COMMAND', `${name} cannot judge its own work`, {
+    hint: 'Name another judge, or leave "judge" out.',
+  })
+}
+
+function itself(name: string): Decision {
+  return { verdict: 'deny', rule: 'built-in: delegation', reason: `${name} cannot delegate to itself` }
+}

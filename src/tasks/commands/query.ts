@@ -1,0 +1,155 @@
+import { OPERATOR } from '../../base/agent.ts'
+import { AppError } from '../../base/errors.ts'
+import { formatId } from '../../base/ids.ts'
+import type { HandlerContext } from '../../commands/context.ts'
+import type { Handler } from '../../commands/handler.ts'
+import { unknownAgent } from '../../commands/identity.ts'
+import { tooLong } from '../../commands/size.ts'
+import { isOperatorName, personBehind } from '../../commands/team.ts'
+import { findOpenQuestion } from '../../people/store/human-requests.ts'
+import type { FieldsOf } from '../../protocol/command.ts'
+import type { Receipt } from '../../protocol/receipt.ts'
+import {
+  findReference,
+  noTask,
+  ownTask,
+  questionsPut,
+  type Reference,
+  remember,
+  saidBefore,
+  unknownReference,
+} from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { tasksServed } from '../store/tasks.ts'
+import type { Task } from '../task.ts'
+
+/** Both ways along parent–child edges (C11); the edge is the task. */
+export const queryHandler: Handler<FieldsOf<'query'>> = {
+  async handle(context, fields) {
+    const { tx, team, speaker, parts } = context
+    const large = tooLong(team, 'question', fields.question)
+    if (large !== undefined) return large
+    const twin = await openTwin(context, fields)
+    if (twin !== undefined) return twin
+    const to = partner(context, fields.to)
+    if (to instanceof AppError) return to
+    const isAgent = to !== undefined && to !== OPERATOR
+    const served = new Set(isAgent ? await tasksServed(tx, speaker.name, to) : [])
+    const fits = ({ id, delegator }: Task) => to === undefined || delegator === to || served.has(id)
+    const task = await ownTask(context, fields.in_response_to, fits)
+    if (task instanceof AppError) return task
+    if (task === undefined) return noTask(speaker.name)
+    const asked = to ?? task.delegator
+    const question =
+      asked === OPERATOR ? formatId('req', await tx.nextKey('req')) : formatId('msg', await tx.nextKey('msg'))
+    const told = await parts.tasks.tell(tx, task.id, {
+      type: 'query_asked',
+      by: speaker.name,
+      question,
+      to: asked,
+      text: fields.question,
+      requiresResponse: fields.requires_response,
+    })
+    if (!told.ok) return refusalError(told)
+    remember(context, fields.message_id, question)
+    // Without waiting for the answer, the turn is still to end with a report.
+    if (fields.requires_response) parts.tasks.spoke(tx, speaker.name, task.id)
+    return isAsked(asked, task.id, question)
+  },
+}
+
+function isAsked(whom: string, task: string, question: string): Receipt {
+  return {
+    status: 'ok',
+    result: `${whom} is asked; the answer comes as a message`,
+    details: { task_id: task, question_id: question },
+  }
+}
+
+/**
+ * The same question under the same id, sent again while it is open, is that question (C25). It is nothing new: the task waits
+ * for the answer as it did, and a turn in which nothing else was said ends in silence.
+ */
+async function openTwin(context: HandlerContext, fields: FieldsOf<'query'>): Promise<Receipt | undefined> {
+  const ref = await saidBefore(context, fields.message_id)
+  const task = ref === undefined ? undefined : (await findReference(context.tx, ref))?.task
+  const question = task?.questions.find(({ id, text }) => id === ref && text === fields.question)
+  if (task === undefined || question === undefined) return undefined
+  return isAsked(question.to, task.id, question.id)
+}
+
+export const answerHandler: Handler<FieldsOf<'answer'>> = {
+  async handle(context, fields) {
+    const { tx, team, speaker, parts } = context
+    const large = tooLong(team, 'answer', fields.answer)
+    if (large !== undefined) return large
+    const found = await findQuestion(context, fields)
+    if (found instanceof AppError) return found
+    const { task, about } = found
+    const asPerson = await answerAsPerson(context, found, fields.answer)
+    if (asPerson !== undefined) return asPerson
+    const isKnown = task.seen.includes(about) || task.questions.some(({ id }) => id === about)
+    const told = await parts.tasks.tell(tx, task.id, {
+      type: 'query_answered',
+      by: speaker.name,
+      // A message that carries a plea of the service itself stands for the last question of its task.
+      question: isKnown ? about : task.id,
+      answer: fields.answer,
+    })
+    if (!told.ok) return refusalError(told)
+    remember(context, fields.message_id, task.id)
+    const own = await ownTask(context, undefined)
+    if (own !== undefined && !(own instanceof AppError)) parts.tasks.spoke(tx, speaker.name, own.id)
+    return { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
+  },
+}
+
+/** What a person was asked is answered as in the inbox, whichever way it is said. */
+async function answerAsPerson(
+  { tx, team, speaker, parts }: HandlerContext,
+  { task, about }: Reference,
+  answer: string,
+): Promise<Receipt | AppError | undefined> {
+  const person = speaker.name === OPERATOR ? personBehind(team, speaker.principal) : undefined
+  const question = task.questions.findLast(
+    ({ id, to }) => id === about || (about === task.id && to === OPERATOR),
+  )
+  if (person === undefined || question?.to !== OPERATOR) return undefined
+  const row = await findOpenQuestion(tx, task.id, question.id)
+  if (row === undefined) return undefined
+  const verdict = { decision: 'answer', comment: answer } as const
+  const decided = await parts.decide(tx, person, formatId('req', row.id), verdict)
+  if (decided instanceof AppError) return decided
+  return decided.receipt ?? { status: 'ok', result: `${task.agent} is told`, details: { task_id: task.id } }
+}
+
+/** Named, or the only question that this agent, or that agent's task, has put to the speaker. */
+async function findQuestion(
+  context: HandlerContext,
+  fields: FieldsOf<'answer'>,
+): Promise<Reference | AppError> {
+  const { tx, speaker } = context
+  if (fields.in_response_to !== undefined) {
+    const isPutToIt = ({ task, about }: Reference) =>
+      task.questions.some(({ id, to }) => to === speaker.name && (id === about || about === task.id))
+    return (
+      (await findReference(tx, fields.in_response_to, isPutToIt)) ?? unknownReference(fields.in_response_to)
+    )
+  }
+  const asker = partner(context, fields.to)
+  if (asker instanceof AppError) return asker
+  const asking = asker === undefined ? [] : await questionsPut(tx, asker, speaker.name)
+  const [only, ...others] = asking
+  if (only !== undefined && others.length === 0) return only
+  return new AppError(
+    'NOT_FOUND',
+    only === undefined ? 'Nobody waits for that answer' : `${asker} asked you several questions`,
+    { hint: 'Say which question you answer with in_response_to, such as msg_12.' },
+  )
+}
+
+function partner({ team }: HandlerContext, said: string | undefined): string | undefined | AppError {
+  if (said === undefined) return undefined
+  if (isOperatorName(said) || said.trim().toLowerCase() === 'user') return OPERATOR
+  return team.resolve(said) ?? unknownAgent(team, said)
+}

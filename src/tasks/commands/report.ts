@@ -1,0 +1,79 @@
+import { AppError } from '../../base/errors.ts'
+import { formatId } from '../../base/ids.ts'
+import type { Handler } from '../../commands/handler.ts'
+import { tooLong } from '../../commands/size.ts'
+import type { FieldsOf } from '../../protocol/command.ts'
+import { noTask, ownTask, remember } from '../references.ts'
+import { refusalError } from '../refusal.ts'
+import { takeReport } from '../taken-report.ts'
+import { isEnd, type Task } from '../task.ts'
+import { problemWith } from '../validation/result-schema.ts'
+
+/** A claim, until it is validated (S2.3, C22). */
+export const reportHandler: Handler<FieldsOf<'report'>> = {
+  async handle(context, fields) {
+    const { team, tx, speaker, parts, saidIn } = context
+    const large = tooLong(team, 'result', fields.result)
+    if (large !== undefined) return large
+    const to = fields.to === undefined ? undefined : (team.resolve(fields.to) ?? fields.to.toLowerCase())
+    const task = await ownTask(
+      context,
+      fields.in_response_to,
+      ({ delegator }) => to === undefined || delegator === to,
+    )
+    if (task instanceof AppError) return task
+    if (task === undefined) return noTask(speaker.name)
+    const ended = fields.in_response_to === undefined ? parts.tasks.wasCutShort(speaker.name) : undefined
+    if (ended !== undefined && saidIn === undefined) return unclear(ended, task)
+    const report = formatId('msg', await tx.nextKey('msg'))
+    const { status } = fields
+    const { result, problem = misfit(task, fields.result) } = await takeReport(
+      tx,
+      parts.redact,
+      task,
+      fields.result,
+    )
+    const told = await parts.tasks.tell(tx, task, {
+      type: 'reported',
+      by: speaker.name,
+      report,
+      status,
+      result,
+      ...(problem === undefined || status !== 'completed' ? {} : { problem }),
+    })
+    if (!told.ok) return refusalError(told)
+    remember(context, fields.message_id, task.id)
+    parts.tasks.spoke(tx, speaker.name, task.id)
+    const { state } = told.task
+    const missing = status === 'completed' ? missingIn(told.task) : undefined
+    if (missing !== undefined) {
+      const next =
+        told.task.rejections > task.rejections ? 'Put it right and report again' : 'Its delegator decides'
+      const reason = `${task.id} is not done: ${missing}. ${next}`
+      return { status: 'ok', result: reason, details: { task_id: task.id, state, accepted: false, missing } }
+    }
+    const outcome =
+      told.task.claim === null ? (isEnd(state) ? state : `reported, ${state}`) : 'under validation'
+    return { status: 'ok', result: `${task.id} is ${outcome}`, details: { task_id: task.id, state } }
+  },
+}
+
+/** What is said late about one task must not end another. */
+function unclear(ended: string, { id }: Task): AppError {
+  return new AppError('CONFLICT', `${ended} was ended while you were at it: is this about that, or ${id}?`, {
+    hint: `If it is about ${id}, report it again with in_response_to ${id}.`,
+  })
+}
+
+function misfit({ resultSchema, takenOver }: Task, result: string): string | undefined {
+  // That it is empty is known without a schema, and said in other words.
+  if (resultSchema === null || takenOver || result.trim() === '') return undefined
+  return problemWith(resultSchema, result)
+}
+
+/** What is wrong with the report itself is known at once; its worker need not wait for the message about it. */
+function missingIn({ claims, evidence }: Task): string | undefined {
+  const last = evidence.at(-1)
+  const isRejected = last?.claim === claims && last.step === 'schema' && last.outcome === 'failed'
+  return isRejected ? last.text : undefined
+}

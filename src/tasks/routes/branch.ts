@@ -1,0 +1,59 @@
+import type { ReadEntry } from '../../audit/store.ts'
+import { formatId, parseId } from '../../base/ids.ts'
+import type { Store } from '../../store/store.ts'
+import { outlineOf } from '../store/tasks.ts'
+import type { Judge, Task } from '../task.ts'
+
+/** A task and all below it, as the tree grows. */
+export interface Branch {
+  /** Whether an entry is about a task of this branch that is one of these parties' business, or a halt meanwhile. */
+  takes(entry: ReadEntry, parties: readonly string[] | 'all'): boolean
+  has(task: string, parties: readonly string[] | 'all'): boolean
+}
+
+interface Parties {
+  delegator: string
+  agent: string
+  judge?: Judge | null
+}
+
+/** The one who gave it, the one who got it, and the agent that judges it. */
+export function isFor({ delegator, agent, judge }: Parties, parties: readonly string[] | 'all'): boolean {
+  if (parties === 'all' || parties.includes(delegator) || parties.includes(agent)) return true
+  return judge?.kind === 'agent' && parties.includes(judge.name)
+}
+
+export async function openBranch(store: Store, top: Task): Promise<Branch> {
+  const members = new Map<string, Parties>([[top.id, top]])
+  // Parents come before their children.
+  for (const { id, parent, delegator, agent } of await outlineOf(store, parseId('task', top.root)!)) {
+    if (parent !== null) add(formatId('task', id), formatId('task', parent), { delegator, agent })
+  }
+
+  function add(id: string, parent: unknown, parties: Parties) {
+    if (typeof parent === 'string' && members.has(parent)) members.set(id, parties)
+  }
+
+  function has(task: string, parties: readonly string[] | 'all'): boolean {
+    const member = members.get(task)
+    return member !== undefined && isFor(member, parties)
+  }
+
+  return {
+    has,
+    takes({ type, data, at, class: kept }, parties) {
+      if (type === 'team.halted' || type === 'team.resumed') return isBefore(top.endedAt, at)
+      if (kept === 'private' && parties !== 'all') return false
+      if (data?.root !== top.root || typeof data.task_id !== 'string') return false
+      const { task_id, parent, delegator, agent } = data
+      if (type === 'task.delegated')
+        add(task_id, parent, { delegator: String(delegator), agent: String(agent) })
+      return has(task_id, parties)
+    },
+  }
+}
+
+/** What came after its end is of no concern to a task. */
+function isBefore(endedAt: number | null, at: string): boolean {
+  return endedAt === null || Date.parse(at) <= endedAt
+}

@@ -1,0 +1,49 @@
+import { type RouteHandler, SENT } from '../../api/http/call.ts'
+import { formatEvent } from '../../api/http/event-stream.ts'
+import { feedEvent } from '../../api/http/feed.ts'
+import { follow, PAGE, resumePoint } from '../../api/http/follow.ts'
+import { readableParties } from '../../api/http/permission.ts'
+import { readTree } from '../../audit/store.ts'
+import { parseId } from '../../base/ids.ts'
+import { findTask } from '../store/tasks.ts'
+import { isEnd } from '../task.ts'
+import { openBranch } from './branch.ts'
+import { endOf, taskEventOf } from './task-event.ts'
+import { visibleTask } from './tasks.ts'
+
+/** What happens in a task and below it, from its beginning to its end. */
+export const streamTask: RouteHandler<'taskEvents'> = async (desk, call) => {
+  const { store, team } = desk.switchboard
+  const task = await visibleTask(desk, call)
+  const branch = await openBranch(store, task)
+  const root = parseId('task', task.root)!
+  await follow(desk, call, {
+    after: resumePoint(call) ?? 0,
+    read: async (after) => (await readTree(store, root, { after, limit: PAGE })).map(feedEvent),
+    render(events) {
+      const parties = readableParties(team(), call)
+      let text = ''
+      for (const { entry } of events) {
+        if (!branch.takes(entry, parties)) continue
+        const event = taskEventOf(entry, task.root)
+        text += formatEvent(event.type, event.seq, JSON.stringify(event))
+      }
+      return text
+    },
+    ending: {
+      isNear: (events) => events.some(({ entry }) => entry.data?.task_id === task.id && isOfEnd(entry.type)),
+      async lastWords() {
+        const ended = await findTask(store, task.id)
+        if (ended === undefined || !isEnd(ended.state)) return undefined
+        return (position) => formatEvent('end', position, JSON.stringify(endOf(ended, position)))
+      },
+    },
+  })
+  return SENT
+}
+
+const ENDS = new Set(['task.completed', 'task.failed', 'task.cancelled', 'task.skipped'])
+
+function isOfEnd(type: string): boolean {
+  return ENDS.has(type)
+}

@@ -1,0 +1,47 @@
+import { type Spent, spentOnTask, spentOnTasks } from '../../agents/store/usage.ts'
+import type { AnswerOf } from '../../api/contract.ts'
+import { formatId, parseId } from '../../base/ids.ts'
+import type { Reader } from '../../store/store.ts'
+import { descendantsOf } from '../core/tree.ts'
+import { treeOf } from '../store/tasks.ts'
+import type { Task } from '../task.ts'
+
+type Detail = Pick<AnswerOf<'task'>, 'spent' | 'spending' | 'spent_below'>
+
+const keysOf = (tasks: readonly Task[]) => tasks.map(({ id }) => parseId('task', id)!).sort((a, b) => a - b)
+
+/** Whose spending the caller may not see: what an agent spends on a text tells whether it had much to say of it (S3.15). */
+export type IsHidden = (agent: string) => boolean
+
+/** What was spent on each of them, by the id of the task. */
+export async function spentOn(
+  reader: Reader,
+  tasks: readonly Task[],
+  isHidden: IsHidden,
+): Promise<Map<string, Spent>> {
+  const rows = await spentOnTasks(reader, keysOf(tasks.filter(({ agent }) => !isHidden(agent))))
+  return new Map(rows.map(({ task, ...spent }) => [formatId('task', task), spent]))
+}
+
+/** On one task: by whom, and on all that was delegated for it. */
+export async function spendingOf(reader: Reader, task: Task, isHidden: IsHidden): Promise<Detail> {
+  const all = isHidden(task.agent) ? [] : await spentOnTask(reader, parseId('task', task.id)!)
+  const spending = all.filter(({ agent }) => !isHidden(agent))
+  const below = task.delegations === 0 ? [] : descendantsOf(await treeOf(reader, task.root), task.id)
+  const spent = sumOf(spending)
+  const seen = isHidden(task.agent) ? [] : below.filter(({ agent }) => !isHidden(agent))
+  const spentBelow = sumOf(await spentOnTasks(reader, keysOf(seen)))
+  return {
+    spending,
+    ...(spent === undefined ? {} : { spent }),
+    ...(spentBelow === undefined ? {} : { spent_below: spentBelow }),
+  }
+}
+
+const COUNTED = ['answers', 'input', 'output', 'cache_read', 'cache_write', 'cost', 'unpriced'] as const
+
+function sumOf(rows: readonly Spent[]): Spent | undefined {
+  if (rows.length === 0) return undefined
+  const sums = COUNTED.map((key) => [key, rows.reduce((sum, row) => sum + row[key], 0)])
+  return Object.fromEntries(sums) as Spent
+}

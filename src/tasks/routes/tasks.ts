@@ -1,0 +1,141 @@
+import type { Spent } from '../../agents/store/usage.ts'
+import type { AnswerOf } from '../../api/contract.ts'
+import type { Call, Desk, RouteHandler } from '../../api/http/call.ts'
+import { isWithheld, readableParties } from '../../api/http/permission.ts'
+import { AppError } from '../../base/errors.ts'
+import { parseId } from '../../base/ids.ts'
+import { mailOfTask } from '../../messages/store/messages.ts'
+import { wireMail } from '../../messages/wire-mail.ts'
+import { childrenOf, findTask, readTasks } from '../store/tasks.ts'
+import type { CheckResult, Claim, Evidence, Task } from '../task.ts'
+import { isFor } from './branch.ts'
+import { spendingOf, spentOn } from './spending.ts'
+
+type Wire = AnswerOf<'tasks'>['tasks'][number]
+type Shown = AnswerOf<'task'>
+
+export const listTasks: RouteHandler<'tasks'> = async ({ switchboard }, call) => {
+  const parties = readableParties(switchboard.team(), call)
+  const { state: which, limit } = call.query
+  const tasks = await readTasks(switchboard.store, { which, parties, limit })
+  const spent = await spentOn(switchboard.store, tasks, hiddenFrom(switchboard, call))
+  return { tasks: tasks.map((task) => withSpent(task, spent)) }
+}
+
+/** The task that the path names, if it is the caller's business. */
+export async function visibleTask({ switchboard }: Desk, call: Call): Promise<Task> {
+  const id = call.params.id!
+  const task = await findTask(switchboard.store, id)
+  // Whether it is there is nobody else's business either.
+  if (task !== undefined && isFor(task, readableParties(switchboard.team(), call))) return task
+  throw new AppError('NOT_FOUND', `There is no task ${id.slice(0, 100)} for you`, {
+    hint: '`orc tasks` lists them.',
+  })
+}
+
+export const showTask: RouteHandler<'task'> = async (desk, call) => {
+  const { store } = desk.switchboard
+  const task = await visibleTask(desk, call)
+  const parties = readableParties(desk.switchboard.team(), call)
+  const children = (await childrenOf(store, task.id)).filter((child) => isFor(child, parties))
+  const isHidden = hiddenFrom(desk.switchboard, call)
+  const spent = await spentOn(store, children, isHidden)
+  const messages = await mailOfTask(store, parseId('task', task.id)!)
+  return {
+    ...wireTask(task),
+    context: { ...task.context },
+    checks: [...task.checks],
+    ...(task.judge === null ? {} : { judge: task.judge }),
+    ...(task.resultSchema === null ? {} : { result_schema: { ...task.resultSchema } }),
+    attempts: task.failures.map((failed) => ({ ...failed, at: iso(failed.at) })),
+    ...(task.claim === null ? {} : { claim: wireClaim(task.claim) }),
+    evidence: task.evidence.map(wireEvidence),
+    ...(await spendingOf(store, task, isHidden)),
+    questions: task.questions.map(({ id: question, kind, to, text }) => ({ id: question, kind, to, text })),
+    children: children.map((child) => withSpent(child, spent)),
+    messages: messages.map((mail) => wireMail(mail) as AnswerOf<'task'>['messages'][number]),
+  }
+}
+
+const hiddenFrom =
+  ({ team }: Desk['switchboard'], call: Pick<Call, 'caller'>) =>
+  (agent: string) =>
+    isWithheld(team(), call, agent)
+
+const iso = (at: number) => new Date(at).toISOString()
+
+function withSpent(task: Task, known: ReadonlyMap<string, Spent>): Wire {
+  const spent = known.get(task.id)
+  return { ...wireTask(task), ...(spent === undefined ? {} : { spent }) }
+}
+
+function wireClaim({ number, step, result }: Claim) {
+  return { number, step, result }
+}
+
+function wireEvidence({ findings, at, ...evidence }: Evidence): Shown['evidence'][number] {
+  const { checks, ...place } = findings ?? {}
+  return {
+    ...evidence,
+    at: iso(at),
+    ...place,
+    ...(checks === undefined ? {} : { checks: checks.map(wireCheck) }),
+  }
+}
+
+function wireCheck({ exitCode, ...check }: CheckResult) {
+  return { ...check, ...(exitCode === null ? {} : { exit_code: exitCode }) }
+}
+
+export function wireTask(task: Task): Wire {
+  return {
+    id: task.id,
+    root: task.root,
+    delegator: task.delegator,
+    agent: task.agent,
+    task: task.text,
+    state: task.state,
+    attempt: task.attempt,
+    max_attempts: task.maxAttempts,
+    created_at: iso(task.createdAt),
+    waits_for: waitsFor(task),
+    ...(task.parent === null ? {} : { parent: task.parent }),
+    ...(task.due === null ? {} : { due: { kind: task.due.kind, at: iso(task.due.at) } }),
+    ...(task.endedAt === null ? {} : { ended_at: iso(task.endedAt) }),
+    ...(task.result === null ? {} : { result: task.result }),
+    ...(task.reason === null ? {} : { reason: task.reason }),
+  }
+}
+
+/** On whom, and for what: the first thing one asks of a task that stands still. */
+function waitsFor(task: Task): string[] {
+  if (task.endedAt !== null) return []
+  if (task.held !== null) return [`${task.held.by} to release it: ${task.held.reason}`]
+  const questions = task.questions.map((one) => `${one.to} to ${actionOn(one)}: ${one.text}`)
+  const children = task.awaiting.map((id) => `${id} to end`)
+  if (questions.length + children.length > 0) return [...questions, ...children]
+  if (task.claim !== null) return [validationOf(task, task.claim)]
+  if (task.due?.kind === 'retry') return ['the next attempt']
+  return [task.state === 'pending' ? `${task.agent} to take it` : `${task.agent} to report`]
+}
+
+/** A plea for help has no id that anybody could name: the task's will do. */
+function actionOn({ id, kind }: Task['questions'][number]): string {
+  switch (kind) {
+    case 'query':
+    case 'user':
+      return `answer ${id}`
+    case 'approval':
+    case 'extension':
+      return `decide on ${id}`
+    case 'help':
+      return 'help or decide'
+    case 'takeover':
+      return 'finish it'
+  }
+}
+
+function validationOf({ checks, judge }: Task, { number, step }: Claim): string {
+  const by = step === 'checks' ? `its checks (${checks.join(', ')})` : (judge?.name ?? 'nobody')
+  return `${by} to validate claim ${number}`
+}

@@ -1,0 +1,46 @@
+import { ORCHESTRATOR } from '../base/agent.ts'
+import { formatId } from '../base/ids.ts'
+import { insertHumanRequest } from '../people/store/human-requests.ts'
+import type { Tx } from '../store/store.ts'
+
+/** The date is for the reader. */
+const NOTICE_MS = 365 * 24 * 3600_000
+
+export function noteDropped(tx: Tx, webhook: string, why: string) {
+  tx.audit(entry('dropped', webhook, why))
+}
+
+/** A dead webhook is told of in the audit, and stands in the inbox of people. */
+export async function noteDeath(tx: Tx, webhook: string, error: string, lost: number) {
+  const text = `the webhook ${webhook} is dead (${error}); ${lost} events were dropped`
+  tx.audit(entry('dead', webhook, text))
+  const key = await insertHumanRequest(tx, {
+    kind: 'escalation',
+    purpose: 'notice',
+    asker: ORCHESTRATOR,
+    question: `The webhook ${webhook} is dead: ${error}. Repair it, then: orc webhooks test ${webhook}`,
+    reason: `it took nothing any more; ${lost} events were dropped`,
+    action: null,
+    action_hash: null,
+    context: JSON.stringify({ webhook }),
+    expires_at: tx.now + NOTICE_MS,
+  })
+  const id = formatId('req', key)
+  tx.audit({
+    type: 'human.asked',
+    class: 'internal',
+    actor: ORCHESTRATOR,
+    text: `${id}: ${text}`,
+    data: { request_id: id, kind: 'escalation', awaits: false, webhook },
+  })
+}
+
+function entry(what: string, webhook: string, text: string) {
+  return {
+    type: `webhook.${what}`,
+    class: 'internal' as const,
+    actor: ORCHESTRATOR,
+    text: `${webhook}: ${text}`,
+    data: { webhook },
+  }
+}

@@ -1,0 +1,37 @@
+import type { AnswerOf } from '../api/contract.ts'
+import type { RouteHandler } from '../api/http/call.ts'
+import type { WebhookState } from './webhooks.ts'
+
+type Wire = AnswerOf<'webhooks'>['webhooks'][number]
+
+export const listWebhooks: RouteHandler<'webhooks'> = async ({ switchboard }) => ({
+  webhooks: (await switchboard.webhooks.list()).map(wireState),
+})
+
+export const testWebhook: RouteHandler<'testWebhook'> = async ({ switchboard }, { params }) => {
+  const posted = await switchboard.webhooks.test(params.name!)
+  const state = (await switchboard.webhooks.list()).find(({ name }) => name === params.name)
+  return {
+    sent: posted.outcome === 'sent',
+    ...(posted.status === undefined ? {} : { status: posted.status }),
+    ...(posted.outcome === 'sent' ? {} : { error: posted.error }),
+    webhook: wireState(state!),
+  }
+}
+
+function wireState(state: WebhookState): Wire {
+  const { sentAt, failingSince, nextAttemptAt, lastError, format, events, ...same } = state
+  return {
+    ...same,
+    format: format as Wire['format'],
+    events: [...events],
+    ...timeAt('sent_at', sentAt),
+    ...timeAt('failing_since', failingSince),
+    ...timeAt('next_attempt_at', nextAttemptAt),
+    ...(lastError === undefined ? {} : { last_error: lastError }),
+  }
+}
+
+function timeAt<Key extends string>(key: Key, at: number | undefined): { [K in Key]?: string } {
+  return (at === undefined ? {} : { [key]: new Date(at).toISOString() }) as { [K in Key]?: string }
+}

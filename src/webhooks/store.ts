@@ -1,0 +1,147 @@
+import { type AuditRow, type ReadEntry, toEntry } from '../audit/store.ts'
+import type { Reader, Tx } from '../store/store.ts'
+
+/**
+ * A webhook as far as it got in the audit, and how it fares. The events that it has yet to send are rows of the queue,
+ * which hold no text: that is in the audit, and is read when it is sent.
+ */
+export interface WebhookRow {
+  name: string
+  /** Of the address; another one begins with a clean slate. */
+  target: string
+  /** `dead`: nothing is sent until a test succeeds. */
+  state: 'active' | 'dead'
+  /** Entries of the audit up to this one were looked at. */
+  seen: number
+  failing_since: number | null
+  /** In a row. */
+  failures: number
+  not_before: number | null
+  last_error: string | null
+  sent: number
+  dropped: number
+  sent_at: number | null
+}
+
+export interface QueuedRow {
+  seq: number
+  attempts: number
+}
+
+const COLUMNS =
+  'name, target, state, seen, failing_since, failures, not_before, last_error, sent, dropped, sent_at'
+
+export async function readWebhooks(reader: Reader, chain: string): Promise<WebhookRow[]> {
+  return await reader.all<WebhookRow>(`SELECT ${COLUMNS} FROM webhooks WHERE chain = ? ORDER BY name`, [
+    chain,
+  ])
+}
+
+export async function findWebhook(
+  reader: Reader,
+  chain: string,
+  name: string,
+): Promise<WebhookRow | undefined> {
+  return await reader.get<WebhookRow>(`SELECT ${COLUMNS} FROM webhooks WHERE chain = ? AND name = ?`, [
+    chain,
+    name,
+  ])
+}
+
+export async function keepWebhook(tx: Tx, chain: string, row: WebhookRow): Promise<void> {
+  const { name, target, state, seen, failing_since, failures, not_before, last_error } = row
+  await tx.run(
+    `INSERT INTO webhooks (chain, ${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (name, chain) DO UPDATE SET target = excluded.target, state = excluded.state, seen = excluded.seen,
+       failing_since = excluded.failing_since, failures = excluded.failures, not_before = excluded.not_before,
+       last_error = excluded.last_error, sent = excluded.sent, dropped = excluded.dropped, sent_at = excluded.sent_at`,
+    [
+      ...[chain, name, target, state, seen, failing_since, failures, not_before, last_error],
+      ...[row.sent, row.dropped, row.sent_at],
+    ],
+  )
+}
+
+/** It is not in orc.yaml any more. */
+export async function forgetWebhook(tx: Tx, chain: string, name: string): Promise<void> {
+  await clearQueue(tx, chain, name)
+  await tx.run('DELETE FROM webhooks WHERE chain = ? AND name = ?', [chain, name])
+}
+
+/** Entries after `from`, without their text. */
+export async function nextEntries(
+  reader: Reader,
+  chain: string,
+  from: number,
+  limit: number,
+): Promise<Pick<AuditRow, 'seq' | 'type' | 'class'>[]> {
+  return await reader.all(
+    'SELECT seq, type, class FROM audit WHERE chain = ? AND seq > ? ORDER BY seq LIMIT ?',
+    [chain, from, limit],
+  )
+}
+
+export async function lastSeq(reader: Reader, chain: string): Promise<number> {
+  const row = await reader.get<{ seq: number }>('SELECT seq FROM audit_heads WHERE chain = ?', [chain])
+  return row?.seq ?? 0
+}
+
+export async function readEntry(reader: Reader, chain: string, seq: number): Promise<ReadEntry | undefined> {
+  const row = await reader.get<AuditRow>('SELECT * FROM audit WHERE chain = ? AND seq = ?', [chain, seq])
+  return row === undefined ? undefined : toEntry(row)
+}
+
+export async function addToQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
+  await tx.run(
+    'INSERT INTO webhook_queue (webhook, chain, seq) VALUES (?, ?, ?) ON CONFLICT (webhook, chain, seq) DO NOTHING',
+    [webhook, chain, seq],
+  )
+}
+
+export async function firstInQueue(
+  reader: Reader,
+  chain: string,
+  webhook: string,
+): Promise<QueuedRow | undefined> {
+  return await reader.get<QueuedRow>(
+    'SELECT seq, attempts FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT 1',
+    [webhook, chain],
+  )
+}
+
+export async function countQueue(reader: Reader, chain: string, webhook: string): Promise<number> {
+  const row = await reader.get<{ count: number }>(
+    'SELECT COUNT(*) AS count FROM webhook_queue WHERE webhook = ? AND chain = ?',
+    [webhook, chain],
+  )
+  return row?.count ?? 0
+}
+
+export async function takeFromQueue(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
+  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq = ?', [webhook, chain, seq])
+}
+
+export async function countAttempt(tx: Tx, chain: string, webhook: string, seq: number): Promise<void> {
+  await tx.run(
+    'UPDATE webhook_queue SET attempts = attempts + 1 WHERE webhook = ? AND chain = ? AND seq = ?',
+    [webhook, chain, seq],
+  )
+}
+
+/** The oldest ones, so that no more than `most` are left. Gives how many went. */
+export async function shortenQueue(tx: Tx, chain: string, webhook: string, most: number): Promise<number> {
+  const over = (await countQueue(tx, chain, webhook)) - most
+  if (over <= 0) return 0
+  await tx.run(
+    `DELETE FROM webhook_queue WHERE webhook = ? AND chain = ? AND seq IN (
+       SELECT seq FROM webhook_queue WHERE webhook = ? AND chain = ? ORDER BY seq LIMIT ?)`,
+    [webhook, chain, webhook, chain, over],
+  )
+  return over
+}
+
+export async function clearQueue(tx: Tx, chain: string, webhook: string): Promise<number> {
+  const count = await countQueue(tx, chain, webhook)
+  await tx.run('DELETE FROM webhook_queue WHERE webhook = ? AND chain = ?', [webhook, chain])
+  return count
+}

@@ -1,0 +1,138 @@
+import type { Clock } from '../base/clock.ts'
+import { AppError } from '../base/errors.ts'
+import type { Log } from '../base/log.ts'
+import type { Team } from '../commands/team.ts'
+import type { Store } from '../store/store.ts'
+import { createEndpoint, type Endpoint } from './endpoint.ts'
+import type { Posted } from './post.ts'
+import { countQueue, forgetWebhook, readWebhooks } from './store.ts'
+
+/** Posts what the audit says to chat tools and the like, durably, signed, each address on its own. */
+export interface Webhooks {
+  /** Sends what waits, then what comes. */
+  begin(): Promise<void>
+  /** After a reload. */
+  follow(): Promise<void>
+  list(): Promise<WebhookState[]>
+  test(name: string): Promise<Posted>
+  close(): Promise<void>
+}
+
+export interface WebhookState {
+  name: string
+  /** Without what may be a secret in it. */
+  url: string
+  format: string
+  events: readonly string[]
+  state: 'active' | 'failing' | 'dead'
+  pending: number
+  sent: number
+  dropped: number
+  sentAt: number | undefined
+  failingSince: number | undefined
+  nextAttemptAt: number | undefined
+  lastError: string | undefined
+}
+
+export interface WebhooksOptions {
+  store: Store
+  clock: Clock
+  log: Log
+  redact(text: string): string
+  team(): Team
+  /** Where secrets are. */
+  env?: Readonly<Record<string, string | undefined>>
+  random?(): number
+  timeoutMs?: number
+}
+
+const TIMEOUT_MS = 15_000
+const AGENT = 'Orchub-Webhooks'
+
+export function createWebhooks(options: WebhooksOptions): Webhooks {
+  const { store, team } = options
+  let endpoints = new Map<string, Endpoint>()
+  let begun = false
+
+  async function open() {
+    const rows = await readWebhooks(store, store.daemon)
+    const configs = team().config.webhooks
+    const opened = configs.map((config) =>
+      createEndpoint({
+        env: process.env,
+        random: Math.random,
+        timeoutMs: TIMEOUT_MS,
+        ...options,
+        agent: AGENT,
+        config,
+        row: rows.find(({ name }) => name === config.name),
+      }),
+    )
+    const gone = rows.filter(({ name }) => !configs.some((config) => config.name === name))
+    if (gone.length > 0) {
+      await store.write(async (tx) => {
+        for (const { name } of gone) await forgetWebhook(tx, store.daemon, name)
+      })
+    }
+    endpoints = new Map(opened.map((endpoint) => [endpoint.name, endpoint]))
+    for (const endpoint of opened) {
+      await endpoint.open()
+      endpoint.work()
+    }
+  }
+
+  const stopListening = store.onCommit((entries) => {
+    for (const endpoint of endpoints.values()) endpoint.heard(entries)
+  })
+
+  async function closeAll() {
+    const closing = [...endpoints.values()]
+    endpoints = new Map()
+    await Promise.all(closing.map((endpoint) => endpoint.close()))
+  }
+
+  return {
+    async begin() {
+      begun = true
+      await open()
+    },
+    async follow() {
+      if (!begun) return
+      await closeAll()
+      await open()
+    },
+    list: () => Promise.all([...endpoints.values()].map((endpoint) => stateOf(store, endpoint))),
+    async test(name) {
+      const endpoint = endpoints.get(name)
+      if (endpoint !== undefined) return await endpoint.test()
+      const known = [...endpoints.keys()]
+      throw new AppError('NOT_FOUND', `There is no webhook ${name.slice(0, 64)}`, {
+        hint:
+          known.length === 0 ? 'orc.yaml names none under "webhooks".' : `There are: ${known.join(', ')}.`,
+      })
+    },
+    async close() {
+      stopListening()
+      await closeAll()
+    },
+  }
+}
+
+async function stateOf(store: Store, endpoint: Endpoint): Promise<WebhookState> {
+  const { name, config } = endpoint
+  const row = endpoint.row()
+  return {
+    name,
+    url: endpoint.shown(),
+    format: config.format,
+    events: config.events,
+    state: row.state === 'dead' ? 'dead' : row.failures > 0 ? 'failing' : 'active',
+    pending: await countQueue(store, store.daemon, name),
+    sent: row.sent,
+    dropped: row.dropped,
+    sentAt: row.sent_at ?? undefined,
+    failingSince: row.failing_since ?? undefined,
+    nextAttemptAt: row.not_before ?? undefined,
+    lastError: row.last_error ?? undefined,
+  }
+}

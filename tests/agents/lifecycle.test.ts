@@ -1,0 +1,157 @@
+import { describe, expect, it } from 'vitest'
+import { readSession } from '../../src/agents/store/sessions.ts'
+import { AppError } from '../../src/base/errors.ts'
+import { createPuppets } from '../fakes/puppet-runtime.ts'
+import { createWorkerStage } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send } = stage
+
+/** What the record says last of the worker's session. */
+const lastTold = () =>
+  stage.board.entries.findLast(({ type, actor }) => type === 'session.changed' && actor === 'Worker')!.text
+
+describe('an agent', () => {
+  it('that cannot be started says why, and harms nobody else', async () => {
+    const puppets = createPuppets()
+    puppets.failNext = new AppError('PROGRAM_MISSING', 'claude is not installed', { hint: 'npm install it' })
+    await open({ agents: { Master: { program: 'any' }, Worker: { program: 'any' } } }, puppets)
+    const rows = await stage.board.store.all<{ name: string; session_state: string }>('SELECT * FROM agents')
+    expect(rows.map((row) => row.session_state)).toContain('error')
+    expect(stage.board.entries.map((entry) => entry.text).join('\n')).toContain(
+      'claude is not installed. npm install it',
+    )
+    expect(stage.puppets.started('Master') + stage.puppets.started('Worker')).toBe(1)
+  })
+
+  it('that cannot be attended is let go, and taken up by the next start', async () => {
+    await open()
+    await stage.board.sessions.stop('Worker')
+    const { start } = stage.puppets
+    stage.puppets.start = async (...order) => {
+      const session = await start(...order)
+      Object.defineProperty(session, 'state', {
+        get() {
+          throw new Error('the database is gone')
+        },
+      })
+      return session
+    }
+    await stage.board.sessions.start('Worker')
+    expect(worker().ended).toBe('leave')
+    stage.puppets.start = start
+    await stage.board.sessions.start('Worker')
+    expect(worker().ended).toBeUndefined()
+  })
+
+  it.each([
+    ['leaves its own reason on record', false, 'Worker is exited: it exited with 3'],
+    ['and had been stopped is told to be stopped', true, 'Worker is exited'],
+  ])('that ends while it is being started %s', async (_, isStopped, told) => {
+    await open()
+    await stage.board.sessions.stop('Worker')
+    const { start } = stage.puppets
+    stage.puppets.start = async (...order) => {
+      const session = await start(...order)
+      if (isStopped) void stage.board.sessions.stop('Worker')
+      await settle()
+      worker().become('exited', 'it exited with 3')
+      await settle()
+      return session
+    }
+    await stage.board.sessions.start('Worker')
+    await settle()
+    expect(lastTold()).toContain(told)
+  })
+
+  it('that is being stopped when the service ends is stopped before its runtime is closed', async () => {
+    await open()
+    const { promise: stopped, resolve } = Promise.withResolvers<void>()
+    worker().stopped = stopped
+    let endedAtClose: string | undefined = 'never closed'
+    stage.puppets.close = async () => {
+      endedAtClose = worker().ended
+    }
+    const stopping = stage.board.sessions.stop('Worker')
+    const closing = stage.board.sessions.close('end')
+    await settle()
+    resolve()
+    await Promise.all([stopping, closing])
+    expect(endedAtClose).toBe('stop')
+  })
+
+  it('that is still starting when the service leaves keeps what finds it again', async () => {
+    await open()
+    await stage.board.sessions.stop('Worker')
+    const { promise: there, resolve } = Promise.withResolvers<void>()
+    const { start } = stage.puppets
+    stage.puppets.start = async (agent, port) => {
+      await there
+      await port.saveState({ pane: '%7' })
+      return start(agent, port)
+    }
+    const starting = stage.board.sessions.start('Worker')
+    await settle()
+    const closing = stage.board.sessions.close('leave')
+    await settle()
+    resolve()
+    await Promise.all([starting, closing])
+    expect(worker().ended).toBe('leave')
+    const row = await readSession(stage.board.store, 'Worker')
+    expect(JSON.parse(row!.kept!)).toMatchObject({ value: { pane: '%7' } })
+  })
+
+  it('gets a token of its own for each process, and the one before it dies', async () => {
+    await open()
+    const one = await worker().start.credentials()
+    expect(stage.board.tokens.authenticate(one.token)).toMatchObject({ kind: 'agent', agent: 'Worker' })
+    const two = await worker().start.credentials()
+    expect(stage.board.tokens.authenticate(one.token)).toBeUndefined()
+    expect(stage.board.tokens.authenticate(two.token)).toMatchObject({ agent: 'Worker' })
+    await stage.board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    await settle()
+    expect(stage.board.tokens.authenticate(two.token)).toBeUndefined()
+  })
+
+  it('that is started while it is still being stopped is not found running, and keeps its new token', async () => {
+    await open()
+    const first = worker()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    first.stopped = promise
+    await stage.board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    const spawn = { action: 'spawn_agent', target: 'Worker' }
+    expect(await stage.board.order('request_action', spawn)).toMatchObject({ status: 'ok' })
+    await settle()
+    expect(stage.puppets.started('Worker')).toBe(1)
+    resolve()
+    await settle()
+    expect(stage.puppets.started('Worker')).toBe(2)
+    const { token } = await worker().start.credentials()
+    worker().become('idle')
+    await send('One')
+    await settle()
+    expect(worker().turns).toHaveLength(1)
+    expect(stage.board.tokens.authenticate(token)).toMatchObject({ agent: 'Worker' })
+  })
+
+  it('that is reset begins a new conversation with a new nonce, and its role in the prompt', async () => {
+    await open()
+    await worker().port.saveState({ conversation: 'old' })
+    const first = worker()
+    await stage.board.order('request_action', { action: 'reset_session', target: 'Worker' })
+    await settle()
+    expect(first.ended).toBe('stop')
+    expect(worker().start.savedState).toBeUndefined()
+    expect(worker().start.nonce).not.toBe(first.start.nonce)
+    expect(worker().start.prompt).toContain('You are Worker')
+  })
+
+  it('is told to its own hooks, and to nobody else', async () => {
+    await open()
+    const { signal } = new AbortController()
+    expect(await stage.board.sessions.hook('Worker', { event: 'Stop' }, signal)).toEqual({
+      heard: { event: 'Stop' },
+    })
+    await expect(stage.board.sessions.hook('Master', {}, signal)).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+})

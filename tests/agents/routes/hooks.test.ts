@@ -1,0 +1,114 @@
+import { request } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Sessions } from '../../../src/agents/sessions.ts'
+import { type Desk, openDesk } from '../../harness/service.ts'
+
+let desk: Desk
+beforeEach(async () => {
+  desk = await openDesk()
+})
+afterEach(() => desk.close())
+
+const STOP = { hook_event_name: 'Stop', session_id: 's-1', last_assistant_message: 'Done.' }
+
+/** The session's side of a hook. */
+function answerHooks(hook: Sessions['hook']) {
+  return vi.spyOn(desk.board.sessions, 'hook').mockImplementation(hook)
+}
+
+/** A hook that is answered by nothing but the end of its caller. */
+function waitForEver() {
+  const started = Promise.withResolvers<AbortSignal>()
+  const hook = answerHooks((_agent, _event, gone) => {
+    started.resolve(gone)
+    return new Promise((resolve) => gone.addEventListener('abort', () => resolve(undefined)))
+  })
+  return { hook, started: started.promise }
+}
+
+function post(token: string, body: unknown) {
+  return desk.call('POST', '/hooks', { token, body })
+}
+
+describe('POST /hooks', () => {
+  it("gives the program's own words to the session of the agent whose token it is, and the answer back (S1.2)", async () => {
+    const answer = { decision: 'block', reason: '[ORCHUB MESSAGE msg_1] …' }
+    const hook = answerHooks(async () => answer)
+    const reply = await post(desk.tokens.worker, STOP)
+    expect(reply).toMatchObject({ status: 200, json: answer })
+    expect(hook).toHaveBeenCalledExactlyOnceWith('Worker', STOP, expect.any(AbortSignal))
+  })
+
+  it('answers {} when there is nothing to say', async () => {
+    answerHooks(async () => undefined)
+    expect((await post(desk.tokens.worker, STOP)).text).toBe('{}')
+  })
+
+  it('takes a payload of many megabytes, and says when one is too large', async () => {
+    const hook = answerHooks(async () => undefined)
+    const event = { tool_input: { content: 'x'.repeat(15 * 1024 * 1024) } }
+    expect((await post(desk.tokens.worker, event)).status).toBe(200)
+    expect(hook.mock.calls[0]![1]).toEqual(event)
+    const larger = { tool_input: { content: 'x'.repeat(16 * 1024 * 1024) } }
+    expect(await post(desk.tokens.worker, larger)).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+  })
+
+  it('waits as long as a person takes; others get their answers meanwhile', async () => {
+    const verdict = Promise.withResolvers<unknown>()
+    answerHooks((agent) => (agent === 'Worker' ? verdict.promise : Promise.resolve({ at: 'once' })))
+    const waiting = post(desk.tokens.worker, STOP)
+    expect((await post(desk.tokens.master, STOP)).json).toEqual({ at: 'once' })
+    expect((await desk.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 1')
+    verdict.resolve({ behavior: 'allow' })
+    expect((await waiting).json).toEqual({ behavior: 'allow' })
+    expect((await desk.get('/metrics')).text).toContain('orchub_open_calls{kind="hook"} 0')
+  })
+
+  it('tells the session when the program hangs up', async () => {
+    const { started } = waitForEver()
+    const headers = { authorization: `Bearer ${desk.tokens.worker}`, 'content-type': 'application/json' }
+    const asked = request({ host: '127.0.0.1', port: desk.port, method: 'POST', path: '/hooks', headers })
+    asked.on('error', () => {})
+    asked.end(JSON.stringify(STOP))
+    const gone = await started
+    expect(gone.aborted).toBe(false)
+    asked.destroy()
+    await vi.waitFor(() => expect(gone.aborted).toBe(true))
+  })
+
+  it('ends at once when the token is revoked', async () => {
+    const { id, token } = await desk.tokenBook.mint('Worker')
+    const { started } = waitForEver()
+    const waiting = post(token, STOP)
+    await started
+    await desk.tokenBook.revoke(id)
+    expect(await waiting).toMatchObject({ status: 401, json: { code: 'UNAUTHENTICATED' } })
+  })
+
+  it('ends at once when the service stops', async () => {
+    const { started } = waitForEver()
+    const waiting = post(desk.tokens.worker, STOP)
+    const gone = await started
+    await desk.service.close()
+    expect(await waiting).toMatchObject({ status: 503, json: { code: 'SERVICE_STOPPING' } })
+    expect(gone.aborted).toBe(true)
+  })
+
+  it('refuses the operator, who is no agent, and says so', async () => {
+    const hook = answerHooks(async () => undefined)
+    const reply = await post(desk.tokens.operator, STOP)
+    expect(reply).toMatchObject({ status: 403, json: { code: 'FORBIDDEN' } })
+    expect(reply.json.message).toContain('the operator is no agent')
+    expect(hook).not.toHaveBeenCalled()
+  })
+
+  it('refuses what is no JSON', async () => {
+    answerHooks(async () => undefined)
+    expect((await post(desk.tokens.worker, 'Stop!')).json).toMatchObject({ code: 'INVALID_REQUEST' })
+  })
+
+  it('says when the agent is not run here', async () => {
+    const reply = await post(desk.tokens.worker, STOP)
+    expect(reply).toMatchObject({ status: 409, json: { code: 'CONFLICT' } })
+  })
+})

@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Desk, openDesk } from '../../harness/service.ts'
+
+let desk: Desk
+let folder: string
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'orchub-pages-'))
+  await mkdir(join(folder, 'assets'))
+  writeFileSync(
+    join(folder, 'index.html'),
+    '<!doctype html><meta property="csp-nonce" nonce="__ORC_NONCE__">',
+  )
+  writeFileSync(join(folder, 'assets/app-1.js'), 'export {}')
+  writeFileSync(join(folder, 'secret.txt'), 'not among the pages')
+  desk = await openDesk({ people: { vera: { role: 'viewer' } } }, { service: { pages: folder } })
+})
+afterAll(async () => {
+  await desk.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const post = (path: string, body: object, headers: Record<string, string> = {}, token?: string) =>
+  desk.call('POST', path, { token, body, headers })
+
+async function code(token = desk.tokens.operator): Promise<string> {
+  const { json } = await post('/api/v1/logins', {}, {}, token)
+  return json.path.split('/').at(-1)
+}
+
+/** The two halves, as a browser would send them. */
+async function signIn(token?: string) {
+  const reply = await post('/api/v1/sessions', { code: await code(token) })
+  const cookie = reply.headers['set-cookie']![0]!.split(';')[0]!
+  return { reply, both: { cookie, 'x-orc-session': reply.json.half as string } }
+}
+
+const me = (headers: Record<string, string>) => desk.call('GET', '/api/v1/me', { token: undefined, headers })
+
+describe('a session of a browser', () => {
+  it('is made by a link that works once, and has the name and role of whoever asked for it', async () => {
+    const once = await code()
+    expect((await post('/api/v1/sessions', { code: once })).json).toMatchObject({
+      name: 'operator',
+      role: 'operator',
+    })
+    const again = await post('/api/v1/sessions', { code: once })
+    expect([again.status, again.headers['set-cookie']]).toEqual([401, undefined])
+  })
+
+  it('is a cookie that no script reads and no other site sends', async () => {
+    const { reply } = await signIn()
+    expect(reply.headers['set-cookie']![0]).toMatch(
+      /^orc_session_\d+=\S+; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict$/,
+    )
+  })
+
+  it('needs both halves: a server on another port of this host gets the cookie, a script the other half', async () => {
+    const { both } = await signIn()
+    expect((await me(both)).json).toMatchObject({ name: 'operator', kind: 'operator', role: 'operator' })
+    expect((await me({ cookie: both.cookie })).status).toBe(401)
+    expect((await me({ 'x-orc-session': both['x-orc-session'] })).status).toBe(401)
+    const { both: other } = await signIn()
+    expect((await me({ ...both, cookie: other.cookie })).status).toBe(401)
+    expect((await me({ ...both, cookie: `${both.cookie}; ${both.cookie}` })).status).toBe(401)
+  })
+
+  it('is refused to pages of other origins, whatever they send (S2.16)', async () => {
+    const { both } = await signIn()
+    expect((await me({ ...both, origin: 'https://evil.example' })).json.code).toBe('FORBIDDEN_HOST')
+    expect((await me({ ...both, origin: `http://127.0.0.1:${desk.port + 1}` })).json.code).toBe(
+      'FORBIDDEN_HOST',
+    )
+  })
+
+  it('is no token: its halves put together are, and a token split in two is no session', async () => {
+    const half = desk.tokens.operator
+    const split = { cookie: `orc_session_${desk.port}=${half.slice(0, 27)}`, 'x-orc-session': half.slice(27) }
+    expect((await me(split)).status).toBe(401)
+  })
+
+  it('is dead after seven days', async () => {
+    const { both } = await signIn()
+    await desk.clock.advance(7 * 24 * 3600_000 - 1000)
+    expect((await me(both)).status).toBe(200)
+    await desk.clock.advance(1000)
+    expect((await me(both)).json).toMatchObject({
+      code: 'UNAUTHENTICATED',
+      message: 'The session of this browser has ended',
+    })
+    expect(
+      (await desk.get('/api/v1/tokens')).json.tokens.some((one: { expires_at?: string }) => one.expires_at),
+    ).toBe(false)
+  })
+
+  it('ends at once when its token is revoked, and by signing out', async () => {
+    const { both } = await signIn()
+    const { tokens } = (await desk.get('/api/v1/tokens')).json
+    const mine = tokens.findLast((one: { expires_at?: string }) => one.expires_at !== undefined)
+    await desk.call('DELETE', `/api/v1/tokens/${mine.id}`)
+    expect((await me(both)).status).toBe(401)
+    const { both: next } = await signIn()
+    const out = await desk.call('DELETE', '/api/v1/session', { token: undefined, headers: next })
+    expect([out.json.status, out.headers['set-cookie']![0]]).toEqual([
+      'signed_out',
+      expect.stringContaining('Max-Age=0'),
+    ])
+    expect((await me(next)).status).toBe(401)
+  })
+
+  it('makes no tokens and no links, whoever got into the page', async () => {
+    const { both } = await signIn()
+    for (const [path, body] of [
+      ['/api/v1/tokens', { agent: 'Worker' }],
+      ['/api/v1/logins', {}],
+    ] as const) {
+      expect((await post(path, body, both)).status).toBe(403)
+    }
+  })
+
+  it('has the rights of its person: a viewer changes nothing', async () => {
+    const { token } = await desk.tokenBook.mintForPerson('vera')
+    const { both, reply } = await signIn(token)
+    expect(reply.json).toMatchObject({ name: 'vera', role: 'viewer' })
+    expect((await post('/api/v1/halt', {}, both)).status).toBe(403)
+  })
+
+  it('is not to be had by agents', async () => {
+    expect((await post('/api/v1/logins', {}, {}, desk.tokens.worker)).status).toBe(403)
+  })
+
+  it('is not made by a link of a token that was revoked since', async () => {
+    const { id, token } = await desk.tokenBook.mintForPerson('vera')
+    const late = await code(token)
+    await desk.tokenBook.revoke(id)
+    expect((await post('/api/v1/sessions', { code: late })).status).toBe(401)
+  })
+})
+
+describe('the files of the control room', () => {
+  const get = (path: string) => desk.call('GET', path, { token: undefined })
+
+  it('come with a policy that takes nothing inline and nothing from elsewhere', async () => {
+    const { headers, text } = await get('/')
+    const policy = String(headers['content-security-policy'])
+    expect(policy).toContain("default-src 'none'")
+    expect(policy).toContain("script-src 'self';")
+    expect(policy).toContain("frame-ancestors 'none'")
+    expect(policy).not.toContain('unsafe')
+    const nonce = /nonce="([^"]+)"/.exec(text)![1]!
+    expect(policy).toContain(`'nonce-${nonce}'`)
+    expect((await get('/')).text).not.toContain(nonce)
+  })
+
+  it('are given to anyone, and nothing else of that folder or above it is', async () => {
+    expect((await get('/assets/app-1.js')).text).toBe('export {}')
+    for (const path of [
+      '/secret.txt',
+      '/assets/../secret.txt',
+      '/assets/%2e%2e/secret.txt',
+      '/assets/',
+      '/assets/x.js',
+    ]) {
+      expect((await get(path)).status, path).toBe(401)
+    }
+  })
+
+  it('are under the same check of the Host as everything', async () => {
+    const reply = await desk.call('GET', '/', { token: undefined, headers: { host: 'evil.example' } })
+    expect(reply.json.code).toBe('FORBIDDEN_HOST')
+  })
+})

@@ -1,0 +1,190 @@
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { type Desk, eventsIn, openDesk, openStream, type SeenEvent } from '../../harness/service.ts'
+
+let desk: Desk
+afterEach(() => desk.close())
+
+const open = (query = '', token = desk.tokens.operator, headers: Record<string, string> = {}) =>
+  openStream(desk.port, `/api/v1/events${query}`, token, headers)
+const send = (from: string, to: string, content: string) => desk.say(from, 'send_message', { to, content })
+const seqs = (events: readonly SeenEvent[]) => events.map((event) => Number(event.id))
+const upTo = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, index) => first + index)
+const head = () => desk.entries.at(-1)!.seq
+
+describe('GET /api/v1/events', () => {
+  it('gives new entries only, unless it is asked for more', async () => {
+    desk = await openDesk()
+    await send('Master', 'Worker', 'old')
+    const stream = await open()
+    expect(stream.headers['content-type']).toBe('text/event-stream')
+    await send('Master', 'Worker', 'new')
+    await stream.until((text) => eventsIn(text).length === 1)
+    const [event] = eventsIn(stream.text())
+    expect(event).toMatchObject({ event: 'message.accepted', id: head() })
+    expect(event!.data).toMatchObject({ seq: head(), actor: 'Master', subject: 'Worker', text: 'new' })
+    expect(event!.data.line).toBe('[2030-01-01T00:00:00.000Z] [Master→Worker] MESSAGE.ACCEPTED: new')
+    stream.drop()
+  })
+
+  it('begins with where it stands, so that even a reader that got nothing can resume', async () => {
+    desk = await openDesk()
+    await send('Master', 'Worker', 'old')
+    const stream = await open()
+    await stream.until((text) => text.includes('\n\n'))
+    expect(stream.text()).toContain(`id: ${head()}\n`)
+    stream.drop()
+  })
+
+  it.each([
+    ['?after', (seq: number) => open(`?after=${seq}`)],
+    ['Last-Event-ID', (seq: number) => open('', desk.tokens.operator, { 'last-event-id': String(seq) })],
+    [
+      'Last-Event-ID over ?after',
+      (seq: number) => open('?after=0', desk.tokens.operator, { 'last-event-id': String(seq) }),
+    ],
+  ])('resumes with %s', async (_, resume) => {
+    desk = await openDesk()
+    for (let count = 0; count < 5; count++) await send('Master', 'Worker', 'x')
+    const from = head() - 3
+    const stream = await resume(from)
+    await stream.until((text) => eventsIn(text).length === 3)
+    await send('Master', 'Worker', 'x')
+    await stream.until((text) => eventsIn(text).length === 4)
+    expect(seqs(eventsIn(stream.text()))).toEqual(upTo(from + 1, head()))
+    stream.drop()
+  })
+
+  it('has no gap and nothing twice, while others write and it connects again and again', async () => {
+    desk = await openDesk()
+    let isWriting = true
+    const writing = (async () => {
+      for (let round = 0; round < 60; round++) {
+        await Promise.all(Array.from({ length: 25 }, () => send('Master', 'Worker', 'x')))
+      }
+      isWriting = false
+    })()
+    const seen: number[] = []
+    let last = 0
+    for (let take = 1; isWriting || last < head(); take++) {
+      const stream = await open('', desk.tokens.operator, { 'last-event-id': String(last) })
+      await stream.until(
+        (text) =>
+          eventsIn(text).length >= Math.min(take * 7, 400) ||
+          (!isWriting && seqs(eventsIn(text)).at(-1) === head()),
+      )
+      stream.drop()
+      const got = seqs(eventsIn(stream.text()))
+      seen.push(...got)
+      last = got.at(-1) ?? last
+    }
+    await writing
+    expect(seen).toEqual(upTo(1, head()))
+  })
+
+  it('catches a slow reader up from the store, and keeps nothing for it in memory', async () => {
+    desk = await openDesk()
+    const stream = await open('?after=0')
+    await stream.until((text) => text.includes('\n\n'))
+    stream.answer.pause()
+    const big = 'x'.repeat(250)
+    for (let round = 0; round < 40; round++) {
+      await Promise.all(Array.from({ length: 250 }, () => send('Master', 'Worker', big)))
+    }
+    const buffered = desk.entries.length * 600
+    expect(buffered).toBeGreaterThan(5_000_000)
+    stream.answer.resume()
+    await stream.until((text) => text.includes(`\nid: ${head()}\n`))
+    await send('Master', 'Worker', 'live again')
+    await stream.until((text) => text.includes('live again'))
+    expect(seqs(eventsIn(stream.text()))).toEqual(upTo(1, head()))
+    stream.drop()
+  })
+
+  it('shows an agent what is public and what it is a party to, live and from the store', async () => {
+    desk = await openDesk()
+    const note = (kind: 'public' | 'internal' | 'private', actor: string) =>
+      desk.store.write((tx) =>
+        tx.audit({ type: 'test.note', class: kind, actor, text: `${kind} of ${actor}` }),
+      )
+    const write = async () => {
+      await send('Master', 'Worker', 'for Worker')
+      await send('Master', 'Other', 'not for Worker')
+      await note('public', 'Other')
+      await note('internal', 'Worker')
+      await note('private', 'Worker')
+    }
+    const wanted = ['for Worker', 'public of Other', 'internal of Worker']
+    await write()
+    const stream = await open('?after=0', desk.tokens.worker)
+    const texts = () => eventsIn(stream.text()).map((event) => event.data.text)
+    await stream.until((text) => text.includes('internal of Worker'))
+    expect(texts()).toEqual(wanted)
+    await write()
+    await stream.until((text) => text.split('internal of Worker').length > 3)
+    expect(texts()).toEqual([...wanted, ...wanted])
+    const { json } = await desk.get('/api/v1/audit', desk.tokens.worker)
+    expect(json.entries.map((entry: { text: string }) => entry.text)).toEqual([...wanted, ...wanted])
+    stream.drop()
+  })
+
+  it('refuses an id that no event has', async () => {
+    desk = await openDesk()
+    const ahead = await desk.get('/api/v1/events?after=99999')
+    expect([ahead.status, ahead.json.code]).toEqual([409, 'CONFLICT'])
+    for (const id of ['x', '-1', '1e3', '99999999999999999999']) {
+      const reply = await desk.call('GET', '/api/v1/events', { headers: { 'last-event-id': id } })
+      expect(reply.status, id).toBe(400)
+    }
+  })
+
+  it('ends at once with its token, and at the next event for an agent that left the team', async () => {
+    desk = await openDesk()
+    const revoked = await open('', desk.tokens.worker)
+    const left = await open('', desk.tokens.other)
+    await desk.call('DELETE', '/api/v1/tokens/Worker')
+    await revoked.ended
+    const { config } = desk.team()
+    await desk.reload({ ...config, agents: config.agents.filter((agent) => agent.name !== 'Other') })
+    await send('Master', 'Worker', 'x')
+    await left.ended
+    expect(eventsIn(revoked.text())).toEqual([])
+    expect(eventsIn(left.text())).toEqual([])
+  })
+
+  it('shows every 15 s that it is still there', async () => {
+    desk = await openDesk()
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    try {
+      const stream = await open()
+      await stream.until((text) => text.includes('\n\n'))
+      vi.advanceTimersByTime(15_000)
+      await stream.until((text) => text.includes('\n: still here\n\n'))
+      stream.drop()
+    } finally {
+      vi.useRealTimers()
+    }
+  })
+
+  it('survives readers that vanish in the middle', async () => {
+    desk = await openDesk()
+    const sockets = Array.from({ length: 20 }, () => {
+      const socket = connect(desk.port, '127.0.0.1')
+      socket.on('error', () => {})
+      socket.write(
+        `GET /api/v1/events?after=0 HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.operator}\r\n\r\n`,
+      )
+      return socket
+    })
+    for (const socket of sockets) {
+      await send('Master', 'Worker', 'x')
+      socket.resetAndDestroy()
+    }
+    await send('Master', 'Worker', 'x')
+    while (!(await desk.get('/metrics')).text.includes('orchub_open_calls{kind="events"} 0')) {
+      await new Promise((done) => setTimeout(done, 10))
+    }
+    expect((await desk.get('/healthz')).status).toBe(200)
+  })
+})

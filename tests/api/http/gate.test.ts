@@ -1,0 +1,262 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ROUTES, type Route } from '../../../src/api/contract.ts'
+import { type Desk, openDesk } from '../../harness/service.ts'
+
+let desk: Desk
+beforeAll(async () => {
+  desk = await openDesk({}, { service: { allowedHosts: ['orc.example', 'proxy.example:8443'] } })
+})
+afterAll(() => desk.close())
+
+const routes = Object.values<Route>(ROUTES).map((route) => ({
+  ...route,
+  method: route.method.toUpperCase(),
+  url: route.path.replace(/\{\w+\}/g, 'msg_1'),
+}))
+const named = routes.map((route) => [`${route.method} ${route.path}`, route] as const)
+const guarded = named.filter(([, route]) => route.who !== 'anyone')
+
+describe('every route but /healthz', () => {
+  it.each(guarded)('refuses %s without a token', async (_, { method, url }) => {
+    const reply = await desk.call(method, url, { token: undefined })
+    expect(reply.status).toBe(401)
+    expect(reply.headers['www-authenticate']).toMatch(/^Bearer/)
+    expect(reply.json).toMatchObject({ status: 'error', code: 'UNAUTHENTICATED' })
+  })
+
+  it.each(guarded)('refuses %s with a wrong token', async (_, { method, url }) => {
+    const wrong = `orct_${'A'.repeat(43)}`
+    expect((await desk.call(method, url, { token: wrong })).status).toBe(401)
+  })
+
+  it.each(guarded)('refuses %s with a token that was revoked', async (_, { method, url }) => {
+    const { id, token } = await desk.tokenBook.mint('Worker')
+    await desk.tokenBook.revoke(id)
+    expect((await desk.call(method, url, { token })).status).toBe(401)
+  })
+
+  it.each(guarded)('refuses %s with a token in the URL only', async (_, { method, url }) => {
+    const path = `${url}?token=${desk.tokens.operator}&access_token=${desk.tokens.operator}`
+    expect((await desk.call(method, path, { token: undefined })).status).toBe(401)
+  })
+})
+
+describe('every route', () => {
+  it.each(named)('refuses %s under a foreign Host, before it looks at anything else', async (_, route) => {
+    for (const host of ['evil.example', `evil.example:${desk.port}`, '127.0.0.1:1', 'localhost']) {
+      const reply = await desk.call(route.method, route.url, { headers: { host } })
+      expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN_HOST'])
+    }
+  })
+
+  it.each(named)('refuses %s from a foreign Origin', async (_, route) => {
+    for (const origin of [
+      'https://evil.example',
+      'null',
+      'http://localhost:1',
+      `ftp://127.0.0.1:${desk.port}`,
+    ]) {
+      const reply = await desk.call(route.method, route.url, { headers: { origin } })
+      expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN_HOST'])
+      expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    }
+  })
+
+  it.each(named)('refuses OPTIONS and HEAD on %s', async (_, { url }) => {
+    for (const method of ['OPTIONS', 'HEAD']) {
+      const headers = { origin: `http://${desk.host}`, 'access-control-request-method': 'POST' }
+      const reply = await desk.call(method, url, { token: undefined, headers })
+      expect(reply.status).toBe(405)
+      expect(Object.keys(reply.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+    }
+  })
+
+  it.each(named.filter(([, route]) => route.who === 'operator'))(
+    'refuses %s to an agent, and writes that down',
+    async (_, { method, url, path }) => {
+      const before = desk.entries.length
+      const reply = await desk.call(method, url, { token: desk.tokens.worker })
+      expect([reply.status, reply.json.code]).toEqual([403, 'FORBIDDEN'])
+      expect(desk.entries.slice(before)).toEqual([
+        expect.objectContaining({ type: 'security.forbidden', class: 'private', actor: 'Worker' }),
+      ])
+      expect(desk.entries.at(-1)!.text).toContain(path)
+    },
+  )
+})
+
+describe('the gate', () => {
+  it('answers /healthz to anyone, and says nothing else', async () => {
+    const reply = await desk.call('GET', '/healthz', { token: undefined })
+    expect([reply.status, reply.json]).toEqual([200, { status: 'ok' }])
+  })
+
+  it('says at /healthz that the disk failed, and not where it is', async () => {
+    const { showHealth } = await import('../../../src/api/http/routes/state.ts')
+    const store = {
+      demand() {
+        throw new Error('/home/me/.orc/store.db failed')
+      },
+    }
+    const broken = { switchboard: { store, halt: { current: () => undefined } } } as never
+    const call = async () => await showHealth(broken, {} as never)
+    await expect(call).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.not.stringContaining('/'),
+    })
+  })
+
+  it('takes the loopback names with the port, and the hosts that orc.yaml allows', async () => {
+    const hosts = [
+      `localhost:${desk.port}`,
+      `LOCALHOST:${desk.port}`,
+      `[::1]:${desk.port}`,
+      desk.host,
+      'orc.example',
+      'orc.example:99',
+      'proxy.example:8443',
+    ]
+    for (const host of hosts) {
+      expect((await desk.call('GET', '/healthz', { headers: { host } })).status, host).toBe(200)
+    }
+    for (const host of ['proxy.example', 'orc.example.evil', 'orc.example:99:99', 'a@orc.example']) {
+      expect((await desk.call('GET', '/healthz', { headers: { host } })).status, host).toBe(403)
+    }
+  })
+
+  it('takes an Origin of its own', async () => {
+    for (const origin of [`http://${desk.host}`, `http://localhost:${desk.port}`, 'https://orc.example']) {
+      expect((await desk.call('GET', '/api/v1/agents', { headers: { origin } })).status, origin).toBe(200)
+    }
+  })
+
+  it('tells nobody without a token which routes there are', async () => {
+    for (const path of ['/api/v1/nothing', '/api/v1', '//', '/api/v1/agents/']) {
+      expect((await desk.call('GET', path, { token: undefined })).status, path).toBe(401)
+      expect([404, 405], path).toContain((await desk.call('GET', path)).status)
+    }
+  })
+
+  it('says which methods a route takes', async () => {
+    const reply = await desk.call('DELETE', '/api/v1/commands')
+    expect([reply.status, reply.json.code]).toEqual([405, 'METHOD_NOT_ALLOWED'])
+    expect(reply.headers.allow).toBe('POST, GET')
+  })
+
+  it('takes the scheme in any case, and nothing but Bearer', async () => {
+    const { operator } = desk.tokens
+    const status = async (authorization: string) =>
+      (await desk.call('GET', '/api/v1/agents', { token: undefined, headers: { authorization } })).status
+    expect(await status(`bearer ${operator}`)).toBe(200)
+    for (const header of [
+      operator,
+      `Basic ${operator}`,
+      `Bearer ${operator} x`,
+      'Bearer',
+      `Bearer${operator}`,
+    ]) {
+      expect(await status(header), header).toBe(401)
+    }
+  })
+
+  it.each([
+    ['no Host', 'GET /healthz HTTP/1.1\r\n\r\n', 403],
+    ['an empty Host', 'GET /healthz HTTP/1.1\r\nHost:\r\n\r\n', 403],
+    ['no Host in HTTP/1.0', 'GET /healthz HTTP/1.0\r\n\r\n', 403],
+    ['two Hosts', 'GET /healthz HTTP/1.1\r\nHost: HOST\r\nhost: evil.example\r\n\r\n', 400],
+    ['two equal Hosts', 'GET /healthz HTTP/1.1\r\nHost: HOST\r\nHost: HOST\r\n\r\n', 400],
+    [
+      'two Authorizations',
+      'GET /api/v1/agents HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer x\r\nAuthorization: Bearer TOKEN\r\n\r\n',
+      400,
+    ],
+    [
+      'two Origins',
+      'GET /healthz HTTP/1.1\r\nHost: HOST\r\nOrigin: http://HOST\r\nOrigin: null\r\n\r\n',
+      400,
+    ],
+    ['a whole URL', 'GET http://evil.example/healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
+    ['a backslash', 'GET /\\\\evil.example/healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
+    ['an asterisk', 'OPTIONS * HTTP/1.1\r\nHost: HOST\r\n\r\n', 400],
+    ['an unknown method', 'PATCH /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 405],
+    ['TRACE', 'TRACE /healthz HTTP/1.1\r\nHost: HOST\r\n\r\n', 405],
+    ['no HTTP', 'hello\r\n\r\n', 400],
+    ['a bad header', 'GET /healthz HTTP/1.1\r\nHost: HOST\r\nbad header\r\n\r\n', 400],
+    [
+      'two lengths',
+      'POST /api/v1/commands HTTP/1.1\r\nHost: HOST\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+      400,
+    ],
+    [
+      'a length and chunks',
+      'POST /api/v1/commands HTTP/1.1\r\nHost: HOST\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+      400,
+    ],
+    ['headers without end', `GET /healthz HTTP/1.1\r\nHost: HOST\r\nx: ${'a'.repeat(20_000)}\r\n\r\n`, 413],
+  ])('refuses a request with %s', async (_, bytes, status) => {
+    const sent = bytes.replaceAll('HOST', desk.host).replace('TOKEN', desk.tokens.operator)
+    const text = await desk.raw(sent.replace('\r\n', '\r\nConnection: close\r\n'))
+    expect(Number(text.split(' ')[1])).toBe(status)
+    expect(JSON.parse(text.slice(text.indexOf('\r\n\r\n') + 4))).toMatchObject({ status: 'error' })
+    expect((await desk.get('/healthz')).status).toBe(200)
+  })
+
+  it.each([
+    ['/healthz', 200],
+    ['/api/v1/agents', 200],
+    ['/api/v1/mailbox?agent=Worker', 200],
+    ['/api/v1/nothing', 404],
+    ['/metrics', 200],
+  ])('marks its answer to %s as data that nobody keeps and no page shows', async (path, status) => {
+    const { status: got, headers } = await desk.get(path)
+    expect(got).toBe(status)
+    expect(headers['x-content-type-options']).toBe('nosniff')
+    expect(headers['cache-control']).toBe('no-store')
+    expect(headers['content-security-policy']).toContain("default-src 'none'")
+    expect(headers.server ?? headers['x-powered-by']).toBeUndefined()
+  })
+
+  it('warns of a token in a URL', async () => {
+    const reply = await desk.get(`/api/v1/agents?token=${desk.tokens.worker}`)
+    expect(reply.status).toBe(400)
+    expect(reply.json.hint).toContain('never goes into a URL')
+    expect(reply.text).not.toContain(desk.tokens.worker)
+  })
+
+  it.each([
+    ['/api/v1/mailbox?agnet=Worker', 'agnet'],
+    ['/api/v1/mailbox?agent=Worker&agent=Other', 'twice'],
+    ['/api/v1/mailbox?agent=Worker&filter=some', 'filter'],
+    ['/api/v1/mailbox?agent=Worker&limit=0', 'limit'],
+    ['/api/v1/mailbox?agent=Worker&limit=many', 'limit'],
+    ['/api/v1/mailbox?agent=Worker&after=12', 'msg_12'],
+    ['/api/v1/messages?since=yesterday', 'yesterday'],
+    ['/api/v1/messages?limit=100000', 'limit'],
+    ['/api/v1/audit?class=secret', 'class'],
+    ['/api/v1/events?after=-1', 'after'],
+    ['/api/v1/rules/explain?from=Master', 'to'],
+    ['/api/v1/rules/explain?from=Master&to=Worker&action=fly', 'action'],
+    ['/api/v1/deliveries/next?agent=Worker&wait=forever', 'wait'],
+    ['/api/v1/mailbox?__proto__=1', '__proto__'],
+  ])('refuses %s and says what is wrong', async (path, word) => {
+    const reply = await desk.get(path)
+    expect([reply.status, reply.json.code]).toEqual([400, 'INVALID_REQUEST'])
+    expect(reply.text).toContain(word)
+  })
+
+  it('refuses everything to an agent that is no longer in the team', async () => {
+    const own = await openDesk()
+    try {
+      const { config } = own.team()
+      const agents = config.agents.filter((agent) => agent.name !== 'Other')
+      await own.reload({ ...config, agents })
+      for (const path of ['/api/v1/agents', '/api/v1/mailbox', '/api/v1/events', '/openapi.json']) {
+        expect((await own.get(path, own.tokens.other)).status, path).toBe(403)
+      }
+      expect((await own.command(own.tokens.other, { type: 'list_agents' })).json.code).toBe('FORBIDDEN')
+      expect((await own.get('/api/v1/agents', own.tokens.worker)).status).toBe(200)
+    } finally {
+      await own.close()
+    }
+  })
+})

@@ -1,0 +1,60 @@
+import { describe, expect, it, vi } from 'vitest'
+import { AppError } from '../../src/base/errors.ts'
+import { createAnsweredPlaces } from '../../src/delivery/answered-commands.ts'
+import { type Answer, createListener } from '../../src/delivery/listener.ts'
+import type { Receipt } from '../../src/protocol/receipt.ts'
+import { createRegistry } from '../../src/protocol/registry.ts'
+import type { Store } from '../../src/store/store.ts'
+
+const COMMAND = '<orc-command name="send_message" to="Bob">hello</orc-command>'
+const GONE = new AppError('STORE_UNAVAILABLE', 'the database is away')
+
+describe('an agent whose words are heard while the store is away', () => {
+  it('is told so, and is heard again when it is back (C25)', async () => {
+    const broken = { get: () => Promise.reject(GONE), write: () => Promise.reject(GONE) } as unknown as Store
+    const log = { warn: vi.fn(), error: vi.fn(), info: vi.fn() }
+    const answers: Answer[] = []
+    let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
+    const listener = createListener({
+      registry: createRegistry(),
+      nonce: 'n',
+      handle: () => receipt(),
+      answer: async (given) => void answers.push(given),
+      answered: createAnsweredPlaces(broken, 'Alice', log as never),
+      unmarked: vi.fn(),
+    })
+    await listener.hear({ text: COMMAND, channel: 'transcript', key: 'k1' })
+    await listener.endTurn()
+    receipt = async () => ({ status: 'error', code: 'NOT_FOUND', message: 'There is no Bob' }) as Receipt
+    await listener.hear({ text: COMMAND, channel: 'transcript', key: 'k2' })
+    await listener.endTurn()
+    expect(answers.map(({ block }) => /the database is away|There is no Bob/.exec(block)?.[0])).toEqual([
+      'the database is away',
+      'There is no Bob',
+    ])
+  })
+
+  it('is answered again for what could not be carried out, when that is read again', async () => {
+    const places = new Set<string>()
+    const answered = {
+      has: async (place: string) => places.has(place),
+      add: async (place: string) => void places.add(place),
+    }
+    const answers: Answer[] = []
+    let receipt: () => Promise<Receipt> = () => Promise.reject(GONE)
+    const listener = createListener({
+      registry: createRegistry(),
+      nonce: 'n',
+      handle: () => receipt(),
+      answer: async (given) => void answers.push(given),
+      answered,
+      unmarked: vi.fn(),
+    })
+    const said = { text: COMMAND, channel: 'transcript', key: 'k1' } as const
+    await listener.hear(said)
+    receipt = async () => ({ status: 'error', code: 'NOT_FOUND', message: 'There is no Bob' }) as Receipt
+    await listener.hear(said)
+    await listener.hear(said)
+    expect(answers).toHaveLength(2)
+  })
+})

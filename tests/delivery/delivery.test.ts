@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries } = stage
+
+describe('a message to an agent in a terminal', () => {
+  it('waits until the agent is idle, then goes up the ladder by evidence only (C2, C27)', async () => {
+    await open()
+    await send('One')
+    await settle()
+    expect(worker().turns).toEqual([])
+    worker().become('idle')
+    await settle()
+    expect(worker().turns).toMatchObject([{ ids: ['msg_1'] }])
+    expect(await deliveries()).toEqual(['submitted'])
+    worker().port.arrived(['msg_1'], 'read', 'the answer began')
+    await settle()
+    expect(await deliveries()).toEqual(['read'])
+  })
+
+  it('comes together with the others that wait, in order, or one by one if that is set', async () => {
+    await open()
+    for (const title of ['One', 'Two', 'Three']) await send(title)
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2', 'msg_3']])
+    await stage.board.close()
+
+    await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
+    for (const title of ['One', 'Two']) await send(title)
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_2']])
+  })
+
+  it('goes back to the queue when it surely did not arrive, and is tried again', async () => {
+    await open()
+    worker().arrival = { state: 'queued', evidence: 'a draft of a person is in the input box' }
+    worker().become('idle')
+    await send('One')
+    await settle()
+    expect(await deliveries()).toEqual(['queued'])
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    await stage.board.clock.advance(6000)
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('is handed out in the transaction that stores it when the agent waits for it', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    const commits: string[][] = []
+    stage.board.store.onCommit((entries) => void commits.push(entries.map((entry) => entry.type)))
+    await send('One')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(commits[0]).toEqual(['message.accepted', 'delivery.written'])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('goes back to the queue when the agent turns busy as it is stored (C2)', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    stage.board.store.onCommit((entries) => {
+      if (entries.some((entry) => entry.type === 'message.accepted')) worker().become('busy')
+    })
+    await send('One')
+    await settle()
+    expect(worker().turns).toEqual([])
+    expect(await deliveries()).toEqual(['queued'])
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('is announced at once when it is high, and interrupts when it is urgent, on record (C2)', async () => {
+    await open()
+    worker().become('busy')
+    await send('Soon', { priority: 'high' })
+    await settle()
+    expect(worker().notices).toEqual([expect.stringContaining('from Master')])
+    expect(worker().interrupts).toBe(0)
+    await send('Stop', { priority: 'urgent' })
+    await settle()
+    expect(worker().interrupts).toBe(1)
+    expect(stage.board.types()).toContain('session.interrupted')
+    expect(worker().turns[0]?.ids).toEqual(['msg_2', 'msg_1'])
+  })
+
+  it('is held while the agent is paused, and nothing is interrupted (S1.24)', async () => {
+    await open()
+    await stage.board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    worker().become('idle')
+    await send('One')
+    await settle()
+    expect(worker().turns).toEqual([])
+    await stage.board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await settle()
+    expect(worker().turns.length).toBe(1)
+  })
+
+  it('goes back to the queue when the agent is paused while it is handed out (S1.24)', async () => {
+    await open()
+    worker().become('busy')
+    await send('One')
+    await settle()
+    let isPaused = false
+    stage.board.store.onCommit((entries) => {
+      if (isPaused || entries.every(({ type }) => type !== 'delivery.written')) return
+      isPaused = true
+      stage.board.sessions.setPaused('Worker', true)
+    })
+    worker().become('idle')
+    await stage.board.clock.advance(60_000)
+    expect(worker().turns).toEqual([])
+    expect(await deliveries()).toEqual(['queued'])
+    stage.board.sessions.setPaused('Worker', false)
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+  })
+})

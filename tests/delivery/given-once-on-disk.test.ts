@@ -1,0 +1,73 @@
+/** A message is given to its agent only once it is on disk. */
+import type * as FileSystem from 'node:fs'
+import { afterEach, expect, it, vi } from 'vitest'
+import type { ConfigInput } from '../../src/config/config.ts'
+
+/** The disk, which takes its time. */
+const disk = vi.hoisted(() => ({
+  waiting: [] as ((error: Error | null) => void)[],
+  isHeld: false,
+}))
+
+vi.mock('node:fs', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>()
+  const fdatasync = (file: number, told: (error: Error | null) => void) => {
+    if (disk.isHeld) disk.waiting.push(told)
+    else original.fdatasync(file, told)
+  }
+  return { ...original, fdatasync }
+})
+
+const { createPuppets } = await import('../fakes/puppet-runtime.ts')
+const { openBoard } = await import('../harness/engine.ts')
+
+type Board = Awaited<ReturnType<typeof openBoard>>
+
+let board: Board
+afterEach(async () => {
+  disk.isHeld = false
+  for (const told of disk.waiting.splice(0)) told(null)
+  await board.close()
+})
+
+const TEAM = {
+  agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
+} satisfies ConfigInput
+
+async function openIdle() {
+  const puppets = createPuppets()
+  board = await openBoard(TEAM, { runtimes: [puppets] })
+  await board.clock.advance(0)
+  puppets.of('Worker').become('idle')
+  await board.clock.advance(0)
+  return puppets.of('Worker')
+}
+
+const send = () =>
+  board.say('Master', 'send_message', { to: 'Worker', title: 'Build', content: 'Look at the build.' })
+
+it('gives a message only when it is on disk (C12)', async () => {
+  const worker = await openIdle()
+  disk.isHeld = true
+  const sending = send()
+  await expect.poll(() => disk.waiting.length).toBe(1)
+  await board.clock.advance(0)
+  expect(worker.turns).toEqual([])
+  disk.isHeld = false
+  for (const told of disk.waiting.splice(0)) told(null)
+  await sending
+  await board.clock.advance(0)
+  expect(worker.turns).toEqual([{ ids: ['msg_1'], text: expect.stringContaining('the build') }])
+})
+
+it('gives no message when the disk fails (C12)', async () => {
+  const worker = await openIdle()
+  disk.isHeld = true
+  const sending = send().catch((error: unknown) => error)
+  await expect.poll(() => disk.waiting.length).toBe(1)
+  const failed = Object.assign(new Error('EIO: i/o error'), { code: 'EIO', syscall: 'fdatasync' })
+  for (const told of disk.waiting.splice(0)) told(failed)
+  expect(await sending).toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  await board.clock.advance(60_000)
+  expect(worker.turns).toEqual([])
+})

@@ -1,0 +1,216 @@
+import { describe, expect, it } from 'vitest'
+import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries } = stage
+const command = (name: string, content: string, more = '') =>
+  `<orc-command name="send_message" to="Master" title="${name}"${more}>${content}</orc-command>`
+
+describe('a restart of the service', () => {
+  it('finds the agent by what its session kept, and looks for what was on its way (C25)', async () => {
+    await open()
+    await worker().port.saveState({ pane: '%1', offset: 10 })
+    await worker().port.saveState({ pane: '%1', offset: 42 })
+    const { promise: never } = Promise.withResolvers<never>()
+    worker().arrival = never
+    worker().become('idle')
+    await send('One')
+    await settle()
+    const first = worker()
+    await stage.reopen()
+    expect(first.ended).toBe('leave')
+    expect(worker()).not.toBe(first)
+    expect(worker().start.savedState).toEqual({ pane: '%1', offset: 42 })
+    expect(worker().start.nonce).toBe(first.start.nonce)
+    worker().whereabouts = 'submitted'
+    worker().become('idle')
+    await settle()
+    expect(worker().turns).toEqual([])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('brings back what ran, and leaves alone what was stopped on purpose', async () => {
+    await open({ agents: { Master: {}, A: { program: 'any' }, B: { program: 'any', autostart: false } } })
+    await stage.board.order('request_action', { action: 'terminate_agent', target: 'A' })
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'B' })
+    await settle()
+    await stage.reopen()
+    await settle()
+    expect([stage.puppets.started('A'), stage.puppets.started('B')]).toEqual([1, 2])
+  })
+
+  it('reads a transcript again without doing anything twice (C25)', async () => {
+    await open()
+    const text = `${command('Hi', 'hello')}\n${command('Ho', 'hello')}`
+    await worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    await stage.reopen()
+    await worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi', 'Ho'])
+  })
+
+  it('reads again what was said by a tool as well without doing it a second time (C25)', async () => {
+    await open()
+    worker().become('busy')
+    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
+    const agent = { kind: 'agent' as const, agent: 'Worker' }
+    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    const said = () =>
+      worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    await said()
+    await said()
+    await stage.reopen()
+    await said()
+    expect((await stage.board.mailOf('Master')).map((mail) => mail.title)).toEqual(['Hi'])
+  })
+
+  const lenient = { ...TEAM, agents: { ...TEAM.agents, Newcomer: {} }, limits: { rate: 'off' as const } }
+  it.each([
+    ['was too much', 1, { ...lenient, limits: { rate: { per_minute: 1, burst: 1 } } }],
+    ['named somebody unknown', 2, { ...lenient, agents: TEAM.agents }],
+    ['was not permitted', 2, { ...lenient, permissions: {} }],
+  ])('carries out nothing that %s when it was said (C25)', async (_, done, strict) => {
+    await open(strict)
+    const texts = [
+      command('One', 'hello'),
+      command('Two', 'hello', ' priority="urgent"'),
+      command('Three', 'hello').replace('"Master"', '"Newcomer"'),
+    ]
+    const hear = async () => {
+      for (const text of texts) void worker().port.said({ text, channel: 'transcript', key: text })
+      await settle()
+      return stage.board.types().filter((type) => type === 'message.accepted').length
+    }
+    expect(await hear()).toBe(done)
+    await stage.reopen(lenient)
+    await settle()
+    expect(await hear()).toBe(0)
+  })
+
+  it('carries out nothing after a halt that was said while it lasted (C25)', async () => {
+    await open()
+    await stage.board.halt.stop('operator', undefined)
+    const said = () =>
+      void worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    said()
+    await settle()
+    await stage.board.halt.go('operator')
+    said()
+    await settle()
+    expect(await stage.board.mailOf('Master')).toEqual([])
+  })
+
+  it('wakes nobody a second time with an answer that arrived when it was asked for (C25)', async () => {
+    await open()
+    const texts = [
+      '<orc-command name="list_agents"/>',
+      command('Hi', 'x').replace('Master', 'Nobody'),
+      '<orc-command name="',
+    ]
+    const hear = async () => {
+      worker().become('busy')
+      for (const text of texts) void worker().port.said({ text, channel: 'transcript', key: text })
+      await settle()
+      worker().become('idle')
+      await settle()
+      return worker().turns.map(({ text }) => text.split('[ORCHESTRATOR RESPONSE]').length - 1)
+    }
+    expect(await hear()).toEqual([texts.length])
+    expect(await hear()).toEqual([texts.length])
+    await stage.reopen()
+    expect(await hear()).toEqual([])
+  })
+
+  it('keeps the place of what was said only once its answer arrived', async () => {
+    await open()
+    let answered = false
+    const said = worker()
+      .port.said({ text: '<orc-command name="list_agents"/>', channel: 'transcript', key: 'rec-1' })
+      .then(() => {
+        answered = true
+      })
+    await settle()
+    expect(answered).toBe(false)
+    worker().become('idle')
+    await said
+    expect(worker().turns[0]?.text).toContain('[ORCHESTRATOR RESPONSE]')
+  })
+})
+
+describe('what an agent says', () => {
+  it('is confirmed with its next turn, which a mere confirmation does not begin', async () => {
+    await open()
+    worker().become('busy')
+    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    worker().become('idle')
+    await settle()
+    expect(worker().turns).toEqual([])
+    await send('One')
+    await settle()
+    expect(worker().turns[0]?.text).toMatch(/Status: delivered[\s\S]*\[ORCHUB MESSAGE msg_2\]/)
+  })
+
+  it('acts once when it is said by a tool and in the text of one turn', async () => {
+    await open()
+    worker().become('busy')
+    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
+    const agent = { kind: 'agent' as const, agent: 'Worker' }
+    const first = await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await worker().port.said({
+      text: command('Hi', ' hello\n', ' from="Worker"'),
+      channel: 'transcript',
+      key: 'rec-1',
+    })
+    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    // Said once more by the tool, it is meant once more.
+    const again = await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    expect(again).not.toEqual(first)
+    expect((await stage.board.mailOf('Master')).length).toBe(2)
+    // In another turn it is another command.
+    await stage.board.clock.advance(1000)
+    worker().become('idle')
+    worker().become('busy')
+    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-2' })
+    expect((await stage.board.mailOf('Master')).length).toBe(3)
+  })
+
+  it('acts once when a dialog lies between the tool and the text of one turn', async () => {
+    await open()
+    worker().become('busy')
+    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
+    const agent = { kind: 'agent' as const, agent: 'Worker' }
+    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await stage.board.clock.advance(1000)
+    worker().become('waiting_input')
+    await stage.board.clock.advance(1000)
+    worker().become('busy')
+    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    expect((await stage.board.mailOf('Master')).length).toBe(1)
+  })
+
+  it('acts once when the service is restarted between the tool and the text of one turn (C25)', async () => {
+    await open()
+    worker().become('busy')
+    const fields = { to: 'Master', title: 'Hi', content: 'hello' }
+    const agent = { kind: 'agent' as const, agent: 'Worker' }
+    await stage.board.handle(agent, { type: 'send_message', fields }, { channel: 'mcp' })
+    await stage.board.clock.advance(1000)
+    await stage.reopen()
+    worker().become('busy')
+    await worker().port.said({ text: command('Hi', 'hello'), channel: 'transcript', key: 'rec-1' })
+    expect((await stage.board.mailOf('Master')).length).toBe(1)
+  })
+
+  it('counts on a screen only with the nonce of the session', async () => {
+    await open()
+    const { nonce } = worker().start
+    worker().become('busy')
+    for (const mark of ['', ' nonce="guessed"', ` nonce="${nonce}"`]) {
+      await worker().port.said({ text: `${command(`with${mark.length}`, 'hello', mark)}\n`, channel: 'pane' })
+    }
+    worker().become('idle')
+    await settle()
+    expect((await stage.board.mailOf('Master')).length).toBe(1)
+    expect(worker().start.prompt).toContain(`nonce="${nonce}"`)
+    expect(worker().start.prompt).not.toMatch(new RegExp(`<orc-command[^>]*${nonce}`))
+  })
+})

@@ -1,0 +1,313 @@
+/** What keeps a message from an agent, what is looked for, and what does not grow while it waits. */
+import { afterEach, describe, expect, it } from 'vitest'
+import { rosterOf } from '../../src/agents/roster.ts'
+import type { ConfigInput } from '../../src/config/config.ts'
+import type { Arrival } from '../../src/runtimes/runtime.ts'
+import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
+import { type Board, openBoard } from '../harness/engine.ts'
+
+let board: Board
+let puppets: Puppets
+afterEach(() => board.close())
+
+const TEAM = {
+  agents: { Master: {}, Worker: { program: 'any', parent: 'Master' } },
+} satisfies ConfigInput
+const DRAFT = "its input box holds a person's draft"
+
+async function open() {
+  puppets = createPuppets()
+  board = await openBoard(TEAM, { runtimes: [puppets] })
+  await settle()
+}
+
+const worker = () => puppets.of('Worker')
+const settle = () => board.clock.advance(0)
+const send = (title: string) =>
+  board.say('Master', 'send_message', { to: 'Worker', title, content: `about ${title}` })
+const deliveries = async () => (await board.mailOf('Worker')).map((mail) => mail.delivery)
+const ids = () => worker().turns.map((turn) => turn.ids)
+const steps = () => board.types().filter((type) => type.startsWith('delivery.')).length
+const rosterEntry = async () =>
+  (await rosterOf(board.store, board.team(), board)).find(({ name }) => name === 'Worker')!
+
+/** As a terminal does: the delivery gives up before a draft, which stays. */
+async function refuseForDraft() {
+  worker().become('idle')
+  const refused = Promise.withResolvers<Arrival>()
+  worker().arrival = refused.promise
+  await send('One')
+  await settle()
+  worker().port.waits(DRAFT)
+  refused.resolve({ state: 'queued', evidence: `not written: ${DRAFT}` })
+  worker().arrival = { state: 'submitted', evidence: 'seen' }
+  await settle()
+}
+
+describe('a message that something keeps from an idle agent', () => {
+  it('is queued with the reason, which the status of the agent tells too (C27)', async () => {
+    await open()
+    await refuseForDraft()
+    expect(await deliveries()).toEqual(['queued'])
+    expect(board.sessions.waitsFor('Worker')).toBe(DRAFT)
+    expect(await rosterEntry()).toMatchObject({ session: 'idle', waits_for: DRAFT })
+    worker().port.waits(undefined)
+    await settle()
+    expect(await rosterEntry()).not.toHaveProperty('waits_for')
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('is given as soon as nothing is in the way, together with what came meanwhile', async () => {
+    await open()
+    await refuseForDraft()
+    await send('Two')
+    await board.clock.advance(60_000)
+    expect(ids()).toEqual([['msg_1']])
+    worker().port.waits(undefined)
+    await settle()
+    expect(ids()).toEqual([['msg_1'], ['msg_1', 'msg_2']])
+  })
+
+  it('adds no steps to its record while it waits, however long that is', async () => {
+    await open()
+    await refuseForDraft()
+    const before = steps()
+    for (const title of ['Two', 'Three', 'Four']) await send(title)
+    await board.clock.advance(9 * 60_000)
+    expect(steps()).toBe(before)
+    expect(await deliveries()).toEqual(['queued', 'queued', 'queued', 'queued'])
+  })
+
+  it('is tried all the same after a while, should nobody tell that the way is free', async () => {
+    await open()
+    await refuseForDraft()
+    await board.clock.advance(11 * 60_000)
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('is given after the session has changed, whatever was told before', async () => {
+    await open()
+    await refuseForDraft()
+    worker().become('busy')
+    worker().become('idle')
+    await settle()
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('is not given again when the person sends it while it waits (C25)', async () => {
+    await open()
+    worker().become('idle')
+    const waiting = Promise.withResolvers<Arrival>()
+    worker().arrival = waiting.promise
+    await send('One')
+    await settle()
+    worker().port.waits(DRAFT)
+    worker().port.arrived(['msg_1'], 'submitted', 'a person sent it')
+    await settle()
+    expect(worker().withdrawn).toEqual(['the agent has a message of it already'])
+    waiting.resolve({ state: 'queued', evidence: 'no longer wanted' })
+    worker().port.waits(undefined)
+    await board.clock.advance(60_000)
+    expect(await deliveries()).toEqual(['submitted'])
+    expect(ids()).toEqual([['msg_1']])
+  })
+
+  it('that is refused without a word why is tried ever more seldom', async () => {
+    await open()
+    worker().arrival = { state: 'queued', evidence: 'not now' }
+    worker().become('idle')
+    await settle()
+    await send('One')
+    await board.clock.advance(60_000)
+    const soon = worker().turns.length
+    expect(soon).toBe(13)
+    await board.clock.advance(10 * 60_000)
+    expect(worker().turns.length).toBe(soon + 10)
+  })
+})
+
+describe('a turn that fits in part', () => {
+  it('is followed by the rest, in order, before anything newer (C27)', async () => {
+    await open()
+    for (const title of ['One', 'Two', 'Three']) await send(title)
+    const given = Promise.withResolvers<Arrival>()
+    worker().arrival = given.promise
+    worker().become('idle')
+    await settle()
+    await send('Four')
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    worker().become('busy')
+    given.resolve({ state: 'submitted', evidence: 'the first of them', ids: ['msg_1', 'msg_2'] })
+    await settle()
+    expect(await deliveries()).toEqual(['submitted', 'submitted', 'queued', 'queued'])
+    worker().become('idle')
+    await settle()
+    expect(ids()).toEqual([
+      ['msg_1', 'msg_2', 'msg_3'],
+      ['msg_3', 'msg_4'],
+    ])
+    expect(await deliveries()).toEqual(['submitted', 'submitted', 'submitted', 'submitted'])
+  })
+})
+
+describe('what a queued message waits for', () => {
+  it.each([
+    ['busy', 'it is busy'],
+    ['waiting_input', 'it is waiting for a person'],
+    ['initializing', 'it is still starting'],
+  ] as const)('is told of an agent that is %s', async (state, reason) => {
+    await open()
+    worker().become(state)
+    await settle()
+    expect(board.sessions.waitsFor('Worker')).toBe(reason)
+    expect(await rosterEntry()).not.toHaveProperty('waits_for')
+  })
+
+  it('is told of one that is paused, or not running; nothing of one that asks for its messages itself', async () => {
+    await open()
+    worker().become('idle')
+    await board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    expect(board.sessions.waitsFor('Worker')).toBe('it is paused')
+    await board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    await settle()
+    expect(board.sessions.waitsFor('Worker')).toBeUndefined()
+    await board.order('request_action', { action: 'terminate_agent', target: 'Worker' })
+    await settle()
+    expect(board.sessions.waitsFor('Worker')).toBe('it is not running')
+    expect(board.sessions.waitsFor('Master')).toBeUndefined()
+  })
+})
+
+describe('messages in doubt', () => {
+  async function leaveInDoubt(count: number) {
+    await open()
+    worker().whereabouts = 'unknown'
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    for (let number = 1; number <= count; number++) await send(`Nr ${number}`)
+    worker().become('idle')
+    await settle()
+  }
+
+  it('are looked for all at once (C25)', async () => {
+    await leaveInDoubt(3)
+    worker().searches.length = 0
+    worker().become('idle')
+    await settle()
+    expect(worker().searches).toEqual([['msg_1', 'msg_2', 'msg_3']])
+  })
+
+  it('are looked for though nothing is heard of the session, soon at first and then seldom', async () => {
+    await leaveInDoubt(1)
+    await board.clock.advance(60_000)
+    const soon = worker().searches.length
+    expect(soon).toBe(12)
+    await board.clock.advance(10 * 60_000)
+    expect(worker().searches.length - soon).toBeLessThanOrEqual(11)
+    worker().whereabouts = 'submitted'
+    await board.clock.advance(60_000)
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('are in doubt no more when the agent acknowledges them itself', async () => {
+    await leaveInDoubt(1)
+    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    worker().become('idle')
+    await settle()
+    worker().searches.length = 0
+    await board.clock.advance(3600_000)
+    expect(worker().searches).toEqual([])
+  })
+
+  it('free the answers that were given with them when evidence comes late', async () => {
+    await open()
+    worker().become('busy')
+    const heard = worker().port.said({
+      text: '<orc-command name="list_agents"/>',
+      channel: 'transcript',
+      key: 'rec-1',
+    })
+    await send('One')
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().whereabouts = 'unknown'
+    worker().become('idle')
+    await settle()
+    expect(worker().turns[0]).toMatchObject({ ids: ['msg_1'], text: expect.stringContaining('RESPONSE') })
+    worker().port.arrived(['msg_1'], 'submitted', 'its transcript shows it')
+    await heard
+    worker().become('idle')
+    await board.clock.advance(60_000)
+    expect(worker().turns).toHaveLength(1)
+  })
+
+  it('that never arrived bring the answers given with them again, however often', async () => {
+    await open()
+    worker().become('busy')
+    const text = '<orc-command name="list_agents"/>'
+    void worker().port.said({ text, channel: 'transcript', key: 'rec-1' })
+    await send('One')
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().become('idle')
+    await board.clock.advance(60_000)
+    expect(worker().turns.length).toBeGreaterThan(4)
+    for (const turn of worker().turns) expect(turn.text).toContain('RESPONSE')
+  })
+
+  it('are looked for when what is known of them could not be stored', async () => {
+    await open()
+    const { store } = board
+    const { write } = store
+    worker().become('idle')
+    const given = Promise.withResolvers<Arrival>()
+    worker().arrival = given.promise
+    await send('One')
+    await settle()
+    store.write = () => Promise.reject(new Error('the disk is full'))
+    given.resolve({ state: 'submitted', evidence: 'seen' })
+    await settle()
+    store.write = write
+    expect(await deliveries()).toEqual(['written'])
+    worker().whereabouts = 'submitted'
+    worker().become('idle')
+    await board.clock.advance(5000)
+    expect(await deliveries()).toEqual(['submitted'])
+    expect(ids()).toEqual([['msg_1']])
+  })
+})
+
+describe('a text that an earlier service left unsent', () => {
+  it('is entered though it holds no message and none waits', async () => {
+    await open()
+    worker().hasUnsent = true
+    worker().become('idle')
+    await settle()
+    expect(worker().searches).toEqual([[]])
+    worker().onLocate = () => (worker().hasUnsent = false)
+    await board.clock.advance(5000)
+    expect(worker().hasUnsent).toBe(false)
+    worker().searches.length = 0
+    await board.clock.advance(3600_000)
+    expect(worker().searches).toEqual([])
+  })
+})
+
+describe('confirmations that wait for a turn', () => {
+  it('are told as a few and a number, whatever the agent said meanwhile', async () => {
+    await open()
+    worker().become('busy')
+    for (let number = 1; number <= 50; number++) {
+      await worker().port.said({
+        text: '<orc-command name="update_status" status="working"/>',
+        channel: 'transcript',
+        key: `rec-${number}`,
+      })
+      // Within the rate that an agent may speak at.
+      await board.clock.advance(5000)
+    }
+    worker().become('idle')
+    await send('One')
+    await settle()
+    const { text } = worker().turns[0]!
+    expect(text).toContain('30 more commands')
+    expect(text.split('Command: update_status').length - 1).toBe(20)
+  })
+})

@@ -1,0 +1,188 @@
+import { describe, expect, it } from 'vitest'
+import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries } = stage
+
+describe('a message of which it is not known whether the agent has it', () => {
+  it('comes again when the process that took it died before it wrote it down, and only then (C25)', async () => {
+    await open()
+    for (const title of ['One', 'Two', 'Three']) {
+      await send(title)
+      worker().become('idle')
+      await settle()
+    }
+    worker().port.arrived(['msg_2'], 'read', 'the answer began')
+    worker().become('exited')
+    await settle()
+    expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
+
+    stage.puppets.isResumed = true
+    const revive = async (whereabouts: 'submitted' | 'absent' | 'unknown') => {
+      await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+      await settle()
+      worker().whereabouts = whereabouts
+      worker().become('idle')
+      await settle()
+      const given = worker().turns.map((turn) => turn.ids)
+      worker().become('exited')
+      await settle()
+      return given
+    }
+    expect(await revive('submitted')).toEqual([])
+    expect(await deliveries()).toEqual(['submitted', 'read', 'submitted'])
+    expect(await revive('unknown')).toEqual([])
+    expect(await deliveries()).toEqual(['submitted', 'read', 'uncertain'])
+    expect(await revive('absent')).toEqual([['msg_3']])
+  })
+
+  it('is looked for though the service is killed before the new process is at its prompt (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    stage.puppets.isResumed = true
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    expect(await deliveries()).toEqual(['uncertain'])
+    // The next service finds that very process: it has not taken anything up itself.
+    stage.puppets.isResumed = false
+    await stage.board.sessions.stop('Worker')
+    await stage.board.sessions.start('Worker')
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+  })
+
+  it('is not overtaken by newer ones while it is looked for, unless that takes long (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    await send('Two')
+    stage.puppets.isResumed = true
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().whereabouts = 'unknown'
+    worker().become('idle')
+    await stage.board.clock.advance(1000)
+    await settle()
+    expect(worker().turns).toEqual([])
+    worker().whereabouts = 'absent'
+    await stage.board.clock.advance(500)
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1', 'msg_2']])
+
+    worker().become('exited')
+    await send('Three')
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().whereabouts = 'unknown'
+    worker().become('idle')
+    for (let look = 0; look < 20; look++) {
+      await stage.board.clock.advance(500)
+      await settle()
+    }
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_3']])
+  })
+
+  it('is looked for though the service is killed before the new process is there (C25)', async () => {
+    await open()
+    await send('One')
+    worker().become('idle')
+    await settle()
+    worker().become('exited')
+    const { promise: there, resolve } = Promise.withResolvers<void>()
+    const { start } = stage.puppets
+    stage.puppets.start = async (agent, port) => {
+      await agent.credentials({ isResumed: true })
+      await there
+      return await start(agent, port)
+    }
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    expect(await deliveries()).toEqual(['uncertain'])
+    resolve()
+  })
+
+  it('that was overtaken by an urgent one is looked for as well when its process dies (C2, C25)', async () => {
+    await open({ ...TEAM, agents: { ...TEAM.agents, Worker: { program: 'any', deliver: 'single' } } })
+    await send('One')
+    await send('Two', { priority: 'urgent' })
+    worker().become('idle')
+    await settle()
+    worker().port.arrived(['msg_2'], 'read', 'the answer began')
+    await stage.board.clock.advance(10)
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_2'], ['msg_1']])
+    worker().become('exited')
+    stage.puppets.isResumed = true
+    await stage.board.order('request_action', { action: 'spawn_agent', target: 'Worker' })
+    await settle()
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1']])
+  })
+
+  it('of which nobody knows whether it arrived is uncertain, and never sent again by time alone', async () => {
+    await open()
+    worker().whereabouts = 'unknown'
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().become('idle')
+    await send('One')
+    await stage.board.clock.advance(3600_000)
+    worker().become('idle')
+    await stage.board.clock.advance(3600_000)
+    expect(worker().turns.length).toBe(1)
+    expect(await deliveries()).toEqual(['uncertain'])
+  })
+
+  it('that turns out never to have arrived is sent again; one that did is not (C25)', async () => {
+    await open()
+    worker().whereabouts = 'unknown'
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().become('idle')
+    await send('One')
+    await settle()
+    worker().whereabouts = 'absent'
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_1']])
+
+    worker().arrival = { state: 'uncertain', evidence: 'no sign of it' }
+    worker().whereabouts = 'submitted'
+    worker().become('idle')
+    await send('Two')
+    await settle()
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.filter((turn) => turn.ids.includes('msg_2')).length).toBe(1)
+    expect(await deliveries()).toEqual(['submitted', 'submitted'])
+  })
+
+  it('is uncertain when the runtime throws in the middle of it', async () => {
+    await open()
+    worker().whereabouts = 'unknown'
+    worker().arrival = new Error('the pane went up in smoke')
+    worker().become('idle')
+    await send('One')
+    await settle()
+    expect(await deliveries()).toEqual(['uncertain'])
+  })
+
+  it('is given again when an interrupt took it out of the conversation (ask 11)', async () => {
+    await open()
+    worker().become('idle')
+    await send('One')
+    await settle()
+    worker().port.arrived(['msg_1'], 'queued', 'the interrupt took it back')
+    worker().become('idle')
+    await settle()
+    expect(worker().turns.map((turn) => turn.ids)).toEqual([['msg_1'], ['msg_1']])
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+})

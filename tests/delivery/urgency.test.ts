@@ -1,0 +1,278 @@
+import { describe, expect, it } from 'vitest'
+import type { Arrival } from '../../src/runtimes/runtime.ts'
+import { createWorkerStage, TEAM } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker, send, deliveries } = stage
+const urgent = (title: string) => send(title, { priority: 'urgent' })
+const given = () => worker().turns.map(({ ids }) => ids)
+const order = (action: string) => stage.board.order('request_action', { action, target: 'Worker' })
+
+describe('an urgent message', () => {
+  it('that comes while another is just being given ends the turn of that one (C2, ask 11)', async () => {
+    await open()
+    worker().become('idle')
+    const arrival = Promise.withResolvers<Arrival>()
+    worker().arrival = arrival.promise
+    await send('One')
+    await settle()
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 0])
+    arrival.resolve({ state: 'submitted', evidence: 'seen' })
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_2']], 1])
+    expect(await deliveries()).toEqual(['submitted', 'submitted'])
+  })
+
+  it('that comes while a dialog is open ends the turn that it belongs to, and its request', async () => {
+    await open()
+    worker().become('busy')
+    worker().become('waiting_input')
+    await stage.board.clock.advance(2000)
+    const openRequests = async () =>
+      (await stage.board.store.all(`SELECT id FROM human_requests WHERE state = 'open'`)).length
+    expect(await openRequests()).toBe(1)
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts, await openRequests()]).toEqual([[['msg_1']], 1, 0])
+  })
+
+  it('leaves a dialog alone that belongs to no turn, and ends the turn after it', async () => {
+    await open()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(worker().interrupts).toBe(0)
+    worker().become('busy')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it.each([
+    ['in the middle of a turn', ['idle', 'busy', 'waiting_input'], 1],
+    ['outside of a turn', ['idle', 'busy', 'idle', 'waiting_input'], 0],
+  ] as const)(
+    'knows of a dialog that is found after a restart of the service whether it is %s',
+    async (_, states, interrupts) => {
+      await open()
+      for (const state of states) worker().become(state)
+      await settle()
+      for (const restart of [1, 2]) {
+        await stage.reopen()
+        if (restart === 2) worker().become('waiting_input')
+      }
+      await urgent('Stop')
+      await settle()
+      expect(worker().interrupts).toBe(interrupts)
+    },
+  )
+
+  it('leaves a dialog alone that comes after the turn in which the agent was found', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    await stage.reopen()
+    for (const state of ['busy', 'idle', 'unknown', 'waiting_input'] as const) worker().become(state)
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+  })
+
+  it('is heard at the dialog that an agent came to while the service was away', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    await stage.reopen()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('leaves a dialog alone at the start of a program that takes up the conversation of one at work', async () => {
+    await open()
+    worker().become('idle')
+    worker().become('busy')
+    await settle()
+    stage.puppets.isResumed = true
+    await stage.reopen()
+    worker().become('waiting_input')
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+  })
+
+  it("ends a person's turn once, and waits for the next one where their draft is in the way (ask 4)", async () => {
+    await open()
+    worker().become('idle')
+    worker().arrival = { state: 'queued', evidence: 'a draft stands in the input box' }
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    for (const expected of [1, 1, 1]) {
+      worker().become('busy')
+      await settle()
+      expect(worker().interrupts).toBe(expected)
+      await stage.board.clock.advance(60_000)
+      worker().become('idle')
+      await stage.board.clock.advance(60_000)
+    }
+    worker().arrival = { state: 'submitted', evidence: 'seen' }
+    worker().become('busy')
+    await settle()
+    worker().become('idle')
+    await stage.board.clock.advance(60_000)
+    expect(await deliveries()).toEqual(['submitted'])
+  })
+
+  it('that came while the agent was paused ends its turn when it goes on (S1.24)', async () => {
+    await open()
+    worker().become('busy')
+    await order('pause_session')
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(worker().interrupts).toBe(0)
+    await order('resume_session')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('that an earlier service left behind ends the turn in which the agent is found', async () => {
+    await open()
+    worker().become('busy')
+    await order('pause_session')
+    await urgent('Stop')
+    await stage.reopen()
+    worker().become('busy')
+    await order('resume_session')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('that was taken as the agent turned busy ends that turn', async () => {
+    await open()
+    worker().become('idle')
+    await settle()
+    stage.board.store.onCommit((entries) => {
+      if (entries.some(({ type }) => type === 'message.accepted')) worker().become('busy')
+    })
+    await urgent('Stop')
+    await settle()
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+  })
+
+  it('ends the turn of another urgent one once, and waits for it when it comes again', async () => {
+    const Worker = { ...TEAM.agents.Worker, deliver: 'single' as const }
+    await open({ ...TEAM, agents: { ...TEAM.agents, Worker } })
+    worker().become('idle')
+    await urgent('One')
+    await settle()
+    // As a program does that takes an unanswered prompt back.
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    session.interrupt = async () => {
+      worker().port.arrived(['msg_1'], 'queued', 'taken back')
+      await new Promise<void>((resolve) => stage.board.clock.after(10, resolve))
+      return await interrupt()
+    }
+    await urgent('Two')
+    await stage.board.clock.advance(60_000)
+    expect([given(), worker().interrupts]).toEqual([[['msg_1'], ['msg_1']], 1])
+    worker().become('idle')
+    await settle()
+    expect([given().at(-1), worker().interrupts]).toEqual([['msg_2'], 1])
+  })
+})
+
+describe('an interrupt', () => {
+  it('is one for all who ask for it at once, and each of them is on record', async () => {
+    await open({ ...TEAM, agents: { ...TEAM.agents, Other: {} } })
+    worker().become('busy')
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    let tries = 0
+    session.interrupt = async () => {
+      tries += 1
+      await new Promise<void>((resolve) => stage.board.clock.after(100, resolve))
+      return await interrupt()
+    }
+    await urgent('One')
+    await stage.board.say('Other', 'send_message', { to: 'Worker', content: 'stop', priority: 'urgent' })
+    const byPerson = stage.board.sessions.interrupt('Worker', 'operator')
+    await stage.board.clock.advance(1000)
+    expect(tries).toBe(1)
+    expect(await byPerson).toMatchObject({ stopped: true })
+    const noted = stage.board.entries.filter(({ type }) => type === 'session.interrupted')
+    expect(noted.map(({ actor }) => actor).sort()).toEqual(['Master', 'Other', 'operator'])
+    expect(given()).toEqual([['msg_1', 'msg_2']])
+  })
+
+  it('by a person ends a turn that stands before a dialog, and leaves a dialog outside of a turn alone', async () => {
+    await open()
+    const interrupt = () => stage.board.sessions.interrupt('Worker', 'operator')
+    worker().become('waiting_input')
+    expect([stage.board.sessions.isInTurn('Worker'), await interrupt()]).toEqual([false, undefined])
+    worker().become('busy')
+    worker().become('waiting_input')
+    expect(stage.board.sessions.isInTurn('Worker')).toBe(true)
+    expect(await interrupt()).toMatchObject({ stopped: true })
+    expect(worker().interrupts).toBe(1)
+  })
+
+  it('that is not over keeps everything from the agent, though it is idle already', async () => {
+    await open()
+    worker().become('busy')
+    const over = Promise.withResolvers<void>()
+    const session = stage.board.sessions.session('Worker')!
+    session.interrupt = async () => {
+      worker().become('idle')
+      await over.promise
+      return { stopped: true, evidence: 'its input box is clear' }
+    }
+    await urgent('Stop')
+    await send('One')
+    await settle()
+    expect(given()).toEqual([])
+    over.resolve()
+    await settle()
+    expect(given()).toEqual([['msg_1', 'msg_2']])
+  })
+
+  it('at which the runtime fails is on record, and tried again while the message waits', async () => {
+    await open()
+    worker().become('busy')
+    const session = stage.board.sessions.session('Worker')!
+    const { interrupt } = session
+    session.interrupt = async () => {
+      session.interrupt = interrupt
+      throw new Error('the pane is gone')
+    }
+    await urgent('Stop')
+    await settle()
+    expect(worker().interrupts).toBe(0)
+    await stage.board.clock.advance(2000)
+    expect([given(), worker().interrupts]).toEqual([[['msg_1']], 1])
+    expect(await stage.board.sessions.interrupt('Worker', 'operator')).toMatchObject({ stopped: true })
+  })
+
+  it('that never works is given up and on record, and the message comes with the end of the turn', async () => {
+    await open()
+    worker().become('busy')
+    let tries = 0
+    stage.board.sessions.session('Worker')!.interrupt = async () => {
+      tries += 1
+      throw new Error('the pane is gone')
+    }
+    await urgent('Stop')
+    await stage.board.clock.advance(60_000)
+    expect(tries).toBe(3)
+    expect(stage.board.entries.filter(({ type }) => type === 'session.not_interrupted')).toMatchObject([
+      { actor: 'Master', data: { evidence: 'the runtime failed: the pane is gone' } },
+    ])
+    worker().become('idle')
+    await settle()
+    expect(given()).toEqual([['msg_1']])
+  })
+})

@@ -1,0 +1,418 @@
+/** Each kind of action against each fault of GitHub: tried again or given up, and never done twice (issue 6, §4). */
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Action, actionKey, numberOf } from '../../src/github/core/action.ts'
+import { createOctokit } from '../../src/github/octokit/github.ts'
+import { changeAction, findAction, insertAction } from '../../src/github/store/actions.ts'
+import { createActing } from '../../src/github/team/acting.ts'
+import { createEscalating } from '../../src/github/team/escalating.ts'
+import type { GithubParts } from '../../src/github/team/settings.ts'
+import { decideHumanRequest, insertHumanRequest } from '../../src/people/store/human-requests.ts'
+import {
+  BOT,
+  type FakeCall,
+  type FakeGitHub,
+  type Fault,
+  startGitHub,
+  TOKEN,
+} from '../fakes/github/github.ts'
+import { createSimulatedClock } from '../fakes/simulated-clock.ts'
+import { createSqlitePlace } from '../store/sqlite-place.ts'
+
+const WORK = 'delivery/triage'
+const ACTIONS: readonly Action[] = [
+  { kind: 'label', number: 1, label: 'bug' },
+  { kind: 'comment', number: 1, body: 'Which version?' },
+  { kind: 'review', number: 2, body: 'Tests are missing.' },
+  { kind: 'branch', branch: 'docs/more' },
+  { kind: 'pull_request', head: 'ready', title: 'More', body: 'words' },
+  { kind: 'close', number: 1, duplicate_of: 2 },
+]
+
+/** The call that changes something. */
+const isWrite = ({ method }: FakeCall) => method !== 'GET'
+
+/** Without it nothing is done: a close is explained in a comment first. */
+const isDoing = (action: Action) => (call: FakeCall) =>
+  action.kind === 'close' ? call.method === 'PATCH' : isWrite(call)
+
+/** How often it was done on GitHub. */
+function timesDone({ repository }: FakeGitHub, action: Action): number {
+  const [issue, pull] = [repository.threads.get(1)!, repository.threads.get(2)!]
+  switch (action.kind) {
+    case 'label':
+      return issue.labels.filter((label) => label === action.label).length
+    case 'comment':
+      return issue.comments.filter(({ body }) => body.includes(action.body)).length
+    case 'review':
+      return pull.reviews.length
+    case 'branch':
+      return repository.branches.has(action.branch) ? 1 : 0
+    case 'pull_request':
+      return repository.pulls.length
+    case 'close':
+      return issue.state === 'closed' ? 1 : 0
+  }
+}
+
+/**
+ * A call is given up when the test says so, and not by the clock of a machine that has other things to do. Calls go out
+ * one after the other, so that the last one is the one that waits.
+ */
+function takeTimeouts() {
+  let last = new AbortController()
+  const taken = vi.spyOn(AbortSignal, 'timeout').mockImplementation(() => {
+    last = new AbortController()
+    return last.signal
+  })
+  onTestFinished(() => taken.mockRestore())
+  return () => last.abort(new DOMException('The operation was aborted due to timeout', 'TimeoutError'))
+}
+
+async function open(action: Action, aheadMs = 0) {
+  const fake = await startGitHub()
+  const timeOut = takeTimeouts()
+  fake.openIssue({ association: 'CONTRIBUTOR' })
+  fake.repository.open({ isPull: true })
+  fake.repository.branches.set('ready', 'b'.repeat(40))
+  const clock = createSimulatedClock(Date.now() + aheadMs)
+  const place = await createSqlitePlace()
+  const store = await place.open({ now: clock.now })
+  const github = createOctokit({
+    credentials: { kind: 'token', token: () => TOKEN },
+    apiUrl: fake.url,
+    timeoutMs: 1000,
+    userAgent: 'orchub/test',
+    now: clock.now,
+  })
+  const parts = {
+    store,
+    clock,
+    github,
+    settings: () => ({ dryRun: false, maintainers: ['boss'] }),
+    ownLogin: async () => BOT,
+    redact: (text: string) => text,
+    log: { debug() {}, info() {}, warn() {}, error() {} },
+    team: () => ({ config: { people: [] } }),
+  } as unknown as GithubParts
+  const key = actionKey(WORK, action)
+  await store.write((tx) =>
+    insertAction(tx, {
+      ...{ key, work: WORK, agent: 'Triage', repository: 'octo/hello', number: numberOf(action) ?? 1 },
+      ...{
+        action: JSON.stringify(action),
+        confidence: 0.99,
+        rationale: '',
+        state: 'ready',
+        request: null,
+        note: null,
+      },
+    }),
+  )
+  /** As after a start: nothing is known but what is stored. */
+  const restart = () => createActing(parts, createEscalating(parts))
+  let acting = restart()
+  onTestFinished(async () => {
+    await place.clear()
+    await fake.close()
+  })
+  return {
+    fake,
+    /** GitHub does not answer one call. */
+    hang: ({ fits, ...fault }: Omit<Fault, 'times'>) =>
+      fake.fail({
+        ...fault,
+        hangs: true,
+        fits(call) {
+          const isIt = fits(call)
+          // Once the fake has done, or not done, what it was asked.
+          if (isIt) setImmediate(timeOut)
+          return isIt
+        },
+      }),
+    clock,
+    store,
+    state: async () => (await findAction(store, key))!.state,
+    restart: () => {
+      acting = restart()
+    },
+    /** As if people had been asked, and had just said yes. */
+    async approvedNow() {
+      await store.write(async (tx) => {
+        const request = await insertHumanRequest(tx, {
+          ...{ kind: 'approval', purpose: 'command', asker: 'Triage', question: '', reason: '' },
+          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
+        })
+        await decideHumanRequest(tx, request, { state: 'approved', by: 'ada', comment: null })
+        await changeAction(tx, key, { state: 'ready', request })
+      })
+    },
+    /** Does what is due now, and says when there is more. */
+    async run(): Promise<number | undefined> {
+      while (await acting.next()) {}
+      const due = await acting.due()
+      return due === undefined ? undefined : due - clock.now()
+    },
+    /** Until nothing is left to do. */
+    async runAll(): Promise<number[]> {
+      const waits: number[] = []
+      for (let wait = await this.run(); wait !== undefined; wait = await this.run()) {
+        waits.push(wait)
+        await clock.advance(wait)
+      }
+      return waits
+    },
+  }
+}
+
+describe.each(ACTIONS)('$kind', (action) => {
+  it('is tried again after 502, and done once (S3.20, C7)', async () => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, status: 502, times: 3 })
+    expect(await team.runAll()).toEqual([1000, 2000, 4000])
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it('is given up after three more tries, and people are told (S3.12)', async () => {
+    const team = await open(action)
+    const isIts = (call: FakeCall) => isWrite(call) && !isTold(call)
+    team.fake.fail({ fits: isIts, status: 502, times: 100 })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(team.fake.calls.filter(isIts)).toHaveLength(4)
+    expect(timesDone(team.fake, action)).toBe(0)
+    expectTold(team.fake)
+  })
+
+  it('is tried again when GitHub does not answer', async () => {
+    const team = await open(action)
+    team.hang({ fits: isWrite })
+    expect(await team.runAll()).toEqual([1000])
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    ['breaks the connection after it was done', false],
+    ['does it and does not answer', true],
+  ])('is done once where GitHub %s (C25)', async (_, hangs) => {
+    const team = await open(action)
+    const fault = { fits: isWrite, doesIt: true }
+    if (hangs) team.hang(fault)
+    else team.fake.fail(fault)
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+    expect(team.fake.calls.filter(isWrite).filter((call) => !isTold(call)).length).toBeLessThanOrEqual(2)
+  })
+
+  it('is done once by a service that died before it knew (C25)', async () => {
+    const team = await open(action)
+    team.hang({ fits: isDoing(action), doesIt: true })
+    await team.run()
+    expect(timesDone(team.fake, action)).toBe(1)
+    team.restart()
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    ['a secondary limit', 403, 'You have exceeded a secondary rate limit', { 'retry-after': '90' }, 90_000],
+    ['429', 429, 'Too many requests', { 'retry-after': '30' }, 30_000],
+  ] as const)(
+    'waits as long as GitHub says for %s, and asks nothing meanwhile',
+    async (_, status, message, headers, wait) => {
+      const team = await open(action)
+      team.fake.fail({ fits: isWrite, status, message, headers })
+      expect(await team.run()).toBe(wait)
+      const before = team.fake.calls.length
+      await team.clock.advance(wait - 1000)
+      expect(await team.run()).toBe(1000)
+      expect(team.fake.calls).toHaveLength(before)
+      await team.clock.advance(1000)
+      expect(await team.run()).toBeUndefined()
+      expect(await team.state()).toBe('done')
+      expect(timesDone(team.fake, action)).toBe(1)
+    },
+  )
+
+  it('waits until the primary limit is over', async () => {
+    const team = await open(action)
+    const reset = Math.ceil(team.clock.now() / 1000) + 1800
+    const headers = { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': String(reset) }
+    team.fake.fail({ fits: isWrite, status: 403, message: 'API rate limit exceeded', headers })
+    expect(await team.run()).toBeGreaterThanOrEqual(1_800_000)
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, action)).toBe(1)
+  })
+
+  it.each([
+    [403, 'Resource not accessible by integration'],
+    // What GitHub says to a token that may read, and no more.
+    [404, 'Not Found'],
+    [422, 'Validation Failed'],
+  ])('is not tried again after %i, and people are told (S3.12)', async (status, message) => {
+    const team = await open(action)
+    team.fake.fail({ fits: isWrite, status, message })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(timesDone(team.fake, action)).toBe(0)
+    expectTold(team.fake)
+  })
+
+  it('is left where what it is about is gone (404)', async () => {
+    const team = await open(action)
+    const { threads } = team.fake.repository
+    team.fake.fail({
+      fits: (call) => {
+        if (isWrite(call)) threads.delete(numberOf(action) ?? 1)
+        return isWrite(call)
+      },
+      status: 404,
+      message: 'Not Found',
+    })
+    await team.runAll()
+    expect(await team.state()).toBe('stale')
+    expect(team.fake.calls.filter(isWrite)).toHaveLength(1)
+  })
+
+  it('is left where people paused the thread or the repository meanwhile', async () => {
+    const onThread = await open(action)
+    for (const thread of onThread.fake.repository.threads.values()) thread.labels = ['AI-PAUSE']
+    await onThread.runAll()
+    expect(await onThread.state()).toBe('stale')
+    const everywhere = await open(action)
+    everywhere.fake.repository.topics.push('ai-pause')
+    await everywhere.runAll()
+    expect(await everywhere.state()).toBe('stale')
+    expect(everywhere.fake.calls.filter(isWrite)).toEqual([])
+  })
+})
+
+/** The label and the comment by which people learn of a failure. */
+function isTold({ path, body }: FakeCall): boolean {
+  return (
+    (path.endsWith('/labels') && JSON.stringify(body).includes('agent-error')) ||
+    (path.endsWith('/comments') && JSON.stringify(body).includes('could not'))
+  )
+}
+
+function expectTold({ repository }: FakeGitHub) {
+  const threads = [...repository.threads.values()]
+  const told = threads.filter(({ labels }) => labels.includes('agent-error'))
+  expect(told).toHaveLength(1)
+  expect(told[0]!.comments.map(({ body }) => body)).toEqual([
+    expect.stringMatching(/\*\*Triage\*\* could not .*@boss/s),
+  ])
+}
+
+describe('what is closed', () => {
+  const closing: Action = { kind: 'close', number: 1, duplicate_of: 2, reason: 'The same crash, @everyone.' }
+  const isComment = ({ method, path }: FakeCall) => method === 'POST' && path.endsWith('/comments')
+
+  it.each([
+    ['', {}],
+    [' where the answer to the comment was lost (C25)', { fits: isComment, doesIt: true }],
+    [' where the answer to the closing was lost (C25)', { fits: isDoing(closing), doesIt: true }],
+  ])('says before, once, that an agent does it and why%s', async (_, fault) => {
+    const team = await open(closing)
+    if ('fits' in fault) team.fake.fail(fault)
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    const issue = team.fake.repository.threads.get(1)!
+    expect(issue.state).toBe('closed')
+    expect(issue.comments).toHaveLength(1)
+    expect(issue.comments[0]!.body).toMatch(
+      /^This is being closed as a duplicate of #2\.\n\nThe same crash, @\u200beveryone\.\n[\s\S]*AI agent \*\*Triage\*\*/,
+    )
+    const writes = team.fake.calls.filter(isWrite).map(({ method }) => method)
+    expect(writes.indexOf('POST')).toBeLessThan(writes.indexOf('PATCH'))
+  })
+
+  it('says so once where the closing itself waits for a limit', async () => {
+    const team = await open(closing)
+    const headers = { 'retry-after': '30' }
+    team.fake.fail({ fits: isDoing(closing), status: 429, message: 'Too many requests', headers, times: 2 })
+    expect(await team.runAll()).toEqual([30_000, 30_000])
+    expect(await team.state()).toBe('done')
+    expect(team.fake.repository.threads.get(1)!).toMatchObject({ state: 'closed' })
+    expect(team.fake.repository.threads.get(1)!.comments).toHaveLength(1)
+  })
+})
+
+describe('an empty branch', () => {
+  const branch: Action = { kind: 'branch', branch: 'docs/more' }
+
+  it('that a service made before it died is known again, wherever its base has moved to (C25)', async () => {
+    const team = await open(branch)
+    const { branches } = team.fake.repository
+    team.hang({ fits: isWrite, doesIt: true })
+    await team.run()
+    expect(branches.get('docs/more')).toBe('a'.repeat(40))
+    branches.set('main', 'c'.repeat(40))
+    team.restart()
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(branches.get('docs/more')).toBe('a'.repeat(40))
+  })
+
+  it('whose base GitHub does not show, or that there is not, is told of (S3.12)', async () => {
+    const team = await open({ ...branch, base: 'nowhere' })
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expectTold(team.fake)
+  })
+
+  it("that is somebody else's, and begins elsewhere, is left alone", async () => {
+    const team = await open(branch)
+    team.fake.repository.branches.set('docs/more', 'd'.repeat(40))
+    await team.runAll()
+    expect(await team.state()).toBe('failed')
+    expect(team.fake.repository.branches.get('docs/more')).toBe('d'.repeat(40))
+  })
+})
+
+describe('a comment', () => {
+  const comment: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+
+  it("is found again where our clock is half an hour ahead of GitHub's (C25)", async () => {
+    const team = await open(comment, 1800_000)
+    team.fake.fail({ fits: isWrite, doesIt: true })
+    await team.runAll()
+    expect(await team.state()).toBe('done')
+    expect(timesDone(team.fake, comment)).toBe(1)
+  })
+
+  it('is asked for again within the hour, however long a limit is said to be', async () => {
+    const team = await open(comment)
+    const headers = { 'retry-after': '99999999' }
+    team.fake.fail({ fits: isWrite, status: 429, message: 'Too many requests', headers })
+    expect(await team.runAll()).toEqual([3600_000])
+    expect(await team.state()).toBe('done')
+  })
+})
+
+describe('a review', () => {
+  it('of what is no pull request is left, and nobody is called because of it', async () => {
+    const team = await open({ kind: 'review', number: 1, body: 'Tests are missing.' })
+    await team.runAll()
+    expect(await team.state()).toBe('stale')
+    expect(team.fake.calls.filter(isWrite)).toEqual([])
+  })
+})
+
+describe('what people approved after days', () => {
+  it('waits for a limit as long as anything else', async () => {
+    const action: Action = { kind: 'comment', number: 1, body: 'Which version?' }
+    const team = await open(action)
+    await team.clock.advance(60 * 3600_000)
+    await team.approvedNow()
+    team.fake.fail({
+      ...{ fits: isWrite, status: 429, message: 'Too many requests', headers: { 'retry-after': '30' } },
+    })
+    expect(await team.runAll()).toEqual([30_000])
+    expect(await team.state()).toBe('done')
+  })
+})

@@ -1,0 +1,104 @@
+/** The team as a GitHub App: its tokens, its name, and what it missed while it was away (issue 6, §1). */
+import { describe, expect, it } from 'vitest'
+import { APP } from '../fakes/github/app.ts'
+import { bug, openGithubTeam } from './harness.ts'
+
+const comment = {
+  ...bug(0.99),
+  actions_taken: [{ action_type: 'comment_posted', details: { body: 'Which version?' } }],
+}
+
+describe('a team that is a GitHub App', () => {
+  it('acts under its own name, on Enterprise too, and is not set in motion by what it did', async () => {
+    const options = { app: true, prefix: '/api/v3' }
+    const team = await openGithubTeam({ Triage: comment, Community: comment }, {}, {}, options)
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.until(() => expect(issue.comments).toMatchObject([{ author: `${APP.slug}[bot]` }]))
+    await team.until(async () => {
+      const rows = await team.board().store.all<{ state: string }>('SELECT state FROM github_deliveries')
+      expect(rows.map(({ state }) => state).sort()).toEqual(['ignored', 'routed'])
+    })
+    await team.settled()
+    expect(issue.comments).toHaveLength(1)
+  })
+
+  it('gets what it missed while it was away, in order and once (C25)', async () => {
+    const seen: string[] = []
+    const team = await openGithubTeam(
+      {
+        Triage: ({ userText }) => {
+          seen.push(/Triage issue (#\d+)/.exec(userText)![1]!)
+          return bug(0.99)
+        },
+      },
+      { events_per_minute: 100_000 },
+      {},
+      { app: true },
+    )
+    const { app, repository } = team.fake
+    const bodyOf = (number: number) =>
+      JSON.stringify({
+        ...team.payloadOf(repository.open({ number, association: 'CONTRIBUTOR' }), 'opened'),
+        repository: { full_name: 'octo/hello' },
+      })
+    await app!.deliver('issues', bodyOf(1), 'taken')
+    await team.settled()
+    // GitHub believes that it failed; it did not.
+    app!.deliveries.at(-1)!.status = 'timed out'
+    await team.restart(async () => {
+      for (let number = 2; number <= 130; number++) {
+        const isIssue = number > 127
+        const body = isIssue ? bodyOf(number) : JSON.stringify({ repository: { full_name: 'octo/hello' } })
+        await app!.deliver(isIssue ? 'issues' : 'push', body, `missed-${number}`)
+      }
+    })
+    await team.until(async () => {
+      const [row] = await team
+        .board()
+        .store.all<{ count: number }>(
+          "SELECT COUNT(*) AS count FROM github_deliveries WHERE event IN ('issues', 'push') AND id LIKE 'missed%'",
+        )
+      expect(row!.count).toBe(129)
+    })
+    await team.settled()
+    expect(seen).toEqual(['#1', '#128', '#129', '#130'])
+    expect(app!.deliveries.filter(({ guid, redelivery }) => guid === 'taken' && redelivery)).toEqual([])
+    expect(team.logged.join('\n')).toContain('webhooks that were missed are sent again {"count":129}')
+
+    // There is nothing to ask for any more.
+    const before = app!.deliveries.length
+    await team.restart()
+    await team.until(() => expect(team.logged.join('\n')).toContain('sent again {"count":0}'))
+    expect(app!.deliveries).toHaveLength(before)
+  })
+})
+
+describe('a team that never got a webhook', () => {
+  it('gets what it missed since it was there for the first time, and nothing from before', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.99) }, {}, {}, { app: true })
+    const { app, repository } = team.fake
+    await team.until(() => expect(team.logged.join('\n')).toContain('sent again {"count":0}'))
+    const bodyOf = (number: number) =>
+      JSON.stringify({
+        ...team.payloadOf(repository.open({ number, association: 'CONTRIBUTOR' }), 'opened'),
+        repository: { full_name: 'octo/hello' },
+      })
+    await team.restart(async () => {
+      const before = await app!.deliver('issues', bodyOf(1), 'before')
+      Object.assign(before, { at: Date.now() - 3600_000 })
+      await app!.deliver('issues', bodyOf(2), 'since')
+    })
+    await team.until(() => expect(repository.threads.get(2)!.labels).toEqual(['bug']))
+    await team.settled()
+    expect(repository.threads.get(1)!.labels).toEqual([])
+  })
+})
+
+describe('a team with a token', () => {
+  it('says that it cannot ask for what it missed', async () => {
+    const team = await openGithubTeam({})
+    await team.until(() =>
+      expect(team.logged.join('\n')).toMatch(/with a token, webhooks .* cannot be asked for/),
+    )
+  })
+})

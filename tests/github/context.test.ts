@@ -1,0 +1,256 @@
+/** What agents of the GitHub team are told, what they may write, and where that ends (S3.6, S3.7, S3.18, issue 6 §2–§4). */
+import { describe, expect, it } from 'vitest'
+import { filesOnBranch, gitOf } from '../fakes/github/git-routes.ts'
+import { bug, NOTHING, openGithubTeam } from './harness.ts'
+
+const proposing = (action_type: string, details: object, confidence = 0.99) => ({
+  status: 'success',
+  confidence_score: confidence,
+  actions_taken: [{ action_type, details, confidence }],
+  rationale: 'It should be so.',
+})
+
+describe('an agent of the team', () => {
+  it('is given excerpts of governance documents, workflows and related threads, never the whole (S3.7, S3.18)', async () => {
+    const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
+    const { texts } = gitOf(team.fake.repository)
+    texts.set('CONTRIBUTING.md', `Please sign your commits. ${'long '.repeat(2000)}THE END`)
+    texts.set('.github/workflows/ci.yml', 'name: CI\non: push')
+    await team.opened({ title: 'Crash on start', body: 'It crashes with ENOENT.', author: 'ada-gh' })
+    await team.settled()
+    await team.opened({ title: 'It crashes on start', body: 'Again, as @ben-gh said. See #1.' })
+    await team.settled()
+    const told = team.prompts
+      .map(({ userText }) => userText)
+      .find((text) => text.includes('"issue_number":2'))!
+    expect(told).toContain('Please sign your commits.')
+    expect(told).not.toContain('THE END')
+    expect(told).toContain('name: CI')
+    expect(told).toContain('#1 (issue, open)')
+    expect(told).toContain('It crashes with ENOENT.')
+    expect(told).toContain('"mentions":["@ben-gh"]')
+    expect(told).toContain('"governance_docs":["README.md","CONTRIBUTING.md"]')
+  })
+
+  it('is given a body of any size and alphabet as an excerpt, without its secrets (S3.17, S3.18, C20)', async () => {
+    const secret = `ghp_${'a1B2'.repeat(9)}`
+    const team = await openGithubTeam({ Triage: bug(0.99), Concierge: NOTHING })
+    const issue = await team.opened({ title: 'Kaputt', body: `${secret} ${'漢字\u0001"\n'.repeat(12_000)}` })
+    await team.settled()
+    expect(issue.labels).toEqual(['bug'])
+    const told = team.prompts.map(({ userText }) => userText).join()
+    expect(told).toContain('漢字')
+    expect(told).not.toContain(secret)
+    const { store } = team.board()
+    const kept = await store.all<{ delegation: string }>('SELECT delegation FROM github_work')
+    for (const { delegation } of kept) expect(Buffer.byteLength(delegation)).toBeLessThanOrEqual(102_400)
+    expect(JSON.stringify(await store.all('SELECT document FROM tasks'))).not.toContain(secret)
+  })
+
+  it('is given no half of a secret where its text is cut (S3.17)', async () => {
+    const secret = `ghp_${'a1B2'.repeat(9)}`
+    const team = await openGithubTeam({ Triage: NOTHING })
+    // Where what is kept of a body ends, and where an excerpt of a document does.
+    gitOf(team.fake.repository).texts.set('CONTRIBUTING.md', `${'y'.repeat(1480)} ${secret}`)
+    await team.opened({ association: 'CONTRIBUTOR', body: `${'x'.repeat(39_980)} ${secret}` })
+    await team.settled()
+    const kept = JSON.stringify(await team.board().store.all('SELECT delegation FROM github_work'))
+    expect(kept).toContain('x'.repeat(5000))
+    expect(kept).toContain('y'.repeat(1400))
+    expect(kept + team.prompts.map(({ userText }) => userText).join()).not.toContain(secret.slice(0, 8))
+  })
+
+  it('asks people about what concerns another thread than its own, however sure it is', async () => {
+    const team = await openGithubTeam({ Triage: NOTHING, Concierge: NOTHING })
+    const first = await team.opened({ author: 'ada-gh' })
+    await team.settled()
+    const other = await openGithubTeam({
+      Triage: proposing('label_applied', { label: 'wontfix', issue_number: 1 }),
+      Concierge: NOTHING,
+    })
+    const [one, two] = [await other.opened({ association: 'OWNER' }), await other.opened({})]
+    await other.settled()
+    expect(first.labels).toEqual([])
+    expect(one.labels).toEqual(['wontfix'])
+    expect(two.comments.map(({ body }) => body).join()).toContain('it is about another thread')
+  })
+})
+
+describe('files', () => {
+  const files = [
+    { path: 'docs/setup.md', content: '# Setup\n' },
+    { path: 'docs/faq.md', content: '# FAQ\n' },
+  ]
+
+  it('come into a branch with one commit that says who wrote it', async () => {
+    const team = await openGithubTeam({
+      Triage: proposing('branch_created', { branch: 'docs/setup', message: 'Write the setup', files }),
+      Concierge: NOTHING,
+    })
+    await team.opened({})
+    await team.settled()
+    const { repository } = team.fake
+    expect(filesOnBranch(repository, 'docs/setup')).toEqual({
+      'docs/setup.md': '# Setup\n',
+      'docs/faq.md': '# FAQ\n',
+    })
+    const commit = gitOf(repository).commits.get(repository.branches.get('docs/setup')!)!
+    expect(commit.message).toMatch(
+      /^Write the setup\n\nWritten by the AI agent Triage\.\nOrchub-Action: [0-9a-f]{32}$/,
+    )
+    expect(commit.parents).toEqual(['a'.repeat(40)])
+  })
+
+  it('come with a pull request once people approved it, with the branch made for it', async () => {
+    const team = await openGithubTeam({
+      Triage: proposing('pr_created', { head: 'docs/setup', title: 'Setup', body: 'Written down.', files }),
+      Concierge: NOTHING,
+    })
+    const issue = await team.opened({})
+    await team.settled()
+    const asked = issue.comments.map(({ body }) => body).join()
+    expect(asked).toContain('open a pull request from docs/setup with docs/setup.md, docs/faq.md: Setup')
+    expect(team.fake.repository.branches.has('docs/setup')).toBe(false)
+    await team.commented(issue, 'ada-gh', '/agent approve req_1')
+    await team.until(() =>
+      expect(team.fake.repository.pulls).toMatchObject([{ head: 'docs/setup', base: 'main' }]),
+    )
+    const { repository } = team.fake
+    expect(Object.keys(filesOnBranch(repository, 'docs/setup'))).toHaveLength(2)
+    const commit = gitOf(repository).commits.get(repository.branches.get('docs/setup')!)!
+    expect(commit.message).toMatch(/^Setup\n\nWritten by the AI agent Triage\.\nOrchub-Action: [0-9a-f]{32}$/)
+    await team.settled()
+  })
+
+  it("do not take somebody else's branch, and after a lost answer are not written twice (C25)", async () => {
+    const team = await openGithubTeam({
+      Triage: ({ userText }) =>
+        proposing('branch_created', {
+          branch: userText.includes('"issue_number":1') ? 'docs/a' : 'docs/b',
+          files,
+        }),
+      Concierge: NOTHING,
+    })
+    team.fake.repository.branches.set('docs/b', 'a'.repeat(40))
+    team.fake.fail({
+      fits: ({ method, path }) => method === 'POST' && path.endsWith('/git/refs'),
+      doesIt: true,
+    })
+    await team.opened({})
+    await team.settled()
+    expect(filesOnBranch(team.fake.repository, 'docs/a')).toMatchObject({ 'docs/faq.md': '# FAQ\n' })
+    await team.opened({})
+    await team.settled()
+    expect(team.fake.repository.branches.get('docs/b')).toBe('a'.repeat(40))
+    expect(team.lines().join('\n')).toContain('There is a branch docs/b already, and it is not ours')
+  })
+
+  it.each([
+    ['a workflow', [{ path: '.github/workflows/x.yml', content: 'x' }], /is a workflow/],
+    ['a path out of the repository', [{ path: '../x', content: 'x' }], /is no path/],
+    ['too much', [{ path: 'x', content: 'x'.repeat(60_001) }], /larger than 60000 bytes/],
+    ['too many', Array.from({ length: 21 }, (_, n) => ({ path: `f${n}`, content: '' })), /more than 20/],
+    ['a secret', [{ path: 'x.env', content: `TOKEN=ghp_${'a1B2'.repeat(9)}` }], /looks like a secret/],
+  ])('are refused with a reason for %s', async (_, wrong, reason) => {
+    const team = await openGithubTeam({
+      Triage: proposing('branch_created', { branch: 'docs/x', files: wrong }),
+      Concierge: NOTHING,
+    })
+    await team.opened({})
+    await team.settled()
+    expect(team.lines().find((line) => line.includes('Refused'))).toMatch(reason)
+    expect(team.fake.writes()).toEqual([])
+  })
+})
+
+describe('a report', () => {
+  it.each([
+    [
+      '51 actions',
+      { ...bug(0.99), actions_taken: Array.from({ length: 51 }, () => bug(0.99).actions_taken[0]) },
+      /more than 50 actions/,
+    ],
+    [
+      'a rationale of 1,001 characters',
+      { ...bug(0.99), rationale: 'x'.repeat(1001) },
+      /over 1000 characters/,
+    ],
+  ])(
+    'with %s goes back with what is wrong, and nothing of it is done (S3.18, C20)',
+    async (_, wrong, reason) => {
+      const told: string[] = []
+      const team = await openGithubTeam({
+        Triage({ userText }) {
+          if (!userText.includes('(follow_up)')) return wrong
+          told.push(userText)
+          return NOTHING
+        },
+        Concierge: NOTHING,
+      })
+      const issue = await team.opened({})
+      await team.settled()
+      expect(told[0]).toMatch(reason)
+      expect(issue.labels).toEqual([])
+    },
+  )
+
+  it('with a comment larger than GitHub takes, or one that holds a secret, is no way to post it', async () => {
+    const secret = `ghp_${'a1B2'.repeat(9)}`
+    const team = await openGithubTeam({
+      Triage: {
+        ...proposing('comment_posted', { body: 'x'.repeat(60_001) }),
+        actions_taken: [
+          { action_type: 'comment_posted', details: { body: 'x'.repeat(60_001) }, confidence: 0.99 },
+          { action_type: 'comment_posted', details: { body: `Use ${secret}` }, confidence: 0.99 },
+        ],
+      },
+      Concierge: NOTHING,
+    })
+    const issue = await team.opened({})
+    await team.settled()
+    expect(issue.comments).toHaveLength(1)
+    expect(issue.comments[0]!.body).not.toContain(secret)
+    expect(team.lines().find((line) => line.includes('Refused comment_posted'))).toMatch(/60000/)
+  })
+})
+
+describe('a trigger about stale threads', () => {
+  it('gives its agent the open ones that nobody touched, and what it proposes goes through the policy', async () => {
+    const team = await openGithubTeam(
+      {
+        Lifecycle: {
+          ...NOTHING,
+          actions_taken: [
+            { action_type: 'label_applied', details: { label: 'stale', issue_number: 1 }, confidence: 0.99 },
+            {
+              action_type: 'close_issue',
+              details: { issue_number: 1, reason: 'Nobody came back.' },
+              confidence: 0.99,
+            },
+          ],
+        },
+      },
+      {
+        schedule: { stale: { cron: '0 7 * * *', to: 'lifecycle', stale_days: 60, repository: 'octo/hello' } },
+      },
+    )
+    const old = team.fake.repository.open({ title: 'Forgotten', updatedAt: '2020-01-01T00:00:00Z' })
+    team.fake.repository.open({ title: 'Alive' })
+    const { store, timers, clock } = team.board()
+    await store.write((tx) =>
+      tx.run(`UPDATE timers SET due_at = ? WHERE kind = 'github_trigger'`, [clock.now()]),
+    )
+    timers.setFor(clock.now())
+    await team.until(() => expect(old.labels).toEqual(['stale']))
+    const [told] = team.prompts.map(({ userText }) => userText)
+    expect(told).toContain('"event_type":"periodic_trigger"')
+    expect(told).toContain('"related_issues":[1]')
+    expect(told).toContain('last touched 2020-01-01')
+    expect(told).not.toContain('Alive')
+    await team.settled()
+    expect(old.state).toBe('open')
+    expect(await store.all(`SELECT question FROM human_requests`)).toMatchObject([
+      { question: 'May Lifecycle close #1 in octo/hello?' },
+    ])
+  })
+})

@@ -1,0 +1,429 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Action, actionKey, checkAction, readAction } from '../../../src/github/core/action.ts'
+import { type GitHubEvent, isNewcomer, readEvent } from '../../../src/github/core/event.ts'
+import { classify, isRecoverable } from '../../../src/github/core/failure.ts'
+import { markOf, signed, withoutMentions } from '../../../src/github/core/notice.ts'
+import { createPace } from '../../../src/github/core/pace.ts'
+import { afterOutcome, CLEAN, isPaused } from '../../../src/github/core/pause.ts'
+import { DEFAULT_POLICIES, isNeverDone, judge } from '../../../src/github/core/policy.ts'
+import { DEFAULT_ROUTES, holds, routeEvent, touchesDocs } from '../../../src/github/core/routing.ts'
+import { nextRun } from '../../../src/github/core/schedule.ts'
+import { isSigned } from '../../../src/github/core/signature.ts'
+import { maySay, readSlashCommands, readVerdict, SLASH_COMMANDS } from '../../../src/github/core/slash.ts'
+import { mentionsIn, numbersIn, searchWords } from '../../../src/github/core/words.ts'
+import { ACTION_MODES } from '../../../src/github/terms.ts'
+
+const event = (type: string, more: Partial<GitHubEvent> = {}): GitHubEvent => ({
+  id: 'd',
+  type,
+  topics: [],
+  ...more,
+})
+const NOBODY = { firstTimer: false, touchesDocs: false }
+const names = (type: string, facts = NOBODY) =>
+  routeEvent(DEFAULT_ROUTES, event(type), facts).map(({ to }) => to)
+
+describe('routing', () => {
+  it.each([
+    ['issues.opened', {}, ['triage']],
+    ['issues.opened', { firstTimer: true }, ['triage', 'concierge']],
+    ['pull_request.opened', {}, ['lifecycle']],
+    ['pull_request.synchronize', { touchesDocs: true }, ['lifecycle', 'scribe']],
+    ['issue_comment.created', {}, ['community']],
+    ['issue_comment.created', { firstTimer: true }, ['community', 'concierge']],
+    ['issues.labeled', {}, []],
+    ['constructor', {}, []],
+    ['something.new', {}, []],
+  ])('of %s with %o goes to %o (S3.4, C19)', (type, facts, wanted) => {
+    expect(names(type, { ...NOBODY, ...facts })).toEqual(wanted)
+  })
+
+  it('frees a step whose forerunner has no part in this event', () => {
+    const routes = {
+      x: [
+        { to: 'a', when: ['first_timer'], on: 'success' as const },
+        { to: 'b', when: [], on: 'success' as const, after: 'a' },
+      ],
+    }
+    expect(routeEvent(routes, event('x'), NOBODY)).toEqual([{ to: 'b', when: [], on: 'success' }])
+    expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })[1]).toMatchObject({ after: 'a' })
+  })
+
+  it('has people decide where one of the steps of a role that hold says so (S3.5)', () => {
+    const plain = { to: 'a', when: [], on: 'success' as const }
+    const strict = { ...plain, when: ['first_timer'], requiresHitl: true }
+    const routes = { x: [plain, strict] }
+    expect(routeEvent(routes, event('x'), NOBODY)).toEqual([plain])
+    expect(routeEvent(routes, event('x'), { ...NOBODY, firstTimer: true })).toEqual([
+      { ...plain, requiresHitl: true },
+    ])
+  })
+
+  it('turns a condition round with !', () => {
+    const conditions = [
+      'first_timer',
+      'touches_docs',
+      'draft',
+      'bot',
+      'label:x',
+      'association:OWNER',
+      'command:help',
+    ]
+    for (const condition of conditions) {
+      const holdsNow = holds(condition, event('x'), NOBODY)
+      expect(holds(`!${condition}`, event('x'), NOBODY)).toBe(!holdsNow)
+    }
+  })
+
+  it.each([
+    [['docs/a.txt'], true],
+    [['README'], true],
+    [['src/x.md'], true],
+    [['src/docs.ts', 'doctor/x.ts'], false],
+  ])('sees whether %o touch the documentation', (files, wanted) => {
+    expect(touchesDocs(files)).toBe(wanted)
+  })
+})
+
+describe('a command in a comment', () => {
+  it.each([
+    ['/agent summarize', ['summarize']],
+    ['/Agent SUMMARIZE please', ['summarize']],
+    ['/agent', ['help']],
+    ['hello\r\n/agent approve req_7 fine', ['approve']],
+    ['> /agent approve req_7', []],
+    ['    /agent approve req_7', []],
+    ['say `/agent help`', []],
+    ['please /agent help', []],
+    ['```\n/agent approve req_7\n```', []],
+    ['~~~\n```\n/agent approve req_7\n~~~\n/agent help', ['help']],
+    ['```\n/agent approve req_7', []],
+    ['/agents help', []],
+    ['/agent dance', [undefined]],
+    ['/agent help\n'.repeat(9), Array(5).fill('help')],
+  ])('in %j is %o', (body, wanted) => {
+    expect(readSlashCommands(body).map(({ name }) => name)).toEqual(wanted)
+  })
+
+  it('is never found in a fence, whatever stands around it', () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        const inside = text.replaceAll(/[`~]/g, '')
+        expect(readSlashCommands(`\`\`\`\n${inside}\n/agent approve req_1\n\`\`\``)).toEqual([])
+      }),
+    )
+  })
+
+  it('is for whom its author may be: people of orc.yaml for verdicts, whatever GitHub says of others', () => {
+    for (const association of ['OWNER', 'MEMBER', 'NONE', 'MANNEQUIN', 'SUPREME_LEADER']) {
+      const stranger = { association, person: undefined }
+      expect(maySay('approve', stranger)).toBe(false)
+      expect(maySay('reject', stranger)).toBe(false)
+      expect(maySay('help', stranger)).toBe(true)
+      expect(maySay('draft-docs', stranger)).toBe(association === 'OWNER' || association === 'MEMBER')
+    }
+    for (const name of SLASH_COMMANDS) expect(maySay(name, { association: 'NONE', person: 'ada' })).toBe(true)
+  })
+
+  it.each([
+    ['req_7', { request: 'req_7', comment: '' }],
+    ['REQ_7 because', { request: 'req_7', comment: 'because' }],
+    ['7', undefined],
+    ['req_07', undefined],
+    ['req_7; rm', undefined],
+    ['', undefined],
+  ])('reads a verdict in %j', (words, wanted) => {
+    expect(readVerdict(words)).toEqual(wanted)
+  })
+})
+
+const label: Action = { kind: 'label', number: 1, label: 'bug' }
+const SURE = { threshold: 0.95, requiresHitl: false, wantsReview: false }
+const circumstances = fc.record({
+  threshold: fc.double({ min: 0, max: 1, noNaN: true }),
+  requiresHitl: fc.boolean(),
+  wantsReview: fc.boolean(),
+})
+const policies = fc.record({ mode: fc.constantFrom(...ACTION_MODES), quorum: fc.integer({ min: 1, max: 5 }) })
+const confidences = fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })
+const RANK = { refuse: 0, ask: 1, act: 2 }
+
+describe('the policy', () => {
+  it.each([
+    [0.95, 'act'],
+    [0.9499, 'ask'],
+    [undefined, 'ask'],
+    [Number.NaN, 'ask'],
+  ])('at confidence %s lets triage %s (S3.5)', (confidence, verdict) => {
+    expect(judge({ action: label, confidence }, DEFAULT_POLICIES.label, SURE).verdict).toBe(verdict)
+  })
+
+  it('asks two people about what is critical, however sure an agent is', () => {
+    const action: Action = { kind: 'label', number: 1, label: 'security' }
+    expect(judge({ action, confidence: 1 }, DEFAULT_POLICIES.label, SURE)).toMatchObject({
+      verdict: 'ask',
+      quorum: 2,
+    })
+  })
+
+  it('never acts where a person must decide, and never does what is prohibited', () => {
+    fc.assert(
+      fc.property(policies, circumstances, confidences, (policy, about, confidence) => {
+        const { verdict } = judge({ action: label, confidence }, policy, about)
+        if (policy.mode === 'prohibited') expect(verdict).toBe('refuse')
+        else if (policy.mode === 'approval' || about.requiresHitl || about.wantsReview)
+          expect(verdict).toBe('ask')
+      }),
+    )
+  })
+
+  it('gives no more freedom to less confidence', () => {
+    fc.assert(
+      fc.property(
+        policies,
+        circumstances,
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (policy, about, one, other) => {
+          const [less, more] = one < other ? [one, other] : [other, one]
+          const rank = (confidence: number) =>
+            RANK[judge({ action: label, confidence }, policy, about).verdict]
+          expect(rank(less)).toBeLessThanOrEqual(rank(more))
+        },
+      ),
+    )
+  })
+
+  it.each([
+    'merge',
+    'pr_merged',
+    'force_push',
+    'delete_branch',
+    'issue_deleted',
+    'settings_changed',
+    'ban_user',
+    'user_banned',
+    'lock_issue',
+  ])('never does %s', (type) => expect(isNeverDone(type)).toBe(true))
+
+  it.each([
+    'label_applied',
+    'comment_posted',
+    'pr_created',
+    'branch_created',
+    'review_posted',
+    'close_issue',
+  ])('knows %s of the documents (S3.9)', (type) => expect(isNeverDone(type)).toBe(false))
+})
+
+describe('an action', () => {
+  it('is about the thread of its task unless it names another', () => {
+    expect(readAction('label_applied', { label: 'bug' }, 7)).toEqual({
+      ok: true,
+      action: { kind: 'label', number: 7, label: 'bug' },
+    })
+    expect(readAction('label_applied', { label: 'bug', issue_number: 9 }, 7)).toMatchObject({
+      action: { number: 9 },
+    })
+  })
+
+  it('closes nothing as a duplicate of itself', () => {
+    expect(readAction('close_issue', { duplicate_of: 7 }, 7)).toMatchObject({ ok: false })
+    expect(readAction('close_issue', { duplicate_of: 8 }, 7)).toMatchObject({ ok: true })
+  })
+
+  it.each(['../main', 'a..b', 'x.lock', '-x', 'a b', 'a/', ''])('refuses the branch %j', (branch) => {
+    expect(checkAction('branch', { branch }).ok).toBe(false)
+  })
+
+  it('has one key for one proposal of one work, whatever the order of its parts (C25)', () => {
+    const turned = { label: 'bug', number: 1, kind: 'label' } as Action
+    expect(actionKey('w', turned)).toBe(actionKey('w', label))
+    expect(actionKey('v', label)).not.toBe(actionKey('w', label))
+    expect(actionKey('w', { ...label, number: 2 })).not.toBe(actionKey('w', label))
+  })
+
+  it('never takes what is no action for one', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.dictionary(fc.string(), fc.jsonValue()), (type, details) => {
+        const read = readAction(type, details, undefined)
+        if (!read.ok) expect(read.problem).not.toBe('')
+      }),
+    )
+  })
+})
+
+describe('what is written on GitHub', () => {
+  const key = 'a'.repeat(32)
+
+  it('says that an agent wrote it, and can be found again by its mark only', () => {
+    const text = signed(`Hello\n${markOf('b'.repeat(32))}`, { key, agent: 'Triage', mayMention: [] })
+    expect(text).toContain('Written by the AI agent **Triage**')
+    expect(text).toContain(markOf(key))
+    expect(text).not.toContain(markOf('b'.repeat(32)))
+  })
+
+  it.each([
+    ['@ada hi', '@ada hi'],
+    ['@bob hi', '@\u200bbob hi'],
+    ['(@org/team)', '(@\u200borg/team)'],
+    ['me@example.org', 'me@example.org'],
+    ['x @Ada, @bob', 'x @Ada, @\u200bbob'],
+    ['_@octocat_', '_@\u200boctocat_'],
+    ['a lone `@octocat', 'a lone `@\u200boctocat'],
+    ['\\@octocat', '\\@\u200boctocat'],
+    ['&#64;octocat &#x40;bob &commat;org/team', '@\u200boctocat @\u200bbob @\u200borg/team'],
+  ])('mentions nobody who was not meant: %j', (text, wanted) => {
+    expect(withoutMentions(text, ['ada'])).toBe(wanted)
+  })
+})
+
+describe('the brakes', () => {
+  it.each([
+    [['AI-PAUSE'], [], true],
+    [['ai-pause'], [], true],
+    [['bug'], ['ai-pause'], true],
+    [['AI-PAUSED'], [], false],
+  ])('with labels %o and topics %o: %s', (labels, topics, wanted) =>
+    expect(isPaused(labels, topics)).toBe(wanted),
+  )
+
+  it('halt an agent after more than five failures in a row, and no success lifts that', () => {
+    let standing = CLEAN
+    for (let count = 0; count < 5; count++) standing = afterOutcome(standing, 'failure')
+    expect(standing.halted).toBe(false)
+    expect(afterOutcome(standing, 'success')).toEqual(CLEAN)
+    const halted = afterOutcome(standing, 'failure')
+    expect(halted.halted).toBe(true)
+    expect(afterOutcome(halted, 'success').halted).toBe(true)
+  })
+})
+
+describe('a failed call', () => {
+  const NOW = 1_000_000
+  it.each([
+    [401, '', {}, 'unauthenticated', undefined],
+    [403, 'Resource not accessible by integration', {}, 'forbidden', undefined],
+    [
+      403,
+      'API rate limit exceeded',
+      { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1060' },
+      'limited',
+      60_000,
+    ],
+    [403, 'You have exceeded a secondary rate limit', {}, 'limited', 60_000],
+    [429, '', { 'retry-after': '7' }, 'limited', 7000],
+    [404, '', {}, 'gone', undefined],
+    [410, '', {}, 'gone', undefined],
+    [422, '', {}, 'invalid', undefined],
+    [502, '', {}, 'unavailable', undefined],
+  ])('with %i %s is %s', (status, message, headers, kind, retryAfterMs) => {
+    const failure = classify({ status, message, headers }, NOW)
+    expect(failure.kind).toBe(kind)
+    expect(failure.retryAfterMs).toBe(retryAfterMs)
+    expect(isRecoverable(failure)).toBe(kind === 'limited' || kind === 'unavailable')
+  })
+})
+
+describe('an event', () => {
+  it('never fails to be read, whatever GitHub sends (C19)', () => {
+    fc.assert(
+      fc.property(
+        fc.record(
+          {
+            action: fc.jsonValue(),
+            issue: fc.jsonValue(),
+            comment: fc.jsonValue(),
+            repository: fc.jsonValue(),
+            sender: fc.jsonValue(),
+            pull_request: fc.jsonValue(),
+          },
+          { requiredKeys: [] },
+        ),
+        (payload) => {
+          expect(readEvent('d', 'issues', payload)?.id).toBe('d')
+        },
+      ),
+    )
+    expect(readEvent('d', 'issues', [])).toBeUndefined()
+  })
+
+  it.each([
+    ['FIRST_TIMER', undefined, true],
+    ['FIRST_TIME_CONTRIBUTOR', 3, true],
+    ['NONE', 0, true],
+    ['NONE', 1, false],
+    ['NONE', undefined, false],
+    ['OWNER', 0, false],
+  ])('of %s with %s contributions is of a newcomer: %s', (association, count, wanted) => {
+    expect(isNewcomer(association, count)).toBe(wanted)
+  })
+})
+
+describe('a signature', () => {
+  it('is over the very bytes, and as GitHub publishes it', async () => {
+    const signature = 'sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17'
+    expect(await isSigned("It's a Secret to Everybody", 'Hello, World!', signature)).toBe(true)
+    expect(await isSigned("It's a Secret to Everybody", 'Hello, World! ', signature)).toBe(false)
+    expect(await isSigned('another', 'Hello, World!', signature)).toBe(false)
+    for (const none of [undefined, '', 'sha256=', `sha1=${'0'.repeat(40)}`]) {
+      expect(await isSigned('s', 'x', none)).toBe(false)
+    }
+  })
+})
+
+describe('words', () => {
+  it('to search by are no syntax of any engine', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        for (const word of searchWords(text)) expect(word).toMatch(/^[\p{L}\p{N}]+$/u)
+      }),
+    )
+    expect(searchWords('The crash, and the CRASH in "main" OR x')).toEqual(['crash', 'main'])
+  })
+
+  it('refer to threads and people', () => {
+    expect(numbersIn('see #12, (#3) and a#4, #0')).toEqual([12, 3])
+    expect(mentionsIn('@ada and me@example.org, @org/team')).toEqual(['@ada'])
+  })
+})
+
+describe('the pace', () => {
+  it('never lets more than so many begin in any minute (C18)', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 5 }),
+        fc.array(fc.integer({ min: 0, max: 30_000 })),
+        (most, steps) => {
+          let now = 0
+          const begun: number[] = []
+          const pace = createPace(
+            () => most,
+            () => now,
+          )
+          for (const step of steps) {
+            now += step
+            const wait = pace.waitMs()
+            if (wait > 0) now += wait
+            expect(pace.waitMs()).toBe(0)
+            pace.begin()
+            begun.push(now)
+            expect(begun.filter((at) => at > now - 60_000).length).toBeLessThanOrEqual(most)
+          }
+        },
+      ),
+    )
+  })
+})
+
+describe('a periodic trigger', () => {
+  it('comes next by its pattern, in its time zone', () => {
+    const monday = Date.UTC(2030, 0, 7, 6)
+    expect(nextRun({ cron: '0 6 * * 1', timezone: 'UTC' }, Date.UTC(2030, 0, 1))).toBe(monday)
+    expect(nextRun({ cron: '0 6 * * 1', timezone: 'UTC' }, monday)).toBe(monday + 7 * 24 * 3600_000)
+    expect(nextRun({ cron: '0 6 * * 1', timezone: 'Europe/Berlin' }, Date.UTC(2030, 0, 1))).toBe(
+      monday - 3600_000,
+    )
+  })
+})

@@ -1,0 +1,96 @@
+/** The GitHub team in the whole service, against a scripted model and a GitHub of the tests' own (issue 6). */
+import { describe, expect, it } from 'vitest'
+import { readHumanRequests } from '../../src/people/store/human-requests.ts'
+import { bug, openGithubTeam } from './harness.ts'
+
+describe('an issue is opened', () => {
+  it('is labelled by a call of the service when triage is sure enough, and the public audit tells it (S3.5, S3.9, S3.22)', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.97) })
+    const issue = await team.opened({ title: 'It crashes', body: 'On start.', association: 'CONTRIBUTOR' })
+    await team.until(() => expect(issue.labels).toEqual(['bug']))
+    await team.settled()
+    expect(team.fake.writes()).toMatchObject([
+      { method: 'POST', path: '/repos/octo/hello/issues/1/labels', body: { labels: ['bug'] } },
+    ])
+    expect(team.lines().filter((line) => line.startsWith('github.'))).toEqual([
+      'github.task: Triage issue #1',
+      'github.success: #1: 1 proposed. It crashes, and it should not.',
+      "github.success: Done: apply the label 'bug' to #1 in octo/hello",
+    ])
+    expect(team.entries.find(({ text }) => text.startsWith('Done'))).toMatchObject({
+      actor: 'Triage',
+      confidence: 0.97,
+    })
+  })
+
+  it('is asked about where triage is not sure; an authorised person approves by a comment, and it is done once (S3.13, C9)', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.6) })
+    const issue = await team.opened({ title: 'It crashes', association: 'CONTRIBUTOR' })
+    await team.until(() => expect(issue.comments).toHaveLength(1))
+    const [question] = issue.comments
+    expect(question!.body).toContain("**Triage** would like to apply the label 'bug' to #1 (confidence 0.6).")
+    expect(question!.body).toContain('@ada-gh @ben-gh')
+    expect(question!.body).not.toContain('@vera-gh')
+    expect(question!.body).toContain('Written by the AI agent **orchestrator**')
+    const id = /\/agent approve (req_\d+)/.exec(question!.body)![1]!
+
+    // A stranger, and somebody who may only look, are not heard; a request that is none of GitHub's isn't either.
+    await team.commented(issue, 'mallory', `/agent approve ${id}`, 'OWNER')
+    await team.commented(issue, 'vera-gh', `/agent approve ${id}`, 'MEMBER')
+    await team.settled()
+    expect(issue.labels).toEqual([])
+
+    await team.commented(issue, 'Ada-GH', `Looks right to me.\n/agent approve ${id} thanks`, 'NONE')
+    await team.until(() => expect(issue.labels).toEqual(['bug']))
+    await team.commented(issue, 'ada-gh', `/agent approve ${id}`, 'NONE')
+    await team.settled()
+    expect(team.fake.writes().filter(({ path }) => path.endsWith('/labels'))).toHaveLength(1)
+    const [request] = await readHumanRequests(team.board().store, 'all', 10)
+    expect(request).toMatchObject({ state: 'approved', decided_by: 'ada', comment: 'thanks' })
+  })
+
+  it('is not touched when people reject, and the public audit says so (C9)', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.6) })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.until(() => expect(issue.comments).toHaveLength(1))
+    await team.commented(issue, 'ben-gh', '/agent reject req_1 it is a feature')
+    await team.until(() => expect(team.lines().join('\n')).toContain('Not done, req_1 is rejected'))
+    expect(issue.labels).toEqual([])
+  })
+
+  it('is welcomed by the concierge where its author is new, and only there (S3.6)', async () => {
+    const welcome = {
+      status: 'success',
+      confidence_score: 0.98,
+      actions_taken: [
+        { action_type: 'comment_posted', details: { body: 'Welcome @newcomer, and @everyone else!' } },
+      ],
+      rationale: 'A first contribution.',
+    }
+    const team = await openGithubTeam({ Concierge: welcome })
+    const issue = await team.opened({ author: 'newcomer', association: 'NONE' })
+    await team.until(() => expect(issue.comments).toHaveLength(1))
+    await team.settled()
+    expect(issue.comments[0]!.body).toContain('Welcome @newcomer, and @\u200beveryone else!')
+    const second = await team.opened({ author: 'newcomer', association: 'NONE' })
+    await team.settled()
+    expect(second.comments).toEqual([])
+  })
+
+  it('is left alone where the label AI-PAUSE is on it', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.99) })
+    const issue = await team.opened({ labels: ['ai-pause'], association: 'CONTRIBUTOR' })
+    await team.settled()
+    expect(team.prompts).toEqual([])
+    expect(issue.labels).toEqual(['ai-pause'])
+  })
+
+  it('is not acted on in a dry run, and the audit says what would have been done', async () => {
+    const team = await openGithubTeam({ Triage: bug(0.99) }, { dry_run: true })
+    await team.opened({ association: 'CONTRIBUTOR' })
+    await team.until(() =>
+      expect(team.lines().join('\n')).toContain("Would be done: apply the label 'bug' to #1"),
+    )
+    expect(team.fake.writes()).toEqual([])
+  })
+})

@@ -1,0 +1,268 @@
+/** The team at its work: newcomers, duplicates, commands in comments, what is private, what begins by the clock (issue 6). */
+import { describe, expect, it } from 'vitest'
+import { readConduct } from '../../src/github/store/conduct.ts'
+import type { FakeThread } from '../fakes/github/repository.ts'
+import { NOTHING, openGithubTeam } from './harness.ts'
+
+const DUPLICATE = [
+  {
+    status: 'success',
+    confidence_score: 0.98,
+    actions_taken: [{ action_type: 'label_applied', details: { label: 'bug' }, confidence: 0.98 }],
+    rationale: 'A crash, and #1 is the same.',
+  },
+  {
+    message_type: 'hitl_approval_request',
+    approval_needed_for: 'close_duplicate_issue',
+    proposed_action: {
+      action_type: 'close_issue',
+      issue_number: 2,
+      reason: 'Duplicate of #1',
+      details: { duplicate_of: 1 },
+    },
+    rationale: 'A crash, and #1 is the same.',
+    confidence: 0.96,
+  },
+]
+
+const WELCOME = {
+  status: 'success',
+  confidence_score: 0.98,
+  actions_taken: [{ action_type: 'comment_posted', details: { body: 'Welcome, @newcomer!' } }],
+  rationale: 'A first contribution.',
+}
+
+const FLAG = {
+  message_type: 'coc_violation_flag',
+  privacy_level: 'PRIVATE_TO_MODERATORS',
+  violation: {
+    severity: 'high',
+    confidence: 0.9,
+    violation_type: 'harassment',
+    location: 'issue #1, comment by @rude',
+  },
+  context: { excerpt: 'you are an unbelievable nincompoop' },
+  recommended_action: 'Review for a violation of the code of conduct',
+}
+
+describe("a first-timer's report of a known bug", () => {
+  it('is labelled, welcomed, proposed for closing, approved by a comment and closed, all of it in public (S3.13, S3.22)', async () => {
+    const team = await openGithubTeam({
+      Triage: ({ userText }) => (userText.includes('"issue_number":2') ? DUPLICATE : NOTHING),
+      Concierge: ({ userText }) => (userText.includes('"issue_number":2') ? WELCOME : NOTHING),
+    })
+    await team.opened({
+      title: 'Crash on start',
+      body: 'It crashes.',
+      author: 'ada-gh',
+      association: 'OWNER',
+    })
+    await team.settled()
+    const issue = await team.opened({ title: 'It crashes on start', body: 'Again and again.' })
+    await team.settled()
+    // The service found the other one by its words.
+    expect(team.prompts.map(({ userText }) => userText).join()).toContain('"related_issues":[1]')
+    expect(issue.labels).toEqual(['bug'])
+    expect(issue.comments.map(({ body }) => body.split('\n')[0])).toEqual(
+      expect.arrayContaining([
+        'Welcome, @newcomer!',
+        '**Triage** would like to close #2 as a duplicate of #1 (confidence 0.96).',
+      ]),
+    )
+    expect(issue.state).toBe('open')
+    await team.commented(issue, 'ben-gh', '/agent approve req_1')
+    await team.until(() => expect(issue).toMatchObject({ state: 'closed', state_reason: 'duplicate' }))
+    await team.settled()
+    expect(team.lines().filter((line) => /close #2|label|comment on/.test(line))).toEqual(
+      expect.arrayContaining([
+        "github.success: Done: apply the label 'bug' to #2 in octo/hello",
+        'github.success: Done: comment on #2 in octo/hello',
+        'github.success: Done: close #2 as a duplicate of #1 in octo/hello',
+      ]),
+    )
+  })
+})
+
+describe('a rude comment', () => {
+  it('leaves no trace but one that moderators see (S3.14, S3.15, C12)', async () => {
+    const team = await openGithubTeam(
+      {
+        Community: ({ userText }) =>
+          userText.includes('nincompoop')
+            ? [FLAG, { ...NOTHING, rationale: 'Rude, see the flag.' }]
+            : NOTHING,
+      },
+      {},
+      { people: { ada: { github: 'ada-gh' }, mo: { role: 'moderator' } } },
+    )
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.commented(issue, 'polite', 'Thank you for this!')
+    await team.settled()
+    await team.commented(issue, 'rude', 'you are an unbelievable nincompoop')
+    await team.settled()
+
+    const { store, tokens } = team.board()
+    expect(await readConduct(store, 'open', 10)).toMatchObject([{ repository: 'octo/hello', number: 1 }])
+    const everything = [
+      JSON.stringify(team.entries),
+      JSON.stringify(await store.all('SELECT * FROM human_requests')),
+      JSON.stringify(await store.all('SELECT document FROM tasks')),
+      JSON.stringify(await store.all(`SELECT title, content FROM messages WHERE sender = 'Community'`)),
+    ].join()
+    expect(everything).not.toMatch(/harassment|coc_violation|Rude, see|moderat/i)
+    // Both comments look the same from outside.
+    const said = team.entries.filter(({ actor, class: kept }) => kept === 'public' && actor === 'Community')
+    expect(new Set(said.map(({ type, text, confidence }) => `${type} ${text} ${confidence}`)).size).toBe(1)
+    expect(said).toHaveLength(2)
+    expect(issue.comments).toHaveLength(2)
+
+    const get = async (token: string) => {
+      const answer = await fetch(new URL('/api/v1/moderation', team.hookUrl()), {
+        headers: { authorization: `Bearer ${token}` },
+      })
+      return {
+        status: answer.status,
+        json: (await answer.json()) as { flags?: { id: string; flag: object }[] },
+      }
+    }
+    const moderator = (await tokens.mintForPerson('mo')).token
+    const seen = await get(moderator)
+    expect(seen.json.flags).toMatchObject([
+      { flag: { message_type: 'coc_violation_flag', context: FLAG.context } },
+    ])
+    const others = [
+      await tokens.mint(null),
+      await tokens.mint('Community'),
+      await tokens.mintForPerson('ada'),
+    ]
+    for (const { token } of others) expect((await get(token)).status).toBeGreaterThanOrEqual(403)
+  })
+})
+
+describe('a command in a comment', () => {
+  it('is worked on for whom it is for, in place of what the event alone would set in motion', async () => {
+    const team = await openGithubTeam({
+      Triage: ({ userText }) =>
+        userText.includes('Summarize the thread')
+          ? {
+              ...WELCOME,
+              actions_taken: [{ action_type: 'comment_posted', details: { body: 'In short: it crashes.' } }],
+            }
+          : NOTHING,
+    })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.commented(issue, 'stranger', '/agent summarize', 'NONE')
+    await team.settled()
+    expect(issue.comments).toHaveLength(1)
+    await team.commented(issue, 'helper', '/agent summarize', 'CONTRIBUTOR')
+    await team.settled()
+    expect(issue.comments.at(-1)!.body).toContain('In short: it crashes.')
+    await team.commented(issue, 'stranger', '/agent help', 'NONE')
+    await team.settled()
+    expect(issue.comments.at(-1)!.body).toContain('`/agent find-gfi`')
+  })
+
+  it.each([
+    [
+      'summarize',
+      /as newcomer opened it.*It crashes on Mondays.*comment by ben-gh at .*Only with the zzflagzz/s,
+    ],
+    ['draft-docs', /It crashes on Mondays.*Only with the zzflagzz/s],
+    ['find-gfi', /#2 \(issue, open\).*Fix a typo.*good first issue/s],
+    ['repo-stats', /stars: \d+.*issues opened recently: \d+/s],
+  ])('brings what %s is about: the thread, issues or figures (S3.6, S3.18)', async (name, expected) => {
+    const team = await openGithubTeam({})
+    const { repository } = team.fake
+    const issue = repository.open({ title: 'A crash', body: 'It crashes on Mondays.', association: 'NONE' })
+    repository.open({ title: 'Fix a typo', labels: ['good first issue'], author: 'ada-gh' })
+    repository.comment(issue, 'ben-gh', 'Only with the zzflagzz set.')
+    await team.commented(issue, 'ada-gh', `/agent ${name}`, 'OWNER')
+    await team.settled()
+    const asked = () => team.fake.calls.filter(({ path }) => /\/comments$|\/issues$/.test(path)).length
+    const before = asked()
+    await team.commented(issue, 'ada-gh', 'Thanks.', 'OWNER')
+    await team.settled()
+    // Of a comment without one, only its author's history is asked for.
+    expect(asked() - before).toBe(1)
+    const told = team.prompts
+      .map(({ userText }) => userText)
+      .filter((text) => text.includes('as one comment'))
+    expect(told).toHaveLength(1)
+    expect(told[0]).toMatch(expected)
+  })
+
+  it('is answered in a thread that was closed before; what is closed meanwhile is left', async () => {
+    const body = 'In short: it was a crash.'
+    const action = { action_type: 'comment_posted', details: { body }, confidence: 0.99 }
+    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
+    const [before, meanwhile] = [1, 2].map(() =>
+      team.fake.repository.open({ association: 'CONTRIBUTOR' }),
+    ) as [FakeThread, FakeThread]
+    before.state = 'closed'
+    await team.commented(before, 'helper', '/agent summarize', 'CONTRIBUTOR')
+    await team.settled()
+    expect(before.comments.at(-1)!.body).toContain(body)
+    await team.commented(meanwhile, 'helper', '/agent summarize', 'CONTRIBUTOR')
+    meanwhile.state = 'closed'
+    await team.settled()
+    expect(meanwhile.comments).toHaveLength(1)
+    expect(team.lines().join()).toContain('it was closed meanwhile')
+  })
+
+  it('decides in a repository whatever the case of its name', async () => {
+    const action = { action_type: 'close_issue', details: {}, confidence: 0.99 }
+    const team = await openGithubTeam({ Triage: { ...NOTHING, actions_taken: [action] } })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    await team.fake.send(team.hookUrl(), 'issue_comment', {
+      action: 'created',
+      repository: { full_name: 'Octo/Hello' },
+      issue: team.fake.repository.show(issue),
+      comment: { id: 9, body: '/agent approve req_1', user: { login: 'Ada-GH' }, author_association: 'NONE' },
+      sender: { login: 'Ada-GH', type: 'User' },
+    })
+    await team.until(() => expect(issue.state).toBe('closed'))
+  })
+
+  it('decides on nothing but proposals for the same repository', async () => {
+    const team = await openGithubTeam({}, {}, { rules: { ask: [{ from: 'Triage', to: 'Scribe' }] } })
+    const issue = await team.opened({ association: 'CONTRIBUTOR' })
+    await team.settled()
+    const held = await team
+      .board()
+      .handle(
+        { kind: 'agent', agent: 'Triage' },
+        { type: 'send_message', fields: { to: 'Scribe', content: 'psst' } },
+      )
+    expect(held).toMatchObject({ status: 'held', request_id: 'req_1' })
+    await team.commented(issue, 'ada-gh', '/agent approve req_1', 'OWNER')
+    await team.settled()
+    expect(issue.comments.at(-1)!.body).toContain('There is no req_1 to decide on here.')
+    expect(await team.board().store.all(`SELECT state FROM human_requests`)).toEqual([{ state: 'open' }])
+  })
+})
+
+describe('a periodic trigger', () => {
+  it('comes by the clock and goes to its agent as the protocol has it (S3.4)', async () => {
+    const team = await openGithubTeam(
+      {},
+      {
+        schedule: {
+          weekly: {
+            cron: '* * * * * *',
+            to: 'community',
+            task: 'Say how the week was.',
+            repository: 'octo/hello',
+          },
+        },
+      },
+    )
+    await team.until(() => expect(team.prompts.length).toBeGreaterThan(0))
+    expect(team.prompts[0]!.userText).toContain('Say how the week was.')
+    expect(team.prompts[0]!.userText).toContain('"event_type":"periodic_trigger"')
+    const forged = await team.fake.send(team.hookUrl(), 'periodic_trigger', { action: 'weekly' })
+    expect(forged.status).toBe(400)
+  })
+})

@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { readHalt } from '../../src/halt/store.ts'
+import { openPostgresStore } from '../../src/store/postgres/open.ts'
+import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
+import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
+import { type Board, openBoard } from '../harness/engine.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server?.stop())
+
+const agent = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
+
+async function openDaemon(url: string, daemon: string, name: string, puppets: Puppets) {
+  const board = await openBoard(
+    { agents: { [name]: agent } },
+    {
+      runtimes: [puppets],
+      openStore: (options) =>
+        openPostgresStore(url, { ...options, identity: { ...options.identity, daemon } }),
+    },
+  )
+  await vi.waitFor(() => expect(puppets.started(name)).toBe(1))
+  return board
+}
+
+describe('a halt of two daemons on one database', () => {
+  let board: Board
+  let other: Board
+  let others: Puppets
+  beforeEach(async () => {
+    const url = await server.createSchema()
+    others = createPuppets()
+    board = await openDaemon(url, 'first', 'Top', createPuppets())
+    other = await openDaemon(url, 'second', 'Other', others)
+    others.of('Other').become('busy')
+  })
+  afterEach(async () => {
+    await board.close()
+    await other.close()
+  })
+
+  const isHalted = (one: Board, by: string | undefined) =>
+    vi.waitFor(() => expect(one.halt.current()?.by).toBe(by), { timeout: 5000 })
+
+  it('reaches the agents of both, and ends for both, whichever of them says so', async () => {
+    await board.halt.stop('ada', 'runaway')
+    await isHalted(other, 'ada')
+    expect(others.of('Other').interrupts).toBe(1)
+    expect(await other.say('Other', 'send_message', { to: 'Top', content: 'More' })).toMatchObject({
+      code: 'HALTED',
+    })
+    await vi.waitFor(async () => expect((await readHalt(board.store))?.agents).toContain('Other'))
+    expect(await other.halt.go('ben')).toMatchObject({ told: ['Other'], halted: { by: 'ada' } })
+    await isHalted(board, undefined)
+    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ben lets the work go on'))
+    // The end of the first one is told to the agents of the second as well.
+    others.of('Other').become('busy')
+    await other.halt.stop('ben', undefined)
+    await isHalted(board, 'ben')
+    expect(await board.halt.go('ada')).toMatchObject({ told: ['Other'] })
+    await isHalted(other, undefined)
+    await vi.waitFor(() => expect(others.of('Other').turns.at(-1)?.text).toContain('ada lets the work go on'))
+  })
+
+  it('is one halt when both stop at once; the first reason stands', async () => {
+    await Promise.all([board.halt.stop('ada', 'one'), other.halt.stop('ben', 'two')])
+    const [first, second] = [board.halt.current(), other.halt.current()]
+    expect(first).toEqual(second)
+    expect(board.halt.current()).toMatchObject({ by: (await readHalt(board.store))!.halted_by })
+    await board.halt.go('ada')
+    await isHalted(other, undefined)
+  })
+
+  it('is seen after the connection that listens was lost', async () => {
+    await server.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'orchub second'`,
+    )
+    await board.halt.stop('ada', undefined)
+    await isHalted(other, 'ada')
+  })
+})

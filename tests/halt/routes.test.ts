@@ -1,0 +1,126 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createDaemon, type Daemon } from '../fakes/daemon.ts'
+import { type Desk, openDesk } from '../harness/service.ts'
+
+let desk: Desk | undefined
+let daemon: Daemon | undefined
+afterEach(async () => {
+  await desk?.close()
+  await daemon?.close()
+  desk = undefined
+  daemon = undefined
+})
+
+const message = (content: string) => ({ type: 'send_message', to: 'Worker', content })
+
+describe('POST /api/v1/halt', () => {
+  it('is for the operator, says who, when and why, and shows in state, health and metrics', async () => {
+    desk = await openDesk()
+    const forbidden = await desk.call('POST', '/api/v1/halt', { token: desk.tokens.master, body: {} })
+    expect(forbidden.status).toBe(403)
+    expect((await desk.get('/api/v1/state')).json.halt).toBeUndefined()
+    const { status, json } = await desk.call('POST', '/api/v1/halt', { body: { reason: 'in circles' } })
+    expect(status).toBe(200)
+    expect(json).toMatchObject({
+      status: 'halted',
+      already: false,
+      halt: { by: 'operator', reason: 'in circles' },
+      interrupts: [],
+    })
+    expect((await desk.get('/api/v1/state')).json.halt).toEqual(json.halt)
+    expect((await desk.call('GET', '/healthz', { token: undefined })).json).toEqual({
+      status: 'ok',
+      halted: true,
+    })
+    expect((await desk.get('/metrics')).text).toContain('orchub_halted 1')
+    const again = await desk.call('POST', '/api/v1/halt', { body: {} })
+    expect(again.json).toMatchObject({ already: true, halt: { reason: 'in circles' } })
+  })
+
+  it('refuses agents with 423 and takes the operator’s messages for later', async () => {
+    desk = await openDesk()
+    await desk.call('POST', '/api/v1/halt', { body: {} })
+    const refused = await desk.command(desk.tokens.master, message('no'))
+    expect(refused).toMatchObject({ status: 423, json: { status: 'error', code: 'HALTED' } })
+    expect(refused.json.hint).toContain('You will be told')
+    expect((await desk.command(desk.tokens.operator, message('later'))).status).toBe(200)
+    const waiting = await desk.get('/api/v1/deliveries/next?wait=0', desk.tokens.worker)
+    expect(waiting.json).toEqual({ messages: [] })
+    const gone = await desk.call('POST', '/api/v1/go', { body: {} })
+    expect(gone.json).toMatchObject({ status: 'going', told: ['Master'] })
+    const { messages } = (await desk.get('/api/v1/deliveries/next?wait=0', desk.tokens.worker)).json
+    expect(messages.map((one: { content: string }) => one.content)).toEqual(['later'])
+    expect((await desk.call('POST', '/api/v1/go', { body: {} })).json).toEqual({ status: 'going', told: [] })
+  })
+
+  it('takes effect ahead of ten thousand commands that wait', async () => {
+    desk = await openDesk()
+    const { tokens } = desk
+    const batch = Array.from({ length: 1000 }, (_, index) => message(`message ${index}`))
+    const order: string[] = []
+    const floods = Array.from({ length: 10 }, () =>
+      desk!.command(tokens.master, batch).then((reply) => {
+        order.push('flood')
+        return reply.json as { status: string; code?: string }[]
+      }),
+    )
+    // All of it is in the service before the halt is asked for.
+    while (desk.store.pending() < 5000) await new Promise((resolve) => setImmediate(resolve))
+    const startedAt = performance.now()
+    const halted = await desk.call('POST', '/api/v1/halt', { body: { reason: 'flood' } })
+    const tookMs = performance.now() - startedAt
+    order.push('halt')
+    const receipts = (await Promise.all(floods)).flat()
+    expect(halted.json.status).toBe('halted')
+    expect(order.indexOf('halt')).toBeLessThan(order.length - 1)
+    const done = receipts.filter(({ status }) => status === 'delivered').length
+    const refused = receipts.filter(({ code }) => code === 'HALTED').length
+    expect(done + refused).toBe(10_000)
+    expect(refused).toBeGreaterThan(5000)
+    expect(tookMs).toBeLessThan(2000)
+    const log = await desk.get('/api/v1/audit?type=team.halted')
+    const last = (await desk.get('/api/v1/audit?type=message.accepted&limit=1')).json.entries.at(-1)
+    // Nothing was accepted after it.
+    expect(last?.seq ?? 0).toBeLessThan(log.json.entries[0].seq)
+  })
+})
+
+const TEAM = `agents:
+  Lead: { runtime: scripted, with: { script: [{ on: { text: work }, say: done, after_ms: 600000 }] } }
+  Worker: {}
+limits: { rate: off }
+`
+
+describe('a halt and kill -9', () => {
+  it('is still there when the service is back, and ends once', async () => {
+    daemon = await createDaemon(TEAM)
+    await daemon.start()
+    const worker = await daemon.token('Worker')
+    const operator = daemon.operatorToken()
+    const work = { type: 'send_message', to: 'Lead', content: 'work' }
+    await daemon.call('POST', '/api/v1/commands', operator, work)
+    const isBusy = async () => {
+      const { agents } = (await daemon!.call('GET', '/api/v1/agents', operator)).body
+      return (agents as { name: string; session: string }[]).some(({ session }) => session === 'busy')
+    }
+    while (!(await isBusy())) await new Promise((resolve) => setTimeout(resolve, 10))
+    const { body } = await daemon.call('POST', '/api/v1/halt', operator, { reason: 'for the night' })
+    expect(body.interrupts).toMatchObject([{ agent: 'Lead', stopped: true }])
+    await daemon.kill()
+    await daemon.start()
+    const state = (await daemon.call('GET', '/api/v1/state', operator)).body
+    expect(state.halt).toEqual(body.halt)
+    const said = { type: 'send_message', to: 'Lead', content: 'x' }
+    expect((await daemon.call('POST', '/api/v1/commands', worker, said)).status).toBe(423)
+    expect((await daemon.call('POST', '/api/v1/go', operator, {})).body).toMatchObject({
+      told: ['Lead', 'Worker'],
+    })
+    await daemon.kill()
+    await daemon.start()
+    expect((await daemon.call('GET', '/api/v1/state', operator)).body.halt).toBeUndefined()
+    expect((await daemon.call('POST', '/api/v1/commands', worker, said)).status).toBe(200)
+    expect((await daemon.mailbox('Worker')).filter(({ content }) => content.includes('go on'))).toHaveLength(
+      1,
+    )
+  })
+})

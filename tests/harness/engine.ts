@@ -1,0 +1,108 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { genesisHash } from '../../src/audit/chain.ts'
+import type { AuditEntry } from '../../src/audit/entry.ts'
+import { openRedactor } from '../../src/audit/redact.ts'
+import { sealWith } from '../../src/audit/seal.ts'
+import type { Principal } from '../../src/base/agent.ts'
+import type { AddedCommand } from '../../src/commands/handler.ts'
+import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
+import { openSwitchboard, type Switchboard } from '../../src/engine.ts'
+import type { Models } from '../../src/llm/llm.ts'
+import type { Receipt } from '../../src/protocol/receipt.ts'
+import type { Runtime } from '../../src/runtimes/runtime.ts'
+import { createScriptedRuntime } from '../../src/runtimes/scripted/runtime.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
+import { openSqliteStore } from '../../src/store/sqlite/open.ts'
+import type { Store } from '../../src/store/store.ts'
+import { clockedStore } from '../fakes/clocked-store.ts'
+import { createSimulatedClock } from '../fakes/simulated-clock.ts'
+
+const redactor = openRedactor()
+
+export const OPERATOR: Principal = { kind: 'operator' }
+export const agent = (name: string): Principal => ({ kind: 'agent', agent: name })
+
+export type Board = Awaited<ReturnType<typeof openBoard>>
+
+/** A whole switchboard on a real SQLite file, or another store, under a simulated clock. */
+export async function openBoard(
+  input: Omit<ConfigInput, 'store' | 'service'>,
+  options: {
+    commands?: AddedCommand[]
+    runtimes?: Runtime[]
+    models?: Models
+    autostart?: boolean
+    /** Secrets of webhooks, and how long their receivers may take. */
+    env?: Record<string, string>
+    webhookTimeoutMs?: number
+    folder?: string
+    clock?: ReturnType<typeof createSimulatedClock>
+    openStore?: (options: StoreOptions) => Promise<Store>
+  } = {},
+) {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), 'orchub-engine-'))
+  const clock = options.clock ?? createSimulatedClock()
+  const config = defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} })
+  const { openStore = (more: StoreOptions) => openSqliteStore(join(folder, 'orc.db'), more) } = options
+  const opened = await openStore({
+    identity: { daemon: 'main', address: '', pid: process.pid, host: 'here', leaseMs: 3600_000 },
+    seal: sealWith(await redactor),
+    genesis: genesisHash,
+    now: clock.now,
+  })
+  const store = clockedStore(opened, clock)
+  const entries: AuditEntry[] = []
+  store.onCommit((committed) => void entries.push(...committed))
+  const log = { debug() {}, info() {}, warn() {}, error() {} }
+  const runtimes = options.runtimes ?? [createScriptedRuntime({ after: clock.after })]
+  const board: Switchboard = await openSwitchboard({
+    config,
+    store,
+    clock,
+    log,
+    redact: (await redactor).redact,
+    runtimes,
+    ...(options.models === undefined ? {} : { models: options.models }),
+    ...(options.autostart === undefined ? {} : { autostart: options.autostart }),
+    ...(options.env === undefined ? {} : { env: options.env }),
+    ...(options.webhookTimeoutMs === undefined ? {} : { webhookTimeoutMs: options.webhookTimeoutMs }),
+    ...(options.commands === undefined ? {} : { commands: options.commands }),
+  })
+  await board.begin('http://127.0.0.1:1')
+  return {
+    ...board,
+    board,
+    clock,
+    folder,
+    entries,
+    /** One command of an agent, by its name. */
+    say: (name: string, type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
+      board.handle(agent(name), { type, fields }),
+    order: (type: string, fields: Record<string, unknown> = {}): Promise<Receipt> =>
+      board.handle(OPERATOR, { type, fields }),
+    types: () => entries.map((entry) => entry.type),
+    async mailOf(name: string, filter = 'all') {
+      const receipt = await board.handle(OPERATOR, { type: 'query_mailbox', fields: { agent: name, filter } })
+      if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
+      return receipt.details!.messages as {
+        id: string
+        from: string
+        title: string
+        content: string
+        delivery: string
+      }[]
+    },
+    /** A crash as the next start sees it: everything in memory is gone, the file stays. */
+    async reopen(next = input, awayMs = 0) {
+      await board.close('leave')
+      await clock.advance(awayMs)
+      return openBoard(next, { ...options, folder, clock })
+    },
+    async close() {
+      await board.close()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}

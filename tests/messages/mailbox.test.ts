@@ -1,0 +1,202 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Board, openBoard } from '../harness/engine.ts'
+
+const TEAM = {
+  agents: { Master: { permissions: { urgent: 'allow' as const } }, Worker: {} },
+  limits: { rate: 'off' as const },
+}
+
+let board: Board
+afterEach(() => board.close())
+
+const send = (content: string, fields = {}) =>
+  board.say('Master', 'send_message', { to: 'Worker', content, ...fields })
+const contents = (receipt: unknown) =>
+  ((receipt as { details: { messages: { content: string }[] } }).details.messages ?? []).map(
+    (mail) => mail.content,
+  )
+
+describe('a mailbox', () => {
+  it('gives every waiting message in order, and clears them only by their acknowledgement (C1)', async () => {
+    board = await openBoard(TEAM)
+    for (const content of ['one', 'two', 'three']) await send(content)
+    const checked = await board.say('Worker', 'mailbox_check')
+    expect(contents(checked)).toEqual(['one', 'two', 'three'])
+    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual([])
+    expect(await board.mailOf('Worker', 'unread')).toEqual([])
+    await board.say('Worker', 'acknowledge', { ids: ['msg_1', 'msg_3'] })
+    await board.clock.advance(31_000)
+    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual(['two'])
+    expect((await board.mailOf('Worker')).map((mail) => mail.delivery)).toEqual(['read', 'written', 'read'])
+  })
+
+  it('brings what was not acknowledged again after a restart, too', async () => {
+    board = await openBoard(TEAM)
+    await send('keep me')
+    await board.say('Worker', 'mailbox_check')
+    board = await board.reopen()
+    await board.clock.advance(31_000)
+    const again = await board.say('Worker', 'mailbox_check')
+    expect(contents(again)).toEqual(['keep me'])
+    expect(
+      (again as never as { details: { messages: { attempts: number }[] } }).details.messages[0]!.attempts,
+    ).toBe(2)
+  })
+
+  it('deletes nothing: all reads it again (C1)', async () => {
+    board = await openBoard(TEAM)
+    await send('one')
+    await board.say('Worker', 'mailbox_check')
+    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    expect(await board.mailOf('Worker', 'all')).toMatchObject([{ content: 'one', delivery: 'read' }])
+    expect(await board.mailOf('Worker', 'unread')).toEqual([])
+  })
+
+  it('filters unread, all and urgent (S1.5)', async () => {
+    board = await openBoard(TEAM)
+    await send('calm')
+    await send('now', { priority: 'urgent' })
+    await send('medium is normal', { priority: 'MEDIUM' })
+    expect((await board.mailOf('Worker', 'urgent')).map((mail) => mail.content)).toEqual(['now'])
+    expect((await board.mailOf('Worker', 'unread')).map((mail) => mail.content)).toEqual([
+      'calm',
+      'now',
+      'medium is normal',
+    ])
+    expect(await board.say('Worker', 'query_mailbox', { filter: 'new' })).toMatchObject({
+      code: 'INVALID_COMMAND',
+    })
+  })
+
+  it('does not let one agent acknowledge what another got', async () => {
+    board = await openBoard({ agents: { Master: {}, Worker: {}, Other: {} } })
+    await send('mine')
+    await board.say('Worker', 'mailbox_check')
+    expect(await board.say('Other', 'acknowledge', { ids: 'msg_1' })).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'written' }])
+  })
+
+  it('never hands out a message whose bytes changed on disk, nor lets it keep the others back', async () => {
+    board = await openBoard(TEAM)
+    for (const content of ['one', 'two', 'three']) await send(content)
+    await board.store.write((tx) => tx.run(`UPDATE messages SET content = 'tw0' WHERE seq = 2`))
+    expect(contents(await board.say('Worker', 'mailbox_check'))).toEqual(['one', 'three'])
+    expect(board.entries.find((entry) => entry.type === 'delivery.failed')).toMatchObject({
+      text: 'msg_2 is failed: its bytes changed on disk',
+    })
+    await expect(board.mailOf('Worker')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+  })
+
+  it('gives a large mailbox in pages that fit into an answer', async () => {
+    board = await openBoard(TEAM)
+    for (let index = 0; index < 50; index++) await send('x'.repeat(100_000))
+    const page = async (after?: string) => {
+      const receipt = await board.say('Worker', 'query_mailbox', {
+        filter: 'all',
+        ...(after === undefined ? {} : { after }),
+      })
+      return (receipt as never as { details: { messages: { id: string }[]; next?: string } }).details
+    }
+    const first = await page()
+    expect(first).toMatchObject({ next: 'after="msg_40"' })
+    const second = await page('msg_40')
+    expect(second.messages.map((mail) => mail.id)).toEqual(
+      Array.from({ length: 10 }, (_, index) => `msg_${41 + index}`),
+    )
+    expect(second.next).toBeUndefined()
+  })
+
+  it('says which ids it does not know, and refuses what is no id', async () => {
+    board = await openBoard(TEAM)
+    await send('one')
+    await board.say('Worker', 'mailbox_check')
+    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1, msg_99' })).toMatchObject({
+      details: { acknowledged: ['msg_1'], unknown: ['msg_99'] },
+    })
+    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_1' })).toMatchObject({
+      status: 'ok',
+      details: { acknowledged: [], already_read: ['msg_1'], unknown: [] },
+    })
+    expect(await board.say('Worker', 'acknowledge', { ids: 'msg_99' })).toMatchObject({ code: 'NOT_FOUND' })
+    expect(await board.say('Worker', 'acknowledge', { ids: 'banana' })).toMatchObject({
+      code: 'INVALID_COMMAND',
+    })
+    expect(await board.say('Worker', 'acknowledge', { ids: [] })).toMatchObject({ code: 'INVALID_COMMAND' })
+  })
+
+  it('hands over at once to whoever waits, and writes each step down with its evidence (C27)', async () => {
+    board = await openBoard(TEAM)
+    const signal = new AbortController().signal
+    const waiting = board.mailroom.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    await send('wake up')
+    expect((await waiting).map((mail) => mail.content)).toEqual(['wake up'])
+    await board.say('Worker', 'acknowledge', { ids: 'msg_1' })
+    expect(board.types().filter((type) => type.startsWith('delivery.'))).toEqual([
+      'delivery.written',
+      'delivery.read',
+    ])
+  })
+
+  it('keeps whoever waits for a paused agent waiting (S1.24)', async () => {
+    board = await openBoard(TEAM)
+    await send('held')
+    await board.order('request_action', { action: 'pause_session', target: 'Worker' })
+    const signal = new AbortController().signal
+    const waiting = board.mailroom.waitForMail('Worker', { waitMs: 25_000, evidence: 'long poll', signal })
+    await board.clock.advance(1000)
+    expect(await board.mailOf('Worker')).toMatchObject([{ delivery: 'queued' }])
+    await board.order('request_action', { action: 'resume_session', target: 'Worker' })
+    expect((await waiting).map((mail) => mail.content)).toEqual(['held'])
+  })
+
+  it('ends a wait when its time is over or its caller is gone', async () => {
+    board = await openBoard(TEAM)
+    const caller = new AbortController()
+    const options = { waitMs: 25_000, evidence: 'long poll' }
+    const timed = board.mailroom.waitForMail('Worker', { ...options, signal: new AbortController().signal })
+    const gone = board.mailroom.waitForMail('Worker', { ...options, signal: caller.signal })
+    caller.abort()
+    expect(await gone).toEqual([])
+    await board.clock.advance(25_001)
+    expect(await timed).toEqual([])
+  })
+})
+
+describe('state', () => {
+  it('lists agents with what they say of themselves (S0.8, S1.6)', async () => {
+    board = await openBoard(TEAM)
+    await board.say('Worker', 'update_status', { status: 'Working', current_task: 'sums' })
+    expect(await board.say('Master', 'list_agents')).toMatchObject({
+      status: 'ok',
+      details: { agents: [{ name: 'Master' }, { name: 'Worker', status: 'working', current_task: 'sums' }] },
+    })
+  })
+
+  it('answers the three queries, by time and by agent (S1.8, C16)', async () => {
+    board = await openBoard(TEAM)
+    await send('early')
+    await board.clock.advance(11 * 60_000)
+    await send('late')
+    const log = (filter: string, fields = {}) =>
+      board.order('query_state', { query: 'communication_log', filter, ...fields })
+    expect(contents(await log('all'))).toEqual(['early', 'late'])
+    expect(contents(await log('last_10_minutes'))).toEqual(['late'])
+    expect(contents(await log('specific_agent', { agent: 'worker' }))).toEqual(['early', 'late'])
+    expect(await log('specific_agent')).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await log('specific_agent', { agent: 'Nobody' })).toMatchObject({ code: 'UNKNOWN_AGENT' })
+    expect(await board.order('query_state', { query: 'active_agents' })).toMatchObject({
+      details: { agents: [{}, {}] },
+    })
+    expect(await board.order('query_state', { query: 'global_status' })).toMatchObject({
+      details: { deliveries: [{ agent: 'Worker', state: 'queued', count: 2 }] },
+    })
+  })
+
+  it('shows an agent its own messages only, unless it was granted more (S1.14)', async () => {
+    board = await openBoard({ agents: { Master: {}, Worker: {}, Other: { permissions: {} } } })
+    await send('between two')
+    const log = (name: string) => board.say(name, 'query_state', { query: 'communication_log' })
+    expect(contents(await log('Worker'))).toEqual(['between two'])
+    expect(contents(await log('Other'))).toEqual([])
+  })
+})

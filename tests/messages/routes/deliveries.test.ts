@@ -1,0 +1,223 @@
+import { connect } from 'node:net'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Desk, eventsIn, openDesk, openStream } from '../../harness/service.ts'
+
+let desk: Desk
+afterEach(() => desk.close())
+
+const send = (content: string) => desk.say('Master', 'send_message', { to: 'Worker', content })
+const next = (query = '', token = desk.tokens.worker) => desk.get(`/api/v1/deliveries/next${query}`, token)
+const idsOf = (reply: { json: { messages: { id: string }[] } }) => reply.json.messages.map((mail) => mail.id)
+const deliveryOf = async (id: string) => (await desk.get(`/api/v1/messages/${id}`)).json.delivery
+
+/** The request has arrived once the service counts it among its open calls. */
+async function untilOpen(kind: string, count: number) {
+  const line = `orchub_open_calls{kind="${kind}"} ${count}`
+  while (!(await desk.get('/metrics')).text.includes(line)) await new Promise((done) => setTimeout(done, 5))
+}
+
+describe('a long poll', () => {
+  it('gives what waits at once, as written and not as read (C27)', async () => {
+    desk = await openDesk()
+    await send('one')
+    await send('two')
+    const reply = await next()
+    expect(idsOf(reply)).toEqual(['msg_1', 'msg_2'])
+    expect(reply.json.messages[0]).toMatchObject({ content: 'one', delivery: 'written', attempts: 1 })
+    expect(await deliveryOf('msg_1')).toBe('written')
+    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: ['msg_1', 'msg_2'] })
+    expect(await deliveryOf('msg_1')).toBe('read')
+  })
+
+  it('wakes when mail comes', async () => {
+    desk = await openDesk()
+    const waiting = next('?wait=60')
+    await untilOpen('poll', 1)
+    await desk.say('Master', 'send_message', { to: 'Other', content: 'not for Worker' })
+    await send('wake up')
+    expect(idsOf(await waiting)).toEqual(['msg_2'])
+  })
+
+  it('gives an empty list when its time is over', async () => {
+    desk = await openDesk()
+    expect(idsOf(await next('?wait=0'))).toEqual([])
+    const waiting = next('?wait=25')
+    await untilOpen('poll', 1)
+    await desk.clock.advance(25_000)
+    expect(idsOf(await waiting)).toEqual([])
+  })
+
+  it('gives again what was not acknowledged in 30 s, and not before (C8)', async () => {
+    desk = await openDesk()
+    await send('again')
+    await send('done')
+    expect(idsOf(await next())).toEqual(['msg_1', 'msg_2'])
+    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: 'msg_2' })
+    await desk.clock.advance(29_999)
+    expect(idsOf(await next('?wait=0'))).toEqual([])
+    await desk.clock.advance(1)
+    const again = await next('?wait=0')
+    expect(idsOf(again)).toEqual(['msg_1'])
+    expect(again.json.messages[0].attempts).toBe(2)
+  })
+
+  it('wakes for what comes again', async () => {
+    desk = await openDesk()
+    await send('again')
+    await next()
+    const waiting = next('?wait=60')
+    await untilOpen('poll', 1)
+    await desk.clock.advance(30_000)
+    expect(idsOf(await waiting)).toEqual(['msg_1'])
+  })
+
+  it('takes nothing for a caller that is gone', async () => {
+    desk = await openDesk()
+    const socket = connect(desk.port, '127.0.0.1')
+    socket.write(
+      `GET /api/v1/deliveries/next?wait=60 HTTP/1.1\r\nHost: ${desk.host}\r\nAuthorization: Bearer ${desk.tokens.worker}\r\n\r\n`,
+    )
+    await untilOpen('poll', 1)
+    socket.destroy()
+    await untilOpen('poll', 0)
+    await send('for the next one')
+    expect(await deliveryOf('msg_1')).toBe('queued')
+    expect(idsOf(await next())).toEqual(['msg_1'])
+  })
+
+  it('gives a message to one of two that wait', async () => {
+    desk = await openDesk()
+    const both = [next('?wait=5'), next('?wait=5')]
+    await untilOpen('poll', 2)
+    await send('one only')
+    await untilOpen('poll', 1)
+    await desk.clock.advance(5000)
+    const ids = (await Promise.all(both)).map(idsOf).sort((a, b) => b.length - a.length)
+    expect(ids).toEqual([['msg_1'], []])
+  })
+
+  it('ends at once with a revoked token, and gives it nothing', async () => {
+    desk = await openDesk()
+    const waiting = next('?wait=60')
+    await untilOpen('poll', 1)
+    const revoked = await desk.call('DELETE', '/api/v1/tokens/Worker')
+    expect(revoked.json).toEqual({ revoked: 1 })
+    expect((await waiting).status).toBe(401)
+    await send('not for the old token')
+    expect(await deliveryOf('msg_1')).toBe('queued')
+  })
+
+  it('is for oneself, for the operator, and for those who were granted it', async () => {
+    desk = await openDesk()
+    await send('x')
+    expect((await next('?agent=Worker', desk.tokens.other)).status).toBe(403)
+    expect((await next('', desk.tokens.operator)).status).toBe(400)
+    expect(idsOf(await next('?agent=Worker', desk.tokens.operator))).toEqual(['msg_1'])
+  })
+})
+
+describe('a stream of deliveries', () => {
+  const open = (token = desk.tokens.worker, query = '') =>
+    openStream(desk.port, `/api/v1/deliveries/next${query}`, token)
+
+  it('gives one event for each message, as it comes', async () => {
+    desk = await openDesk()
+    await send('before')
+    const stream = await open()
+    expect(stream.headers['content-type']).toBe('text/event-stream')
+    await stream.until((text) => eventsIn(text).length === 1)
+    await send('after\nwith a line')
+    await stream.until((text) => eventsIn(text).length === 2)
+    expect(eventsIn(stream.text())).toMatchObject([
+      { event: 'message', id: 'msg_1', data: { id: 'msg_1', content: 'before', delivery: 'written' } },
+      { event: 'message', id: 'msg_2', data: { id: 'msg_2', content: 'after\nwith a line' } },
+    ])
+    stream.drop()
+  })
+
+  it('gives again what was not acknowledged (C8)', async () => {
+    desk = await openDesk()
+    const stream = await open()
+    await send('one')
+    await send('two')
+    await stream.until((text) => eventsIn(text).length === 2)
+    await desk.command(desk.tokens.worker, { type: 'acknowledge', ids: 'msg_1' })
+    await desk.clock.advance(30_000)
+    await stream.until((text) => eventsIn(text).length === 3)
+    expect(eventsIn(stream.text())[2]).toMatchObject({ id: 'msg_2', data: { attempts: 2 } })
+    stream.drop()
+  })
+
+  it('hands out no more than its reader takes', async () => {
+    desk = await openDesk()
+    const content = 'x'.repeat(100_000)
+    const stream = await open()
+    await stream.until((text) => text.includes('\n\n'))
+    stream.answer.pause()
+    const count = 150
+    await Promise.all(Array.from({ length: count }, () => send(content)))
+    await new Promise((done) => setTimeout(done, 100))
+    const { json } = await desk.get('/api/v1/deliveries?agent=Worker')
+    const queued = json.deliveries.find((one: { state: string }) => one.state === 'queued')
+    expect(queued.count).toBeGreaterThan(count / 3)
+    stream.answer.resume()
+    await stream.until(
+      (text) =>
+        text.length > count * content.length && text.includes(`id: msg_${count}\n`) && text.endsWith('\n\n'),
+    )
+    expect(eventsIn(stream.text()).map((event) => event.id)).toEqual(
+      Array.from({ length: count }, (_, index) => `msg_${index + 1}`),
+    )
+    stream.drop()
+  })
+
+  it('ends at once with its token', async () => {
+    desk = await openDesk()
+    const stream = await open()
+    const kept = await open(desk.tokens.operator, '?agent=Worker')
+    await untilOpen('deliveries', 2)
+    await desk.call('DELETE', '/api/v1/tokens/worker')
+    await stream.ended
+    await send('after')
+    await kept.until((text) => eventsIn(text).length === 1)
+    expect(eventsIn(stream.text())).toEqual([])
+    kept.drop()
+  })
+
+  it('leaves the mail of a reader that is gone for the next one', async () => {
+    desk = await openDesk()
+    const stream = await open()
+    await untilOpen('deliveries', 1)
+    stream.drop()
+    await untilOpen('deliveries', 0)
+    await send('still here')
+    expect(await deliveryOf('msg_1')).toBe('queued')
+  })
+})
+
+describe('GET /api/v1/deliveries', () => {
+  it('counts what is open by agent and state', async () => {
+    desk = await openDesk()
+    await send('one')
+    await send('two')
+    await next()
+    await send('three')
+    await desk.say('Master', 'send_message', { to: 'Other', content: 'x' })
+    const all = [
+      { agent: 'Other', state: 'queued', count: 1 },
+      { agent: 'Worker', state: 'queued', count: 1 },
+      { agent: 'Worker', state: 'written', count: 2 },
+    ]
+    expect((await desk.get('/api/v1/deliveries')).json.deliveries).toEqual(all)
+    expect((await desk.get('/api/v1/deliveries?agent=worker')).json.deliveries).toEqual(all.slice(1))
+  })
+
+  it("shows an agent only its own, where the rules keep it from asking about others'", async () => {
+    desk = await openDesk({ permissions: { query_state: 'deny' } })
+    await send('one')
+    await desk.say('Master', 'send_message', { to: 'Other', content: 'x' })
+    const { json } = await desk.get('/api/v1/deliveries', desk.tokens.other)
+    expect(json.deliveries).toEqual([{ agent: 'Other', state: 'queued', count: 1 }])
+    expect((await desk.get('/api/v1/state', desk.tokens.other)).status).toBe(403)
+  })
+})

@@ -1,0 +1,48 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Principal } from '../../src/base/agent.ts'
+import { openPostgresStore } from '../../src/store/postgres/open.ts'
+import { type PostgresServer, startPostgres } from '../fakes/postgres-server.ts'
+import { openBoard } from '../harness/engine.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+})
+afterAll(() => server?.stop())
+
+const person = (name: string): Principal => ({ kind: 'person', person: name })
+
+it('counts approvals, changes and verdicts that come at once the same on PostgreSQL (C9)', async () => {
+  const url = await server.createSchema()
+  const board = await openBoard(
+    {
+      agents: { Master: {}, Worker: {} },
+      people: { ada: {}, ben: {}, cleo: {} },
+      rules: { ask: [{ from: 'Worker', to: 'Master', approvers: ['ada', 'ben', 'cleo'], quorum: 2 }] },
+    },
+    { openStore: (options) => openPostgresStore(url, options) },
+  )
+  try {
+    const arrived = async () => (await board.mailOf('Master')).map(({ content }) => content)
+    await board.say('Worker', 'send_message', { to: 'Master', content: 'one' })
+    const all = await Promise.allSettled(
+      ['ada', 'ada', 'ben', 'cleo'].map((name) =>
+        board.verdicts.decide(person(name), 'req_1', { decision: 'approve' }),
+      ),
+    )
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'rejected'])
+    expect(await arrived()).toEqual(['one'])
+
+    await board.say('Worker', 'send_message', { to: 'Master', content: 'two' })
+    await board.verdicts.decide(person('ada'), 'req_2', { decision: 'approve' })
+    const { request } = await board.verdicts.decide(person('ben'), 'req_2', {
+      decision: 'modify',
+      fields: { content: 'three' },
+    })
+    expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
+    await board.verdicts.decide(person('ada'), 'req_2', { decision: 'approve', hash: request.action!.hash })
+    expect(await arrived()).toEqual(['one', 'three'])
+  } finally {
+    await board.close()
+  }
+})

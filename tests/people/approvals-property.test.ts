@@ -1,0 +1,158 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Principal } from '../../src/base/agent.ts'
+import { AppError } from '../../src/base/errors.ts'
+import { hashOf } from '../../src/people/request-view.ts'
+import { findHumanRequest } from '../../src/people/store/human-requests.ts'
+import { type Board, openBoard } from '../harness/engine.ts'
+
+const HOUR = 3600_000
+const APPROVERS = ['ada', 'ben', 'cleo']
+const QUORUM = 2
+const TEAM = {
+  agents: { Master: {}, Worker: {} },
+  people: { ada: {}, ben: {}, cleo: {}, dan: {}, vera: { role: 'viewer' as const } },
+  rules: { ask: [{ from: 'Worker', to: 'Master', approvers: APPROVERS, quorum: QUORUM }] },
+}
+
+type Step =
+  | { what: 'approve' | 'blind' | 'reject'; who: string }
+  | { what: 'modify'; who: string; to: string }
+  | { what: 'wait'; hours: number }
+  | { what: 'crash' | 'tamper' | 'forge' }
+
+const who = fc.constantFrom('ada', 'ben', 'cleo', 'dan', 'vera', 'operator', 'Worker', 'nobody')
+const step: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ what: fc.constantFrom('approve', 'blind'), who }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constant('reject'), who }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ what: fc.constant('modify'), who, to: fc.constantFrom('one', 'two') }),
+  },
+  { weight: 2, arbitrary: fc.record({ what: fc.constant('wait'), hours: fc.constantFrom(1, 40, 80) }) },
+  { weight: 1, arbitrary: fc.record({ what: fc.constantFrom('crash', 'tamper', 'forge') }) },
+)
+
+/** What must become of the request, in the simplest words there are for it. */
+function createOracle() {
+  let isOpen = true
+  let content = 'asked'
+  let isChanged = false
+  let changedBy = ''
+  let isDamaged = false
+  let hours = 0
+  /** By what was approved. */
+  let approvals = new Map<string, Set<string>>()
+  let carriedOut: string | undefined
+  const end = () => {
+    isOpen = false
+  }
+  const approve = (name: string) => {
+    const given = approvals.get(content) ?? new Set()
+    if (given.has(name)) return
+    approvals.set(content, given.add(name))
+    if (given.size < QUORUM) return
+    carriedOut = content
+    end()
+  }
+  return {
+    carriedOut: () => carriedOut,
+    take(one: Step) {
+      if (!isOpen) return
+      if (one.what === 'wait') {
+        hours += one.hours
+        if (hours >= 72) end()
+      } else if (one.what === 'tamper') isDamaged = true
+      else if (one.what === 'forge') {
+        content = 'forged'
+        isDamaged = false
+      } else if ('who' in one && APPROVERS.includes(one.who)) {
+        if (one.what === 'reject') end()
+        else if (isDamaged) return
+        // What another has changed must have been seen, and these changes say nothing of that.
+        else if (one.what === 'modify' && isChanged && changedBy !== one.who) return
+        else if (one.what === 'modify' && one.to !== content) {
+          content = one.to
+          isChanged = true
+          changedBy = one.who
+          approvals = new Map()
+          approve(one.who)
+        } else if (one.what === 'approve' || (one.what === 'blind' && !isChanged)) approve(one.who)
+      }
+    },
+  }
+}
+
+function principal(name: string): Principal {
+  if (name === 'operator') return { kind: 'operator' }
+  return name === 'Worker' ? { kind: 'agent', agent: name } : { kind: 'person', person: name }
+}
+
+async function take(board: Board, one: Step): Promise<Board> {
+  const run = (sql: string, params: string[] = []) => board.store.write((tx) => tx.run(sql, params))
+  switch (one.what) {
+    case 'wait':
+      await board.clock.advance(one.hours * HOUR)
+      return board
+    case 'crash':
+      return await board.reopen()
+    case 'tamper':
+      await run(`UPDATE human_requests SET action = REPLACE(action, '"content":"', '"content":"x')`)
+      return board
+    case 'forge': {
+      const action = JSON.stringify({
+        type: 'send_message',
+        fields: { to: 'Master', priority: 'normal', content: 'forged' },
+      })
+      const row = await findHumanRequest(board.store, 1)
+      await run('UPDATE human_requests SET action = ?, action_hash = ? WHERE id = 1', [
+        action,
+        hashOf({ ...row!, action }),
+      ])
+      return board
+    }
+    default: {
+      const row = await board.store.get<{ action_hash: string }>(
+        'SELECT action_hash FROM human_requests WHERE id = 1',
+      )
+      const verdict = {
+        decision: one.what === 'blind' ? ('approve' as const) : one.what,
+        ...(one.what === 'approve' ? { hash: row!.action_hash } : {}),
+        ...(one.what === 'modify' ? { fields: { content: one.to } } : {}),
+      }
+      await board.verdicts.decide(principal(one.who), 'req_1', verdict).catch((error: unknown) => {
+        if (!(error instanceof AppError)) throw error
+      })
+      return board
+    }
+  }
+}
+
+describe('whatever people, clocks and crashes do (C9)', () => {
+  it('a held command is carried out once, by enough approvals of that very command, or not at all', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
+        const oracle = createOracle()
+        let board = await openBoard(TEAM)
+        try {
+          await board.say('Worker', 'send_message', { to: 'Master', content: 'asked' })
+          for (const one of steps) {
+            board = await take(board, one)
+            oracle.take(one)
+          }
+          const arrived = (await board.mailOf('Master')).map(({ content }) => content)
+          const expected = oracle.carriedOut()
+          expect(arrived).toEqual(expected === undefined ? [] : [expected])
+          await board.clock.advance(100 * HOUR)
+          // In the end the asker knows what became of it.
+          const told = (await board.mailOf('Worker')).filter(({ title }) => title.startsWith('req_1 '))
+          expect(told).toHaveLength(1)
+          expect(await board.mailOf('Master')).toHaveLength(arrived.length)
+        } finally {
+          await board.close()
+        }
+      }),
+      { numRuns: 40 },
+    )
+  }, 120_000)
+})

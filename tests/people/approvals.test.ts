@@ -1,0 +1,526 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { verifyAudit } from '../../src/audit/verify-store.ts'
+import type { Principal } from '../../src/base/agent.ts'
+import { type ConfigInput, defineConfig } from '../../src/config/config.ts'
+import type { Verdict } from '../../src/people/verdict.ts'
+import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { openTeam } from '../tasks/harness.ts'
+
+const person = (name: string): Principal => ({ kind: 'person', person: name })
+const HOUR = 3600_000
+
+const TEAM = {
+  agents: {
+    Master: {},
+    Worker: { permissions: { reset_session: { verdict: 'ask' as const, approvers: ['ada'] } } },
+    Boss: {},
+  },
+  people: {
+    ada: {},
+    ben: {},
+    cleo: {},
+    vera: { role: 'viewer' as const },
+    mo: { role: 'moderator' as const },
+  },
+  rules: {
+    forbid: [{ from: 'Worker', to: 'Boss', reason: 'the Boss is not to be disturbed' }],
+    ask: [{ from: 'Worker', to: 'Master', approvers: ['ada', 'ben', 'cleo'], quorum: 2 }],
+  },
+  limits: { rate: 'off' as const },
+}
+
+let board: Board
+afterEach(() => board.close())
+
+const open = async (input: Omit<ConfigInput, 'store' | 'service'> = TEAM) => {
+  board = await openBoard(input)
+}
+const send = (content = 'please', more = {}) =>
+  board.say('Worker', 'send_message', { to: 'Master', content, ...more })
+const decide = (name: string, verdict: Verdict, id = 'req_1') =>
+  board.verdicts.decide(name === 'operator' ? OPERATOR : person(name), id, verdict)
+const approve = (name: string, more: Partial<Verdict> = {}) => decide(name, { decision: 'approve', ...more })
+const arrived = async () => (await board.mailOf('Master')).map(({ content }) => content)
+const told = async () => (await board.mailOf('Worker')).at(-1)
+
+describe('a quorum (C9)', () => {
+  it('has the command carried out by the last approval, and not before', async () => {
+    await open()
+    expect(await send()).toMatchObject({ status: 'held' })
+    const first = await approve('ada', { comment: 'fine by me' })
+    expect(first).toEqual({
+      request: expect.objectContaining({
+        state: 'open',
+        quorum: 2,
+        approvers: ['ada', 'ben', 'cleo'],
+        approvals: [{ by: 'ada', at: '2030-01-01T00:00:00.000Z', comment: 'fine by me' }],
+      }),
+    })
+    expect(await arrived()).toEqual([])
+    const second = await approve('ben')
+    expect(second).toMatchObject({
+      request: { state: 'approved', decidedBy: 'ben', approvals: [{ by: 'ada' }, { by: 'ben' }] },
+      receipt: { status: 'delivered' },
+    })
+    expect(await arrived()).toEqual(['please'])
+    expect(await told()).toMatchObject({ title: 'req_1 approved: send_message' })
+  })
+
+  it('counts the same person once, and survives a restart', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    await expect(approve('ada')).rejects.toMatchObject({ code: 'CONFLICT' })
+    board = await board.reopen()
+    await expect(approve('ada')).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(await arrived()).toEqual([])
+    await approve('cleo')
+    expect(await arrived()).toEqual(['please'])
+  })
+
+  it('is refused to whoever is not on the list, the operator included, with a hint', async () => {
+    await open()
+    await send()
+    for (const verdict of ['approve', 'reject', 'modify'] as const) {
+      await expect(decide('operator', { decision: verdict, fields: { content: 'x' } })).rejects.toMatchObject(
+        {
+          code: 'FORBIDDEN',
+          hint: 'It waits for ada, ben, cleo.',
+        },
+      )
+    }
+    expect(await arrived()).toEqual([])
+  })
+
+  it('lets the operator count where it is listed', async () => {
+    await open({
+      ...TEAM,
+      rules: { ask: [{ from: 'Worker', to: 'Master', approvers: ['operator', 'ada'], quorum: 2 }] },
+    })
+    await send()
+    await approve('operator')
+    await approve('ada')
+    expect(await arrived()).toEqual(['please'])
+  })
+
+  it('is ended by one rejection', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    await decide('ben', { decision: 'reject', comment: 'no' })
+    await expect(approve('cleo')).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: 'req_1 is rejected already, by ben at 2030-01-01T00:00:00.000Z',
+    })
+    expect(await arrived()).toEqual([])
+    expect((await told())!.content).toContain('ben remarks: no')
+  })
+
+  it('is not reached by the approval of somebody who is no longer among the people', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    const { ada: _, ...left } = TEAM.people
+    await board.reload(
+      defineConfig(
+        {
+          ...TEAM,
+          agents: { Master: {}, Worker: {}, Boss: {} },
+          people: left,
+          rules: { ask: [{ from: 'Worker', to: 'Master', approvers: ['ben', 'cleo'], quorum: 2 }] },
+        },
+        { env: {} },
+      ),
+    )
+    await expect(approve('ada')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    expect(await approve('ben')).toMatchObject({ request: { state: 'open' } })
+    expect(await arrived()).toEqual([])
+    await approve('cleo')
+    expect(await arrived()).toEqual(['please'])
+  })
+
+  it('expires with what was approved so far: not carried out, told, and escalated (C8)', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    await board.clock.advance(73 * HOUR)
+    expect(await arrived()).toEqual([])
+    expect(await told()).toMatchObject({ title: 'req_1 expired: send_message' })
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT' })
+    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.escalated']))
+    expect(await decide('operator', { decision: 'approve' }, 'req_2')).toMatchObject({
+      request: { kind: 'escalation', reason: 'req_1 expired' },
+      receipt: { result: 'noted' },
+    })
+  })
+
+  it('takes no approval that comes after its time, though its timer was not seen to yet', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    await board.store.write((tx) => tx.run('DELETE FROM timers'))
+    await board.clock.advance(72 * HOUR)
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'CONFLICT', message: /expired at/ })
+    expect(await arrived()).toEqual([])
+  })
+
+  it('says on record who approved what, by their token (C12)', async () => {
+    await open()
+    await send()
+    await approve('ada')
+    await approve('ben')
+    const entries = board.entries.filter(({ type }) => type.startsWith('human.'))
+    expect(entries.map(({ type, actor }) => [type, actor])).toEqual([
+      ['human.asked', 'Worker'],
+      ['human.approval_given', 'ada'],
+      ['human.approved', 'ben'],
+    ])
+    const hashes = new Set(entries.map(({ data }) => data!.action_hash))
+    expect(hashes.size).toBe(1)
+  })
+
+  it('holds for a permission as well', async () => {
+    await open()
+    expect(
+      await board.say('Worker', 'request_action', { action: 'reset_session', target: 'Boss' }),
+    ).toMatchObject({
+      status: 'held',
+    })
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'FORBIDDEN', hint: 'It waits for ada.' })
+    expect(await approve('ada')).toMatchObject({ request: { state: 'approved' } })
+  })
+})
+
+describe('an approval is bound to the action', () => {
+  it('and counts for no other, though the stored row was changed with its hash', async () => {
+    await open()
+    await send('harmless')
+    await send('harmful')
+    await approve('ada')
+    await board.store.write((tx) =>
+      tx.run(
+        `UPDATE human_requests SET action = (SELECT action FROM human_requests WHERE id = 2),
+           action_hash = (SELECT action_hash FROM human_requests WHERE id = 2) WHERE id = 1`,
+      ),
+    )
+    expect(await approve('ben')).toMatchObject({ request: { state: 'open', approvals: [{ by: 'ben' }] } })
+    expect(await arrived()).toEqual([])
+  })
+
+  it('and to whoever asked: in nobody else’s name is it carried out', async () => {
+    await open()
+    await send('harmless')
+    await approve('ada')
+    const before = await board.store.get<{ context: string }>('SELECT context FROM human_requests')
+    await board.store.write((tx) =>
+      tx.run(
+        `UPDATE human_requests SET context = REPLACE(context, '"speaker":"Worker"', '"speaker":"Boss"')`,
+      ),
+    )
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    expect(await verifyAudit(board.store)).toMatchObject({ ok: false })
+    await board.store.write((tx) => tx.run('UPDATE human_requests SET context = ?', [before!.context]))
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Boss'`))
+    await expect(approve('ben')).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
+    expect(await arrived()).toEqual([])
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET asker = 'Worker'`))
+    await approve('ben')
+    expect(await arrived()).toEqual(['harmless'])
+  })
+
+  it('and is refused where the person says by its hash that they saw another', async () => {
+    await open()
+    await send('harmless')
+    await expect(approve('ada', { hash: 'deadbeef' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: /is not the one/,
+    })
+    const { request } = await approve('ada')
+    await approve('ben', { hash: request.action!.hash.slice(0, 8) })
+    expect(await arrived()).toEqual(['harmless'])
+  })
+})
+
+describe('a changed action', () => {
+  const ONE = {
+    ...TEAM,
+    rules: { ...TEAM.rules, ask: [{ from: 'Worker', to: 'Master', reason: 'a person looks' }] },
+  }
+
+  it('is what is carried out; the asker and the record see the difference', async () => {
+    await open(ONE)
+    await send('do it NOW', { priority: 'high', title: 'Hurry' })
+    const decided = await decide('ada', {
+      decision: 'modify',
+      fields: { content: 'do it soon', priority: 'normal', title: null },
+      comment: 'calmly',
+    })
+    expect(decided).toMatchObject({
+      request: {
+        state: 'modified',
+        decidedBy: 'ada',
+        modified: {
+          by: 'ada',
+          changes: {
+            content: { from: 'do it NOW', to: 'do it soon' },
+            priority: { from: 'high', to: 'normal' },
+            title: { from: 'Hurry' },
+          },
+        },
+      },
+      receipt: { status: 'delivered' },
+    })
+    expect(await arrived()).toEqual(['do it soon'])
+    const { title, content } = (await told())!
+    expect(title).toBe('req_1 modified: send_message')
+    expect(content).toContain('- content: "do it NOW" → "do it soon"')
+    expect(content).toContain('ada remarks: calmly')
+    expect(board.types()).toEqual(expect.arrayContaining(['human.action_changed', 'human.modified']))
+  })
+
+  it('must fit the command, change something, and put words into nobody’s mouth', async () => {
+    await open(ONE)
+    await send()
+    const bad = [
+      [{ colour: 'red' }, 'send_message has no field "colour"'],
+      [{ priority: 'sometime' }, /priority/],
+      [{ content: '' }, /content/],
+      [{ content: 'please' }, 'This changes nothing'],
+      [{}, 'Nothing is changed'],
+      [{ from: 'Master' }, '"from" says who speaks, and cannot be changed'],
+    ] as const
+    for (const [fields, message] of bad) {
+      await expect(decide('ada', { decision: 'modify', fields })).rejects.toMatchObject({
+        code: 'INVALID_COMMAND',
+        message: typeof message === 'string' ? message : expect.stringMatching(message),
+      })
+    }
+    expect(await approve('ada')).toMatchObject({ request: { state: 'approved' } })
+  })
+
+  it('is judged by the rules again, for the same speaker', async () => {
+    await open(ONE)
+    await send()
+    await expect(decide('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: /the Boss is not to be disturbed/,
+    })
+    await expect(decide('ada', { decision: 'modify', fields: { to: 'Nobody' } })).rejects.toMatchObject({
+      code: 'UNKNOWN_RECIPIENT',
+    })
+    await expect(decide('ada', { decision: 'modify', fields: { priority: 'urgent' } })).rejects.toMatchObject(
+      {
+        code: 'CONFLICT',
+      },
+    )
+    expect(await board.mailOf('Boss')).toEqual([])
+    expect(board.types()).not.toContain('human.action_changed')
+  })
+
+  it('takes the approvals that a rule on the new action asks for', async () => {
+    await open({
+      ...TEAM,
+      rules: {
+        ask: [
+          { from: 'Worker', to: 'Master' },
+          { from: 'Worker', to: 'Boss', approvers: ['ben', 'cleo'], quorum: 2 },
+        ],
+      },
+    })
+    await send()
+    await expect(decide('ada', { decision: 'modify', fields: { to: 'Boss' } })).rejects.toMatchObject({
+      code: 'FORBIDDEN',
+    })
+    expect(await decide('ben', { decision: 'modify', fields: { to: 'Boss' } })).toMatchObject({
+      request: { state: 'open', quorum: 2, approvers: ['ben', 'cleo'], approvals: [{ by: 'ben' }] },
+    })
+    await expect(approve('ada')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+  })
+
+  it('resets earlier approvals and is itself the first of the new ones', async () => {
+    await open()
+    await send('one')
+    await approve('ada')
+    const { request } = await decide('ben', { decision: 'modify', fields: { content: 'two' } })
+    expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
+    expect(await arrived()).toEqual([])
+    // Nobody approves by accident what was changed after they looked.
+    await expect(approve('cleo')).rejects.toMatchObject({ code: 'CONFLICT', message: /ben changed it/ })
+    await expect(approve('ben', { hash: request.action!.hash })).rejects.toMatchObject({ code: 'CONFLICT' })
+    const last = await approve('ada', { hash: request.action!.hash.slice(0, 12) })
+    expect(last).toMatchObject({ request: { state: 'modified', decidedBy: 'ada' } })
+    expect(await arrived()).toEqual(['two'])
+  })
+
+  it('is not changed further, and so approved, by somebody who has not seen it', async () => {
+    await open()
+    await send('one')
+    const { request } = await decide('ada', { decision: 'modify', fields: { content: 'two' } })
+    const further = { decision: 'modify', fields: { priority: 'low' } } as const
+    await expect(decide('ben', further)).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('ada changed it'),
+      hint: expect.stringContaining('orc modify req_1 --hash '),
+    })
+    expect(await decide('ben', { ...further, hash: request.action!.hash })).toMatchObject({
+      request: { state: 'open', approvals: [{ by: 'ben' }], action: { fields: { content: 'two' } } },
+    })
+  })
+
+  it('that is changed back does not bring the old approvals back', async () => {
+    await open()
+    await send('one')
+    await approve('ada')
+    await decide('ben', { decision: 'modify', fields: { content: 'two' } })
+    const { request } = await decide('ben', { decision: 'modify', fields: { content: 'one' } })
+    expect(request).toMatchObject({ state: 'open', approvals: [{ by: 'ben' }] })
+    expect(await arrived()).toEqual([])
+  })
+})
+
+describe('a dialog of an agent program', () => {
+  /** What the dialog will get, once there is a request for it. */
+  async function ask() {
+    await open()
+    const question = { key: 'k', tool: 'Bash', input: { command: 'rm -r build' } }
+    const verdict = board.permissions.ask('Worker', question, new AbortController().signal)
+    await expect.poll(() => board.types()).toContain('human.asked')
+    return { verdict }
+  }
+
+  it('can be approved by a person, and not changed', async () => {
+    const { verdict } = await ask()
+    await expect(decide('ada', { decision: 'modify', fields: { command: 'ls' } })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    await approve('ada', { comment: 'go' })
+    expect(await verdict).toEqual({ allow: true, comment: 'go' })
+  })
+
+  it('gets no yes from the clock: it expires, and a notice stays (C8)', async () => {
+    const { verdict } = await ask()
+    await board.clock.advance(72 * HOUR)
+    expect(await verdict).toBeUndefined()
+    expect(board.types()).toEqual(expect.arrayContaining(['human.expired', 'human.escalated']))
+  })
+})
+
+describe('roles', () => {
+  it('let a viewer and a moderator decide on nothing here (C9)', async () => {
+    await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
+    await send()
+    for (const name of ['vera', 'mo']) {
+      for (const decision of ['approve', 'reject', 'modify'] as const) {
+        await expect(decide(name, { decision, fields: { content: 'x' } })).rejects.toMatchObject({
+          code: 'FORBIDDEN',
+          hint: expect.stringContaining(`The role of ${name} in orc.yaml is`),
+        })
+      }
+    }
+    expect(await arrived()).toEqual([])
+  })
+
+  it('let a moderator decide on a request for moderation', async () => {
+    await open({ ...TEAM, rules: { ask: [{ from: 'Worker', to: 'Master' }] } })
+    await send()
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET kind = 'moderation'`))
+    await expect(approve('vera')).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    expect(await approve('mo')).toMatchObject({ request: { state: 'approved', decidedBy: 'mo' } })
+  })
+
+  it('let a viewer look by command and change nothing', async () => {
+    await open()
+    const say = (type: string, fields = {}) => board.handle(person('vera'), { type, fields })
+    expect(await say('list_agents')).toMatchObject({ status: 'ok' })
+    expect(await say('query_mailbox', { agent: 'Master' })).toMatchObject({ status: 'ok' })
+    for (const [type, fields] of [
+      ['send_message', { to: 'Master', content: 'x' }],
+      ['mailbox_check', { agent: 'Master' }],
+      ['request_action', { action: 'pause_session', target: 'Master' }],
+      ['user_response', { in_response_to: 'req_1', answer: 'x' }],
+    ] as const) {
+      expect(await say(type, fields)).toMatchObject({ status: 'error', code: 'FORBIDDEN' })
+    }
+    expect(await arrived()).toEqual([])
+  })
+
+  it('make what a person says theirs on record, whomever they speak for, and let nobody claim another name (C3)', async () => {
+    await open()
+    const say = (fields: Record<string, unknown>) =>
+      board.handle(person('ada'), { type: 'send_message', fields: { to: 'Master', content: 'x', ...fields } })
+    expect(await say({})).toMatchObject({ status: 'delivered' })
+    expect(await say({ from: 'Ada' })).toMatchObject({ status: 'delivered' })
+    expect(await say({ from: 'ben' })).toMatchObject({ code: 'SENDER_MISMATCH' })
+    expect(await say({ from: 'Boss' })).toMatchObject({ status: 'delivered' })
+    const accepted = board.entries.filter(({ type }) => type === 'message.accepted')
+    expect(accepted.map(({ actor, data }) => [actor, data!.said_by])).toEqual([
+      ['ada', undefined],
+      ['ada', undefined],
+      ['Boss', 'ada'],
+    ])
+    expect(await board.handle(person('zoe'), { type: 'list_agents', fields: {} })).toMatchObject({
+      code: 'FORBIDDEN',
+      message: 'zoe is no longer among the people of this team',
+    })
+  })
+
+  it('never let an agent decide, whatever its name', async () => {
+    await open()
+    await send()
+    await expect(
+      board.verdicts.decide(agent('Worker'), 'req_1', { decision: 'approve' }),
+    ).rejects.toMatchObject({ code: 'FORBIDDEN' })
+  })
+})
+
+describe('a task whose command is held', () => {
+  const agents = { Lead: {}, Worker: { parent: 'Lead' }, Spy: {} }
+  const asking = { people: { ada: {} }, rules: { ask: [{ from: 'Worker', to: 'Spy' }] } }
+
+  async function held() {
+    const team = await openTeam(agents, asking)
+    board = team
+    await team.rest('Lead', 'Worker', 'Spy')
+    await team.says('Lead', 'delegate', { to: 'Worker', task: 'Find out' })
+    await team.says('Worker', 'send_message', { to: 'Spy', content: 'Tell me' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_approval' })
+    return team
+  }
+
+  it('goes on with the words of the verdict, a changed one too', async () => {
+    const team = await held()
+    await decide('ada', { decision: 'modify', fields: { content: 'Please tell me' } })
+    await team.rest('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    expect(team.turn('Worker')).toContain('- content: "Tell me" → "Please tell me"')
+  })
+
+  it('has the command withdrawn when it is cancelled: it is never carried out, and the asker is told', async () => {
+    const team = await held()
+    await team.says('Lead', 'task_action', { task_id: 'task_1', action: 'cancel' })
+    await expect(approve('operator')).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: /withdrawn already/,
+    })
+    expect(await board.mailOf('Spy')).toEqual([])
+    expect((await board.mailOf('Worker')).map(({ content }) => content)).toContainEqual(
+      expect.stringContaining('req_1 was withdrawn and not carried out'),
+    )
+  })
+
+  it('leaves the command to people when it was completed meanwhile', async () => {
+    const team = await held()
+    await team.says('Worker', 'report', { status: 'completed', result: 'done without' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
+    expect(await approve('operator')).toMatchObject({ receipt: { status: 'delivered' } })
+    expect((await board.mailOf('Worker')).at(-1)).toMatchObject({ title: 'req_1 approved: send_message' })
+  })
+
+  it('is told of the expiry', async () => {
+    const team = await held()
+    await board.clock.advance(72 * HOUR)
+    await team.rest('Worker')
+    expect(team.turn('Worker')).toContain('Verdict: expired.')
+    expect(await board.mailOf('Spy')).toEqual([])
+  })
+})

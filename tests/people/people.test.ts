@@ -1,0 +1,267 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { agent, type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+
+const ASKING = {
+  agents: { Master: {}, Worker: { permissions: { reset_session: 'ask' as const } } },
+  rules: { ask: [{ from: 'Worker', to: 'Master', reason: 'Master is busy' }] },
+}
+const HOUR = 3600_000
+
+let board: Board
+afterEach(() => board.close())
+
+const send = (content = 'please') => board.say('Worker', 'send_message', { to: 'Master', content })
+
+describe('a rule that says ask', () => {
+  it('holds the command, and carries it out when a person approves; the asker is told (C9)', async () => {
+    board = await openBoard(ASKING)
+    const held = await send()
+    expect(held).toMatchObject({
+      status: 'held',
+      request_id: 'req_1',
+      reason: expect.stringContaining('Master is busy'),
+    })
+    expect(await board.mailOf('Master')).toEqual([])
+    const decided = await board.verdicts.decide(OPERATOR, 'req_1', {
+      decision: 'approve',
+      comment: 'go ahead',
+    })
+    expect(decided).toMatchObject({
+      request: { state: 'approved', decidedBy: 'operator' },
+      receipt: { status: 'delivered' },
+    })
+    expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'please' }])
+    const [told] = await board.mailOf('Worker')
+    expect(told).toMatchObject({ from: 'orchestrator', title: 'req_1 approved: send_message' })
+    expect(told!.content).toContain('go ahead')
+    expect(told!.content).toContain('Status: delivered')
+  })
+
+  it('refuses it when a person rejects, and tells the asker', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    const decided = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject', comment: 'not now' })
+    expect(decided.receipt).toEqual({ status: 'blocked', reason: 'a person said no: not now' })
+    expect(await board.mailOf('Master')).toEqual([])
+    expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 rejected: send_message' })
+  })
+
+  it('counts a verdict once, whoever comes second is told', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    const verdicts = await Promise.allSettled([
+      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' }),
+      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' }),
+      board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' }),
+    ])
+    expect(verdicts.map((verdict) => verdict.status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    expect(await board.mailOf('Master')).toHaveLength(1)
+    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+  })
+
+  it('lets no agent decide', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    await expect(
+      board.verdicts.decide(agent('Worker'), 'req_1', { decision: 'approve' }),
+    ).rejects.toMatchObject({ code: 'FORBIDDEN' })
+    expect(await board.mailOf('Master')).toEqual([])
+  })
+
+  it('survives a restart, and still carries out exactly what was asked about', async () => {
+    board = await openBoard(ASKING)
+    await send('the very words')
+    board = await board.reopen()
+    await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    expect(await board.mailOf('Master')).toMatchObject([{ from: 'Worker', content: 'the very words' }])
+  })
+
+  it('never carries out an action that was changed after the question', async () => {
+    board = await openBoard(ASKING)
+    await send('harmless')
+    await board.store.write((tx) =>
+      tx.run(`UPDATE human_requests SET action = REPLACE(action, 'harmless', 'harmful')`),
+    )
+    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'STORE_CORRUPT',
+    })
+    expect(await board.mailOf('Master')).toEqual([])
+  })
+
+  it('expires after 72 hours without being carried out, also across a restart (C8)', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    await board.clock.advance(71 * HOUR)
+    board = await board.reopen()
+    await board.clock.advance(2 * HOUR)
+    expect((await board.mailOf('Worker'))[0]).toMatchObject({ title: 'req_1 expired: send_message' })
+    expect(await board.mailOf('Master')).toEqual([])
+    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+    expect(board.types()).toContain('human.expired')
+    // The person is told as well, once, and can put it away.
+    expect(await board.verdicts.decide(OPERATOR, 'req_2', { decision: 'approve' })).toMatchObject({
+      request: { kind: 'escalation', state: 'approved' },
+      receipt: { result: 'noted' },
+    })
+  })
+
+  it('can be refused, and expires, though its action was damaged; other timers go on', async () => {
+    board = await openBoard(ASKING)
+    await send('one')
+    await send('two')
+    await board.store.write((tx) => tx.run(`UPDATE human_requests SET action = 'garbage'`))
+    expect(await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' })).toMatchObject({
+      request: { state: 'rejected' },
+    })
+    await board.clock.advance(73 * HOUR)
+    expect((await board.mailOf('Worker')).map((mail) => mail.title)).toContain('req_2 expired: command')
+  })
+
+  it('is not asked of a person when it is too large to be carried out', async () => {
+    board = await openBoard(ASKING)
+    expect(await send('x'.repeat(102_401))).toMatchObject({ code: 'TOO_LARGE' })
+  })
+
+  it('lets a rule that forbids it by now win over the approval', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    const { defineConfig } = await import('../../src/config/config.ts')
+    await board.reload(defineConfig({ ...ASKING, rules: { preset: 'isolated' } }, { env: {} }))
+    const decided = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    expect(decided.receipt).toMatchObject({ status: 'blocked' })
+    expect(await board.mailOf('Master')).toEqual([])
+  })
+
+  it('says what to do for an unknown id and for the wrong kind of verdict', async () => {
+    board = await openBoard(ASKING)
+    await send()
+    await expect(board.verdicts.decide(OPERATOR, 'req_9', { decision: 'approve' })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+    })
+    await expect(board.verdicts.decide(OPERATOR, 'req_1', { decision: 'answer' })).rejects.toMatchObject({
+      code: 'CONFLICT',
+    })
+  })
+})
+
+describe('the loop breaker', () => {
+  const LOOPING = { agents: { A: {}, B: {}, C: {} }, limits: { rate: 'off' as const } }
+  const speak = (from: string, to: string) => board.say(from, 'send_message', { to, content: `to ${to}` })
+
+  it('parks two agents that answer each other without end, and asks a person (ask 12)', async () => {
+    board = await openBoard(LOOPING)
+    let receipt = await speak('A', 'B')
+    let turns = 1
+    while (receipt.status === 'delivered' && turns < 100) {
+      receipt = turns % 2 === 1 ? await speak('B', 'A') : await speak('A', 'B')
+      turns += 1
+    }
+    expect(turns).toBe(41)
+    expect(receipt).toMatchObject({ status: 'held', request_id: 'req_1' })
+    expect(await speak('A', 'B')).toMatchObject({
+      status: 'blocked',
+      reason: expect.stringContaining('req_1'),
+    })
+    expect(await speak('A', 'C')).toMatchObject({ status: 'delivered' })
+    board = await board.reopen()
+    expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
+    const before = (await board.mailOf('B')).length + (await board.mailOf('A')).length
+    const { receipt: sent } = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    expect(sent).toMatchObject({ status: 'delivered' })
+    expect((await board.mailOf('B')).length + (await board.mailOf('A')).length).toBe(before + 2)
+    expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
+  })
+
+  it('asks a person once, however many messages come at the same time', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    await speak('A', 'B')
+    await speak('B', 'A')
+    const receipts = await Promise.all(Array.from({ length: 5 }, () => speak('A', 'B')))
+    expect(receipts.map((receipt) => receipt.status)).toEqual([
+      'held',
+      'blocked',
+      'blocked',
+      'blocked',
+      'blocked',
+    ])
+  })
+
+  it('lets them try again an hour after nobody decided', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    await speak('A', 'B')
+    await speak('B', 'A')
+    await speak('A', 'B')
+    await board.clock.advance(72 * HOUR + 1)
+    expect(await speak('A', 'B')).toMatchObject({ status: 'blocked' })
+    await board.clock.advance(HOUR + 1)
+    expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
+  })
+
+  it('keeps them apart for an hour after a rejection', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', ping_pong: { turns: 2, within: '10m' } } })
+    await speak('A', 'B')
+    await speak('B', 'A')
+    expect(await speak('A', 'B')).toMatchObject({ status: 'held' })
+    await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'reject' })
+    expect(await speak('B', 'A')).toMatchObject({ status: 'blocked' })
+    await board.clock.advance(HOUR + 1)
+    expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
+  })
+
+  it('sees a circle of three by the length of the reply chain', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 10 } })
+    const ring = ['A', 'B', 'C']
+    let receipt = await speak('A', 'B')
+    let steps = 0
+    while (receipt.status === 'delivered' && steps < 50) {
+      steps += 1
+      const from = ring[steps % 3]!
+      await board.say(from, 'mailbox_check')
+      receipt = await speak(from, ring[(steps + 1) % 3]!)
+    }
+    expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('11 replies') })
+  })
+
+  it('stops two that delegate and report without end, outside of any task (S2.1, ask 12)', async () => {
+    board = await openBoard({
+      agents: { A: {}, B: { parent: 'A' } },
+      limits: { rate: 'off', hops: 10 },
+    })
+    const delegate = () => board.say('A', 'delegate', { to: 'B', task: 'Once more' })
+    let receipt = await delegate()
+    let rounds = 0
+    while (receipt.status === 'ok' && rounds < 50) {
+      rounds += 1
+      await board.say('B', 'mailbox_check')
+      await board.say('B', 'report', { status: 'completed', result: 'Done' })
+      await board.say('A', 'mailbox_check')
+      receipt = await delegate()
+    }
+    expect(receipt).toMatchObject({ status: 'held', reason: expect.stringContaining('12 replies') })
+    expect(await delegate()).toMatchObject({ status: 'blocked', reason: expect.stringContaining('req_1') })
+    const { receipt: gone } = await board.verdicts.decide(OPERATOR, 'req_1', { decision: 'approve' })
+    expect(gone).toMatchObject({ status: 'ok', details: { to: 'B' } })
+  })
+
+  it('does not mistake a long stream in one direction for a loop', async () => {
+    board = await openBoard(LOOPING)
+    for (let index = 0; index < 100; index++)
+      expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
+  })
+
+  it('starts counting anew when a person speaks', async () => {
+    board = await openBoard({ ...LOOPING, limits: { rate: 'off', hops: 4, ping_pong: 'off' } })
+    for (let round = 0; round < 6; round++) {
+      await board.order('send_message', { to: 'A', content: 'next' })
+      await board.say('A', 'mailbox_check')
+      expect(await speak('A', 'B')).toMatchObject({ status: 'delivered' })
+      await board.say('B', 'mailbox_check')
+      expect(await speak('B', 'A')).toMatchObject({ status: 'delivered' })
+      await board.say('A', 'mailbox_check')
+    }
+  })
+})

@@ -1,0 +1,67 @@
+import { describe, expect, it } from 'vitest'
+import { createWorkerStage } from '../runs/worker-stage.ts'
+
+const stage = createWorkerStage()
+const { open, settle, worker } = stage
+
+describe('a dialog of an agent program', () => {
+  const question = { key: 'd1', tool: 'Bash', input: { command: 'rm -rf build' } }
+  const openRequests = () =>
+    stage.board.store.all<{ id: number; state: string; question: string }>('SELECT * FROM human_requests')
+
+  it('becomes a request that a person answers from anywhere (C9)', async () => {
+    await open()
+    const verdict = worker().port.asked(question, new AbortController().signal)
+    await settle()
+    expect(await openRequests()).toMatchObject([
+      { state: 'open', question: 'May Worker use Bash: rm -rf build?' },
+    ])
+    await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', {
+      decision: 'reject',
+      comment: 'keep it',
+    })
+    expect(await verdict).toEqual({ allow: false, comment: 'keep it' })
+  })
+
+  it('that is answered in the terminal closes its request by itself', async () => {
+    await open()
+    const gone = new AbortController()
+    const verdict = worker().port.asked(question, gone.signal)
+    await settle()
+    gone.abort()
+    expect(await verdict).toBeUndefined()
+    expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
+    await expect(
+      stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
+    ).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  it('that outlives a restart of the service keeps its request; one that does not is withdrawn', async () => {
+    await open()
+    const { signal } = new AbortController()
+    void worker().port.asked(question, signal)
+    void worker().port.asked({ ...question, key: 'd2' }, signal)
+    await settle()
+    await stage.reopen()
+    await expect(
+      stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' }),
+    ).rejects.toMatchObject({ code: 'CONFLICT' })
+    const verdict = worker().port.asked(question, signal)
+    await stage.board.clock.advance(20_000)
+    expect((await openRequests()).map((request) => request.state)).toEqual(['open', 'withdrawn'])
+    await stage.board.verdicts.decide({ kind: 'operator' }, 'req_1', { decision: 'approve' })
+    expect(await verdict).toEqual({ allow: true })
+  })
+
+  it('that its program cannot explain is told to a person, with where to answer', async () => {
+    await open()
+    worker().become('waiting_input')
+    await stage.board.clock.advance(2000)
+    expect(await openRequests()).toMatchObject([
+      { state: 'open', question: expect.stringContaining('orc attach Worker') },
+    ])
+    worker().become('busy')
+    await stage.board.clock.advance(2000)
+    expect(await openRequests()).toMatchObject([{ state: 'withdrawn' }])
+  })
+})

@@ -1,0 +1,122 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { insertHumanRequest } from '../../src/people/store/human-requests.ts'
+import { type Desk, openDesk } from '../harness/service.ts'
+
+let desk: Desk
+beforeEach(async () => {
+  desk = await openDesk({
+    rules: { preset: 'mesh', ask: [{ from: 'Worker', to: 'Other', reason: 'Other is expensive' }] },
+  })
+})
+afterEach(() => desk.close())
+
+const ask = (content: string) =>
+  desk.command(desk.tokens.worker, { type: 'send_message', to: 'Other', content })
+const decide = (id: string, body: unknown, token = desk.tokens.operator) =>
+  desk.call('POST', `/api/v1/human-requests/${id}/verdict`, { body, token })
+const list = async (token: string, query = '') =>
+  (await desk.get(`/api/v1/human-requests${query}`, token)).json.requests
+
+describe('requests to people over HTTP (C9)', () => {
+  it('are listed with the exact command that is held', async () => {
+    await ask('please')
+    expect(await list(desk.tokens.operator)).toEqual([
+      {
+        id: 'req_1',
+        kind: 'approval',
+        state: 'open',
+        asker: 'Worker',
+        question: expect.stringContaining('please'),
+        reason: expect.stringContaining('Other is expensive'),
+        action: {
+          type: 'send_message',
+          fields: expect.objectContaining({ to: 'Other', content: 'please' }),
+          hash: expect.stringMatching(/^[0-9a-f]{64}$/),
+        },
+        quorum: 1,
+        approvals: [],
+        decisions: ['approve', 'reject', 'modify'],
+        created_at: '2030-01-01T00:00:00.000Z',
+        expires_at: '2030-01-04T00:00:00.000Z',
+      },
+    ])
+  })
+
+  it('show an agent its own only', async () => {
+    await ask('please')
+    expect(await list(desk.tokens.worker)).toHaveLength(1)
+    expect(await list(desk.tokens.other)).toEqual([])
+  })
+
+  it('show an agent its own, however many of others came since', async () => {
+    await ask('please')
+    await desk.store.write(async (tx) => {
+      for (let number = 0; number < 1200; number++) {
+        await insertHumanRequest(tx, {
+          ...{ kind: 'input', purpose: 'question', asker: 'Other', question: 'Which?', reason: 'it asks' },
+          ...{ action: null, action_hash: null, context: '{}', expires_at: tx.now + 1000 },
+        })
+      }
+    })
+    expect(await list(desk.tokens.worker)).toMatchObject([{ id: 'req_1' }])
+    expect(await list(desk.tokens.worker, '?state=all&limit=5')).toMatchObject([{ id: 'req_1' }])
+    expect(await list(desk.tokens.other, '?limit=5')).toHaveLength(5)
+  })
+
+  it('take a comment of up to 10,000 characters whole, and refuse a longer one with nothing decided (C20)', async () => {
+    await ask('please')
+    const long = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_001) })
+    expect(long.status).toBe(413)
+    expect(long.json).toMatchObject({
+      code: 'TOO_LARGE',
+      message: 'The comment is 10001 characters; it holds at most 10000',
+    })
+    expect(await list(desk.tokens.operator)).toMatchObject([{ id: 'req_1', state: 'open' }])
+    const fits = await decide('req_1', { decision: 'reject', comment: 'x'.repeat(10_000) })
+    expect(fits.json.request.comment).toHaveLength(10_000)
+    expect((await desk.mailOf('Worker'))[0]!.content).toContain('x'.repeat(10_000))
+  })
+
+  it('take an answer as long as a message', async () => {
+    await desk.command(desk.tokens.worker, { type: 'request_user_input', question: 'What is the text?' })
+    const long = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(102_401) })
+    expect(long).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+    const fits = await decide('req_1', { decision: 'answer', comment: 'x'.repeat(20_000) })
+    expect(fits.json.request).toMatchObject({ state: 'answered', comment: 'x'.repeat(20_000) })
+  })
+
+  it('carry out the command when they are approved, and tell the asker', async () => {
+    await ask('please')
+    const { status, json } = await decide('req_1', { decision: 'approve', comment: 'go on' })
+    expect(status).toBe(200)
+    expect(json).toMatchObject({
+      request: { id: 'req_1', state: 'approved', decided_by: 'operator', comment: 'go on' },
+      receipt: { status: 'delivered', to: 'Other' },
+    })
+    expect((await desk.mailOf('Other')).map((mail) => mail.content)).toEqual(['please'])
+    expect((await desk.mailOf('Worker'))[0]!.title).toContain('approved')
+    expect(await list(desk.tokens.operator)).toEqual([])
+    expect(await list(desk.tokens.operator, '?state=all')).toHaveLength(1)
+  })
+
+  it('carry out nothing when they are rejected', async () => {
+    await ask('please')
+    const { json } = await decide('req_1', { decision: 'reject' })
+    expect(json).toMatchObject({ request: { state: 'rejected' }, receipt: { status: 'blocked' } })
+    expect(await desk.mailOf('Other')).toEqual([])
+  })
+
+  it('take a verdict once, of the right kind, from the operator', async () => {
+    await ask('please')
+    expect((await decide('req_1', { decision: 'approve' }, desk.tokens.worker)).status).toBe(403)
+    expect((await decide('req_1', { decision: 'answer', comment: 'x' })).json.code).toBe('CONFLICT')
+    expect((await decide('req_1', { decision: 'perhaps' })).status).toBe(400)
+    expect((await decide('req_9', { decision: 'approve' })).status).toBe(404)
+    const both = await Promise.all([
+      decide('req_1', { decision: 'approve' }),
+      decide('req_1', { decision: 'reject' }),
+    ])
+    expect(both.map((reply) => reply.status)).toEqual([200, 409])
+    expect(await desk.mailOf('Other')).toHaveLength(1)
+  })
+})

@@ -1,0 +1,54 @@
+/** The members of a real team: each program on the machine of a user of its own, and what orc.yaml says of it. */
+import { join } from 'node:path'
+import type { AgentName } from '../../../scripts/install-agents.ts'
+import type { ConfigInput, ProgramName } from '../../../src/config/config.ts'
+import { prepareHome } from './home.ts'
+import { endProcessesOf, killProcessesOf, processesOf, signalProcessesOf } from './leftovers.ts'
+
+export interface CastOptions {
+  /** Agent → which installed program it is. */
+  readonly cast: Readonly<Record<string, AgentName>>
+  readonly folder: string
+  readonly modelUrl: string
+  readonly runtime?: 'tmux' | 'acp'
+}
+
+const PROGRAM: Record<AgentName, ProgramName> = {
+  'claude-code': 'claude-code',
+  'claude-code-2.1.197': 'claude-code',
+  'claude-agent-acp': 'claude-code',
+  codex: 'codex',
+  'codex-acp': 'codex',
+  gemini: 'gemini',
+  opencode: 'opencode',
+}
+
+export async function prepareCast({ cast, folder, modelUrl, runtime = 'tmux' }: CastOptions) {
+  const agents: ConfigInput['agents'] = {}
+  const homeOf = (name: string) => join(folder, 'homes', name)
+  for (const [name, installed] of Object.entries(cast)) {
+    const cwd = join(folder, 'work', name)
+    const home = await prepareHome(installed, {
+      ...{ folder: homeOf(name), cwd, modelUrl, key: `sk-ant-fake-${name}` },
+    })
+    agents[name] = { program: PROGRAM[installed], runtime, folder: cwd, with: home.settings }
+  }
+  return {
+    agents,
+    /** Brakes would only get in the way of a fast model. */
+    config: {
+      agents,
+      limits: { rate: 'off', ping_pong: 'off', hops: 'off' },
+      permissions: { urgent: 'allow' },
+    } satisfies ConfigInput,
+    homeOf,
+    /** What still runs of that agent, wherever it went. */
+    processes: (name: string) => processesOf(homeOf(name)),
+    signal: (name: string, signal: NodeJS.Signals, spared?: number) =>
+      signalProcessesOf(homeOf(name), signal, spared),
+    kill: (name: string) => killProcessesOf(homeOf(name)),
+    async end() {
+      for (const name of Object.keys(cast)) await endProcessesOf(homeOf(name))
+    },
+  }
+}

@@ -1,0 +1,163 @@
+/** A whole team on the real product: service, store, tmux, agent programs; only the model is scripted. */
+import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { AuditEntry } from '../../../src/audit/entry.ts'
+import { parseId } from '../../../src/base/ids.ts'
+import { type ConfigInput, defineConfig } from '../../../src/config/config.ts'
+import { type Orchub, startOrchub } from '../../../src/main.ts'
+import { type ModelServer, startModelServer } from '../../fakes/model-server/model-server.ts'
+import type { Play } from '../../fakes/model-server/play.ts'
+import { type CastOptions, prepareCast } from './cast.ts'
+import { givenTo } from './given.ts'
+import { openTerminal, type Terminal } from './terminal.ts'
+
+export interface TeamOptions extends Pick<CastOptions, 'cast' | 'runtime'> {
+  readonly play: Play
+  /** What else orc.yaml says, or what it says instead, knowing what it would say of the cast. */
+  readonly config?: Partial<ConfigInput> | ((set: Scene) => Partial<ConfigInput>)
+}
+
+export interface Scene {
+  readonly agents: ConfigInput['agents']
+  readonly modelUrl: string
+}
+
+export interface Mail {
+  id: string
+  from: string
+  title: string
+  content: string
+  delivery: string
+}
+
+/** Programs take their time on a busy machine, and much more of it to start. */
+const PATIENCE_MS = 120_000
+const START_MS = 120_000
+
+export type RealTeam = Awaited<ReturnType<typeof openTeam>>
+
+export async function openTeam({ cast, play, runtime = 'tmux', config = {} }: TeamOptions) {
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'orchub-team-')))
+  const model: ModelServer = await startModelServer({ play })
+  const crew = await prepareCast({ cast, folder, runtime, modelUrl: model.url })
+  const more = typeof config === 'function' ? config({ agents: crew.agents, modelUrl: model.url }) : config
+  const input: ConfigInput = { ...crew.config, service: { port: 0 }, ...more }
+  const entries: AuditEntry[] = []
+  const terminals: Terminal[] = []
+  let orchub: Orchub = await start()
+
+  async function start() {
+    const started = await startOrchub({
+      config: defineConfig(input, { file: join(folder, 'orc.yaml'), env: {} }),
+    })
+    started.switchboard.store.onCommit((committed) => void entries.push(...committed))
+    return started
+  }
+
+  async function until<T>(
+    what: string,
+    look: () => Promise<T | undefined | false> | T | undefined | false,
+    patienceMs = PATIENCE_MS,
+  ) {
+    const deadline = Date.now() + patienceMs
+    for (;;) {
+      const seen = await look()
+      if (seen !== undefined && seen !== false) return seen as T
+      if (Date.now() > deadline) throw new Error(`never came to be: ${what}\n${await explain()}`)
+      await sleep(20)
+    }
+  }
+
+  async function explain(): Promise<string> {
+    const screens = await Promise.all(
+      // With those that were started for a run.
+      orchub.switchboard.team().names.map(async (name) => {
+        const session = orchub.switchboard.sessions.session(name)
+        const screen = await session?.screen?.(30).catch((error: Error) => error.message)
+        return `--- ${name} is ${session?.state}\n${screen ?? ''}`
+      }),
+    )
+    const log = entries.slice(-40).map((entry) => `${entry.type} ${entry.actor}: ${entry.text}`)
+    return [...log, ...screens].join('\n')
+  }
+
+  /** As the operator, in whose name nothing needs a rule. */
+  async function order(type: string, fields: Record<string, unknown>) {
+    return await orchub.switchboard.handle({ kind: 'operator' }, { type, fields })
+  }
+
+  async function deliveryOf(id: string): Promise<string> {
+    const row = await orchub.switchboard.store.get<{ state: string }>(
+      'SELECT state FROM deliveries WHERE message = ?',
+      [parseId('msg', id)!],
+    )
+    return row!.state
+  }
+
+  return {
+    folder,
+    model,
+    entries,
+    until,
+    explain,
+    order,
+    deliveryOf,
+    get orchub() {
+      return orchub
+    },
+    processes: crew.processes,
+    /** Everything that runs of that agent, at once. */
+    kill: crew.kill,
+    given: (name: string) => givenTo(model, name),
+    state: (name: string) => orchub.switchboard.sessions.session(name)?.state,
+    idle: (name: string) =>
+      until(`${name} is idle`, () => orchub.switchboard.sessions.session(name)?.state === 'idle', START_MS),
+    becomes: (name: string, state: string) =>
+      until(`${name} is ${state}`, () => orchub.switchboard.sessions.session(name)?.state === state),
+    /** Gives the id of the message. */
+    async send(to: string, content: string, more: Record<string, unknown> = {}): Promise<string> {
+      const receipt = await order('send_message', { to, content, ...more })
+      if (receipt.status !== 'delivered') throw new Error(JSON.stringify(receipt))
+      return receipt.message_id
+    },
+    arrives: (id: string) => until(`${id} is read`, async () => (await deliveryOf(id)) === 'read'),
+    /** The audit's entries of that type, from that many on. */
+    audited: (type: string, from = 0) => entries.slice(from).filter((entry) => entry.type === type),
+    async mailOf(name: string): Promise<Mail[]> {
+      const receipt = await order('query_mailbox', { agent: name, filter: 'all' })
+      if (receipt.status !== 'ok') throw new Error(JSON.stringify(receipt))
+      return receipt.details!.messages as Mail[]
+    },
+    screen: async (name: string) => await orchub.switchboard.sessions.session(name)!.screen!(60),
+    /** A person sits down at the agent's pane with a terminal of their own, as with `orc attach`. */
+    async sitDown(name: string): Promise<Terminal> {
+      const home = join(folder, 'homes', 'person')
+      await mkdir(home, { recursive: true })
+      const { view } = orchub.switchboard.sessions.session(name)!
+      const terminal = await openTerminal({
+        // Theirs is a pane of another tmux, which tmux would warn of.
+        argv: ['env', '-u', 'TMUX', ...view!],
+        cwd: folder,
+        env: { HOME: home, PATH: process.env.PATH!, LANG: 'C.UTF-8', TERM: 'xterm-256color' },
+      })
+      terminals.push(terminal)
+      // What is typed before tmux took that terminal is echoed on it, and is not with the agent yet.
+      await terminal.shows(new RegExp(`${RegExp.escape(name)} · `))
+      return terminal
+    },
+    /** The service ends as by `orc serve`; the agents go on; it starts again. */
+    async restart(agents: 'leave' | 'end' = 'leave') {
+      await orchub.close(agents)
+      orchub = await start()
+    },
+    async close() {
+      for (const terminal of terminals) await terminal.close()
+      await orchub.close('end')
+      await model.close()
+      await crew.end()
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 })
+    },
+  }
+}

@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest'
+import { createRunClock } from '../../src/runs/clock.ts'
+
+const stall = (node: string, at: number) =>
+  ({ type: 'set_timer', key: `${node}/${at}`, node, kind: 'stall', at }) as const
+
+it('does not forget a clock that is set while the row for another is on its way to the disk', () => {
+  const clock = createRunClock()
+  clock.take(stall('slow', 1000))
+  expect(clock.wanted()).toBe(1000)
+  clock.claim()
+  clock.take(stall('quick', 30))
+  clock.arm(1000)
+  expect(clock.wanted()).toBe(30)
+  clock.claim()
+  clock.arm(30)
+  expect(clock.wanted()).toBeUndefined()
+  expect(clock.ring(30)).toEqual([{ type: 'stalled', node: 'quick' }])
+})

@@ -1,0 +1,113 @@
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { manifestOf, manifestText, planFromManifests, readManifest } from '../../../src/runs/core/manifest.ts'
+import { checkPlan, definePlan } from '../../../src/runs/plan/read-plan.ts'
+import { randomOf } from './random.ts'
+import { randomPlan } from './script.ts'
+
+const SEED = readFileSync(new URL('./fixtures/dependencies.json', import.meta.url), 'utf8')
+
+const workspaces = [
+  { name: 'data-collector', manifest: null },
+  { name: 'schema-validator', manifest: '{}' },
+  { name: 'analyst', manifest: SEED, definition: { command: './analyse.sh' } },
+]
+
+describe('dependencies.json', () => {
+  it("is read as the seed has it, and the plan's text of it is the same (S4.13)", () => {
+    const found = planFromManifests(workspaces)
+    if (!found.ok) throw new Error('not found')
+    const plan = definePlan(found.input)
+    expect(plan.agents.find(({ name }) => name === 'analyst')!).toMatchObject({
+      runner: { kind: 'command', command: './analyse.sh' },
+      dependsOn: [
+        {
+          agent: 'data-collector',
+          outputs: ['outbox/data.json', 'outbox/sources.md'],
+          copyTo: 'inbox/source_data',
+          onFailure: 'fail',
+        },
+        { agent: 'schema-validator', outputs: [] },
+      ],
+    })
+    expect(JSON.parse(manifestText(plan.agents[2]!))).toEqual(JSON.parse(SEED))
+  })
+
+  it('brings any plan back as it was, edges, outputs, places and policies', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0 }), fc.integer({ min: 1, max: 40 }), (seed, size) => {
+        const plan = definePlan(randomPlan(randomOf(seed), size))
+        const found = planFromManifests(
+          plan.agents.map((agent) => ({ name: agent.name, manifest: manifestText(agent) })),
+        )
+        if (!found.ok) throw new Error('not found')
+        const back = definePlan(found.input)
+        expect(back.agents.map(({ name, dependsOn }) => [name, dependsOn])).toEqual(
+          plan.agents.map(({ name, dependsOn }) => [name, dependsOn]),
+        )
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('says nothing of a policy that is the usual one, so that it stays as the seed has it', () => {
+    const plan = definePlan({
+      agents: { a: {}, b: { depends_on: ['a'] }, c: { depends_on: [{ agent: 'a', on_failure: 'proceed' }] } },
+    })
+    expect(manifestOf(plan.agents[1]!).depends_on![0]).not.toHaveProperty('on_failure')
+    expect(manifestOf(plan.agents[2]!).depends_on![0]).toHaveProperty('on_failure', 'proceed')
+  })
+
+  it('keeps the policy of one who is only waited for', () => {
+    const depends_on = [
+      { agent: 'a', outputs: [], on_failure: 'skip' as const },
+      { agent: 'b', outputs: [] },
+    ]
+    const plan = definePlan({ agents: { a: {}, b: {}, c: { depends_on } } })
+    expect(manifestOf(plan.agents[2]!)).toEqual({
+      depends_on: [{ agent: 'a', outputs: [], on_failure: 'skip' }],
+      wait_for: ['a', 'b'],
+    })
+    const found = planFromManifests(
+      plan.agents.map((agent) => ({ name: agent.name, manifest: manifestText(agent) })),
+    )
+    expect(found.ok && definePlan(found.input).agents[2]!.dependsOn).toEqual(plan.agents[2]!.dependsOn)
+  })
+
+  it('keeps quiet about keys that are not ours, and takes a BOM and CRLF', () => {
+    const text = `\uFEFF${SEED.replace('{', '{ "note": "mine",').replaceAll('\n', '\r\n')}`
+    expect(readManifest(text)).toMatchObject({
+      ok: true,
+      manifest: { wait_for: ['data-collector', 'schema-validator'] },
+    })
+  })
+
+  it.each([
+    ['{', 'is not JSON'],
+    ['[]', 'the whole: Invalid input: expected object, received array'],
+    [
+      '{"depends_on":[{"outputs":[]}]}',
+      'depends_on.0.agent: Invalid input: expected string, received undefined',
+    ],
+    [`"${'x'.repeat(1024 * 1024)}"`, 'is too large'],
+  ])('that cannot be read is named with its place: %.40s', (manifest, message) => {
+    expect(planFromManifests([{ name: 'a', manifest }])).toMatchObject({
+      ok: false,
+      problems: [{ path: 'a/inbox/dependencies.json', message }],
+    })
+  })
+
+  it('of others is checked like any plan: strangers, circles and places outside the inbox are refused', () => {
+    const found = planFromManifests([
+      { name: 'a', manifest: '{"wait_for":["b","x"]}' },
+      { name: 'b', manifest: '{"depends_on":[{"agent":"a","copy_to":"../../etc"}]}' },
+    ])
+    const read = checkPlan(found.ok ? found.input : {})
+    expect(!read.ok && read.problems.map(({ message }) => message)).toEqual([
+      '../../etc must not contain ".."',
+      'There is no agent "x"',
+      'a waits for itself: a → b → a',
+    ])
+  })
+})

@@ -1,0 +1,30 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, expect, it } from 'vitest'
+import { openRunTeam, type RunTeam, statesOf } from './harness.ts'
+
+let team: RunTeam
+afterEach(() => team.close())
+
+/** So many that to copy them takes a while. */
+const MANY = 9000
+const LONG_ENOUGH_TO_BEGIN = 1000
+
+it('begins no fixer that was called off while its inbox was filled', async () => {
+  team = await openRunTeam()
+  for (let count = 0; count < MANY; count++) team.write(`in/f${count}`, 'x')
+  const id = await team.start(`
+agents: { a: { command: "exit 1", retries: 0, on_error: fix, fixer: mender, inputs: [in] } }
+fixers: { mender: { command: "touch ../../../../began; exec sleep 300" } }
+`)
+  await team.until(async () => existsSync(team.place(id, '_fixes', 'a.1')))
+  await team.runs.cancel(id, 'operator', 'enough')
+  expect(statesOf(await team.ended(id))).toEqual({ a: 'cancelled' })
+  await team.until(async () => existsSync(team.place(id, '_fixes', 'a.1', 'inbox', 'instructions.md')))
+  await pause(LONG_ENOUGH_TO_BEGIN)
+  expect(existsSync(join(team.plans, 'began'))).toBe(false)
+})
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

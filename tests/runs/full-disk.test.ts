@@ -1,0 +1,261 @@
+/** A run while the disk is full, or does not take what is written to it. */
+import type * as FileSystem from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { AppError } from '../../src/base/errors.ts'
+import { MADE, openRunTeam, type RunTeam, statesOf } from './harness.ts'
+
+/** What is written to such a file fails, after a part of it. */
+const disk = vi.hoisted(() => ({ refuses: undefined as RegExp | undefined, code: 'ENOSPC' }))
+
+vi.mock('node:fs', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>()
+  const fault = (fd: number) => {
+    if (disk.refuses?.test(original.readlinkSync(`/proc/self/fd/${fd}`)) !== true) return undefined
+    return Object.assign(new Error(`${disk.code}: the disk, write`), { code: disk.code, syscall: 'write' })
+  }
+  const writeSync = (fd: number, data: Buffer, offset?: number, ...more: never[]) => {
+    const refused = fault(fd)
+    if (refused === undefined) return original.writeSync(fd, data, offset, ...more)
+    original.writeSync(fd, data, 0, Math.floor(data.length / 2))
+    throw refused
+  }
+  return { ...original, writeSync }
+})
+
+let team: RunTeam
+beforeEach(async () => {
+  disk.refuses = undefined
+  disk.code = 'ENOSPC'
+  team = await openRunTeam()
+})
+afterEach(async () => {
+  disk.refuses = undefined
+  await team.close()
+})
+
+const PLAN = `agents: { a: { command: "${MADE} whole > outbox/x", retries: 0 } }`
+/** Filled under a hidden name. */
+const IN_OUTPUTS = /\/_outputs\/\.a\.[^/]+\/x$/
+const FULL = 'the disk is full: its outputs and its report wait for room'
+
+async function startFull(refuses: RegExp): Promise<string> {
+  disk.refuses = refuses
+  const id = await team.start(PLAN)
+  await team.until(async () => (await team.see(id)).trouble === FULL)
+  return id
+}
+
+const told = () =>
+  team.entries.filter(({ type }) => /^run\.(noted|reported)$/.test(type)).map(({ text }) => text)
+
+describe('while the disk is full', () => {
+  it('nothing is in _outputs that is not whole, and the run ends once it is there', async () => {
+    const id = await startFull(IN_OUTPUTS)
+    expect(readdirSync(team.place(id, '_outputs'))).toEqual([])
+    await team.clock.advance(5000)
+    expect((await team.see(id)).run.head).toMatchObject({ outcome: 'completed', reportOwed: true })
+    expect(existsSync(team.place(id, 'report.md'))).toBe(false)
+    expect(await team.runs.list('open', 10)).toMatchObject([{ id, trouble: FULL }])
+    disk.refuses = undefined
+    const seen = await team.ended(id, 1000)
+    expect(seen.trouble).toBeUndefined()
+    expect(team.file(id, '_outputs', 'a', 'x')).toBe('whole\n')
+    expect(team.file(id, 'report.md')).toContain('outbox/x')
+    expect(told()).toEqual([`${id}: the report of round 1 is written`])
+  })
+
+  it('the report is not said to be written before it is, and nothing is left of the tries', async () => {
+    const heard: (string | undefined)[] = []
+    team.runs.onTrouble((_, text) => void heard.push(text))
+    const id = await startFull(/\/\.report\.md\./)
+    await team.clock.advance(3000)
+    expect(told()).toEqual([])
+    expect(readdirSync(team.place(id)).sort()).toEqual(['_logs', '_outputs', 'a'])
+    disk.refuses = undefined
+    await team.ended(id, 1000)
+    expect(team.file(id, 'report.md')).toContain('**completed**')
+    expect(heard).toEqual([FULL, undefined])
+    expect(team.runs.troubles()).toEqual([])
+  })
+
+  it('a person may do without the report', async () => {
+    const id = await startFull(/\/\.report\./)
+    expect(await team.runs.cancel(id, 'operator', 'no room')).toEqual({ run_id: id, cancelled: true })
+    const seen = await team.ended(id)
+    expect(seen.run.head).toMatchObject({
+      outcome: 'completed',
+      reportFault: 'cancelled by operator: no room',
+    })
+    expect(told()).toEqual([
+      `${id}: the report of round 1 could not be written: cancelled by operator: no room`,
+    ])
+    disk.refuses = undefined
+    await team.resume(id)
+    expect((await team.ended(id)).run.head).not.toHaveProperty('reportFault')
+    expect(team.file(id, 'report.md')).toContain('round 2')
+  })
+
+  it('the next service writes what this one could not', async () => {
+    const id = await startFull(IN_OUTPUTS)
+    // As one that was killed in the middle of it leaves it.
+    mkdirSync(team.place(id, '_outputs', '.a.of-a-killed-one'))
+    team = await team.reopened()
+    disk.refuses = undefined
+    await team.ended(id, 1000)
+    expect(team.file(id, '_outputs', 'a', 'x')).toBe('whole\n')
+    expect(readdirSync(team.place(id, '_outputs'))).toEqual(['a'])
+  })
+})
+
+describe('what does not pass', () => {
+  it('is told in the notes and in the report', async () => {
+    disk.refuses = IN_OUTPUTS
+    disk.code = 'EIO'
+    const id = await team.start(PLAN)
+    const why = 'its outputs are not in _outputs: a cannot be used (EIO)'
+    const seen = await team.ended(id)
+    expect(seen.run.head).toMatchObject({ outcome: 'completed', unconsolidated: { a: why } })
+    expect(existsSync(team.place(id, '_outputs', 'a'))).toBe(false)
+    expect(told()).toEqual([`${id} a: ${why}`, `${id}: the report of round 1 is written`])
+    for (const form of ['md', 'html']) {
+      expect(readFileSync(team.place(id, `report.${form}`), 'utf8').replaceAll('\\', '')).toContain(
+        'ts outputs are not in _outputs: a cannot be used (EIO)',
+      )
+    }
+  })
+
+  it('lets a run end without a report, and that is told', async () => {
+    const id = await team.start(
+      `agents: { a: { command: "mkdir -p ../report.md/x; ${MADE} x > outbox/x", retries: 0 } }`,
+    )
+    expect((await team.ended(id)).run.head.reportFault).toMatch(/^the report /)
+    // Told a moment after it is decided: when it is stored.
+    await team.until(async () => told().length > 0)
+    expect(told()).toEqual([
+      expect.stringMatching(`^${id}: the report of round 1 could not be written: the report `),
+    ])
+  })
+})
+
+/** Lets `a` complete, and refuses every write from the preparation of `b` on: its start is decided, and not stored. */
+async function fullBeforeStart(id: string) {
+  const { write } = team.store
+  team.store.write = (work, place) =>
+    existsSync(team.place(id, 'b', 'inbox', 'a', 'x'))
+      ? Promise.reject(new AppError('STORE_FULL', 'No space left'))
+      : write(work, place)
+  team.write('enough', '')
+  await team.until(async () => team.runs.troubles().length > 0)
+  return write
+}
+
+describe('while the store is full', () => {
+  it('whoever looks is answered, whoever changes something is refused, and it goes on with room', async () => {
+    const id = await team.start(
+      `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE} x > outbox/x" } }`,
+    )
+    await team.becomes(id, 'a', 'running')
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    team.write('enough', '')
+    await team.until(async () => team.runs.troubles().length > 0)
+    const trouble = 'the disk is full: it waits for room'
+    expect(team.runs.troubles()).toEqual([{ run: id, text: trouble, isFull: true }])
+    // Nothing is told that is not stored.
+    expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
+    expect((await team.see(id)).trouble).toBe(trouble)
+    expect(await team.runs.list('all', 10)).toMatchObject([{ id, trouble }])
+    expect(await team.resume(id)).toMatchObject({ resumed: false })
+    await expect(team.start(PLAN)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    team.store.write = write
+    const seen = await team.ended(id, 1000)
+    expect(seen.run.head.outcome).toBe('completed')
+    expect(team.runs.troubles()).toEqual([])
+  })
+
+  it('nothing begins twice that a halt ends before it is stored', async () => {
+    const id = await team.start(`
+agents:
+  a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
+  b: { command: "echo ran >> ../../../count; ${MADE} x > outbox/x", depends_on: [a] }
+`)
+    await team.becomes(id, 'a', 'running')
+    const write = await fullBeforeStart(id)
+    team.store.write = write
+    await team.halt.stop('operator', undefined)
+    await team.halt.go('operator')
+    // Long enough for what must not happen to happen.
+    await new Promise((resolve) => setTimeout(resolve, 1500))
+    expect(existsSync(join(team.plans, 'count'))).toBe(false)
+    await team.ended(id, 1000)
+    expect(readFileSync(join(team.plans, 'count'), 'utf8')).toBe('ran\n')
+  })
+
+  it('a cancellation says that it is not stored yet, each time it is asked for, and counts once it is', async () => {
+    const id = await team.start('agents: { a: { command: "sleep 300" } }')
+    await team.becomes(id, 'a', 'running')
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    const refusal = {
+      code: 'STORE_FULL',
+      message: expect.stringContaining('cannot be stored yet'),
+      hint: expect.stringContaining('its agents end once it is'),
+    }
+    await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject(refusal)
+    await expect(team.runs.cancel(id, 'somebody', 'again')).rejects.toMatchObject(refusal)
+    // Nothing is told that is not stored.
+    expect((await team.see(id)).run.nodes.get('a')!.state).toBe('running')
+    team.store.write = write
+    const { head } = (await team.ended(id, 1000)).run
+    expect(head).toMatchObject({ outcome: 'cancelled', cancelled: { by: 'operator', reason: 'enough' } })
+    expect(team.entries.filter(({ type }) => type === 'run.cancelling')).toHaveLength(1)
+  })
+
+  it('a cancellation lets nothing begin whose start was not stored before', async () => {
+    const id = await team.start(`
+agents:
+  a: { command: "while ! test -e ../../../enough; do sleep 0.01; done; ${MADE} x > outbox/x" }
+  b: { command: "touch ../../../ran; exec sleep 300", depends_on: [a] }
+`)
+    await team.becomes(id, 'a', 'running')
+    const write = await fullBeforeStart(id)
+    await expect(team.runs.cancel(id, 'operator', 'enough')).rejects.toMatchObject({ code: 'STORE_FULL' })
+    team.store.write = write
+    const seen = await team.ended(id, 1000)
+    expect(statesOf(seen)).toEqual({ a: 'completed', b: 'cancelled' })
+    expect(existsSync(join(team.plans, 'ran'))).toBe(false)
+  })
+
+  it('a run that cannot be stored does not begin, and leaves no folder', async () => {
+    const { write } = team.store
+    team.store.write = (work) =>
+      write(async (tx) => {
+        await work(tx)
+        throw new AppError('STORE_FULL', 'No space left')
+      })
+    await expect(team.start(PLAN)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect(readdirSync(join(team.plans, 'runs'))).toEqual([])
+    team.store.write = write
+    const id = await team.start(PLAN)
+    expect((await team.ended(id)).place).toBe(team.place(id))
+    expect(readdirSync(join(team.plans, 'runs'))).toEqual([id])
+  })
+
+  it('a run that cannot be taken up again stays as it ended, and can be later', async () => {
+    const id = await team.start(PLAN)
+    await team.ended(id)
+    const { write } = team.store
+    team.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    expect((await team.see(id)).run.head).toMatchObject({ round: 1, outcome: 'completed' })
+    expect(team.runs.troubles()).toEqual([])
+    // Nothing drives it.
+    expect(await team.runs.cancel(id, 'operator', 'enough')).toEqual({ run_id: id, cancelled: false })
+    await expect(team.resume(id)).rejects.toMatchObject({ code: 'STORE_FULL' })
+    team.store.write = write
+    expect(await team.resume(id)).toMatchObject({ round: 2, resumed: true })
+    expect((await team.ended(id)).run.head).toMatchObject({ round: 2, outcome: 'completed' })
+  })
+})

@@ -1,0 +1,135 @@
+/** Parts of runs on real folders, each in a moment that a whole run seldom comes to. */
+import { hash } from 'node:crypto'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { AppError } from '../../src/base/errors.ts'
+import { createAttempts } from '../../src/runs/attempts.ts'
+import type { Driver } from '../../src/runs/driver.ts'
+import { createRunMail } from '../../src/runs/mail.ts'
+import { createReporting } from '../../src/runs/report/write-report.ts'
+import { openRunTeam } from './harness.ts'
+
+const log = { debug() {}, info() {}, warn() {}, error() {} }
+const clock = {
+  now: () => 0,
+  after(ms: number, work: () => void) {
+    const timer = setTimeout(work, ms / 100)
+    return () => clearTimeout(timer)
+  },
+}
+
+/** A run of one agent, in a folder of its own. */
+function place(files: Record<string, string> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'orchub-run-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  for (const [path, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true })
+    writeFileSync(join(folder, path), text)
+  }
+  const notes: string[] = []
+  const driver = (run: object) =>
+    ({
+      id: 'run_1',
+      place: folder,
+      record: () => ({}),
+      note: (_: unknown, text: string) => notes.push(text),
+      run,
+    }) as unknown as Driver
+  return { folder, notes, driver }
+}
+
+/** Begins an attempt that an earlier service began and never stored; gives what its worker finds, once it starts. */
+async function beginAnew(meanwhile: (nodes: Map<string, object>) => void = () => {}) {
+  const { folder, driver } = place({
+    'one/outbox/half.txt': 'half',
+    'one/status.json': '{"state":"running"}',
+  })
+  const agent = {
+    runner: { kind: 'command', command: 'true' },
+    instructions: { objective: '' },
+    timeoutMs: 1,
+  }
+  const seen: unknown[] = []
+  const worker = {
+    find: async () => undefined,
+    start() {
+      seen.push(existsSync(join(folder, 'one/outbox/half.txt')))
+      seen.push(JSON.parse(readFileSync(join(folder, 'one/status.json'), 'utf8')).state)
+      return { stop() {}, freeze() {}, close: async () => {} }
+    },
+  }
+  const options = { clock, log, workers: { command: worker }, deliver: async () => {}, inform() {} }
+  const attempts = createAttempts(options as unknown as Parameters<typeof createAttempts>[0])
+  const key = 'run_1/one/start/1'
+  const effect = { type: 'start_attempt' as const, key, node: 'one', attempt: 1, before: null }
+  const nodes = new Map([['one', { name: 'one', state: 'running', attempt: 1, attempts: [] }]])
+  const run = { head: { id: 'run_1' }, graph: { agents: new Map([['one', agent]]) }, nodes }
+  const started = attempts.start(driver(run), effect as never, false)
+  meanwhile(nodes)
+  await started
+  await attempts.close('leave')
+  return seen
+}
+
+it('begins an attempt anew that an earlier service began and never stored, with nothing that it left', async () => {
+  expect(await beginAnew()).toEqual([false, 'pending'])
+})
+
+it('begins no attempt that was called off while it was made ready', async () => {
+  const seen = await beginAnew((nodes) => nodes.set('one', { ...nodes.get('one'), state: 'cancelled' }))
+  expect(seen).toEqual([])
+})
+
+it('notes where what is collected is not what was validated', async () => {
+  const { folder, notes, driver } = place({
+    'one/outbox/same.txt': 'same',
+    'one/outbox/changed.txt': 'after',
+    'one/outbox/new.txt': 'new',
+  })
+  const output = (name: string, text: string) => ({
+    path: `outbox/${name}`,
+    bytes: text.length,
+    sha256: hash('sha256', text),
+  })
+  const outputs = [output('same.txt', 'same'), output('changed.txt', 'before'), output('gone.txt', '')]
+  const nodes = new Map([['one', { state: 'completed', result: { outputs, outputsHash: 'validated' } }]])
+  // Fails at the report itself, which needs more of a run than this.
+  await createReporting(clock)(driver({ nodes }), 0, new AbortController().signal).catch(() => {})
+  expect(notes).toEqual(['what is in _outputs/one is not what was validated: changed.txt, gone.txt, new.txt'])
+  expect(readFileSync(join(folder, '_outputs/one/same.txt'), 'utf8')).toBe('same')
+})
+
+it('tries a message of an agent again while the store fails', async () => {
+  const { folder, driver } = place()
+  let tries = 0
+  const store = {
+    async write() {
+      tries++
+      if (tries < 3) throw new AppError('STORE_FULL', 'No space left')
+    },
+  }
+  const options = { store, clock, log, mailroom: {}, cut: (text: string) => text, nameOf: () => undefined }
+  const mail = createRunMail(options as unknown as Parameters<typeof createRunMail>[0])
+  mail.follow(driver({ graph: { plan: { messages: true }, agents: new Map() } }))
+  const message = { from: 'a', to: 'b', timestamp: 'now', type: 'update', content: 'x' }
+  writeFileSync(join(folder, 'messages', 'a_to_b_001.json'), JSON.stringify(message))
+  await expect.poll(() => tries).toBe(3)
+  await mail.close()
+  expect(tries).toBe(3)
+})
+
+it('writes SKILL.md anew where the plan says otherwise than before', async () => {
+  const team = await openRunTeam()
+  onTestFinished(() => team.close())
+  const plan = (what: string) =>
+    `agents: { one: { instructions: "${what}", command: "echo Did what was asked. > outbox/summary.md; echo x > outbox/x" } }`
+  const id = await team.start(plan('Count the words.'))
+  await team.ended(id)
+  expect(team.file(id, 'one', 'SKILL.md')).toContain('Count the words.')
+  await team.resume(id, plan('Count the letters.'))
+  await team.ended(id)
+  expect(team.file(id, 'one', 'SKILL.md')).toContain('Count the letters.')
+  expect(team.file(id, 'one', 'SKILL.md')).not.toContain('Count the words.')
+})

@@ -1,0 +1,276 @@
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import type { RunEvent } from '../../../src/api/contract.ts'
+import { AppError } from '../../../src/base/errors.ts'
+import { createClient } from '../../../src/client/client.ts'
+import { type Desk, openDesk } from '../../harness/service.ts'
+import { modelsAt, openServer } from '../../llm/harness.ts'
+
+let desk: Desk
+afterEach(() => desk.close())
+
+const MADE = 'echo Made what was asked for. > outbox/summary.md; echo x > outbox/x.txt'
+
+function folder(): string {
+  const path = join(desk.folder, 'plans')
+  mkdirSync(path, { recursive: true })
+  return path
+}
+const client = () => createClient({ url: desk.url, token: desk.tokens.operator })
+const start = (plan: string) => client().startRun({ plan, folder: folder() })
+
+async function eventsOf(id: string): Promise<RunEvent[]> {
+  const events: RunEvent[] = []
+  for await (const event of client().runEvents(id)) events.push(event)
+  return events
+}
+
+describe('POST /api/v1/runs', () => {
+  it('carries out a plan; its events tell all of it, and the end comes when the report is there', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(
+      `name: Small\nagents: { a: { command: "${MADE}" }, b: { command: "${MADE}", depends_on: [a] } }`,
+    )
+    const events = await eventsOf(run_id)
+    expect(events[0]).toMatchObject({ type: 'begun', round: 1, agents: 2 })
+    expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
+    const moves = events.flatMap((event) => (event.type === 'node' ? [`${event.node} ${event.state}`] : []))
+    expect(moves.indexOf('a completed')).toBeLessThan(moves.indexOf('b running'))
+    const run = await client().run(run_id)
+    expect(run).toMatchObject({
+      id: run_id,
+      name: 'Small',
+      state: 'completed',
+      counts: { completed: 2 },
+      by: 'operator',
+    })
+    expect(run.nodes[1]).toMatchObject({
+      name: 'b',
+      depends_on: ['a'],
+      waits_for: [],
+      attempt: 1,
+      cached: false,
+    })
+    expect(readFileSync(run.report!, 'utf8')).toContain('# Small')
+    expect((await client().runs()).runs.map(({ id }) => id)).toEqual([run_id])
+  })
+
+  it('resumes a stream of events after Last-Event-ID without a gap', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(`agents: { a: { command: "${MADE}" } }`)
+    const all = await eventsOf(run_id)
+    const rest: RunEvent[] = []
+    for await (const event of client().runEvents(run_id, { after: all[1]!.seq })) rest.push(event)
+    expect(rest).toEqual(all.slice(2))
+  })
+
+  it('starts once for one idempotency key (C25)', async () => {
+    desk = await openDesk()
+    const body = { plan: `agents: { a: { command: "${MADE}" } }`, folder: folder() }
+    const one = await client().startRun(body, { idempotencyKey: 'same' })
+    const two = await client().startRun(body, { idempotencyKey: 'same' })
+    expect(two).toEqual(one)
+    await expect(client().startRun({ ...body, name: 'x' }, { idempotencyKey: 'same' })).rejects.toMatchObject(
+      {
+        code: 'IDEMPOTENCY_CONFLICT',
+      },
+    )
+  })
+
+  it('refuses mistakes with their places, folders that are none, and agents', async () => {
+    desk = await openDesk()
+    await expect(start('agents:\n  a: { command: x, depends_on: [nobody] }')).rejects.toMatchObject({
+      code: 'PLAN_INVALID',
+      status: 422,
+      message: expect.stringMatching(/^the plan:2:.*There is no agent "nobody"/),
+    })
+    const plan = 'agents:\n  a: { agent: Nobody }'
+    await expect(client().startRun({ plan, folder: folder(), file: 'my/team.yml' })).rejects.toMatchObject({
+      message: expect.stringMatching(/^my\/team\.yml:2:/),
+    })
+    await expect(start('agents: { a: { agent: Nobody } }')).rejects.toMatchObject({ code: 'PLAN_INVALID' })
+    const nowhere = client().startRun({ plan: 'agents: { a: { command: x } }', folder: 'relative' })
+    await expect(nowhere).rejects.toMatchObject({ code: 'INVALID_REQUEST' })
+    expect((await desk.get('/api/v1/runs', desk.tokens.worker)).status).toBe(403)
+    await expect(client().run('run_9')).rejects.toMatchObject({ code: 'NOT_FOUND' })
+  })
+
+  it('cancels, and takes up again what was cancelled', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(`agents: { a: { command: "test -e ../../../go || sleep 300; ${MADE}" } }`)
+    await vi.waitFor(async () => expect((await client().run(run_id)).nodes[0]!.state).toBe('running'))
+    expect(await client().cancelRun(run_id, { reason: 'enough' })).toEqual({ run_id, cancelled: true })
+    expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'cancelled' })
+    expect((await client().run(run_id)).cancelled).toBe('operator: enough')
+    mkdirSync(join(folder(), 'go'))
+    expect(await client().resumeRun(run_id)).toEqual({ run_id, round: 2, resumed: true })
+    expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 2 })
+  })
+
+  it('begins no round but the one that is meant', async () => {
+    desk = await openDesk()
+    const { run_id } = await start('agents: { a: { command: "false", retries: 0 } }')
+    await eventsOf(run_id)
+    const resume = (round: number) => client().resumeRun(run_id, { round })
+    expect(await resume(1)).toEqual({ run_id, round: 1, resumed: false })
+    await expect(resume(3)).rejects.toMatchObject({ code: 'CONFLICT' })
+    const both = await Promise.all([resume(2), resume(2)])
+    expect(both.map(({ round }) => round)).toEqual([2, 2])
+    expect(both.filter(({ resumed }) => resumed)).toHaveLength(1)
+    await eventsOf(run_id)
+    expect(await resume(2)).toEqual({ run_id, round: 2, resumed: false })
+    await expect(client().resumeRun(run_id, { round: 2, fresh: true })).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('has ended meanwhile'),
+    })
+  })
+
+  it('refuses what would change a run that goes on', async () => {
+    desk = await openDesk()
+    const plan = (name: string) =>
+      `agents: { ${name}: { command: "until test -e ../../../go; do sleep 0.02; done; ${MADE}" } }`
+    const { run_id } = await start(plan('a'))
+    const resume = (order: object) => client().resumeRun(run_id, order)
+    const left = { run_id, round: 1, resumed: false }
+    expect(await resume({ plan: plan('a'), folder: folder(), concurrency: 32 })).toEqual(left)
+    for (const order of [
+      { plan: plan('b') },
+      { folder: desk.folder },
+      { concurrency: 7 },
+      { fresh: true },
+      { plan: plan('a'), fresh: true },
+    ]) {
+      await expect(resume(order)).rejects.toMatchObject({
+        code: 'CONFLICT',
+        hint: expect.stringContaining(`orc run cancel ${run_id}`),
+      })
+    }
+    expect(await resume({})).toEqual(left)
+    mkdirSync(join(folder(), 'go'))
+    expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'completed', round: 1 })
+  })
+
+  it('asks people by an ordinary request, which the verdict route answers (C9)', async () => {
+    desk = await openDesk()
+    const { run_id } = await start('agents: { a: { command: "false", retries: 0, on_error: escalate } }')
+    await vi.waitFor(async () => expect((await client().run(run_id)).nodes[0]!.state).toBe('asking'))
+    const { request_id, waits_for } = (await client().run(run_id)).nodes[0]!
+    expect(waits_for).toEqual([`a person to decide (${request_id})`])
+    const request = await client().humanRequest(request_id!)
+    expect(request).toMatchObject({ choices: ['retry', 'fixed', 'skip', 'fail'], decisions: ['answer'] })
+    await client().decide(request_id!, { decision: 'answer', comment: '3' })
+    expect((await eventsOf(run_id)).at(-1)).toMatchObject({ type: 'end', outcome: 'partial' })
+    const run = await client().run(run_id)
+    expect(run.nodes[0]!.reason).toContain('operator decided: skip')
+  })
+
+  it('reports in Markdown and as one page', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(`name: Paper\nagents: { a: { command: "${MADE}" } }`)
+    await eventsOf(run_id)
+    expect(await client().runReport(run_id)).toContain('# Paper')
+    const page = await desk.get(`/api/v1/runs/${run_id}/report?format=html`)
+    expect(page.headers['content-type']).toBe('text/html; charset=utf-8')
+    expect(page.text).toContain('<svg')
+  })
+})
+
+describe('while the disk is full', () => {
+  it('whoever follows a run, or asks how the service is, is told, and answered', async () => {
+    desk = await openDesk()
+    const { run_id } = await start(
+      `agents: { a: { command: "until test -e ../../../enough; do sleep 0.02; done; ${MADE}" } }`,
+    )
+    const followed = async (events: RunEvent[]) => {
+      for await (const event of client().runEvents(run_id)) events.push(event)
+    }
+    const events: RunEvent[] = []
+    const following = followed(events)
+    await vi.waitFor(() => expect(events.some(({ text }) => text.includes('a is running'))).toBe(true))
+    const { write } = desk.store
+    desk.store.write = () => Promise.reject(new AppError('STORE_FULL', 'No space left'))
+    writeFileSync(join(folder(), 'enough'), '')
+    const text = 'the disk is full: it waits for room'
+    await vi.waitFor(() => expect(events.at(-1)).toMatchObject({ type: 'note', text: `${run_id}: ${text}` }))
+    expect(await client().run(run_id)).toMatchObject({ state: 'running', trouble: text })
+    expect((await client().runs({ state: 'all' })).runs).toMatchObject([{ id: run_id, trouble: text }])
+    expect((await client().state()).troubles).toEqual([{ run_id, text }])
+    const worker = createClient({ url: desk.url, token: desk.tokens.worker })
+    expect(await worker.state()).not.toHaveProperty('troubles')
+    expect(await client().health()).toEqual({
+      status: 'ok',
+      trouble: 'the disk is full: a run waits for room',
+    })
+    // Who comes later is told as well.
+    const later: RunEvent[] = []
+    const followingLater = followed(later)
+    await vi.waitFor(() => expect(later.map((event) => event.text)).toContain(`${run_id}: ${text}`))
+    desk.store.write = write
+    await vi.waitFor(async () => {
+      await desk.clock.advance(1000)
+      expect(events.at(-1)).toMatchObject({ type: 'end', outcome: 'completed' })
+    }, 10_000)
+    await Promise.all([following, followingLater])
+    expect(events.map((event) => event.text)).toContain(`${run_id}: it goes on`)
+    expect(await client().health()).toEqual({ status: 'ok' })
+  })
+})
+
+describe('POST /api/v1/plans', () => {
+  const MODELS = {
+    models: {
+      fast: { provider: 'openai-compatible' as const, model: 'x', base_url: 'http://127.0.0.1:1/v1' },
+    },
+    runs: { planner: 'fast' },
+  }
+  const agent = (name: string, depends_on: unknown[] = []) => ({
+    ...{ name, by: 'command', who: 'make it', template: 'generic', objective: `Make ${name}`, context: '' },
+    ...{
+      requirements: [],
+      success_criteria: [],
+      constraints: [],
+      outputs: [`outbox/${name}.md`],
+      depends_on,
+    },
+  })
+
+  async function openWith(...says: object[]) {
+    let calls = 0
+    const server = await openServer(() => ({
+      text: JSON.stringify(says[Math.min(calls++, says.length - 1)]),
+    }))
+    desk = await openDesk(MODELS as never, { models: modelsAt(server.url, { retries: 0 }) })
+    return { calls: () => calls }
+  }
+
+  it('gives a plan that could be run, and runs nothing', async () => {
+    await openWith({
+      name: 'Trip',
+      agents: [agent('a'), agent('b', [{ agent: 'a', outputs: ['outbox/a.md'] }])],
+    })
+    const { plan, problems, model } = await client().proposePlan({ goal: 'Plan a trip' })
+    expect([problems, model]).toEqual([[], 'fast'])
+    expect(plan).toContain('goal: Plan a trip')
+    expect((await client().runs()).runs).toEqual([])
+  })
+
+  it('asks once more for one that could not, and then shows what is wrong', async () => {
+    const circle = {
+      name: 'Circle',
+      agents: [agent('a', [{ agent: 'b', outputs: [] }]), agent('b', [{ agent: 'a', outputs: [] }])],
+    }
+    const { calls } = await openWith(circle)
+    const { problems } = await client().proposePlan({ goal: 'Go round' })
+    expect(calls()).toBe(2)
+    expect(problems[0]!.message).toContain('waits for itself')
+  })
+
+  it('says what to do where no model is named for it', async () => {
+    desk = await openDesk()
+    await expect(client().proposePlan({ goal: 'x' })).rejects.toMatchObject({
+      code: 'NOT_FOUND',
+      hint: expect.stringContaining('runs: { planner: NAME }'),
+    })
+  })
+})

@@ -1,0 +1,234 @@
+import { describe, expect, it } from 'vitest'
+import type { ReportStatus } from '../../../src/tasks/task.ts'
+import { createWorld, type Delegation, MODEL, type World } from './world.ts'
+
+/** lead has task_1, and ada works on task_2 for it. */
+function begin(more: Partial<Delegation> = {}) {
+  const world = createWorld()
+  world.delegate({ agent: 'lead' })
+  world.delegate({ agent: 'ada', under: 'task_1', ...more })
+  world.say('task_2', { type: 'acknowledged', by: 'ada' })
+  world.say('task_2', { type: 'started', by: 'ada' })
+  return world
+}
+
+const evidenceOf = (world: World) =>
+  world.task('task_2').evidence.map(({ step, outcome, text }) => [step, outcome, text])
+
+function report(world: World, status: ReportStatus, id = 'r1', result = 'Found three.') {
+  return world.say('task_2', { type: 'reported', by: 'ada', report: id, status, result })
+}
+
+function endTurn(world: World, said = false) {
+  world.say('task_2', { type: 'started', by: 'ada' })
+  return world.say('task_2', { type: 'turn_ended', by: 'ada', said, lastWords: 'I think it is fine.' })
+}
+
+describe('a report of completed', () => {
+  it('completes a task that has neither checks nor judge, and the record says so (S2.3, C22)', () => {
+    const world = begin()
+    report(world, 'completed')
+    expect(world.task('task_2')).toMatchObject({ state: 'completed', result: 'Found three.' })
+    expect(world.sends('report')).toMatchObject([{ to: 'lead', text: 'Found three.' }])
+    expect(evidenceOf(world)).toEqual([
+      ['schema', 'passed', 'the report is not empty'],
+      ['checks', 'skipped', 'no checks were declared'],
+      ['judge', 'skipped', 'no judge is configured'],
+    ])
+  })
+
+  it('is a claim: first the checks, then the judge, only then is the task done (C22, ask 6)', () => {
+    const world = begin({ checks: ['tests'], judge: MODEL })
+    world.takeOutside()
+    report(world, 'completed')
+    expect(world.takeOutside()).toMatchObject([{ type: 'run_checks', checks: ['tests'], claim: 1 }])
+    expect(world.task('task_1').state).toBe('waiting_child')
+    world.say('task_2', { type: 'checks_passed', claim: 1, evidence: 'exit 0' })
+    expect(world.takeOutside()).toMatchObject([{ type: 'run_judge', judge: 'wise', result: 'Found three.' }])
+    expect(world.task('task_2').state).toBe('executing')
+    world.say('task_2', {
+      type: 'judged',
+      by: 'orchestrator',
+      claim: 1,
+      completed: true,
+      reason: 'three are there',
+    })
+    expect(world.task('task_2')).toMatchObject({ state: 'completed', reason: 'three are there' })
+    expect(evidenceOf(world)).toEqual([
+      ['schema', 'passed', 'the report is not empty'],
+      ['checks', 'passed', 'exit 0'],
+      ['judge', 'passed', 'three are there'],
+    ])
+    expect(world.task('task_2').evidence.at(-1)).toMatchObject({ claim: 1, by: 'wise' })
+  })
+
+  it('goes back to the worker with the reason, three times, and then to the parent with the evidence (S2.17, C7)', () => {
+    const world = begin({ checks: ['tests'] })
+    for (let claim = 1; claim <= 4; claim++) {
+      report(world, 'completed', `r${claim}`)
+      world.say('task_2', { type: 'checks_failed', claim, evidence: `exit ${claim}` })
+    }
+    expect(world.sends('follow_up')).toHaveLength(3)
+    expect(world.sends('follow_up')[0]).toMatchObject({
+      to: 'ada',
+      text: expect.stringContaining('exit 1'),
+    })
+    expect(world.sends('needs_help')).toMatchObject([{ to: 'lead', text: expect.stringContaining('exit 4') }])
+    expect(world.task('task_2').state).toBe('waiting_parent')
+  })
+
+  it('is sent back by a judge that does not agree (S2.11)', () => {
+    const world = begin({ judge: MODEL })
+    report(world, 'completed')
+    world.say('task_2', {
+      type: 'judged',
+      by: 'orchestrator',
+      claim: 1,
+      completed: false,
+      reason: 'only two',
+    })
+    expect(world.sends('follow_up')).toMatchObject([{ text: expect.stringContaining('only two') }])
+    expect(world.task('task_2')).toMatchObject({ state: 'executing', rejections: 1 })
+  })
+
+  it('is sent back before any check when it is blank or does not fit its schema (C22)', () => {
+    const world = begin({ checks: ['tests'] })
+    world.takeOutside()
+    report(world, 'completed', 'r1', '  \n')
+    const wrong = { type: 'reported', by: 'ada', report: 'r2', status: 'completed', result: '{}' } as const
+    world.say('task_2', { ...wrong, problem: 'flights is missing' })
+    expect(world.sends('follow_up')).toHaveLength(2)
+    expect(world.takeOutside().map(({ type }) => type)).not.toContain('run_checks')
+  })
+
+  it('is not judged for ever: the parent decides when validation comes to nothing', () => {
+    const world = begin({ checks: ['tests'] })
+    report(world, 'completed')
+    world.pass(900)
+    expect(world.task('task_2').state).toBe('waiting_parent')
+    expect(world.sends('needs_help')).toMatchObject([
+      { text: expect.stringContaining('could not be validated') },
+    ])
+  })
+
+  it('that could not be judged never counts as done: the parent decides, and the record says why', () => {
+    const world = begin({ judge: MODEL })
+    report(world, 'completed')
+    world.say('task_2', { type: 'validation_gave_up', claim: 1, why: 'no model answers' })
+    expect(world.task('task_2').state).toBe('waiting_parent')
+    expect(evidenceOf(world).at(-1)).toEqual(['judge', 'unavailable', 'no model answers'])
+  })
+
+  it('counts results of the claim in question only', () => {
+    const world = begin({ checks: ['tests'] })
+    report(world, 'completed', 'r1')
+    world.say('task_2', { type: 'checks_failed', claim: 1, evidence: 'exit 1' })
+    report(world, 'completed', 'r2')
+    const late = world.say('task_2', { type: 'checks_passed', claim: 1, evidence: 'exit 0' })
+    expect(late).toMatchObject({ ok: false, code: 'STALE' })
+    expect(world.task('task_2').state).toBe('executing')
+  })
+})
+
+describe('a report of partial or needs_help', () => {
+  it.each([
+    ['partial', 'report'],
+    ['needs_help', 'needs_help'],
+  ] as const)('of %s goes to the parent, which has to act (S2.3)', (status, kind) => {
+    const world = begin()
+    expect(world.task('task_1').state).toBe('waiting_child')
+    report(world, status)
+    expect(world.sends(kind)).toMatchObject([{ to: 'lead', wake: true, text: 'Found three.' }])
+    expect(world.task('task_2').state).toBe('waiting_parent')
+    expect(world.task('task_1').state).toBe('executing')
+  })
+
+  it('is followed up, answered or ended by the parent (S2.9)', () => {
+    const decide = [
+      [{ type: 'followed_up', by: 'lead', text: 'One more' }, 'executing', 'waiting_child'],
+      [
+        { type: 'query_answered', by: 'lead', question: 'task_2', answer: 'Use B' },
+        'executing',
+        'waiting_child',
+      ],
+      [{ type: 'settled', by: 'lead', as: 'completed', reason: 'enough' }, 'completed', 'executing'],
+      [{ type: 'settled', by: 'lead', as: 'skipped', reason: 'not needed' }, 'skipped', 'executing'],
+      [{ type: 'cancelled', by: 'lead', reason: 'not needed' }, 'cancelled', 'executing'],
+    ] as const
+    for (const [event, child, parent] of decide) {
+      const world = begin()
+      report(world, 'partial')
+      expect(world.say('task_2', event).ok).toBe(true)
+      expect([world.task('task_2').state, world.task('task_1').state]).toEqual([child, parent])
+    }
+  })
+
+  it('that nobody acts on fails in the end, and a person is told', () => {
+    const world = begin()
+    report(world, 'needs_help')
+    // The parent lives, it just does not answer.
+    world.say('task_1', { type: 'user_asked', by: 'lead', question: 'q', text: 'Well?' })
+    world.pass(600)
+    expect(world.task('task_2')).toMatchObject({ state: 'failed', result: 'Found three.' })
+    expect(world.effectsOf('ask_person')).toContainEqual(
+      expect.objectContaining({ kind: 'escalation', task: 'task_2' }),
+    )
+  })
+})
+
+describe('a turn that ends without a word', () => {
+  it('is answered with two reminders; then the parent is told what was said last (ask 5)', () => {
+    const world = begin()
+    endTurn(world)
+    endTurn(world)
+    expect(world.sends('reminder')).toHaveLength(2)
+    expect(world.sends('needs_help')).toHaveLength(0)
+    endTurn(world)
+    expect(world.sends('reminder')).toHaveLength(2)
+    expect(world.sends('needs_help')).toMatchObject([
+      { to: 'lead', text: expect.stringContaining('I think it is fine.') },
+    ])
+    expect(world.task('task_2').state).toBe('waiting_parent')
+  })
+
+  it('is counted anew once the worker got something to go on', () => {
+    const world = begin()
+    endTurn(world)
+    endTurn(world)
+    world.say('task_2', { type: 'followed_up', by: 'lead', text: 'One more' })
+    endTurn(world)
+    expect(world.sends('reminder')).toHaveLength(3)
+    expect(world.sends('needs_help')).toHaveLength(0)
+  })
+
+  it('brings no reminder when something that counts was said, even if that has not come in yet', () => {
+    const world = begin()
+    endTurn(world, true)
+    expect(world.sends('reminder')).toHaveLength(0)
+  })
+
+  it('brings no reminder to a worker that has mail it has not read', () => {
+    const world = begin()
+    world.say('task_2', { type: 'followed_up', by: 'lead', text: 'One more' })
+    world.say('task_2', { type: 'turn_ended', by: 'ada', said: false, lastWords: '' })
+    expect(world.sends('reminder')).toHaveLength(0)
+  })
+
+  it.each([
+    ['asked its parent', { type: 'query_asked', to: 'lead', requiresResponse: true }],
+    ['asked a person', { type: 'user_asked' }],
+  ] as const)('brings no reminder to a worker that %s', (_, ask) => {
+    const world = begin()
+    world.say('task_2', { ...ask, by: 'ada', question: 'q', text: 'Which?' })
+    endTurn(world)
+    expect(world.sends('reminder')).toHaveLength(0)
+  })
+
+  it('reminds a parent of the child that waits for it', () => {
+    const world = begin()
+    world.say('task_1', { type: 'started', by: 'lead' })
+    report(world, 'needs_help')
+    world.say('task_1', { type: 'turn_ended', by: 'lead', said: false, lastWords: '' })
+    expect(world.sends('reminder')).toMatchObject([{ to: 'lead', text: expect.stringContaining('task_2') }])
+  })
+})

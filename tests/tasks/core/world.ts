@@ -1,0 +1,181 @@
+/** The engine's part, in memory: stores what a step changes and carries out its effects, in one go, under a simulated clock. */
+
+import { type Breaker, CLOSED, recordOutcome } from '../../../src/tasks/core/breaker.ts'
+import {
+  type Effect,
+  type Keyed,
+  type OutsideEffect,
+  pendingEffects,
+  type StoreEffect,
+} from '../../../src/tasks/core/effect.ts'
+import { type Happening, ON_DUE } from '../../../src/tasks/core/event.ts'
+import { newTask, type TaskDraft } from '../../../src/tasks/core/new-task.ts'
+import { step } from '../../../src/tasks/core/reduce.ts'
+import { DEFAULT_TASK_SETTINGS, type TaskSettings } from '../../../src/tasks/core/settings.ts'
+import type { Refusal, Stepped } from '../../../src/tasks/core/view.ts'
+import { isEnd, type Judge, type Task, type TaskState, type TaskTimer } from '../../../src/tasks/task.ts'
+
+/** `under`: the delegator's task. */
+export type Delegation = Omit<Partial<TaskDraft>, 'parent'> & { agent: string; under?: string }
+
+/** Judges: a model, which speaks through the service, and an agent. */
+export const MODEL: Judge = { kind: 'model', name: 'wise' }
+export const REVIEWER: Judge = { kind: 'agent', name: 'rev' }
+
+type OfType<T extends Effect['type']> = Extract<Effect, { type: T }>
+
+export function createWorld(given: Partial<TaskSettings> = {}) {
+  const settings: TaskSettings = { ...DEFAULT_TASK_SETTINGS, ...given }
+  const tasks = new Map<string, Task>()
+  const timers = new Map<string, { task: string; kind: TaskTimer; at: number }>()
+  const requests = new Map<string, { task: string; awaits: boolean; expiresAt: number | null }>()
+  const breakers = new Map<string, Breaker>()
+  const effects: Effect[] = []
+  const keys = new Set<string>()
+  const states = new Set<TaskState>()
+  let outside: Keyed<OutsideEffect>[] = []
+  let now = 1_000_000
+  let onEffect: (effect: Effect) => void = () => {}
+
+  const childrenOf = (id: string) => [...tasks.values()].filter(({ parent }) => parent === id)
+
+  function ancestorsOf(task: Task): Task[] {
+    const found: Task[] = []
+    for (let up = task.parent; up !== null; up = tasks.get(up)!.parent) found.unshift(tasks.get(up)!)
+    return found
+  }
+
+  function viewOf(task: Task) {
+    return {
+      now,
+      task,
+      parent: task.parent === null ? null : tasks.get(task.parent)!,
+      children: childrenOf(task.id),
+      ancestors: ancestorsOf(task),
+      breaker: breakers.get(task.agent) ?? CLOSED,
+    }
+  }
+
+  function tell(task: Task, event: Happening): Stepped {
+    const stepped = step(viewOf(task), event, settings)
+    if (!stepped.ok) return stepped
+    tasks.set(stepped.task.id, stepped.task)
+    states.add(stepped.task.state)
+    for (const effect of stepped.effects) {
+      if (keys.has(effect.key)) throw new Error(`${effect.key} stands for two effects`)
+      keys.add(effect.key)
+      effects.push(effect)
+      carryOut(effect)
+      onEffect(effect)
+    }
+    return stepped
+  }
+
+  function carryOut(effect: Keyed<StoreEffect> | Keyed<OutsideEffect>) {
+    switch (effect.type) {
+      case 'set_timer':
+        timers.set(`${effect.task} ${effect.kind}`, effect)
+        break
+      case 'clear_timer':
+        timers.delete(`${effect.task} ${effect.kind}`)
+        break
+      case 'ask_person':
+        requests.set(effect.question, effect)
+        break
+      case 'withdraw':
+        requests.delete(effect.question)
+        break
+      case 'record_outcome': {
+        const { agent, outcome } = effect
+        const breaker = breakers.get(agent) ?? CLOSED
+        breakers.set(agent, recordOutcome(breaker, outcome, now, settings.breaker))
+        break
+      }
+      case 'tell':
+        tell(tasks.get(effect.task)!, effect.event)
+        break
+      case 'start_agent':
+      case 'interrupt_agent':
+      case 'run_checks':
+      case 'run_judge':
+        outside.push(effect)
+    }
+  }
+
+  let count = 0
+
+  /** As the engine does it: the parent's consent first, then the child's; both are stored or neither. */
+  function delegate({ agent, delegator, under, ...more }: Delegation): Task | Refusal {
+    const id = `task_${count + 1}`
+    const parent = under === undefined ? undefined : tasks.get(under)!
+    const by = delegator ?? parent?.agent ?? 'operator'
+    const given = { id, delegator: by, agent, text: `Do ${id}`, createdAt: now, ...more }
+    const task = newTask(parent === undefined ? given : { ...given, parent })
+    const admitted = step(viewOf(task), { type: 'delegated' }, settings)
+    if (!admitted.ok) return admitted
+    if (parent !== undefined) {
+      const { requiresResponse } = task
+      const told = tell(parent, { type: 'child_delegated', by, child: id, requiresResponse })
+      if (!told.ok) return told
+    }
+    count++
+    tasks.set(id, task)
+    tell(task, { type: 'delegated' })
+    return tasks.get(id)!
+  }
+
+  function fireNext(until: number): boolean {
+    const next = [...timers.values()].sort((a, b) => a.at - b.at)[0]
+    if (next === undefined || next.at > until) return false
+    now = Math.max(now, next.at)
+    timers.delete(`${next.task} ${next.kind}`)
+    tell(tasks.get(next.task)!, ON_DUE[next.kind])
+    return true
+  }
+
+  return {
+    settings,
+    tasks,
+    timers,
+    requests,
+    effects,
+    states,
+    breakers,
+    childrenOf,
+    delegate,
+    get now() {
+      return now
+    },
+    set now(at: number) {
+      now = Math.max(now, at)
+    },
+    on(listen: (effect: Effect) => void) {
+      onEffect = listen
+    },
+    task: (id: string) => tasks.get(id)!,
+    /** Says something about a task; returns what became of it. */
+    say: (id: string, event: Happening) => tell(tasks.get(id)!, event),
+    fireNext,
+    /** Lets time pass; timers fire in their order. */
+    pass(seconds: number) {
+      const until = now + seconds * 1000
+      while (fireNext(until));
+      now = until
+    },
+    effectsOf: <T extends Effect['type']>(type: T) =>
+      effects.filter((effect): effect is OfType<T> => effect.type === type),
+    sends: (kind: string) => effects.filter((effect) => effect.type === 'send' && effect.kind === kind),
+    takeOutside() {
+      const taken = outside
+      outside = []
+      return taken
+    },
+    /** What was not carried out yet is forgotten, and told again from what is stored. */
+    restart() {
+      outside = [...tasks.values()].flatMap(pendingEffects)
+    },
+    isOver: () => [...tasks.values()].every(({ state }) => isEnd(state)),
+  }
+}
+
+export type World = ReturnType<typeof createWorld>

@@ -1,0 +1,85 @@
+import type { ConfigInput } from '../../src/config/config.ts'
+import type { Models } from '../../src/llm/llm.ts'
+import type { StoreOptions } from '../../src/store/assemble.ts'
+import type { Store } from '../../src/store/store.ts'
+import { findTask } from '../../src/tasks/store/tasks.ts'
+import type { Task } from '../../src/tasks/task.ts'
+import { createPuppets, type Puppets } from '../fakes/puppet-runtime.ts'
+import { openBoard } from '../harness/engine.ts'
+
+/** A team of puppets with tasks: what an agent says is said by it in its own turn. */
+export async function openTeam(
+  agents: ConfigInput['agents'],
+  more: Partial<ConfigInput> = {},
+  puppets: Puppets = createPuppets(),
+  models?: Models,
+  openStore?: (options: StoreOptions) => Promise<Store>,
+) {
+  const runtime = { runtime: 'tmux' as const, program: 'any' as const, with: { command: 'true' } }
+  const board = await openBoard(
+    {
+      agents: Object.fromEntries(
+        Object.entries(agents).map(([name, agent]) => [name, { ...runtime, ...agent }]),
+      ),
+      limits: { rate: 'off' },
+      ...more,
+    },
+    {
+      runtimes: [puppets],
+      ...(models === undefined ? {} : { models }),
+      ...(openStore === undefined ? {} : { openStore }),
+    },
+  )
+  return await onBoard(board, puppets)
+}
+
+export type TaskTeam = Awaited<ReturnType<typeof openTeam>>
+
+async function onBoard(board: Awaited<ReturnType<typeof openBoard>>, puppets: Puppets) {
+  const settle = () => board.clock.advance(0)
+  const taskOf = async (id: string): Promise<Task> => (await findTask(board.store, id))!
+  await settle()
+  return {
+    ...board,
+    puppets,
+    settle,
+    task: taskOf,
+    /** All agents that run come to rest and wait for something to do. */
+    async rest(...names: string[]) {
+      for (const name of names) puppets.of(name).become('idle')
+      await settle()
+    },
+    /** What the agent was given last. */
+    turn: (name: string) => puppets.of(name).turns.at(-1)?.text ?? '',
+    turns: (name: string) => puppets.of(name).turns.length,
+    async says(name: string, type: string, fields: Record<string, unknown> = {}) {
+      const receipt = await board.say(name, type, fields)
+      await settle()
+      return receipt
+    },
+    async orders(type: string, fields: Record<string, unknown> = {}) {
+      const receipt = await board.order(type, fields)
+      await settle()
+      return receipt
+    },
+    /** The agent says its last words, and its turn is over. */
+    async ends(name: string, words = '') {
+      if (words !== '')
+        await puppets.of(name).port.said({ text: words, channel: 'api', key: `${name}${words}` })
+      puppets.of(name).become('idle')
+      await settle()
+    },
+    /** Checks are real processes, which take real time. `ms`: how much simulated time passes between two looks. */
+    async until(reached: () => Promise<boolean>, ms = 0) {
+      for (let tries = 0; tries < 300; tries++) {
+        await board.clock.advance(ms)
+        if (await reached()) return
+        await new Promise((resolve) => setTimeout(resolve, 20))
+      }
+      throw new Error('it never came to that')
+    },
+    async restarted(awayMs = 0) {
+      return await onBoard(await board.reopen(undefined, awayMs), puppets)
+    },
+  }
+}

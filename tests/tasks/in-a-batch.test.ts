@@ -1,0 +1,49 @@
+import { describe, expect, it } from 'vitest'
+import { agent, openBoard } from '../harness/engine.ts'
+
+describe('tasks in commands of one batch', () => {
+  it('are seen by the commands after them: what an agent delegates is part of the task it was given before', async () => {
+    const agents = { Top: {}, Master: { parent: 'Top' }, Worker: { parent: 'Master' } }
+    const board = await openBoard({ agents })
+    try {
+      const delegate = (from: string, to: string) => board.say(from, 'delegate', { to, task: 'Do it' })
+      await delegate('Master', 'Worker')
+      await delegate('Master', 'Worker')
+      // In one batch: it is free when the first of them looks.
+      await Promise.all([
+        delegate('Master', 'Worker'),
+        delegate('Top', 'Master'),
+        delegate('Master', 'Worker'),
+      ])
+      await delegate('Master', 'Worker')
+      await board.say('Master', 'report', { status: 'completed', result: 'done', in_response_to: 'task_4' })
+      await delegate('Master', 'Worker')
+      const parents = await board.store.all('SELECT parent FROM tasks ORDER BY id')
+      expect(parents).toEqual([null, null, null, null, 4, 4, null].map((parent) => ({ parent })))
+    } finally {
+      await board.close()
+    }
+  })
+
+  it('are not changed by a batch that fails: the others in it act on what is stored', async () => {
+    const board = await openBoard({ agents: { Master: {}, Worker: { parent: 'Master' } } })
+    try {
+      await board.say('Master', 'delegate', { to: 'Worker', task: 'Do it' })
+      const report = { status: 'completed', in_response_to: 'task_1', result: 'done' }
+      // In one batch, which is rolled back for its last work and run one by one.
+      const [done, failed] = await Promise.allSettled([
+        board.handle(agent('Worker'), { type: 'report', fields: report }),
+        board.board.store.write(() => {
+          throw new Error('on purpose')
+        }),
+      ])
+      expect(failed.status).toBe('rejected')
+      expect(done).toMatchObject({ value: { details: { state: 'completed' } } })
+      expect(board.types().filter((type) => type === 'task.completed')).toHaveLength(1)
+      const again = await board.say('Worker', 'report', report)
+      expect(again).toMatchObject({ status: 'error' })
+    } finally {
+      await board.close()
+    }
+  })
+})

@@ -1,0 +1,278 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Principal } from '../../src/base/agent.ts'
+import type { ConfigInput } from '../../src/config/config.ts'
+import type { Models } from '../../src/llm/llm.ts'
+import { type Board, OPERATOR, openBoard } from '../harness/engine.ts'
+import { deadUrl, modelsAt, openServer } from '../llm/harness.ts'
+import { openTeam } from './harness.ts'
+
+const HOUR = 3600_000
+const ADA: Principal = { kind: 'person', person: 'ada' }
+
+let board: Board
+afterEach(() => board.close())
+
+async function open(more: Partial<ConfigInput> = {}, models?: Models) {
+  const input = { agents: { Worker: {} }, people: { ada: {} }, limits: { rate: 'off' as const }, ...more }
+  board = await openBoard(input, models === undefined ? {} : { models })
+}
+const ask = (fields: Record<string, unknown> = {}) =>
+  board.say('Worker', 'request_user_input', { question: 'Which one?', ...fields })
+const answer = (comment?: string, more = {}, who: Principal = OPERATOR) =>
+  board.verdicts.decide(who, 'req_1', {
+    decision: 'answer',
+    ...(comment === undefined ? {} : { comment }),
+    ...more,
+  })
+const told = async () => (await board.mailOf('Worker')).at(-1)?.content
+
+describe('a question with choices (C9)', () => {
+  const choices = ['Red', 'Green', '3']
+
+  it.each([
+    ['its text', 'Green', 'Green'],
+    ['its text in another case', ' green ', 'Green'],
+    ['its number', '2', 'Green'],
+    ['its text before a number', '3', '3'],
+  ])('is answered with %s', async (_, said, meant) => {
+    await open()
+    await ask({ choices })
+    expect(await answer(said)).toMatchObject({ request: { state: 'answered', comment: meant } })
+    expect(await told()).toBe(`You asked: Which one?\nA person answers: ${meant}`)
+  })
+
+  it.each(['4', '0', 'Blue', 'Red, Green', '-1'])('refuses %s and lists the choices', async (said) => {
+    await open()
+    await ask({ choices })
+    await expect(answer(said)).rejects.toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: 'This is none of the choices. The question: Which one?',
+      hint: 'Answer with a number or the text of a choice: 1: Red; 2: Green; 3: 3',
+    })
+    expect(await told()).toBeUndefined()
+  })
+
+  it('takes other answers where the asker allows them', async () => {
+    await open()
+    await ask({ choices, allow_other: true })
+    expect(await answer('Blue')).toMatchObject({ request: { state: 'answered', comment: 'Blue' } })
+  })
+
+  it('can be asked in every notation: choices as a list, as JSON, or separated by commas', async () => {
+    await open()
+    for (const said of [choices, '["Red","Green","3"]', 'Red, Green, 3', 'Red\nGreen\n3']) {
+      expect(await ask({ choices: said })).toMatchObject({ status: 'ok' })
+    }
+    const rows = await board.store.all<{ form: string }>('SELECT form FROM human_requests')
+    expect(new Set(rows.map(({ form }) => form))).toEqual(new Set([JSON.stringify({ choices })]))
+  })
+
+  it('is refused when two choices are the same, or the default is none of them', async () => {
+    await open()
+    expect(await ask({ choices: ['a', 'A'] })).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await ask({ choices: ['a', 'b'], default: 'c' })).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await ask({ choices: [] })).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await ask({ choices: ['a', 'b'], default: 'c', allow_other: true })).toMatchObject({
+      status: 'ok',
+    })
+  })
+})
+
+describe('a default', () => {
+  it('is taken for an empty answer of a person', async () => {
+    await open()
+    await ask({ choices: ['Red', 'Green'], default: 'Green' })
+    expect(await answer('  ')).toMatchObject({ request: { state: 'answered', comment: 'Green' } })
+  })
+
+  it('is never taken by the clock, across a restart either', async () => {
+    await open()
+    await ask({ default: 'yes' })
+    board = await board.reopen()
+    await board.clock.advance(25 * HOUR)
+    expect(await told()).toBe(
+      'You asked: Which one?\nNobody answered in time. Go on as well as you can without an answer.',
+    )
+    expect(board.types()).not.toContain('human.answered')
+    await expect(answer('')).rejects.toMatchObject({ code: 'CONFLICT' })
+  })
+
+  it('that is not there leaves a blank answer refused, with the question repeated (S2.12)', async () => {
+    await open()
+    await ask()
+    for (const blank of [undefined, '', ' \n', '\u200b']) {
+      await expect(answer(blank)).rejects.toMatchObject({
+        code: 'INVALID_COMMAND',
+        message: expect.stringContaining('Which one?'),
+        hint: 'Answer it in words: Which one?',
+      })
+    }
+  })
+})
+
+describe('an answer', () => {
+  it('is taken once; the second person is told who was first', async () => {
+    await open()
+    await ask()
+    await answer('this one', {}, ADA)
+    await expect(answer('that one')).rejects.toMatchObject({
+      code: 'CONFLICT',
+      message: 'req_1 is answered already, by ada at 2030-01-01T00:00:00.000Z',
+    })
+    expect((await board.mailOf('Worker')).map(({ content }) => content)).toHaveLength(1)
+  })
+
+  it('given as a command or as a verdict is the same, and is checked the same (S2.5)', async () => {
+    await open()
+    await ask({ choices: ['Red', 'Green'] })
+    const say = (fields: Record<string, unknown>) =>
+      board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', ...fields } })
+    expect(await say({ answer: 'Blue' })).toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await say({ answer: '1' })).toMatchObject({ status: 'ok' })
+    expect(board.entries.find(({ type }) => type === 'human.answered')).toMatchObject({ actor: 'ada' })
+    expect(await told()).toContain('A person answers: Red')
+  })
+
+  it('goes to the asker that is named, though another gave its question the same id (S2.5)', async () => {
+    await open({ agents: { Worker: {}, Master: {} } })
+    for (const asker of ['Worker', 'Master']) {
+      await board.say(asker, 'request_user_input', { question: `What does ${asker} do?`, message_id: 'q1' })
+    }
+    const say = (fields: Record<string, unknown>) =>
+      board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'q1', ...fields } })
+    expect(await say({ answer: 'Rest.' })).toMatchObject({
+      code: 'CONFLICT',
+      message: expect.stringContaining('req_1 (Worker)'),
+    })
+    expect(await say({ to: 'Worker', answer: 'Work.' })).toMatchObject({ status: 'ok' })
+    expect(await told()).toContain('A person answers: Work.')
+    expect(await board.mailOf('Master')).toEqual([])
+    // Of two with the same name, only one is open now.
+    expect(await say({ answer: 'Lead.' })).toMatchObject({ status: 'ok' })
+    expect((await board.mailOf('Master')).at(-1)!.content).toContain('Lead.')
+  })
+
+  it('waits for as long as orc.yaml says (C8)', async () => {
+    await open({ tasks: { user_input_timeout: '1h' } })
+    await ask()
+    await board.clock.advance(HOUR)
+    expect(await told()).toContain('Nobody answered in time')
+  })
+
+  it('may be waited for without an end (C8)', async () => {
+    await open({ tasks: { user_input_timeout: 'off' } })
+    await ask()
+    await board.clock.advance(300 * 24 * HOUR)
+    expect(await answer('here')).toMatchObject({ request: { state: 'answered' } })
+  })
+})
+
+describe('a model that checks answers (S2.12)', () => {
+  const tasks = { answer_check: 'fast' }
+  const models = {
+    fast: { provider: 'openai-compatible' as const, model: 'm', base_url: 'http://localhost:1' },
+  }
+
+  async function modelThatSays(value: unknown) {
+    const server = await openServer(() => ({ text: JSON.stringify(value) }))
+    return { server, model: modelsAt(server.url, { retries: 0 }) }
+  }
+
+  it('has an answer that does not answer refused with its reason; the person may insist', async () => {
+    const { model } = await modelThatSays({ valid: false, reason: 'It names none.' })
+    await open({ tasks, models }, model)
+    await ask()
+    await expect(answer('bananas')).rejects.toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: 'It names none. The question: Which one?',
+    })
+    expect(
+      await board.handle(ADA, { type: 'user_response', fields: { in_response_to: 'req_1', answer: 'x' } }),
+    ).toMatchObject({
+      code: 'INVALID_COMMAND',
+      message: expect.stringContaining('It names none.'),
+    })
+    expect(await answer('bananas', { insist: true })).toMatchObject({ request: { state: 'answered' } })
+  })
+
+  it('is not asked about choices and defaults', async () => {
+    const { server, model } = await modelThatSays({ valid: false, reason: 'no' })
+    await open({ tasks, models }, model)
+    await ask({ choices: ['Red'] })
+    expect(await answer('1')).toMatchObject({ request: { state: 'answered' } })
+    expect(server.requests).toEqual([])
+  })
+
+  it('never keeps an answer from counting when it is away; the record says so', async () => {
+    await open({ tasks, models }, modelsAt(await deadUrl(), { retries: 0 }))
+    await ask()
+    expect(await answer('bananas')).toMatchObject({ request: { state: 'answered' } })
+    expect(board.entries.find(({ type }) => type === 'human.answer_unchecked')).toMatchObject({
+      data: { request_id: 'req_1', model: 'fast' },
+    })
+  })
+
+  it('that takes too long is not waited for', async () => {
+    const never: Models = {
+      about: () => undefined,
+      generateObject: ({ signal }) =>
+        new Promise((resolve) => {
+          const late = { ok: false, code: 'aborted', message: 'too late', hint: '' } as const
+          signal!.addEventListener('abort', () => resolve(late))
+        }),
+      stream: () => Promise.reject(new Error('not to be asked')),
+    }
+    await open({ tasks, models }, never)
+    await ask()
+    const answered = answer('bananas')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    await board.clock.advance(15_000)
+    expect(await answered).toMatchObject({ request: { state: 'answered' } })
+  })
+})
+
+describe('a question in a task', () => {
+  async function openTask() {
+    const team = await openTeam({ Lead: {}, Worker: { parent: 'Lead' } }, { people: { ada: {} } })
+    board = team
+    await team.rest('Lead', 'Worker')
+    await team.says('Lead', 'delegate', { to: 'Worker', task: 'Find out' })
+    return team
+  }
+  const QUESTION = { question: 'Which one?', choices: 'Red, Green', default: 'Red' }
+
+  it('holds the task up until it is answered, by the same choices (S2.16)', async () => {
+    const team = await openTask()
+    await team.says('Worker', 'request_user_input', QUESTION)
+    expect(await team.task('task_1')).toMatchObject({ state: 'waiting_user' })
+    await expect(answer('Blue')).rejects.toMatchObject({ code: 'INVALID_COMMAND' })
+    expect(await answer('2')).toMatchObject({ request: { state: 'answered', taskId: 'task_1' } })
+    await team.rest('Worker')
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    expect(team.turn('Worker')).toContain('Green')
+  })
+
+  it('that awaits no response leaves the task at work; the answer comes as a message when it comes (S2.4)', async () => {
+    const team = await openTask()
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing' })
+    const asked = await team.says('Worker', 'request_user_input', { ...QUESTION, awaiting_response: 'false' })
+    expect(asked).toMatchObject({ status: 'ok' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'executing', questions: [] })
+    await team.says('Worker', 'report', { status: 'completed', result: 'done' })
+    expect(await team.task('task_1')).toMatchObject({ state: 'completed' })
+    await answer('Green')
+    expect((await board.mailOf('Worker')).at(-1)!.content).toContain('A person answers: Green')
+  })
+
+  it('that the operator answers with the command answer is closed in the inbox, too (S2.7)', async () => {
+    const team = await openTask()
+    await team.says('Worker', 'request_user_input', QUESTION)
+    expect(await team.orders('answer', { in_response_to: 'task_1', answer: 'Blue' })).toMatchObject({
+      code: 'INVALID_COMMAND',
+    })
+    expect(await team.orders('answer', { in_response_to: 'req_1', answer: 'Red' })).toMatchObject({
+      status: 'ok',
+    })
+    await expect(answer('Green')).rejects.toMatchObject({ code: 'CONFLICT', message: /answered already/ })
+  })
+})

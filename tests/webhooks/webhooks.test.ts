@@ -1,0 +1,399 @@
+import { createHmac } from 'node:crypto'
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ConfigInput } from '../../src/config/config.ts'
+import { retryAfter, retryDelay } from '../../src/webhooks/backoff.ts'
+import { bodyOf } from '../../src/webhooks/body.ts'
+import { isWanted } from '../../src/webhooks/pattern.ts'
+import { sign, signingKey } from '../../src/webhooks/signature.ts'
+import { isGenuine, openReceiver, type Receiver, taken } from '../fakes/webhook-receiver.ts'
+import { type Board, openBoard } from '../harness/engine.ts'
+
+const SECRET = `whsec_${Buffer.from('a secret of twenty-four!').toString('base64')}`
+const ENV = { CHAT_SECRET: SECRET, PLAIN: 'a long enough passphrase', SHORT: 'short' }
+
+let board: Board | undefined
+let receiver: Receiver
+beforeEach(async () => {
+  receiver = await openReceiver()
+})
+afterEach(async () => {
+  await board?.close()
+  board = undefined
+  await receiver.close()
+})
+
+type Webhooks = NonNullable<ConfigInput['webhooks']>
+async function open(webhooks: Webhooks, env: Record<string, string> = ENV) {
+  board = await openBoard(
+    { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks },
+    { env, webhookTimeoutMs: 300 },
+  )
+  return board
+}
+const chat = (more: Partial<Webhooks[string]> = {}): Webhooks => ({
+  chat: { url: receiver.url, events: ['message.accepted'], secret_env: 'CHAT_SECRET', ...more },
+})
+const send = (content: string) => board!.say('Ada', 'send_message', { to: 'Ben', content })
+const state = async (name = 'chat') => (await board!.webhooks.list()).find((one) => one.name === name)!
+/** Real time for the network, simulated time for the rest. */
+async function until(holds: () => Promise<boolean>) {
+  const deadline = Date.now() + 10_000
+  while (!(await holds())) {
+    if (Date.now() > deadline)
+      throw new Error(`never came true: ${JSON.stringify(await board!.webhooks.list())}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+const pass = (ms: number) => board!.clock.advance(ms)
+
+describe('an event', () => {
+  it('is posted signed, with an id and a time, as Standard Webhooks has it', async () => {
+    await open(chat())
+    await send('hello')
+    const [letter] = await receiver.got(1)
+    expect(letter!.headers['content-type']).toBe('application/json')
+    expect(letter!.headers['webhook-id']).toMatch(/^evt_[0-9a-f]{32}$/)
+    expect(Number(letter!.headers['webhook-timestamp'])).toBe(Math.floor(board!.clock.now() / 1000))
+    expect(isGenuine(letter!, SECRET)).toBe(true)
+    expect(isGenuine({ ...letter!, body: `${letter!.body} ` }, SECRET)).toBe(false)
+    const entry = board!.entries.find(({ type }) => type === 'message.accepted')!
+    expect(letter!.json).toEqual({
+      id: `evt_${entry.hash.slice(0, 32)}`,
+      type: 'message.accepted',
+      timestamp: entry.at,
+      data: { ...entry.data, seq: entry.seq, actor: 'Ada', subject: 'Ben', text: entry.text },
+    })
+    await until(async () => (await state()).sent === 1)
+    expect(await state()).toMatchObject({ state: 'active', pending: 0, dropped: 0 })
+  })
+
+  it('comes in order, and only if its type is wanted', async () => {
+    await open(chat())
+    for (const text of ['one', 'two', 'three']) await send(text)
+    await board!.say('Ada', 'update_status', { status: 'idle' })
+    const letters = await receiver.got(3)
+    await until(async () => (await state()).pending === 0)
+    expect(letters).toHaveLength(3)
+    const seqs = letters.map(({ json }) => json.data.seq)
+    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b))
+  })
+
+  it('is a line of text for chat tools, in which agents can neither link nor call a channel', async () => {
+    await open({ chat: { url: receiver.url, events: ['message.*'], format: 'slack' } })
+    await board!.say('Ada', 'send_message', {
+      to: 'Ben',
+      title: '<!channel> <https://evil.example|look> @everyone & co',
+      content: 'x',
+    })
+    const [letter] = await receiver.got(1)
+    expect(letter!.headers['webhook-signature']).toBeUndefined()
+    expect(letter!.json.text).toContain('*message.accepted* Ada')
+    expect(letter!.json.text).toContain('&lt;!channel&gt;')
+    expect(letter!.json.text).not.toMatch(/<|@everyone/)
+  })
+
+  it('tells of a person who is asked, without secrets', async () => {
+    await open(chat({ events: ['human.asked'] }))
+    const token = ['ghp', 'a'.repeat(36)].join('_')
+    await board!.say('Ada', 'request_user_input', { question: `May I use ${token}?` })
+    const [letter] = await receiver.got(1)
+    expect(letter!.json).toMatchObject({ type: 'human.asked', data: { request_id: 'req_1', actor: 'Ada' } })
+    expect(letter!.body).not.toContain(token)
+  })
+})
+
+describe('a receiver that fails', () => {
+  it('gets the same event again later, with the same id and a new signature', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(500).end('out of order')
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect(await state()).toMatchObject({ state: 'failing', pending: 1, lastError: '500: out of order' })
+    receiver.answer = taken
+    await pass(5000)
+    const [first, second] = await receiver.got(2)
+    expect(second!.headers['webhook-id']).toBe(first!.headers['webhook-id'])
+    expect(second!.headers['webhook-timestamp']).not.toBe(first!.headers['webhook-timestamp'])
+    expect(isGenuine(second!, SECRET)).toBe(true)
+    await until(async () => (await state()).sent === 1)
+    expect(await state()).toMatchObject({ state: 'active', pending: 0, lastError: undefined })
+  })
+
+  it('is given up after a day: what waits is dropped, a person is told, a test brings it back', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(503).end()
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    for (let hour = 0; hour < 26 && (await state()).state !== 'dead'; hour++) {
+      const before = receiver.letters.length
+      await pass(3600_000)
+      await until(async () => receiver.letters.length > before || (await state()).state === 'dead')
+      await until(async () => ((await state()).nextAttemptAt ?? Infinity) > board!.clock.now())
+    }
+    expect(await state()).toMatchObject({ state: 'dead', pending: 0, dropped: 1 })
+    expect(receiver.letters.length).toBeGreaterThan(20)
+    expect(board!.entries.filter(({ type }) => type === 'webhook.dead')).toHaveLength(1)
+    const asked = board!.entries.find(({ type }) => type === 'human.asked')!
+    expect(asked.text).toContain('the webhook chat is dead')
+    const count = receiver.letters.length
+    await send('nobody hears')
+    await pass(3600_000)
+    expect(receiver.letters).toHaveLength(count)
+    expect((await state()).pending).toBe(0)
+    expect(await board!.webhooks.test('chat')).toMatchObject({ outcome: 'failed' })
+    expect((await state()).state).toBe('dead')
+    receiver.answer = taken
+    expect(await board!.webhooks.test('chat')).toMatchObject({ outcome: 'sent', status: 204 })
+    await send('back')
+    await until(async () => (await state()).sent === 1)
+    expect(receiver.letters.at(-1)!.json.data.text).toContain('back')
+    expect(receiver.letters.some(({ body }) => body.includes('nobody hears'))).toBe(false)
+  })
+
+  it('with 410 is dead at once', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(410).end()
+    await send('hello')
+    await until(async () => (await state()).state === 'dead')
+    expect(receiver.letters).toHaveLength(1)
+  })
+
+  it('is not followed where it redirects to', async () => {
+    const elsewhere = await openReceiver()
+    try {
+      await open(chat())
+      receiver.answer = (_, response) => void response.writeHead(307, { location: elsewhere.url }).end()
+      await send('hello')
+      await until(async () => (await state()).lastError !== undefined)
+      expect((await state()).lastError).toContain('a redirect, which is not followed')
+      expect(elsewhere.letters).toEqual([])
+    } finally {
+      await elsewhere.close()
+    }
+  })
+
+  it('that asks for patience gets it', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(429, { 'retry-after': '600' }).end()
+    await send('hello')
+    await until(async () => (await state()).nextAttemptAt !== undefined)
+    expect((await state()).nextAttemptAt).toBe(board!.clock.now() + 600_000)
+  })
+
+  it('that refuses one event three times keeps no other back', async () => {
+    await open(chat())
+    const refuse = receiver.letters
+    receiver.answer = (letter, response) => {
+      const isBad = JSON.stringify(letter.json).includes('poison')
+      response.writeHead(isBad ? 400 : 204).end(isBad ? 'invalid_payload' : '')
+    }
+    await send('poison')
+    await send('good')
+    for (let round = 0; round < 4; round++) {
+      await until(async () => (await state()).nextAttemptAt !== undefined || (await state()).sent === 1)
+      await pass(60_000)
+    }
+    await until(async () => (await state()).sent === 1)
+    expect(refuse.filter(({ body }) => body.includes('poison'))).toHaveLength(3)
+    expect(await state()).toMatchObject({ state: 'active', dropped: 1, pending: 0 })
+    expect(board!.types()).toContain('webhook.dropped')
+  })
+
+  it('that hangs delays no other', async () => {
+    const quick = await openReceiver()
+    try {
+      await open({
+        ...chat(),
+        quick: { url: quick.url, events: ['message.accepted'], secret_env: 'PLAIN' },
+      })
+      receiver.answer = () => {}
+      await send('one')
+      await send('two')
+      const letters = await quick.got(2)
+      expect(letters.every((letter) => isGenuine(letter, ENV.PLAIN))).toBe(true)
+      expect((await state('quick')).state).toBe('active')
+      await until(async () => (await state()).lastError !== undefined)
+      expect((await state()).lastError).toBe('no answer within 0.3 s')
+      expect(receiver.letters).toHaveLength(1)
+    } finally {
+      await quick.close()
+    }
+  })
+
+  it('that answers without end is not listened to', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => {
+      response.writeHead(500)
+      const flood = setInterval(() => response.write('x'.repeat(1000)), 1)
+      response.on('close', () => clearInterval(flood))
+    }
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect((await state()).lastError!.length).toBeLessThan(300)
+  })
+
+  it('that takes it has it, though it never finishes what it says', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => {
+      response.writeHead(200)
+      response.flushHeaders()
+    }
+    await send('hello')
+    await until(async () => (await state()).sent === 1)
+    expect(await state()).toMatchObject({ state: 'active', pending: 0 })
+  })
+
+  it('whose address holds a password is not called, and the address is not told', async () => {
+    await open(
+      { chat: { url_env: 'CHAT_URL', events: ['message.accepted'], format: 'slack' } },
+      { CHAT_URL: receiver.url.replace('//', '//ada:hunter2@').replace('/hook', '/hook/T0P/S3CRET') },
+    )
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect(JSON.stringify(await state())).not.toMatch(/hunter2|S3CRET/)
+    expect(receiver.letters).toEqual([])
+  })
+
+  it('is not there: the reason is told, the address is not', async () => {
+    const url = receiver.url.replace('/hook', '/hook/T0P/S3CRET')
+    await open(
+      { chat: { url_env: 'CHAT_URL', events: ['message.accepted'], format: 'slack' } },
+      { CHAT_URL: url },
+    )
+    await receiver.close()
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect(await state()).toMatchObject({ lastError: 'ECONNREFUSED', url: `${new URL(url).origin}/…` })
+    expect(JSON.stringify(board!.entries)).not.toContain('S3CRET')
+    receiver = await openReceiver()
+  })
+})
+
+describe('a secret', () => {
+  it.each([
+    ['is missing', 'MISSING', 'the variable MISSING is not set'],
+    ['is too short', 'SHORT', 'the secret is shorter than 16 bytes'],
+  ])('that %s sends nothing and says so', async (_, secret_env, error) => {
+    await open(chat({ secret_env }))
+    await send('hello')
+    await until(async () => (await state()).lastError !== undefined)
+    expect(await state()).toMatchObject({ state: 'failing', pending: 1, lastError: error })
+    expect(receiver.letters).toEqual([])
+  })
+
+  it('is taken as it is, or as base64 after whsec_', () => {
+    expect(signingKey(SECRET)).toEqual(Buffer.from('a secret of twenty-four!'))
+    expect(signingKey(ENV.PLAIN)).toEqual(Buffer.from(ENV.PLAIN))
+    expect(signingKey('whsec_not base64!')).toContain('not base64')
+    const key = Buffer.from('0123456789abcdef')
+    const expected = createHmac('sha256', key).update('evt_1.1674087231.{}').digest('base64')
+    expect(sign(key, 'evt_1', 1674087231, '{}')).toBe(`v1,${expected}`)
+  })
+})
+
+describe('across restarts', () => {
+  it('nothing is lost that happened while nobody could send, and each event has one id', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(500).end()
+    await send('one')
+    await until(async () => (await state()).lastError !== undefined)
+    await send('two')
+    board = await board!.reopen()
+    receiver.answer = taken
+    await pass(10_000)
+    await until(async () => (await state()).sent === 2)
+    const ids = receiver.letters.map(({ headers }) => headers['webhook-id'])
+    expect(new Set(ids).size).toBe(2)
+  })
+
+  it('finds what was committed and not yet put into the queue', async () => {
+    await open(chat())
+    await send('one')
+    await until(async () => (await state()).sent === 1)
+    // As a crash between the two commits leaves it.
+    await board!.store.write((tx) => tx.run('UPDATE webhooks SET seen = 0'))
+    const { folder, clock, board: before } = board!
+    await before.close('leave')
+    board = await openBoard(
+      { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
+      { env: ENV, folder, clock, webhookTimeoutMs: 300 },
+    )
+    await until(async () => (await state()).sent === 2)
+    expect(receiver.letters[1]!.headers['webhook-id']).toBe(receiver.letters[0]!.headers['webhook-id'])
+  })
+
+  it('a new one gets nothing of the past, one taken out is forgotten', async () => {
+    board = await openBoard({ agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' } }, { env: ENV })
+    await send('past')
+    const { folder, clock } = board
+    await board.board.close('leave')
+    board = await openBoard(
+      { agents: { Ada: {}, Ben: {} }, limits: { rate: 'off' }, webhooks: chat() },
+      { env: ENV, folder, clock },
+    )
+    await send('present')
+    await until(async () => (await state()).sent === 1)
+    expect(receiver.letters[0]!.body).toContain('present')
+    board = await board.reopen({ agents: { Ada: {}, Ben: {} } })
+    expect(await board.store.all('SELECT * FROM webhooks')).toEqual([])
+  })
+})
+
+describe('a flood', () => {
+  it('before a dead end keeps the newest thousand and counts the rest', async () => {
+    await open(chat())
+    receiver.answer = (_, response) => void response.writeHead(500).end()
+    await Promise.all(Array.from({ length: 1200 }, (_, index) => send(`message ${index}`)))
+    await until(async () => (await state()).pending === 1000)
+    expect((await state()).dropped).toBe(200)
+  })
+})
+
+describe('the parts', () => {
+  it('match types by name, by group and all, but private ones by name only', () => {
+    const open = { type: 'task.completed', class: 'internal' } as const
+    const secret = { type: 'security.forbidden', class: 'private' } as const
+    expect(isWanted(['task.completed'], open)).toBe(true)
+    expect(isWanted(['task.*'], open)).toBe(true)
+    expect(isWanted(['*'], open)).toBe(true)
+    expect(isWanted(['human.*', 'task.failed'], open)).toBe(false)
+    expect(isWanted(['tas.*'], open)).toBe(false)
+    expect(isWanted(['*', 'security.*'], secret)).toBe(false)
+    expect(isWanted(['security.forbidden'], secret)).toBe(true)
+    expect(isWanted(['*', 'webhook.*', 'webhook.dead'], { type: 'webhook.dead', class: 'internal' })).toBe(
+      false,
+    )
+  })
+
+  it('wait longer each time, never longer than an hour, never all alike', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 10_000 }),
+        fc.double({ min: 0, max: 0.999, noNaN: true }),
+        (n, r) => {
+          const ms = retryDelay(n, () => r)
+          expect(ms).toBeGreaterThanOrEqual(2500)
+          expect(ms).toBeLessThanOrEqual(3600_000)
+        },
+      ),
+    )
+    expect(retryDelay(3, () => 0)).toBe(20_000)
+    expect(retryDelay(3, () => 0.5)).toBe(15_000)
+    expect(retryAfter('120', 0)).toBe(120_000)
+    expect(retryAfter('Thu, 01 Jan 1970 00:01:00 GMT', 0)).toBe(60_000)
+    expect(retryAfter('999999999', 0)).toBe(3600_000)
+    expect([retryAfter(null, 0), retryAfter('-5', 0), retryAfter('soon', 0)]).toEqual([
+      undefined,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('keep a body small whatever the entry holds', () => {
+    const event = { id: 'evt_1', type: 'a.b', at: 'now', actor: 'Ada', text: 'x'.repeat(50_000), data: {} }
+    expect(Buffer.byteLength(bodyOf(event, 'json'))).toBeLessThan(20_000)
+    expect(JSON.parse(bodyOf(event, 'json')).data.truncated).toBe(true)
+    expect(bodyOf(event, 'slack').length).toBeLessThan(4000)
+  })
+})
